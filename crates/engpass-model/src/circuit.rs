@@ -1,0 +1,43 @@
+//! Permanent virtual circuits across ATM links.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::shape::Policing;
+use crate::unit::{Basis, FramedRate, Size};
+use crate::wire::Encapsulation;
+
+/// A permanent virtual circuit, both ways, along the shortest path of ATM links between two hosts.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Circuit {
+    /// Host that it starts at. Shaping and policing hold for this direction.
+    pub from: String,
+    /// Host that it ends at.
+    pub to: String,
+    /// How IP packets become AAL5 PDUs.
+    #[serde(default)]
+    pub encapsulation: Encapsulation,
+    /// Largest IP packet; if not given, what the encapsulation specifies (9180 B for `llc-snap`).
+    pub mtu: Option<Size>,
+    /// Service category, which a switch with priorities serves in this order: `cbr` before `ubr`.
+    #[serde(default)]
+    pub category: Category,
+    /// Pace of the cells at the sending NIC: a peak cell rate with exact, fractional spacing. Line rate if not given.
+    pub shaping: Option<FramedRate>,
+    /// What a rate without its own word counts: `line`, `cells` or `payload`.
+    pub counts: Option<Basis>,
+    /// Usage parameter control where the circuit enters its first switch.
+    pub policing: Option<Policing>,
+}
+
+/// Service category of a circuit (ATM Forum TM 4.0 section 2), as far as a queue tells them apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Category {
+    /// Constant bit rate: served first.
+    Cbr,
+    /// Unspecified bit rate: served when nothing else waits.
+    #[default]
+    Ubr,
+}

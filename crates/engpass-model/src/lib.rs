@@ -1,0 +1,23 @@
+//! The components of an Engpass network.
+//!
+//! Everything here is pure: no clock, no socket, no thread, no file. Time is an argument ([`time::Time`],
+//! integer picoseconds), randomness comes from a seed and an element's name ([`random::Stream`]), and a component
+//! is one file: its config (whose doc comments become the reference), its state, its behaviour, its tests.
+//!
+//! The folders follow a message on its way: [`source`] makes it, [`host`] pays for it, [`wire`] says how long it is at
+//! every layer, [`shape`] spaces its cells, [`element`] carries, queues and reassembles them, [`discard`] and
+//! [`schedule`] decide for a queue.
+
+pub mod discard;
+pub mod family;
+pub mod host;
+pub mod link;
+pub mod circuit;
+pub mod random;
+pub mod schedule;
+pub mod shape;
+pub mod source;
+pub mod switch;
+pub mod time;
+pub mod unit;
+pub mod wire;

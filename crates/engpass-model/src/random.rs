@@ -1,0 +1,67 @@
+//! Random numbers from (seed, element name): adding an element does not reshuffle the others.
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+
+/// The random stream of one element in one run.
+#[derive(Clone, Debug)]
+pub struct Stream(Pcg64Mcg);
+
+impl Stream {
+    /// The stream of the element called `name` in the run with this `seed`.
+    pub fn new(seed: u64, name: &str) -> Self {
+        // FNV-1a, whose value is fixed for ever, unlike a hasher of the standard library.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        let mut state = [0; 16];
+        state[..8].copy_from_slice(&seed.to_le_bytes());
+        state[8..].copy_from_slice(&hash.to_le_bytes());
+        let mut stream = Self(Pcg64Mcg::from_seed(state));
+        // Close seeds give close first numbers in a multiplicative generator: step away from them.
+        for _ in 0..4 {
+            stream.bits();
+        }
+        stream
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Evenly distributed in `0..bound`; 0 when `bound` is 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        // Lemire's multiplication without rejection: the bias is below bound / 2^64.
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// Exponentially distributed with this mean, rounded to an integer.
+    pub fn exponential(&mut self, mean: u64) -> u64 {
+        // (0, 1]: the logarithm is finite. libm's logarithm is the same on every machine.
+        let uniform = ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        (-libm::log(uniform) * mean as f64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_name_and_seed_same_numbers() {
+        let draw = |seed, name| Stream::new(seed, name).bits();
+        assert_eq!(draw(1, "traffic.a"), draw(1, "traffic.a"));
+        assert_ne!(draw(1, "traffic.a"), draw(2, "traffic.a"));
+        assert_ne!(draw(1, "traffic.a"), draw(1, "traffic.b"));
+    }
+
+    #[test]
+    fn means_are_right() {
+        let mut stream = Stream::new(7, "test");
+        let mean = (0..100_000).map(|_| stream.exponential(1_000_000)).sum::<u64>() as f64 / 1e5;
+        assert!((mean - 1e6).abs() < 1.5e4, "{mean}");
+        let mean = (0..100_000).map(|_| stream.below(1000)).sum::<u64>() as f64 / 1e5;
+        assert!((mean - 499.5).abs() < 5.0, "{mean}");
+    }
+}

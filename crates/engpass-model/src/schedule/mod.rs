@@ -1,0 +1,17 @@
+//! Schedulers: which cell an output port sends next.
+
+pub mod fifo;
+pub mod priority;
+
+pub use fifo::Fifo;
+pub use priority::Priority;
+
+use crate::family::family;
+
+family! {
+    /// A scheduler, by its kind.
+    Schedule, "scheduler" {
+        "priority" => Priority(Priority),
+        "fifo" => Fifo(Fifo),
+    }
+}

@@ -1,0 +1,9 @@
+//! Strict priority between service categories.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// A queue for each service category; a cell is taken from the first that is not empty. A cell being sent is finished.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Priority {}

@@ -1,0 +1,61 @@
+//! Spacing of cells: policing (GCRA) and shaping.
+
+pub mod gcra;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::time::{Pace, SECOND};
+use crate::unit::{Basis, Duration, FramedRate, Rate, Share};
+use crate::wire::aal5::{CELL_BITS, CELL_PAYLOAD_BYTES};
+
+/// Usage parameter control of a circuit: GCRA(1/rate, tolerance) (ITU-T I.371 Annex A).
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Policing {
+    /// Contracted peak cell rate.
+    pub rate: FramedRate,
+    /// What a rate without its own word counts: `line`, `cells` or `payload`.
+    pub counts: Option<Basis>,
+    /// Cell delay variation tolerance.
+    pub tolerance: Duration,
+}
+
+/// The pace of cells at `rate` on a medium with this line rate and cell slot; `None` for a rate of zero.
+///
+/// A share, and bits that count the line, are shares of the slots (130 Mbit/s of a 155.52 Mbit/s line are 295 248
+/// cells/s); bits of cells or of payload are divided by 424 or 384.
+pub fn cell_pace(rate: FramedRate, basis: Basis, line_rate: u64, slot: Pace) -> Option<Pace> {
+    Some(match (rate, basis) {
+        _ if rate.is_zero() => return None,
+        (FramedRate::Share(share), _) => slot.stretched(Share::WHOLE, share.0),
+        (FramedRate::CellsPerSecond(cells), _) => Pace::new(u128::from(SECOND), u128::from(cells)),
+        (FramedRate::Bits(Rate(bits), Some(Basis::Line)), _) | (FramedRate::Bits(Rate(bits), None), Basis::Line) => {
+            slot.stretched(line_rate, bits)
+        }
+        (FramedRate::Bits(Rate(bits), Some(Basis::Cells)), _) | (FramedRate::Bits(Rate(bits), None), Basis::Cells) => {
+            Pace::of_bits(CELL_BITS, bits)
+        }
+        (FramedRate::Bits(Rate(bits), Some(Basis::Payload)), _)
+        | (FramedRate::Bits(Rate(bits), None), Basis::Payload) => Pace::of_bits(CELL_PAYLOAD_BYTES * 8, bits),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unit::Quantity;
+
+    #[test]
+    fn the_two_readings_of_130_mbit_s() {
+        let slot = Pace::of_bits(424, 149_760_000);
+        let cells = |text: &str, basis| {
+            cell_pace(FramedRate::parse(text).unwrap(), basis, 155_520_000, slot).unwrap().per_second() as u64
+        };
+        assert_eq!(cells("130 Mbit/s", Basis::Line), 295_248);
+        assert_eq!(cells("130 Mbit/s", Basis::Cells), 306_603);
+        assert_eq!(cells("16 %", Basis::Cells), 56_513);
+        assert_eq!(cells("18 %", Basis::Line), 63_577);
+        assert_eq!(cells("130 Mbit/s line", Basis::Cells), 295_248);
+    }
+}

@@ -1,0 +1,26 @@
+//! A bulk TCP transfer.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::unit::{Duration, Size};
+
+/// Writes of one size into a TCP connection, one after the other (netperf's TCP_STREAM).
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpStream {
+    /// Sending host.
+    pub from: String,
+    /// Receiving host.
+    pub to: String,
+    /// Size of one write.
+    pub message: Size,
+    /// The circuit to take, where there are several.
+    pub circuit: Option<String>,
+    /// When it starts.
+    #[serde(default)]
+    pub start: Option<Duration>,
+    /// When it stops; at the end of the run if not given.
+    #[serde(default)]
+    pub stop: Option<Duration>,
+}

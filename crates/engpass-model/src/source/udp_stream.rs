@@ -1,0 +1,28 @@
+//! UDP datagrams as fast as the host can, or at a rate.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::unit::{Duration, Rate, Size};
+
+/// Datagrams of one size, one after the other as fast as the sending host can (netperf's UDP_STREAM), or paced.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UdpStream {
+    /// Sending host.
+    pub from: String,
+    /// Receiving host.
+    pub to: String,
+    /// Payload of a datagram, 1 B to 65 507 B.
+    pub message: Size,
+    /// Offered rate of payload, evenly spaced. As fast as the host can if not given.
+    pub rate: Option<Rate>,
+    /// The circuit to take, where there are several.
+    pub circuit: Option<String>,
+    /// When it starts.
+    #[serde(default)]
+    pub start: Option<Duration>,
+    /// When it stops; at the end of the run if not given.
+    #[serde(default)]
+    pub stop: Option<Duration>,
+}

@@ -1,0 +1,14 @@
+//! Switches.
+
+pub mod atm;
+
+pub use atm::AtmSwitch;
+
+use crate::family::family;
+
+family! {
+    /// A switch, by its kind.
+    Switch, "switch" {
+        "atm" => Atm(AtmSwitch),
+    }
+}

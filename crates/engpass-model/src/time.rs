@@ -1,0 +1,169 @@
+//! Time as an integer: picoseconds in a `u64` (213 days), and exact pacing.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// Picoseconds in a second.
+pub const SECOND: u64 = 1_000_000_000_000;
+
+/// A point in virtual time, or a length of it, in picoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// The beginning of every run.
+    pub const ZERO: Self = Self(0);
+    /// Later than everything; "never" for a wake.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// Whole seconds.
+    pub const fn from_secs(seconds: u64) -> Self {
+        Self(seconds * SECOND)
+    }
+
+    /// Picoseconds since the beginning.
+    pub const fn ps(self) -> u64 {
+        self.0
+    }
+
+    /// `self - earlier`, zero when `earlier` is later.
+    pub const fn saturating_sub(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Seconds, for reports only: never for state.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / SECOND as f64
+    }
+}
+
+impl Add for Time {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Time {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl Sub for Time {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ps", self.0)
+    }
+}
+
+/// A constant pace: `num / den` picoseconds per unit (a bit, a byte or a cell), in lowest terms.
+///
+/// The end of a transmission is asked for by the *number of units since the transmitter became busy*, so rounding
+/// never adds up: the `k`-th end is `ceil(k * num / den)` after the busy period began, for every `k`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pace {
+    num: u64,
+    den: u64,
+}
+
+impl Pace {
+    /// The pace of `units` per `seconds`, for instance 149 760 000 units of 1/424 cell per second.
+    ///
+    /// # Panics
+    /// When either is zero or the reduced fraction does not fit: a rate of zero has no pace and is the caller's to
+    /// keep out.
+    pub fn new(ps_num: u128, den: u128) -> Self {
+        assert!(ps_num > 0 && den > 0, "a pace needs a positive time and a positive count");
+        let common = gcd(ps_num, den);
+        let fits = |value: u128| u64::try_from(value).expect("a pace in lowest terms fits in 64 bits");
+        Self { num: fits(ps_num / common), den: fits(den / common) }
+    }
+
+    /// The pace per unit of `bits` bits at `bit_per_s` bit/s.
+    pub fn of_bits(bits: u64, bit_per_s: u64) -> Self {
+        Self::new(u128::from(bits) * u128::from(SECOND), u128::from(bit_per_s))
+    }
+
+    /// This pace with every unit `num / den` times as long.
+    pub fn stretched(self, num: u64, den: u64) -> Self {
+        Self::new(u128::from(self.num) * u128::from(num), u128::from(self.den) * u128::from(den))
+    }
+
+    /// Picoseconds from the start to the end of the `units`-th unit, rounded up once.
+    #[inline]
+    pub fn after(self, units: u64) -> u64 {
+        match units.checked_mul(self.num) {
+            Some(product) => product.div_ceil(self.den),
+            None => {
+                let wide = u128::from(units) * u128::from(self.num);
+                u64::try_from(wide.div_ceil(u128::from(self.den))).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    /// How many units have ended `ps` picoseconds after the start: the largest `k` with `after(k) <= ps`.
+    #[inline]
+    pub fn ended_within(self, ps: u64) -> u64 {
+        match ps.checked_mul(self.den) {
+            Some(product) => product / self.num,
+            None => u64::try_from(u128::from(ps) * u128::from(self.den) / u128::from(self.num)).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Units per second, for reports only.
+    pub fn per_second(self) -> f64 {
+        SECOND as f64 * self.den as f64 / self.num as f64
+    }
+
+    /// Numerator and denominator, in picoseconds per unit.
+    pub const fn ratio(self) -> (u64, u64) {
+        (self.num, self.den)
+    }
+
+    /// Whether a unit at this pace takes at least as long as one of `other`.
+    pub fn is_at_least(self, other: Self) -> bool {
+        u128::from(self.num) * u128::from(other.den) >= u128::from(other.num) * u128::from(self.den)
+    }
+}
+
+fn gcd(mut a: u128, mut b: u128) -> u128 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn oc3c_cells_do_not_drift() {
+        let cell = Pace::of_bits(424, 149_760_000);
+        assert_eq!(cell.after(1), 2_831_197);
+        // 149 760 000 / 424 cells a second: 353 207 have ended within one, and 10^9 take 2831.2 s.
+        assert_eq!(cell.ended_within(SECOND), 353_207);
+        assert_eq!(cell.after(149_760_000), 424 * SECOND);
+    }
+
+    proptest! {
+        #[test]
+        fn ended_within_inverts_after(bits in 1u64..100_000, rate in 1u64..200_000_000_000, k in 0u64..1_000_000) {
+            let pace = Pace::of_bits(bits, rate);
+            prop_assume!(pace.after(k + 1) < u64::MAX / 2);
+            prop_assert!(pace.ended_within(pace.after(k)) >= k);
+            let end = pace.after(k + 1);
+            if end > 0 {
+                prop_assert!(pace.ended_within(end - 1) <= k);
+            }
+        }
+    }
+}

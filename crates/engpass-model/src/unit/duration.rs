@@ -1,0 +1,51 @@
+//! Lengths of time.
+
+use super::{Quantity, quantity_serde, scaled};
+use crate::time::Time;
+
+/// A length of time in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(pub u64);
+
+impl Duration {
+    /// The length as model time.
+    pub const fn time(self) -> Time {
+        Time(self.0)
+    }
+}
+
+impl Quantity for Duration {
+    const WHAT: &'static str = "a duration";
+    const UNITS: &'static [&'static str] = &["ps", "ns", "us", "µs", "ms", "s", "min"];
+    const EXAMPLE: &'static str = "10 s";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        scaled::<Self>(text, |unit| {
+            Some(match unit {
+                "ps" => 1,
+                "ns" => 1_000,
+                "us" | "µs" | "μs" => 1_000_000,
+                "ms" => 1_000_000_000,
+                "s" => 1_000_000_000_000,
+                "min" => 60_000_000_000_000,
+                _ => return None,
+            })
+        })
+        .map(Self)
+    }
+}
+
+quantity_serde!(Duration);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_small_and_large() {
+        assert_eq!(Duration::parse("0.93 ms"), Ok(Duration(930_000_000)));
+        assert_eq!(Duration::parse("135 ns"), Ok(Duration(135_000)));
+        assert_eq!(Duration::parse("5 µs"), Duration::parse("5 us"));
+        assert!(Duration::parse("0.1 ps").is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! Quantities as a testbed file writes them: a decimal number, a space, a unit.
+//!
+//! Units are mandatory: `9180` for a size is an error, `"9180 B"` is not. A value is exact: text that names a fraction
+//! of the smallest unit (a tenth of a byte, less than a picosecond) is refused, never rounded.
+
+mod buffer;
+mod decimal;
+mod duration;
+mod rate;
+mod share;
+mod size;
+
+pub use buffer::{BufferSize, CellCount};
+pub use duration::Duration;
+pub use rate::{Basis, FramedRate, Rate};
+pub use share::Share;
+pub use size::Size;
+
+use decimal::Decimal;
+
+/// A quantity: how it is read from text and described in a schema.
+pub trait Quantity: Sized {
+    /// What it is called in a message: "a size".
+    const WHAT: &'static str;
+    /// Units that are accepted, as they are offered in a message.
+    const UNITS: &'static [&'static str];
+    /// A text that is right, for messages and the schema.
+    const EXAMPLE: &'static str;
+    /// Read `text`; the error says cause and cure.
+    fn parse(text: &str) -> Result<Self, String>;
+}
+
+/// Split `text` into number and unit and scale it by the unit's factor.
+fn scaled<Q: Quantity>(text: &str, factor: impl Fn(&str) -> Option<u128>) -> Result<u64, String> {
+    let (number, unit) = Decimal::split(text).ok_or_else(|| not_a::<Q>(text))?;
+    if unit.is_empty() {
+        return Err(format!("`{text}` has no unit: {} is written like `{}`", Q::WHAT, Q::EXAMPLE));
+    }
+    let factor = factor(unit).ok_or_else(|| {
+        format!("`{unit}` is no unit of {}: use one of {}", Q::WHAT, quoted(Q::UNITS))
+    })?;
+    number.times(factor).map_err(|cause| format!("`{text}` {cause}"))
+}
+
+fn not_a<Q: Quantity>(text: &str) -> String {
+    format!("`{text}` is not {}: write it like `{}`", Q::WHAT, Q::EXAMPLE)
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// `Deserialize` from a string with a unit and `JsonSchema` as a string, for a [`Quantity`].
+macro_rules! quantity_serde {
+    ($name:ident) => {
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl serde::de::Visitor<'_> for Visitor {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        use $crate::unit::Quantity;
+                        write!(f, "{} in quotes, like \"{}\"", $name::WHAT, $name::EXAMPLE)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        <$name as $crate::unit::Quantity>::parse(text).map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_any(Visitor)
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                use $crate::unit::Quantity;
+                schemars::json_schema!({
+                    "type": "string",
+                    "title": $name::WHAT,
+                    "description": format!("{} with a unit: {}", $name::WHAT, $name::UNITS.join(", ")),
+                    "examples": [$name::EXAMPLE],
+                })
+            }
+        }
+    };
+}
+use quantity_serde;

@@ -1,0 +1,114 @@
+//! Rates in bit/s, and what they count on a framed medium.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Decimal, Quantity, Share, quantity_serde, scaled};
+
+const UNITS: &[&str] = &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
+
+fn bits(unit: &str) -> Option<u128> {
+    Some(match unit {
+        "bit/s" => 1,
+        "kbit/s" => 1_000,
+        "Mbit/s" => 1_000_000,
+        "Gbit/s" => 1_000_000_000,
+        _ => return None,
+    })
+}
+
+/// A rate in bit/s, decimal prefixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(pub u64);
+
+impl Quantity for Rate {
+    const WHAT: &'static str = "a rate";
+    const UNITS: &'static [&'static str] = UNITS;
+    const EXAMPLE: &'static str = "155.52 Mbit/s";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        scaled::<Self>(text, bits).map(Self)
+    }
+}
+
+quantity_serde!(Rate);
+
+/// What a rate counts on a framed medium.
+///
+/// A study's "130 Mbit/s" means nothing until this is said: on an OC-3c it is 295 248 cells/s of the line but
+/// 306 604 cells/s when it counts the bits of whole cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// Bits of the line, physical framing included: a share of the medium's line rate.
+    Line,
+    /// Bits of whole cells (53 bytes) or of whole frames without preamble and gap.
+    Cells,
+    /// Bits of what cells or frames carry: 48 of every 53 bytes, or the datagram's message.
+    Payload,
+}
+
+/// A rate on a framed medium: a share of the line, cells per second, or bit/s that say what they count.
+///
+/// `"16 %"` is a share of the line; `"57959 cells/s"` counts cells; `"130 Mbit/s line"` says its basis in the text.
+/// Without one, the table's `counts` key must say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FramedRate {
+    /// Share of the line rate.
+    Share(Share),
+    /// Whole cells per second.
+    CellsPerSecond(u64),
+    /// Bits per second of `basis`, or of what the table's `counts` says.
+    Bits(Rate, Option<Basis>),
+}
+
+impl FramedRate {
+    /// Whether nothing is sent at this rate.
+    pub const fn is_zero(self) -> bool {
+        matches!(self, Self::Share(Share(0)) | Self::CellsPerSecond(0) | Self::Bits(Rate(0), _))
+    }
+}
+
+impl Quantity for FramedRate {
+    const WHAT: &'static str = "a rate on a framed medium";
+    const UNITS: &'static [&'static str] =
+        &["%", "cells/s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Mbit/s line", "Mbit/s cells", "Mbit/s payload"];
+    const EXAMPLE: &'static str = "130 Mbit/s line";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let unit = Decimal::split(text).map_or("", |(_, unit)| unit);
+        if unit == "%" {
+            return Share::parse(text).map(Self::Share);
+        }
+        if unit == "cells/s" {
+            return scaled::<Self>(text, |_| Some(1)).map(Self::CellsPerSecond);
+        }
+        let (bare, basis) = match unit.rsplit_once(' ').map(|(_, last)| last) {
+            Some("line") => (text.trim_end().trim_end_matches("line"), Some(Basis::Line)),
+            Some("cells") => (text.trim_end().trim_end_matches("cells"), Some(Basis::Cells)),
+            Some("payload") => (text.trim_end().trim_end_matches("payload"), Some(Basis::Payload)),
+            _ => (text, None),
+        };
+        scaled::<Self>(bare, bits).map(|value| Self::Bits(Rate(value), basis))
+    }
+}
+
+quantity_serde!(FramedRate);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_framed_rate_says_what_it_counts() {
+        assert_eq!(FramedRate::parse("16 %"), Ok(FramedRate::Share(Share(160_000_000))));
+        assert_eq!(FramedRate::parse("57959 cells/s"), Ok(FramedRate::CellsPerSecond(57_959)));
+        assert_eq!(
+            FramedRate::parse("130 Mbit/s line"),
+            Ok(FramedRate::Bits(Rate(130_000_000), Some(Basis::Line)))
+        );
+        assert_eq!(FramedRate::parse("130 Mbit/s"), Ok(FramedRate::Bits(Rate(130_000_000), None)));
+        assert!(FramedRate::parse("130 Mbps").unwrap_err().contains("`Mbit/s`"));
+        assert!(FramedRate::parse("0 bit/s").unwrap().is_zero());
+    }
+}

@@ -1,0 +1,56 @@
+//! Sizes in bytes.
+
+use super::{Quantity, quantity_serde, scaled};
+
+/// A size in bytes; `kB` is 1000 B and `KiB` is 1024 B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Size(pub u64);
+
+impl Size {
+    /// The size in bytes.
+    pub const fn bytes(self) -> u64 {
+        self.0
+    }
+}
+
+impl Quantity for Size {
+    const WHAT: &'static str = "a size";
+    const UNITS: &'static [&'static str] = &["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"];
+    const EXAMPLE: &'static str = "9 kB";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        scaled::<Self>(text, |unit| {
+            Some(match unit {
+                "B" => 1,
+                "kB" => 1000,
+                "MB" => 1_000_000,
+                "GB" => 1_000_000_000,
+                "KiB" => 1 << 10,
+                "MiB" => 1 << 20,
+                "GiB" => 1 << 30,
+                _ => return None,
+            })
+        })
+        .map(Self)
+    }
+}
+
+quantity_serde!(Size);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kb_and_kib_differ() {
+        assert_eq!(Size::parse("9 kB"), Ok(Size(9000)));
+        assert_eq!(Size::parse("9 KiB"), Ok(Size(9216)));
+        assert_eq!(Size::parse("1.5kB"), Ok(Size(1500)));
+    }
+
+    #[test]
+    fn a_size_without_unit_says_how() {
+        assert_eq!(Size::parse("9180").unwrap_err(), "`9180` has no unit: a size is written like `9 kB`");
+        assert!(Size::parse("9 KB").unwrap_err().contains("`kB`"));
+    }
+}

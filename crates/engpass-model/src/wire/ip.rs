@@ -1,0 +1,70 @@
+//! IPv4 and UDP lengths (RFC 791, RFC 768, RFC 9293).
+
+/// Bytes of an IPv4 header without options.
+pub const IP_HEADER_BYTES: u64 = 20;
+/// Bytes of a UDP header.
+pub const UDP_HEADER_BYTES: u64 = 8;
+/// Bytes of a TCP header without options.
+pub const TCP_HEADER_BYTES: u64 = 20;
+/// The largest UDP payload in an IPv4 packet: 65 535 - 20 - 8.
+pub const MAX_UDP_PAYLOAD: u64 = 65_507;
+/// The smallest MTU an IPv4 link may have (RFC 791 section 3.2).
+pub const MIN_MTU: u64 = 68;
+
+/// The fragments of one IP datagram: `count` packets, all but the last `full` bytes of IP payload long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragments {
+    /// Number of IP packets, at least 1.
+    pub count: u64,
+    /// IP payload of every fragment but the last, a multiple of 8 (RFC 791 section 2.3).
+    pub full: u64,
+    /// IP payload of the last fragment.
+    pub last: u64,
+}
+
+impl Fragments {
+    /// Cut an IP payload (UDP header included) for an MTU.
+    ///
+    /// # Panics
+    /// When the MTU is below [`MIN_MTU`], which the testbed check refuses.
+    pub fn of(ip_payload: u64, mtu: u64) -> Self {
+        assert!(mtu >= MIN_MTU, "an IPv4 MTU is at least {MIN_MTU} bytes");
+        if ip_payload + IP_HEADER_BYTES <= mtu {
+            return Self { count: 1, full: ip_payload, last: ip_payload };
+        }
+        let full = (mtu - IP_HEADER_BYTES) / 8 * 8;
+        let count = ip_payload.div_ceil(full);
+        Self { count, full, last: ip_payload - (count - 1) * full }
+    }
+
+    /// IP payload of fragment `index`, from 0.
+    pub fn payload(&self, index: u64) -> u64 {
+        if index + 1 == self.count { self.last } else { self.full }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_first_two_fragment_message_on_an_mtu_of_9180() {
+        assert_eq!(Fragments::of(9152 + 8, 9180).count, 1);
+        assert_eq!(Fragments::of(9153 + 8, 9180), Fragments { count: 2, full: 9160, last: 1 });
+    }
+
+    proptest! {
+        #[test]
+        fn fragments_cover_the_payload(payload in 1u64..65_516, mtu in 68u64..10_000) {
+            let cut = Fragments::of(payload, mtu);
+            let total: u64 = (0..cut.count).map(|index| cut.payload(index)).sum();
+            prop_assert_eq!(total, payload);
+            for index in 0..cut.count {
+                let length = cut.payload(index);
+                prop_assert!(length > 0 && length + IP_HEADER_BYTES <= mtu);
+                prop_assert!(index + 1 == cut.count || length % 8 == 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A testbed: what one file, one variant and one point of its sweep describe.
+
+use engpass_model::circuit::Circuit;
+use engpass_model::host::Host;
+use engpass_model::link::Link;
+use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
+use engpass_model::unit::Duration;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// One testbed, every table in the order of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Testbed {
+    /// What it is called in reports.
+    pub name: String,
+    /// What it is about, in a sentence or two.
+    pub description: Option<String>,
+    /// Hosts by name.
+    pub hosts: IndexMap<String, Host>,
+    /// Switches by name.
+    pub switches: IndexMap<String, Switch>,
+    /// Links by name.
+    pub links: IndexMap<String, Link>,
+    /// Circuits by name.
+    pub circuits: IndexMap<String, Circuit>,
+    /// Traffic by name.
+    pub traffic: IndexMap<String, Traffic>,
+    /// How long and how often.
+    pub run: Run,
+}
+
+/// How long a run is and how often it is repeated.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Run {
+    /// Simulated (or real) time of one run.
+    pub duration: Duration,
+    /// Time at the beginning that does not count.
+    pub warmup: Option<Duration>,
+    /// Repeats of every point, each with a seed of its own.
+    pub repeats: u32,
+    /// Seed of the first repeat; the others count on from it.
+    pub seed: u64,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { duration: Duration(10_000_000_000_000), warmup: None, repeats: 1, seed: 1 }
+    }
+}
