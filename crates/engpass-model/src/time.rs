@@ -117,6 +117,11 @@ impl Pace {
         }
     }
 
+    /// Whole picoseconds of a unit, rounded down: no unit of a busy transmitter takes less.
+    pub const fn at_least(self) -> u64 {
+        self.num / self.den
+    }
+
     /// Units per second, for reports only.
     pub fn per_second(self) -> f64 {
         SECOND as f64 * self.den as f64 / self.num as f64
@@ -130,6 +135,52 @@ impl Pace {
     /// Whether a unit at this pace takes at least as long as one of `other`.
     pub fn is_at_least(self, other: Self) -> bool {
         u128::from(self.num) * u128::from(other.den) >= u128::from(other.num) * u128::from(self.den)
+    }
+}
+
+/// Walks the ends of a [`Pace`] one by one without dividing: the same instants as [`Pace::after`].
+#[derive(Clone, Debug)]
+pub struct Stepper {
+    whole: u64,
+    rest: u64,
+    den: u64,
+    quotient: u64,
+    remainder: u64,
+}
+
+impl Stepper {
+    /// A walk that stands at unit 0.
+    pub fn new(pace: Pace) -> Self {
+        Self { whole: pace.num / pace.den, rest: pace.num % pace.den, den: pace.den, quotient: 0, remainder: 0 }
+    }
+
+    /// Go to the end of the `units`-th unit.
+    pub fn seek(&mut self, units: u64) {
+        if units == 0 {
+            (self.quotient, self.remainder) = (0, 0);
+            return;
+        }
+        let rest = u128::from(units) * u128::from(self.rest);
+        let den = u128::from(self.den);
+        self.quotient = units.saturating_mul(self.whole).saturating_add(u64::try_from(rest / den).unwrap_or(u64::MAX));
+        self.remainder = (rest % den) as u64;
+    }
+
+    /// Picoseconds from the start to the end of the unit that the walk stands at.
+    #[inline]
+    pub fn after(&self) -> u64 {
+        self.quotient + u64::from(self.remainder > 0)
+    }
+
+    /// Go on to the next unit.
+    #[inline]
+    pub fn step(&mut self) {
+        self.quotient += self.whole;
+        self.remainder += self.rest;
+        if self.remainder >= self.den {
+            self.remainder -= self.den;
+            self.quotient += 1;
+        }
     }
 }
 
@@ -155,6 +206,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_stepper_walks_the_pace(num in 1u128..1_000_000_000, den in 1u128..1_000_000, from in 0u64..1_000_000) {
+            let pace = Pace::new(num, den);
+            let mut stepper = Stepper::new(pace);
+            stepper.seek(from);
+            for unit in from..from + 50 {
+                prop_assert_eq!(stepper.after(), pace.after(unit));
+                stepper.step();
+            }
+        }
+
         #[test]
         fn ended_within_inverts_after(bits in 1u64..100_000, rate in 1u64..200_000_000_000, k in 0u64..1_000_000) {
             let pace = Pace::of_bits(bits, rate);

@@ -3,7 +3,27 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::{CellView, DiscardPolicy, QueueView};
+
 /// A cell that finds the queue full is lost, whatever frame it belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tail {}
+
+impl DiscardPolicy for Tail {
+    fn admits(&mut self, queue: QueueView, _: CellView) -> bool {
+        queue.queued < queue.capacity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_place_is_taken_and_no_more() {
+        let cell = CellView { vc: 0, first: false, last: true };
+        assert!(Tail {}.admits(QueueView { queued: 9, capacity: 10 }, cell));
+        assert!(!Tail {}.admits(QueueView { queued: 10, capacity: 10 }, cell));
+    }
+}

@@ -1,0 +1,296 @@
+//! Trains of cells on their way to a queue.
+
+use std::collections::VecDeque;
+
+use super::{FrameId, Generator, NO_FRAME, VcId};
+use crate::time::{Pace, Stepper};
+
+/// Cells of one frame that follow each other at a constant pace: cell `k` of the record, from 0, stands at `base +
+/// pace.after(n + k)`, where the pace is that of the channel it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cells {
+    /// Start of the busy period, or of the emission, that the cells belong to, in picoseconds.
+    pub base: u64,
+    /// Place of the first cell in it.
+    pub n: u64,
+    /// How many.
+    pub count: u64,
+    /// The circuit.
+    pub vc: VcId,
+    /// The frame they are cells of, or [`NO_FRAME`].
+    pub frame: FrameId,
+    /// Place of the first cell in its frame.
+    pub cell: u32,
+    /// Cells of the whole frame.
+    pub of: u32,
+}
+
+impl Cells {
+    /// Whether the last of these cells ends its frame.
+    pub fn ends_frame(&self) -> bool {
+        self.frame == NO_FRAME || u64::from(self.cell) + self.count == u64::from(self.of)
+    }
+
+    /// Whether `next` carries on where these cells end, so that one record can say both.
+    fn goes_on_with(&self, next: &Self) -> bool {
+        self.frame == next.frame
+            && self.vc == next.vc
+            && self.base == next.base
+            && self.n + self.count == next.n
+            && (self.frame == NO_FRAME || u64::from(self.cell) + self.count == u64::from(next.cell))
+    }
+}
+
+/// Trains that arrive at one queue from one transmitter, in order of time.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    pace: Pace,
+    queue: VecDeque<Cells>,
+    /// Walks the cells of the front record.
+    walk: Stepper,
+    /// Arrival of the first cell that was not taken; `u64::MAX` when none is announced.
+    head: u64,
+    /// Arrival of the last cell that was announced.
+    last: u64,
+    generator: Option<Generator>,
+}
+
+impl Channel {
+    /// An empty channel whose cells come at the ends of `pace`.
+    pub fn new(pace: Pace) -> Self {
+        let walk = Stepper::new(pace);
+        Self { pace, queue: VecDeque::new(), walk, head: u64::MAX, last: 0, generator: None }
+    }
+
+    /// A channel that a generator fills for ever: its cells need no announcement.
+    pub fn generated(pace: Pace, generator: Generator) -> Self {
+        let mut channel = Self { generator: Some(generator), ..Self::new(pace) };
+        channel.refill();
+        channel
+    }
+
+    /// Whether all cells of this channel are known in advance.
+    pub fn is_generated(&self) -> bool {
+        self.generator.is_some()
+    }
+
+    /// Announce cells, which come after all that were announced before.
+    #[inline]
+    pub fn announce(&mut self, cells: Cells) {
+        self.last = cells.base + self.pace.after(cells.n + cells.count - 1);
+        match self.queue.back_mut() {
+            Some(back) if back.goes_on_with(&cells) => back.count += cells.count,
+            Some(_) => self.queue.push_back(cells),
+            None => {
+                self.queue.push_back(cells);
+                self.open(cells);
+            }
+        }
+    }
+
+    /// Arrival of the next cell, `u64::MAX` when none is announced.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Arrival of the last announced cell; everything later is still open.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The record whose first cell is the next one.
+    ///
+    /// # Panics
+    /// When nothing is announced.
+    #[inline]
+    pub fn front(&self) -> Cells {
+        *self.queue.front().expect("a channel with a head has a record")
+    }
+
+    /// Take the next `count` cells, at most those of the front record.
+    pub fn take_many(&mut self, count: u64) {
+        let front = self.queue.front_mut().expect("a channel with a head has a record");
+        front.n += count;
+        front.count -= count;
+        if front.frame != NO_FRAME {
+            front.cell += count as u32;
+        }
+        if front.count > 0 {
+            let front = *front;
+            self.open(front);
+        } else {
+            self.next_record();
+        }
+    }
+
+    /// Take the cells of the front record that arrive at or before `until`, at least one, calling `each` with the
+    /// arrival of every one.
+    ///
+    /// # Panics
+    /// When nothing is announced.
+    #[inline]
+    pub fn take_until(&mut self, until: u64, mut each: impl FnMut(u64)) {
+        let front = self.queue.front_mut().expect("a channel with a head has a record");
+        let mut taken = 0;
+        let mut head = self.head;
+        let more = loop {
+            each(head);
+            taken += 1;
+            if taken == front.count {
+                break false;
+            }
+            self.walk.step();
+            head = front.base + self.walk.after();
+            if head > until {
+                break true;
+            }
+        };
+        front.n += taken;
+        front.count -= taken;
+        if front.frame != NO_FRAME {
+            front.cell += taken as u32;
+        }
+        if more {
+            self.head = head;
+        } else {
+            self.next_record();
+        }
+    }
+
+    /// How many cells of the front record arrive at or before `until`.
+    pub fn front_until(&self, until: u64) -> u64 {
+        let front = self.front();
+        if until < self.head {
+            return 0;
+        }
+        // `ended_within` counts units 1, 2, …; the unit 0 stands at the base itself.
+        let last = self.pace.ended_within(until - front.base);
+        (last + 1).saturating_sub(front.n).min(front.count)
+    }
+
+    /// The pace between cells of a record.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    fn next_record(&mut self) {
+        self.queue.pop_front();
+        match self.queue.front() {
+            Some(front) => {
+                let front = *front;
+                self.open(front);
+            }
+            None => {
+                self.head = u64::MAX;
+                self.refill();
+            }
+        }
+    }
+
+    fn refill(&mut self) {
+        if let Some(cells) = self.generator.as_mut().and_then(|generator| generator.next_cells(self.pace)) {
+            self.announce(cells);
+        }
+    }
+
+    fn open(&mut self, front: Cells) {
+        self.walk.seek(front.n);
+        self.head = front.base + self.walk.after();
+    }
+}
+
+/// The channels of one queue, in the order that breaks ties.
+#[derive(Debug)]
+pub struct Inputs<'a> {
+    all: &'a mut [Channel],
+    mine: &'a [usize],
+}
+
+impl<'a> Inputs<'a> {
+    /// The channels `mine` of `all`.
+    pub fn new(all: &'a mut [Channel], mine: &'a [usize]) -> Self {
+        Self { all, mine }
+    }
+
+    /// The channel with the earliest next cell (the first of several), and until when, at most, it stays the earliest.
+    #[inline]
+    pub fn earliest(&mut self) -> Option<(&mut Channel, u64)> {
+        let mut best = usize::MAX;
+        let mut head = u64::MAX;
+        let mut runner_up = u64::MAX;
+        for &index in self.mine {
+            let next = self.all[index].head();
+            if next < head {
+                // An earlier channel wins a tie against this one: it must be overtaken strictly.
+                runner_up = head.saturating_sub(1);
+                (best, head) = (index, next);
+            } else if next <= runner_up {
+                runner_up = next;
+            }
+        }
+        let until = runner_up;
+        (best != usize::MAX).then(|| (&mut self.all[best], until))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(base: u64, n: u64, count: u64) -> Cells {
+        Cells { base, n, count, vc: 0, frame: 1, cell: n as u32, of: 100 }
+    }
+
+    #[test]
+    fn a_channel_walks_its_records() {
+        let mut channel = Channel::new(Pace::new(25, 10));
+        channel.announce(cells(100, 0, 3));
+        channel.announce(cells(100, 3, 1));
+        channel.announce(cells(200, 0, 1));
+        let mut seen = Vec::new();
+        while channel.head() != u64::MAX {
+            channel.take_until(u64::MAX, |at| seen.push(at));
+        }
+        assert_eq!(seen, [100, 103, 105, 108, 200]);
+        assert_eq!(channel.last(), 200);
+    }
+
+    #[test]
+    fn many_at_once_equal_one_by_one() {
+        for until in 90..130 {
+            let mut channel = Channel::new(Pace::new(25, 10));
+            channel.announce(cells(100, 2, 6));
+            let count = channel.front_until(until);
+            let mut one_by_one = channel.clone();
+            let mut seen = 0;
+            if one_by_one.head() <= until {
+                one_by_one.take_until(until, |at| {
+                    assert!(at <= until);
+                    seen += 1;
+                });
+            }
+            assert_eq!(seen, count);
+            assert!(one_by_one.head() > until);
+            if count > 0 {
+                channel.take_many(count);
+                assert_eq!(channel.head(), one_by_one.head());
+            }
+        }
+    }
+
+    #[test]
+    fn ties_go_to_the_first_channel() {
+        let pace = Pace::new(10, 1);
+        let mut channels = [Channel::new(pace), Channel::new(pace), Channel::new(pace)];
+        channels[0].announce(cells(50, 0, 1));
+        channels[1].announce(cells(20, 0, 9));
+        channels[2].announce(cells(30, 0, 1));
+        let mut inputs = Inputs::new(&mut channels, &[0, 1, 2]);
+        let (channel, until) = inputs.earliest().unwrap();
+        // The second may go on to 30 (it wins the tie against the third) but must stop before 50.
+        assert_eq!((channel.head(), until), (20, 30));
+        let mut inputs = Inputs::new(&mut channels, &[0, 1]);
+        assert_eq!(inputs.earliest().unwrap().1, 49);
+    }
+}

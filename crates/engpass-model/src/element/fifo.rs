@@ -1,0 +1,135 @@
+//! One queue, first in, first out, in front of a line.
+
+use super::channel::{Cells, Channel, Inputs};
+use super::{Outlet, Rule};
+use crate::discard::{CellView, DiscardPolicy, QueueView};
+use crate::time::{Pace, Stepper};
+
+/// A line and its queue. A cell's departure is known when it arrives, so nothing ever waits here as an object: the state
+/// is the busy period (when it began, how many cells it has taken, how many of them have left).
+pub struct Fifo {
+    slot: Pace,
+    /// Cells the queue can hold; `None` for a queue without bound.
+    bound: Option<(u64, Box<dyn DiscardPolicy>)>,
+    base: u64,
+    n: u64,
+    /// Stands at `n`.
+    end: Stepper,
+    /// When the last accepted cell has left.
+    last_end: u64,
+    /// Cells of the busy period that have left, as far as anybody asked.
+    left: u64,
+    /// Stands at `left + 1`.
+    leave: Stepper,
+}
+
+/// Cells of one record that met the same fate, on their way to the outlet.
+struct Batch {
+    cells: Cells,
+    lost: bool,
+    first_at: u64,
+}
+
+impl Fifo {
+    /// A line with a queue of `capacity` cells under `policy`.
+    pub fn new(slot: Pace, capacity: u64, policy: Box<dyn DiscardPolicy>) -> Self {
+        Self { bound: Some((capacity, policy)), ..Self::unbounded(slot) }
+    }
+
+    /// A line with a queue that takes everything: a NIC, whose memory is accounted for elsewhere.
+    pub fn unbounded(slot: Pace) -> Self {
+        let end = Stepper::new(slot);
+        Self { slot, bound: None, base: 0, n: 0, leave: end.clone(), end, last_end: 0, left: 0 }
+    }
+
+    /// Take all cells that arrive at or before `until`.
+    pub fn advance(&mut self, until: u64, mut inputs: Inputs<'_>, rules: &mut [Rule], out: &mut impl Outlet) {
+        while let Some((channel, limit)) = inputs.earliest() {
+            if channel.head() > until {
+                break;
+            }
+            let limit = limit.min(until);
+            while channel.head() <= limit {
+                self.merge(channel, limit, rules, out);
+            }
+        }
+    }
+
+    fn merge(&mut self, channel: &mut Channel, limit: u64, rules: &mut [Rule], out: &mut impl Outlet) {
+        let front = channel.front();
+        let slot = self.slot;
+        let policer = &mut rules[front.vc as usize].policer;
+        let mut batch = Batch { cells: Cells { count: 0, ..front }, lost: false, first_at: 0 };
+        let mut index = front.cell;
+        channel.take_until(limit, |at| {
+            let cell = Cells { count: 1, cell: index, ..front };
+            index += u32::from(front.of > 1);
+            if policer.as_mut().is_some_and(|policer| !policer.conforms(crate::time::Time(at))) {
+                batch.flush(slot, out);
+                out.policed(&cell, at);
+                return;
+            }
+            if at > self.last_end {
+                batch.flush(slot, out);
+                self.start(at);
+            }
+            if !self.admits(at, &cell) {
+                batch.add(cell, true, at, slot, out);
+                return;
+            }
+            self.end.step();
+            self.n += 1;
+            self.last_end = self.base + self.end.after();
+            batch.add(Cells { base: self.base, n: self.n, ..cell }, false, at, slot, out);
+        });
+        batch.flush(slot, out);
+    }
+
+    #[inline]
+    fn start(&mut self, at: u64) {
+        (self.base, self.n, self.left) = (at, 0, 0);
+        self.end.seek(0);
+        self.leave.seek(1);
+    }
+
+    #[inline]
+    fn admits(&mut self, at: u64, cell: &Cells) -> bool {
+        let Some((capacity, policy)) = &mut self.bound else { return true };
+        while self.left < self.n && self.base + self.leave.after() <= at {
+            self.left += 1;
+            self.leave.step();
+        }
+        let queued = self.n - self.left;
+        let view = CellView { vc: cell.vc, first: cell.cell == 0, last: cell.ends_frame() };
+        policy.admits(QueueView { queued, capacity: *capacity }, view) && queued < *capacity
+    }
+
+    /// When the line is free of everything it has accepted, in picoseconds.
+    pub fn last_end(&self) -> u64 {
+        self.last_end
+    }
+}
+
+impl Batch {
+    #[inline]
+    fn add(&mut self, cell: Cells, lost: bool, at: u64, slot: Pace, out: &mut impl Outlet) {
+        if self.cells.count > 0 && self.lost == lost {
+            self.cells.count += 1;
+        } else {
+            self.flush(slot, out);
+            (self.cells, self.lost, self.first_at) = (cell, lost, at);
+        }
+    }
+
+    fn flush(&mut self, slot: Pace, out: &mut impl Outlet) {
+        if self.cells.count == 0 {
+            return;
+        }
+        if self.lost {
+            out.lost(&self.cells, self.cells.count, self.first_at);
+        } else {
+            out.sent(self.cells, slot);
+        }
+        self.cells.count = 0;
+    }
+}

@@ -1,0 +1,97 @@
+//! Generators: cells that are known for ever, without events.
+
+use super::{Cells, NO_FRAME, VcId};
+use crate::random::Stream;
+use crate::source::on_off::Lengths;
+use crate::time::Pace;
+
+/// Makes the trains of a `cbr` or `on-off` source, one after the other, as a queue asks for them.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    vc: VcId,
+    /// Added to every instant: transmission and delay up to the queue, where nothing else is on the way.
+    shift: u64,
+    /// No cell later than this.
+    last: u64,
+    pattern: Pattern,
+}
+
+#[derive(Clone, Debug)]
+enum Pattern {
+    Constant { first: Option<u64> },
+    Bursts { next: u64, on: u64, off: u64, lengths: Lengths, random: Stream },
+}
+
+impl Generator {
+    /// Cells at a constant pace from `first` on.
+    pub fn constant(vc: VcId, first: u64, last: u64) -> Self {
+        Self { vc, shift: 0, last, pattern: Pattern::Constant { first: Some(first) } }
+    }
+
+    /// Bursts: an on-time of mean length `on` begins at `first`, then an off-time of mean length `off`, and so on.
+    pub fn bursts(vc: VcId, first: u64, last: u64, (on, off): (u64, u64), lengths: Lengths, random: Stream) -> Self {
+        Self { vc, shift: 0, last, pattern: Pattern::Bursts { next: first, on, off, lengths, random } }
+    }
+
+    /// The same cells `shift` picoseconds later.
+    pub fn shifted(mut self, shift: u64) -> Self {
+        self.shift = shift;
+        self
+    }
+
+    /// The next train; `None` when there will be no more.
+    pub fn next_cells(&mut self, pace: Pace) -> Option<Cells> {
+        let (base, count) = match &mut self.pattern {
+            Pattern::Constant { first } => {
+                let base = first.take()?;
+                (base, count_until(pace, self.last.checked_sub(base)?))
+            }
+            Pattern::Bursts { next, on, off, lengths, random } => loop {
+                let mut length = |mean: u64| match lengths {
+                    Lengths::Fixed => mean,
+                    Lengths::Exponential => random.exponential(mean),
+                };
+                let base = *next;
+                let burst = length(*on);
+                let pause = length(*off);
+                if base > self.last {
+                    return None;
+                }
+                *next = base.saturating_add(burst).saturating_add(pause);
+                if burst > 0 {
+                    break (base, count_until(pace, (burst - 1).min(self.last - base)));
+                }
+            },
+        };
+        Some(Cells { base: base + self.shift, n: 0, count, vc: self.vc, frame: NO_FRAME, cell: 0, of: 1 })
+    }
+}
+
+/// Cells at 0, `after(1)`, … up to and including `until`.
+fn count_until(pace: Pace, until: u64) -> u64 {
+    pace.ended_within(until) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_source_ends_in_time() {
+        let mut source = Generator::constant(3, 100, 130).shifted(7);
+        let cells = source.next_cells(Pace::new(10, 1)).unwrap();
+        assert_eq!((cells.base, cells.count, cells.vc), (107, 4, 3));
+        assert_eq!(source.next_cells(Pace::new(10, 1)), None);
+        assert_eq!(Generator::constant(3, 100, 99).next_cells(Pace::new(10, 1)), None);
+    }
+
+    #[test]
+    fn bursts_hold_the_cells_that_begin_in_them() {
+        let random = Stream::new(1, "test");
+        let mut source = Generator::bursts(0, 5, 1000, (30, 70), Lengths::Fixed, random);
+        let pace = Pace::new(10, 1);
+        let first = source.next_cells(pace).unwrap();
+        assert_eq!((first.base, first.count), (5, 3));
+        assert_eq!(source.next_cells(pace).unwrap().base, 105);
+    }
+}

@@ -1,0 +1,51 @@
+//! What carries, queues and reassembles cells.
+//!
+//! Cells are exact but never events. They move as *trains*: [`Cells`] records that say which cells of which frame stand
+//! at which ends of a constant pace. A [`Channel`] holds the trains on their way to a queue, in order of time. A queue
+//! ([`Fifo`], [`Classes`]) merges its channels in one loop up to an instant, decides for every cell, and hands what it
+//! sends and what it loses to an [`Outlet`], train by train.
+
+mod channel;
+mod classes;
+mod fifo;
+mod generator;
+mod reassembly;
+mod shaper;
+
+pub use channel::{Cells, Channel, Inputs};
+pub use classes::Classes;
+pub use fifo::Fifo;
+pub use generator::Generator;
+pub use reassembly::{Pdu, Reassembly};
+pub use shaper::Shaper;
+
+use crate::shape::gcra::VirtualScheduling;
+use crate::time::Pace;
+
+/// Index of one direction of a circuit.
+pub type VcId = u32;
+/// Index of a frame; [`NO_FRAME`] for a generator's cells, each of which is a frame of its own.
+pub type FrameId = u32;
+/// The frame of a cell that a generator made.
+pub const NO_FRAME: FrameId = FrameId::MAX;
+
+/// Where a queue's cells go: the network, which counts and carries on.
+pub trait Outlet {
+    /// `cells` leave at `base + pace.after(n)`, `n + 1`, … of the record, at this transmitter.
+    fn sent(&mut self, cells: Cells, pace: Pace);
+    /// `count` cells of `cells`' frame were lost because the queue was full or its policy said so, the first at `at`.
+    fn lost(&mut self, cells: &Cells, count: u64, at: u64);
+    /// A cell was lost in the policer at `at`.
+    fn policed(&mut self, cells: &Cells, at: u64);
+    /// The last cell of a frame waits as number `sequence` of its class: its departure is not known yet.
+    fn waiting(&mut self, frame: FrameId, class: usize, sequence: u64);
+}
+
+/// What a queue knows of a circuit that passes it.
+#[derive(Clone, Debug, Default)]
+pub struct Rule {
+    /// Class of a queue with priorities; 0 is served first.
+    pub class: usize,
+    /// Policer in front of the queue, where the circuit enters the network here.
+    pub policer: Option<VirtualScheduling>,
+}

@@ -1,0 +1,71 @@
+//! AAL5 reassembly (ITU-T I.363.5 section 6): cells become PDUs again.
+
+use super::{Cells, FrameId, NO_FRAME};
+
+/// What the end-of-PDU cell of a frame completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pdu {
+    /// All cells of the frame and nothing else: length and CRC are right.
+    Good,
+    /// Cells are missing, or cells of a frame that lost its end stand before it: length or CRC is wrong.
+    Bad,
+}
+
+/// Reassembly of one direction of a circuit.
+#[derive(Clone, Debug)]
+pub struct Reassembly {
+    frame: FrameId,
+    count: u64,
+    /// Cells of an earlier frame, whose last cell was lost, stand before the current one's.
+    merged: bool,
+}
+
+impl Default for Reassembly {
+    fn default() -> Self {
+        Self { frame: NO_FRAME, count: 0, merged: false }
+    }
+}
+
+impl Reassembly {
+    /// Take cells that arrive, in order; the PDU when its last cell is among them.
+    pub fn take(&mut self, cells: &Cells) -> Option<Pdu> {
+        if cells.frame != self.frame {
+            self.merged |= self.frame != NO_FRAME;
+            (self.frame, self.count) = (cells.frame, 0);
+        }
+        self.count += cells.count;
+        if !cells.ends_frame() {
+            return None;
+        }
+        let good = !self.merged && self.count == u64::from(cells.of);
+        *self = Self::default();
+        Some(if good { Pdu::Good } else { Pdu::Bad })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(frame: FrameId, cell: u32, count: u64, of: u32) -> Cells {
+        Cells { base: 0, n: 0, count, vc: 0, frame, cell, of }
+    }
+
+    #[test]
+    fn a_lost_end_takes_the_next_pdu_with_it() {
+        let mut reassembly = Reassembly::default();
+        assert_eq!(reassembly.take(&cells(1, 0, 3, 4)), None);
+        assert_eq!(reassembly.take(&cells(2, 0, 4, 4)), Some(Pdu::Bad));
+        assert_eq!(reassembly.take(&cells(3, 0, 2, 4)), None);
+        assert_eq!(reassembly.take(&cells(3, 2, 2, 4)), Some(Pdu::Good));
+    }
+
+    #[test]
+    fn a_gap_is_noticed() {
+        let mut reassembly = Reassembly::default();
+        reassembly.take(&cells(1, 0, 1, 4));
+        assert_eq!(reassembly.take(&cells(1, 2, 2, 4)), Some(Pdu::Bad));
+        // A frame that lost all its cells leaves no trace.
+        assert_eq!(reassembly.take(&cells(3, 0, 1, 1)), Some(Pdu::Good));
+    }
+}

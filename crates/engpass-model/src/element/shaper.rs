@@ -1,0 +1,55 @@
+//! The shaper of a circuit at a NIC: a peak cell rate with exact, fractional spacing.
+
+use super::{Cells, FrameId, VcId};
+use crate::time::Pace;
+
+/// Emits the cells of one direction of a circuit at its pace (GCRA with no tolerance: I.371 Annex A, shaped).
+///
+/// An integer gap between cells would not do: 16 % of a line is a gap of 6.25 slots, and the next integer, 6, is 16.67 %.
+#[derive(Clone, Debug)]
+pub struct Shaper {
+    vc: VcId,
+    pace: Pace,
+    base: u64,
+    n: u64,
+}
+
+impl Shaper {
+    /// A shaper that has emitted nothing.
+    pub fn new(vc: VcId, pace: Pace) -> Self {
+        Self { vc, pace, base: 0, n: 0 }
+    }
+
+    /// The pace of emissions.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// Emit the `count` cells of a frame that is handed over at `now`.
+    pub fn emit(&mut self, now: u64, frame: FrameId, count: u32) -> Cells {
+        if now >= self.base + self.pace.after(self.n) {
+            (self.base, self.n) = (now, 0);
+        }
+        let cells =
+            Cells { base: self.base, n: self.n, count: u64::from(count), vc: self.vc, frame, cell: 0, of: count };
+        self.n += u64::from(count);
+        cells
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_keep_the_spacing_between_them() {
+        let mut shaper = Shaper::new(0, Pace::new(25, 2));
+        let first = shaper.emit(100, 1, 2);
+        assert_eq!((first.base, first.n), (100, 0));
+        // Emissions at 100 and 113; the next is due at 125.
+        let second = shaper.emit(120, 2, 1);
+        assert_eq!((second.base, second.n), (100, 2));
+        let third = shaper.emit(138, 3, 1);
+        assert_eq!((third.base, third.n), (138, 0));
+    }
+}
