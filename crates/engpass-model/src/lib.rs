@@ -8,11 +8,12 @@
 //! every layer, [`shape`] spaces its cells, [`element`] carries, queues and reassembles them, [`discard`] and
 //! [`schedule`] decide for a queue.
 
+pub mod circuit;
 pub mod discard;
+pub mod element;
 pub mod family;
 pub mod host;
 pub mod link;
-pub mod circuit;
 pub mod random;
 pub mod schedule;
 pub mod shape;

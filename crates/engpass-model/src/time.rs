@@ -113,7 +113,8 @@ impl Pace {
     pub fn ended_within(self, ps: u64) -> u64 {
         match ps.checked_mul(self.den) {
             Some(product) => product / self.num,
-            None => u64::try_from(u128::from(ps) * u128::from(self.den) / u128::from(self.num)).unwrap_or(u64::MAX),
+            None => u64::try_from(u128::from(ps) * u128::from(self.den) / u128::from(self.num))
+                .unwrap_or(u64::MAX),
         }
     }
 
@@ -151,7 +152,13 @@ pub struct Stepper {
 impl Stepper {
     /// A walk that stands at unit 0.
     pub fn new(pace: Pace) -> Self {
-        Self { whole: pace.num / pace.den, rest: pace.num % pace.den, den: pace.den, quotient: 0, remainder: 0 }
+        Self {
+            whole: pace.num / pace.den,
+            rest: pace.num % pace.den,
+            den: pace.den,
+            quotient: 0,
+            remainder: 0,
+        }
     }
 
     /// Go to the end of the `units`-th unit.
@@ -162,7 +169,8 @@ impl Stepper {
         }
         let rest = u128::from(units) * u128::from(self.rest);
         let den = u128::from(self.den);
-        self.quotient = units.saturating_mul(self.whole).saturating_add(u64::try_from(rest / den).unwrap_or(u64::MAX));
+        self.quotient =
+            units.saturating_mul(self.whole).saturating_add(u64::try_from(rest / den).unwrap_or(u64::MAX));
         self.remainder = (rest % den) as u64;
     }
 

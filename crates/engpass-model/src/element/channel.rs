@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{FrameId, Generator, NO_FRAME, VcId};
+use super::{FrameId, GENERATORS, Generator, VcId};
 use crate::time::{Pace, Stepper};
 
 /// Cells of one frame that follow each other at a constant pace: cell `k` of the record, from 0, stands at `base +
@@ -17,7 +17,7 @@ pub struct Cells {
     pub count: u64,
     /// The circuit.
     pub vc: VcId,
-    /// The frame they are cells of, or [`NO_FRAME`].
+    /// The frame they are cells of, or the generator that made them.
     pub frame: FrameId,
     /// Place of the first cell in its frame.
     pub cell: u32,
@@ -26,18 +26,30 @@ pub struct Cells {
 }
 
 impl Cells {
+    /// Whether a generator made them: every cell is a frame of its own.
+    #[inline]
+    pub fn are_generated(&self) -> bool {
+        self.frame >= GENERATORS
+    }
+
     /// Whether the last of these cells ends its frame.
+    #[inline]
     pub fn ends_frame(&self) -> bool {
-        self.frame == NO_FRAME || u64::from(self.cell) + self.count == u64::from(self.of)
+        self.are_generated() || u64::from(self.cell) + self.count == u64::from(self.of)
     }
 
     /// Whether `next` carries on where these cells end, so that one record can say both.
-    fn goes_on_with(&self, next: &Self) -> bool {
+    #[inline]
+    pub(super) fn goes_on_with(&self, next: &Self) -> bool {
+        self.base == next.base && self.n + self.count == next.n && self.comes_before(next)
+    }
+
+    /// Whether `next` follows in the same frame, or from the same generator, whatever the time.
+    #[inline]
+    pub(super) fn comes_before(&self, next: &Self) -> bool {
         self.frame == next.frame
             && self.vc == next.vc
-            && self.base == next.base
-            && self.n + self.count == next.n
-            && (self.frame == NO_FRAME || u64::from(self.cell) + self.count == u64::from(next.cell))
+            && (self.are_generated() || u64::from(self.cell) + self.count == u64::from(next.cell))
     }
 }
 
@@ -113,7 +125,7 @@ impl Channel {
         let front = self.queue.front_mut().expect("a channel with a head has a record");
         front.n += count;
         front.count -= count;
-        if front.frame != NO_FRAME {
+        if !front.are_generated() {
             front.cell += count as u32;
         }
         if front.count > 0 {
@@ -148,7 +160,7 @@ impl Channel {
         };
         front.n += taken;
         front.count -= taken;
-        if front.frame != NO_FRAME {
+        if !front.are_generated() {
             front.cell += taken as u32;
         }
         if more {
@@ -202,15 +214,12 @@ impl Channel {
 
 /// The channels of one queue, in the order that breaks ties.
 #[derive(Debug)]
-pub struct Inputs<'a> {
-    all: &'a mut [Channel],
-    mine: &'a [usize],
-}
+pub struct Inputs<'a>(&'a mut [Channel]);
 
 impl<'a> Inputs<'a> {
-    /// The channels `mine` of `all`.
-    pub fn new(all: &'a mut [Channel], mine: &'a [usize]) -> Self {
-        Self { all, mine }
+    /// A queue's channels.
+    pub fn new(channels: &'a mut [Channel]) -> Self {
+        Self(channels)
     }
 
     /// The channel with the earliest next cell (the first of several), and until when, at most, it stays the earliest.
@@ -218,19 +227,18 @@ impl<'a> Inputs<'a> {
     pub fn earliest(&mut self) -> Option<(&mut Channel, u64)> {
         let mut best = usize::MAX;
         let mut head = u64::MAX;
-        let mut runner_up = u64::MAX;
-        for &index in self.mine {
-            let next = self.all[index].head();
+        let mut until = u64::MAX;
+        for (index, channel) in self.0.iter().enumerate() {
+            let next = channel.head();
             if next < head {
-                // An earlier channel wins a tie against this one: it must be overtaken strictly.
-                runner_up = head.saturating_sub(1);
+                // The channel before wins a tie against this one: it must be overtaken strictly.
+                until = head.saturating_sub(1);
                 (best, head) = (index, next);
-            } else if next <= runner_up {
-                runner_up = next;
+            } else if next <= until {
+                until = next;
             }
         }
-        let until = runner_up;
-        (best != usize::MAX).then(|| (&mut self.all[best], until))
+        (best != usize::MAX).then(|| (&mut self.0[best], until))
     }
 }
 
@@ -286,11 +294,11 @@ mod tests {
         channels[0].announce(cells(50, 0, 1));
         channels[1].announce(cells(20, 0, 9));
         channels[2].announce(cells(30, 0, 1));
-        let mut inputs = Inputs::new(&mut channels, &[0, 1, 2]);
+        let mut inputs = Inputs::new(&mut channels);
         let (channel, until) = inputs.earliest().unwrap();
         // The second may go on to 30 (it wins the tie against the third) but must stop before 50.
         assert_eq!((channel.head(), until), (20, 30));
-        let mut inputs = Inputs::new(&mut channels, &[0, 1]);
+        let mut inputs = Inputs::new(&mut channels[..2]);
         assert_eq!(inputs.earliest().unwrap().1, 49);
     }
 }

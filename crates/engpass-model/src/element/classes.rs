@@ -84,10 +84,10 @@ impl Classes {
         let front = channel.front();
         let rule = &mut rules[front.vc as usize];
         let class = rule.class;
-        let mut index = front.cell;
+        let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
         channel.take_until(limit, |at| {
             let cell = Cells { count: 1, cell: index, ..front };
-            index += u32::from(front.of > 1);
+            index += step;
             // What arrives at `at` is there before the transmitter chooses at `at`.
             while self.waiting > 0 && self.decide_at < at {
                 self.send_one(out);
@@ -106,23 +106,18 @@ impl Classes {
         let this = &mut self.classes[class];
         let queued = this.waiting + being_sent;
         let view = CellView { vc: cell.vc, first: cell.cell == 0, last: cell.ends_frame() };
-        if queued >= self.capacity || !this.policy.admits(QueueView { queued, capacity: self.capacity }, view) {
+        if queued >= self.capacity || !this.policy.admits(QueueView { queued, capacity: self.capacity }, view)
+        {
             out.lost(&cell, 1, at);
             return;
         }
         this.waiting += 1;
         this.joined += 1;
-        if cell.frame != NO_FRAME && cell.ends_frame() {
+        if !cell.are_generated() && cell.ends_frame() {
             out.waiting(cell.frame, class, this.joined);
         }
         match this.queue.back_mut() {
-            Some(back)
-                if back.frame == cell.frame
-                    && back.vc == cell.vc
-                    && (cell.frame == NO_FRAME || u64::from(back.cell) + back.count == u64::from(cell.cell)) =>
-            {
-                back.count += 1;
-            }
+            Some(back) if back.comes_before(&cell) => back.count += 1,
             _ => this.queue.push_back(cell),
         }
         if self.waiting == 0 {
@@ -133,8 +128,11 @@ impl Classes {
 
     #[inline]
     fn send_one(&mut self, out: &mut impl Outlet) {
-        let serving =
-            self.classes.iter().position(|class| class.waiting > 0).expect("somebody waits when anything waits");
+        let serving = self
+            .classes
+            .iter()
+            .position(|class| class.waiting > 0)
+            .expect("somebody waits when anything waits");
         let class = &mut self.classes[serving];
         let front = class.queue.front_mut().expect("a class in which cells wait has a record");
         if self.decide_at > self.last_end {
@@ -146,7 +144,7 @@ impl Classes {
         self.last_end = self.base + self.end.after();
         let cell = Cells { base: self.base, n: self.n, count: 1, ..*front };
         front.count -= 1;
-        front.cell += u32::from(front.of > 1);
+        front.cell += u32::from(!front.are_generated());
         if front.count == 0 {
             class.queue.pop_front();
         }
@@ -160,15 +158,8 @@ impl Classes {
 
     #[inline]
     fn hand_on(&mut self, cell: Cells, out: &mut impl Outlet) {
-        let sent = &mut self.sent;
-        let goes_on = sent.count > 0
-            && sent.frame == cell.frame
-            && sent.vc == cell.vc
-            && sent.base == cell.base
-            && sent.n + sent.count == cell.n
-            && (cell.frame == NO_FRAME || u64::from(sent.cell) + sent.count == u64::from(cell.cell));
-        if goes_on {
-            sent.count += 1;
+        if self.sent.count > 0 && self.sent.goes_on_with(&cell) {
+            self.sent.count += 1;
         } else {
             self.flush(out);
             self.sent = cell;
@@ -193,7 +184,11 @@ impl Classes {
     ) -> bool {
         let pace = channel.pace();
         let slot = self.slot.after(1);
-        if !channel.is_generated() || self.waiting > 0 || self.last_end > channel.head() || pace.at_least() <= slot {
+        if !channel.is_generated()
+            || self.waiting > 0
+            || self.last_end > channel.head()
+            || pace.at_least() <= slot
+        {
             return false;
         }
         let front = channel.front();

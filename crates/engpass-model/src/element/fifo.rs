@@ -60,10 +60,10 @@ impl Fifo {
         let slot = self.slot;
         let policer = &mut rules[front.vc as usize].policer;
         let mut batch = Batch { cells: Cells { count: 0, ..front }, lost: false, first_at: 0 };
-        let mut index = front.cell;
+        let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
         channel.take_until(limit, |at| {
             let cell = Cells { count: 1, cell: index, ..front };
-            index += u32::from(front.of > 1);
+            index += step;
             if policer.as_mut().is_some_and(|policer| !policer.conforms(crate::time::Time(at))) {
                 batch.flush(slot, out);
                 out.policed(&cell, at);

@@ -1,6 +1,6 @@
 //! Generators: cells that are known for ever, without events.
 
-use super::{Cells, NO_FRAME, VcId};
+use super::{Cells, FrameId, VcId, generated_by};
 use crate::random::Stream;
 use crate::source::on_off::Lengths;
 use crate::time::Pace;
@@ -9,6 +9,7 @@ use crate::time::Pace;
 #[derive(Clone, Debug)]
 pub struct Generator {
     vc: VcId,
+    frame: FrameId,
     /// Added to every instant: transmission and delay up to the queue, where nothing else is on the way.
     shift: u64,
     /// No cell later than this.
@@ -23,14 +24,33 @@ enum Pattern {
 }
 
 impl Generator {
-    /// Cells at a constant pace from `first` on.
-    pub fn constant(vc: VcId, first: u64, last: u64) -> Self {
-        Self { vc, shift: 0, last, pattern: Pattern::Constant { first: Some(first) } }
+    /// The cells of source number `flow` at a constant pace, from `first` on, none later than `last`.
+    pub fn constant(flow: usize, vc: VcId, first: u64, last: u64) -> Self {
+        Self {
+            vc,
+            frame: generated_by(flow),
+            shift: 0,
+            last,
+            pattern: Pattern::Constant { first: Some(first) },
+        }
     }
 
-    /// Bursts: an on-time of mean length `on` begins at `first`, then an off-time of mean length `off`, and so on.
-    pub fn bursts(vc: VcId, first: u64, last: u64, (on, off): (u64, u64), lengths: Lengths, random: Stream) -> Self {
-        Self { vc, shift: 0, last, pattern: Pattern::Bursts { next: first, on, off, lengths, random } }
+    /// Source number `flow` in bursts: an on-time of mean length `on` begins at `first`, then an off-time of mean length `off`, and so on.
+    pub fn bursts(
+        flow: usize,
+        vc: VcId,
+        (first, last): (u64, u64),
+        (on, off): (u64, u64),
+        lengths: Lengths,
+        random: Stream,
+    ) -> Self {
+        let pattern = Pattern::Bursts { next: first, on, off, lengths, random };
+        Self { vc, frame: generated_by(flow), shift: 0, last, pattern }
+    }
+
+    /// The circuit of its cells.
+    pub fn vc(&self) -> VcId {
+        self.vc
     }
 
     /// The same cells `shift` picoseconds later.
@@ -63,7 +83,7 @@ impl Generator {
                 }
             },
         };
-        Some(Cells { base: base + self.shift, n: 0, count, vc: self.vc, frame: NO_FRAME, cell: 0, of: 1 })
+        Some(Cells { base: base + self.shift, n: 0, count, vc: self.vc, frame: self.frame, cell: 0, of: 1 })
     }
 }
 
@@ -78,17 +98,17 @@ mod tests {
 
     #[test]
     fn a_constant_source_ends_in_time() {
-        let mut source = Generator::constant(3, 100, 130).shifted(7);
+        let mut source = Generator::constant(0, 3, 100, 130).shifted(7);
         let cells = source.next_cells(Pace::new(10, 1)).unwrap();
         assert_eq!((cells.base, cells.count, cells.vc), (107, 4, 3));
         assert_eq!(source.next_cells(Pace::new(10, 1)), None);
-        assert_eq!(Generator::constant(3, 100, 99).next_cells(Pace::new(10, 1)), None);
+        assert_eq!(Generator::constant(0, 3, 100, 99).next_cells(Pace::new(10, 1)), None);
     }
 
     #[test]
     fn bursts_hold_the_cells_that_begin_in_them() {
         let random = Stream::new(1, "test");
-        let mut source = Generator::bursts(0, 5, 1000, (30, 70), Lengths::Fixed, random);
+        let mut source = Generator::bursts(0, 0, (5, 1000), (30, 70), Lengths::Fixed, random);
         let pace = Pace::new(10, 1);
         let first = source.next_cells(pace).unwrap();
         assert_eq!((first.base, first.count), (5, 3));

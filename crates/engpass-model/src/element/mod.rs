@@ -24,10 +24,26 @@ use crate::time::Pace;
 
 /// Index of one direction of a circuit.
 pub type VcId = u32;
-/// Index of a frame; [`NO_FRAME`] for a generator's cells, each of which is a frame of its own.
+/// Index of a frame. The highest ones stand for generators, whose cells are frames of their own: see [`generated_by`].
 pub type FrameId = u32;
-/// The frame of a cell that a generator made.
+/// No frame at all.
 pub const NO_FRAME: FrameId = FrameId::MAX;
+/// Identifiers from here on stand for generators.
+const GENERATORS: FrameId = FrameId::MAX - (1 << 24);
+
+/// The frame identifier of every cell that the source number `flow` generates.
+///
+/// # Panics
+/// When there are more than 2^24 flows.
+pub fn generated_by(flow: usize) -> FrameId {
+    let flow = u32::try_from(flow).ok().filter(|flow| *flow < 1 << 24).expect("fewer than 2^24 flows");
+    GENERATORS + flow
+}
+
+/// The source whose cells have this identifier, if it is a generator's.
+pub fn generator_of(frame: FrameId) -> Option<usize> {
+    frame.checked_sub(GENERATORS).map(|flow| flow as usize)
+}
 
 /// Where a queue's cells go: the network, which counts and carries on.
 pub trait Outlet {

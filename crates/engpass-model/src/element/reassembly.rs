@@ -27,8 +27,15 @@ impl Default for Reassembly {
 }
 
 impl Reassembly {
-    /// Take cells that arrive, in order; the PDU when its last cell is among them.
+    /// Take cells that arrive, in order; the PDU when its last cell is among them. Of a generator's cells, each of which is
+    /// a PDU, the answer is that of the first, and all others are good.
     pub fn take(&mut self, cells: &Cells) -> Option<Pdu> {
+        if cells.are_generated() {
+            // Every cell is a PDU; only the first can have a frame without its end before it.
+            let good = self.frame == NO_FRAME;
+            *self = Self::default();
+            return Some(if good { Pdu::Good } else { Pdu::Bad });
+        }
         if cells.frame != self.frame {
             self.merged |= self.frame != NO_FRAME;
             (self.frame, self.count) = (cells.frame, 0);
@@ -58,6 +65,16 @@ mod tests {
         assert_eq!(reassembly.take(&cells(2, 0, 4, 4)), Some(Pdu::Bad));
         assert_eq!(reassembly.take(&cells(3, 0, 2, 4)), None);
         assert_eq!(reassembly.take(&cells(3, 2, 2, 4)), Some(Pdu::Good));
+    }
+
+    #[test]
+    fn a_generators_cell_suffers_too() {
+        let mut reassembly = Reassembly::default();
+        let generated = Cells { count: 5, ..cells(crate::element::generated_by(0), 0, 1, 1) };
+        assert_eq!(reassembly.take(&generated), Some(Pdu::Good));
+        reassembly.take(&cells(1, 0, 2, 4));
+        assert_eq!(reassembly.take(&generated), Some(Pdu::Bad));
+        assert_eq!(reassembly.take(&generated), Some(Pdu::Good));
     }
 
     #[test]

@@ -30,8 +30,15 @@ impl Shaper {
         if now >= self.base + self.pace.after(self.n) {
             (self.base, self.n) = (now, 0);
         }
-        let cells =
-            Cells { base: self.base, n: self.n, count: u64::from(count), vc: self.vc, frame, cell: 0, of: count };
+        let cells = Cells {
+            base: self.base,
+            n: self.n,
+            count: u64::from(count),
+            vc: self.vc,
+            frame,
+            cell: 0,
+            of: count,
+        };
         self.n += u64::from(count);
         cells
     }

@@ -30,12 +30,10 @@ pub fn cell_pace(rate: FramedRate, basis: Basis, line_rate: u64, slot: Pace) -> 
         _ if rate.is_zero() => return None,
         (FramedRate::Share(share), _) => slot.stretched(Share::WHOLE, share.0),
         (FramedRate::CellsPerSecond(cells), _) => Pace::new(u128::from(SECOND), u128::from(cells)),
-        (FramedRate::Bits(Rate(bits), Some(Basis::Line)), _) | (FramedRate::Bits(Rate(bits), None), Basis::Line) => {
-            slot.stretched(line_rate, bits)
-        }
-        (FramedRate::Bits(Rate(bits), Some(Basis::Cells)), _) | (FramedRate::Bits(Rate(bits), None), Basis::Cells) => {
-            Pace::of_bits(CELL_BITS, bits)
-        }
+        (FramedRate::Bits(Rate(bits), Some(Basis::Line)), _)
+        | (FramedRate::Bits(Rate(bits), None), Basis::Line) => slot.stretched(line_rate, bits),
+        (FramedRate::Bits(Rate(bits), Some(Basis::Cells)), _)
+        | (FramedRate::Bits(Rate(bits), None), Basis::Cells) => Pace::of_bits(CELL_BITS, bits),
         (FramedRate::Bits(Rate(bits), Some(Basis::Payload)), _)
         | (FramedRate::Bits(Rate(bits), None), Basis::Payload) => Pace::of_bits(CELL_PAYLOAD_BYTES * 8, bits),
     })

@@ -34,7 +34,8 @@ impl Quantity for BufferSize {
 
     fn parse(text: &str) -> Result<Self, String> {
         if text.trim_end().ends_with("packets") || text.trim_end().ends_with("packet") {
-            return scaled::<Self>(text, |unit| matches!(unit, "packets" | "packet").then_some(1)).map(Self::Packets);
+            return scaled::<Self>(text, |unit| matches!(unit, "packets" | "packet").then_some(1))
+                .map(Self::Packets);
         }
         Size::parse(text).map(|size| Self::Bytes(size.bytes())).map_err(|_| super::not_a::<Self>(text))
     }

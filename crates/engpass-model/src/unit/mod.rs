@@ -36,9 +36,8 @@ fn scaled<Q: Quantity>(text: &str, factor: impl Fn(&str) -> Option<u128>) -> Res
     if unit.is_empty() {
         return Err(format!("`{text}` has no unit: {} is written like `{}`", Q::WHAT, Q::EXAMPLE));
     }
-    let factor = factor(unit).ok_or_else(|| {
-        format!("`{unit}` is no unit of {}: use one of {}", Q::WHAT, quoted(Q::UNITS))
-    })?;
+    let factor = factor(unit)
+        .ok_or_else(|| format!("`{unit}` is no unit of {}: use one of {}", Q::WHAT, quoted(Q::UNITS)))?;
     number.times(factor).map_err(|cause| format!("`{text}` {cause}"))
 }
 

@@ -71,8 +71,17 @@ impl FramedRate {
 
 impl Quantity for FramedRate {
     const WHAT: &'static str = "a rate on a framed medium";
-    const UNITS: &'static [&'static str] =
-        &["%", "cells/s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Mbit/s line", "Mbit/s cells", "Mbit/s payload"];
+    const UNITS: &'static [&'static str] = &[
+        "%",
+        "cells/s",
+        "bit/s",
+        "kbit/s",
+        "Mbit/s",
+        "Gbit/s",
+        "Mbit/s line",
+        "Mbit/s cells",
+        "Mbit/s payload",
+    ];
     const EXAMPLE: &'static str = "130 Mbit/s line";
 
     fn parse(text: &str) -> Result<Self, String> {

@@ -1,0 +1,177 @@
+//! Ports, and when they look at their cells: as late as possible, or as soon as nothing can change the answer.
+
+use engpass_model::element::{Classes, Fifo, FrameId, Inputs, Pdu, Rule};
+
+use super::Network;
+use super::event::Event;
+use super::fabric::{Behind, Fabric, Place};
+
+/// The transmitter of one direction of a link, with its queue. Its channels are in [`Fabric::channels`].
+pub(super) struct Port {
+    pub(super) link: usize,
+    /// The end of the link it stands at, 0 or 1.
+    pub(super) end: usize,
+    pub(super) queue: Queue,
+    /// By circuit direction.
+    pub(super) rules: Vec<Rule>,
+    /// Ports whose cells come here, and the delay between them.
+    pub(super) upstream: Vec<(usize, u64)>,
+    /// Whether every cell that will ever come is a generator's: then any instant can be asked for at any time.
+    pub(super) foreseeable: bool,
+    /// The one channel whose cells are not foreseeable, if there is exactly one.
+    pub(super) sole: Option<usize>,
+    /// The generator's channel whose cells may overtake those of class 1, where they can be counted in advance.
+    pub(super) overtaking: Option<usize>,
+    /// All arrivals at or before this have been taken.
+    pub(super) horizon: Option<u64>,
+    /// Time of a cell, rounded down.
+    pub(super) slot_at_least: u64,
+}
+
+/// What stands in front of a line.
+pub(super) enum Queue {
+    Fifo(Fifo),
+    Classes(Classes),
+}
+
+impl Port {
+    fn advance(&mut self, until: u64, port: usize, fabric: &mut Fabric) {
+        // Cells never come back to the port they leave by: its channels are not among those it announces to.
+        let mut channels = std::mem::take(&mut fabric.channels[port]);
+        let inputs = Inputs::new(&mut channels);
+        let mut outlet = Behind { fabric, port };
+        match &mut self.queue {
+            Queue::Fifo(queue) => queue.advance(until, inputs, &mut self.rules, &mut outlet),
+            Queue::Classes(queue) => queue.advance(until, inputs, &mut self.rules, &mut outlet),
+        }
+        fabric.channels[port] = channels;
+        self.horizon = Some(until);
+    }
+
+    fn has_taken(&self, until: u64) -> bool {
+        self.horizon.is_some_and(|horizon| horizon >= until)
+    }
+}
+
+impl Network {
+    /// Take all arrivals at `port` up to and including `until`, which is not in the future of anything still open.
+    pub(super) fn advance(&mut self, port: usize, until: u64) {
+        self.pull(port, until, |_| true);
+    }
+
+    /// Take all arrivals at `port` up to and including `until`, drawing on those upstream ports for which `draw` says so.
+    fn pull(&mut self, port: usize, until: u64, draw: impl Fn(&Port) -> bool + Copy) {
+        let until = until.min(self.end);
+        if self.ports[port].has_taken(until) {
+            return;
+        }
+        for index in 0..self.ports[port].upstream.len() {
+            let (upstream, delay) = self.ports[port].upstream[index];
+            if let Some(earlier) = until.checked_sub(delay)
+                && draw(&self.ports[upstream])
+            {
+                self.pull(upstream, earlier, draw);
+            }
+        }
+        let this = &mut self.ports[port];
+        // The counts of the warm-up and of the window must not share a train.
+        if let Some(edge) = self.fabric.window.from
+            && edge < until
+            && !this.has_taken(edge)
+        {
+            this.advance(edge, port, &mut self.fabric);
+        }
+        this.advance(until, port, &mut self.fabric);
+    }
+
+    /// Take all arrivals at every port up to and including `until`.
+    pub(super) fn advance_all(&mut self, until: u64) {
+        for port in 0..self.ports.len() {
+            self.advance(port, until);
+        }
+        self.collect_nic_departures();
+    }
+
+    /// After cells of `vc` were announced to its first port: carry them on through all ports where nothing that is still
+    /// to be announced can come between them.
+    pub(super) fn carry_on(&mut self, vc: u32) {
+        for hop in 0..self.fabric.vcs[vc as usize].hops.len() {
+            let port = self.fabric.vcs[vc as usize].hops[hop];
+            let Some(sole) = self.ports[port].sole else { break };
+            let last = self.fabric.channels[port][sole].last();
+            self.pull(port, last, |upstream| upstream.foreseeable);
+        }
+        self.collect_nic_departures();
+    }
+
+    /// When the last cell of `frame` arrives at its host, at the earliest, by all that is known.
+    pub(super) fn arrival_bound(&self, frame: FrameId) -> u64 {
+        let this = &self.fabric.frames[frame];
+        let vc = &self.fabric.vcs[this.vc as usize];
+        let hop = usize::from(this.hop);
+        let Some(&port) = vc.hops.get(hop) else { return this.eta };
+        let Some((class, sequence)) = this.waiting else { return this.eta + vc.transit[hop] };
+        let Queue::Classes(queue) = &self.ports[port].queue else {
+            unreachable!("cells wait only where classes are");
+        };
+        let channels = &self.fabric.channels[port];
+        let overtaking = self.ports[port].overtaking.filter(|_| class > 0);
+        let generated = |until: u64| overtaking.map_or(0, |channel| channels[channel].front_until(until));
+        queue.departure_bound(class, sequence, generated) + vc.transit[hop] - self.ports[port].slot_at_least
+    }
+
+    /// The last cell of a frame may have arrived.
+    pub(super) fn frame_wake(&mut self, frame: FrameId) {
+        let vc = self.fabric.frames[frame].vc as usize;
+        if !self.fabric.frames[frame].dead
+            && usize::from(self.fabric.frames[frame].hop) < self.fabric.vcs[vc].hops.len()
+        {
+            let last = *self.fabric.vcs[vc].hops.last().expect("a circuit has at least one hop");
+            let delay = self.delay_behind(vc);
+            self.advance(last, self.now - delay);
+            self.collect_nic_departures();
+        }
+        let this = &self.fabric.frames[frame];
+        let arrived = usize::from(this.hop) == self.fabric.vcs[vc].hops.len();
+        if this.dead {
+            self.fabric.settle(frame, 1);
+        } else if arrived && this.eta <= self.now {
+            self.frame_arrived(frame);
+        } else {
+            self.expect_frame(frame);
+        }
+    }
+
+    /// Wake up when `frame` arrives, or may have.
+    pub(super) fn expect_frame(&mut self, frame: FrameId) {
+        let at = self.arrival_bound(frame);
+        debug_assert!(at > self.now, "a wake acts or moves on");
+        let datagram = self.fabric.frames[frame].datagram;
+        let flow = self.fabric.datagrams[datagram].flow as usize;
+        self.events.push(at, flow, Event::Frame(frame));
+    }
+
+    fn frame_arrived(&mut self, frame: FrameId) {
+        let Some(pdu) = self.fabric.frames[frame].pdu else {
+            unreachable!("a frame whose last cell arrived is a PDU");
+        };
+        match pdu {
+            Pdu::Bad => self.fabric.lose_frame(frame, Place::Reassembly, self.now),
+            Pdu::Good => {
+                let datagram = self.fabric.frames[frame].datagram;
+                let this = &mut self.fabric.datagrams[datagram];
+                this.arrived += 1;
+                if this.arrived == this.fragments && !this.lost {
+                    self.receive(datagram);
+                }
+            }
+        }
+        self.fabric.settle(frame, 1);
+    }
+
+    fn delay_behind(&self, vc: usize) -> u64 {
+        let last = self.fabric.vcs[vc].transit.len() - 1;
+        let port = self.fabric.vcs[vc].hops[last];
+        self.fabric.vcs[vc].transit[last] - self.ports[port].slot_at_least
+    }
+}

@@ -1,0 +1,456 @@
+//! From a testbed to a network at rest.
+
+use engpass_model::circuit::Category;
+use engpass_model::element::{Channel, Classes, Fifo, Generator, Reassembly, Rule, Shaper, VcId};
+use engpass_model::host::ps;
+use engpass_model::random::Stream;
+use engpass_model::schedule::Schedule;
+use engpass_model::shape::gcra::VirtualScheduling;
+use engpass_model::source::{Traffic, UdpStream};
+use engpass_model::switch::Switch;
+use engpass_model::time::Pace;
+use engpass_model::wire::Framing;
+use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
+use engpass_testbed::topology::Hop;
+use engpass_testbed::{Testbed, Topology};
+
+use super::advance::{Port, Queue};
+use super::event::{Event, Events};
+use super::fabric::{Arena, Counter, Fabric, Onward, Tally, Vc, Window};
+use super::host::{Cpu, Process, Socket};
+use super::nic::Nic;
+use super::{Network, SWEEP, SimError};
+
+/// A generator, kept to count at the end what it has sent.
+pub(super) struct Source {
+    pub(super) flow: usize,
+    pub(super) pace: Pace,
+    pub(super) generator: Generator,
+    /// The NIC's line, and the time of a cell on it, where its cells are announced to the switch at once.
+    pub(super) passed: Option<(usize, u64)>,
+}
+
+/// The network while it is put together.
+struct Builder<'a> {
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    seed: u64,
+    window: Window,
+    slots: Vec<Pace>,
+    ports: Vec<Port>,
+    vcs: Vec<Vc>,
+    channels: Vec<Vec<Channel>>,
+    /// Where each channel comes from: a port, or a generator or shaper.
+    origins: Vec<Vec<Option<usize>>>,
+    onward: Vec<Vec<Onward>>,
+    sources: Vec<Source>,
+}
+
+impl Network {
+    /// The network of this testbed at time zero, for one seed.
+    pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+        let end = testbed.run.duration.0;
+        let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
+        let mut builder = Builder {
+            testbed,
+            topology,
+            seed,
+            window: Window { from, end },
+            slots: slots(topology)?,
+            ports: Vec::new(),
+            vcs: Vec::new(),
+            channels: Vec::new(),
+            origins: Vec::new(),
+            onward: Vec::new(),
+            sources: Vec::new(),
+        };
+        builder.add_ports();
+        builder.add_vcs();
+        builder.add_line_inputs();
+        builder.add_switch_inputs();
+        builder.look_ahead();
+        builder.finish()
+    }
+}
+
+fn slots(topology: &Topology) -> Result<Vec<Pace>, SimError> {
+    let slot = |link: &engpass_testbed::topology::LinkEnds| match link.framing {
+        Framing::Cells { slot } => Ok(slot),
+        _ => Err(SimError::Unsupported(format!(
+            "link `{}` carries frames, and `simulate` carries only ATM links so far; `limit` answers for it",
+            link.name
+        ))),
+    };
+    topology.links.iter().map(slot).collect()
+}
+
+impl Builder<'_> {
+    fn port_of(&self, hop: &Hop) -> usize {
+        hop.link * 2 + usize::from(self.topology.links[hop.link].ends[0] != hop.from)
+    }
+
+    fn node_of(&self, port: usize) -> usize {
+        self.topology.links[port / 2].ends[port % 2]
+    }
+
+    fn delay_of(&self, port: usize) -> u64 {
+        self.topology.links[port / 2].delay.ps()
+    }
+
+    fn add_ports(&mut self) {
+        for port in 0..self.topology.links.len() * 2 {
+            let slot = self.slots[port / 2];
+            self.ports.push(Port {
+                link: port / 2,
+                end: port % 2,
+                queue: self.queue(self.node_of(port), slot),
+                rules: vec![Rule::default(); self.topology.circuits.len() * 2],
+                upstream: Vec::new(),
+                foreseeable: false,
+                sole: None,
+                overtaking: None,
+                horizon: None,
+                slot_at_least: slot.at_least(),
+            });
+            self.channels.push(Vec::new());
+            self.origins.push(Vec::new());
+            self.onward.push(Vec::new());
+        }
+    }
+
+    fn queue(&self, node: usize, slot: Pace) -> Queue {
+        let Some(switch) = node.checked_sub(self.topology.hosts) else {
+            return Queue::Fifo(Fifo::unbounded(slot));
+        };
+        let Switch::Atm(switch) = &self.testbed.switches[switch];
+        let capacity = switch.output_buffer.0;
+        match &switch.schedule {
+            Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, capacity, switch.discard.policy())),
+            Schedule::Priority(_) => {
+                let policies = vec![switch.discard.policy(), switch.discard.policy()];
+                Queue::Classes(Classes::new(slot, capacity, policies))
+            }
+        }
+    }
+
+    fn add_vcs(&mut self) {
+        for (index, circuit) in self.topology.circuits.iter().enumerate() {
+            for forward in [true, false] {
+                let mut hops: Vec<usize> = circuit.route.iter().map(|hop| self.port_of(hop)).collect();
+                if !forward {
+                    // The other end of every link, the other way round.
+                    hops = hops.iter().rev().map(|port| port ^ 1).collect();
+                }
+                let vc = self.vcs.len() as VcId;
+                let class = usize::from(circuit.category == Category::Ubr);
+                for &port in &hops {
+                    self.ports[port].rules[vc as usize].class = class;
+                }
+                if let (true, Some((pace, tolerance)), Some(&port)) = (forward, circuit.policing, hops.get(1))
+                {
+                    self.ports[port].rules[vc as usize].policer =
+                        Some(VirtualScheduling::new(pace, tolerance));
+                }
+                let slot = self.slots[hops[0] / 2];
+                let pace = circuit.shaping.filter(|_| forward).unwrap_or(slot);
+                let mut transit: Vec<u64> =
+                    hops.iter().map(|port| self.ports[*port].slot_at_least + self.delay_of(*port)).collect();
+                for hop in (1..transit.len()).rev() {
+                    transit[hop - 1] += transit[hop];
+                }
+                self.vcs.push(Vc {
+                    circuit: index,
+                    forward,
+                    transit,
+                    shaper: Shaper::new(vc, pace),
+                    entry: 0,
+                    nic: hops[0],
+                    reassembly: Reassembly::default(),
+                    hops,
+                });
+            }
+        }
+    }
+
+    /// The circuit direction that a flow takes.
+    fn vc_of(&self, flow: usize) -> Result<VcId, SimError> {
+        let path = &self.topology.flows[flow];
+        let circuit = path.circuit.ok_or_else(|| {
+            SimError::Unsupported(format!(
+                "traffic `{}` crosses no circuit, and `simulate` carries only circuits so far; `limit` answers for it",
+                path.name
+            ))
+        })?;
+        Ok((circuit * 2 + usize::from(!path.forward)) as VcId)
+    }
+
+    fn flows_on(&self, vc: VcId) -> impl Iterator<Item = (usize, &Traffic)> {
+        self.testbed
+            .traffic
+            .values()
+            .enumerate()
+            .filter(move |(flow, _)| self.vc_of(*flow).is_ok_and(|other| other == vc))
+    }
+
+    /// What reaches the lines of NICs: for each circuit direction the shaper, then the generators.
+    fn add_line_inputs(&mut self) {
+        for vc in 0..self.vcs.len() as VcId {
+            let port = self.vcs[vc as usize].hops[0];
+            if self.flows_on(vc).any(|(_, traffic)| matches!(traffic, Traffic::UdpStream(_))) {
+                self.vcs[vc as usize].entry = self.channels[port].len();
+                let pace = self.vcs[vc as usize].shaper.pace();
+                self.channels[port].push(Channel::new(pace));
+                self.origins[port].push(None);
+            }
+            let generators: Vec<_> =
+                self.flows_on(vc).filter_map(|(flow, traffic)| self.generator(flow, vc, traffic)).collect();
+            for source in generators {
+                self.channels[port].push(Channel::generated(source.pace, source.generator.clone()));
+                self.origins[port].push(None);
+                self.sources.push(source);
+            }
+        }
+    }
+
+    fn generator(&self, flow: usize, vc: VcId, traffic: &Traffic) -> Option<Source> {
+        let pace = self.topology.flows[flow].cells?;
+        let name = format!("traffic.{}", self.topology.flows[flow].name);
+        let mut random = Stream::new(self.seed, &name);
+        let last = |stop: Option<u64>| {
+            stop.map_or(Some(self.window.end), |stop| Some(stop.checked_sub(1)?.min(self.window.end)))
+        };
+        let generator = match traffic {
+            Traffic::Cbr(config) => {
+                let first = ps(config.start) + random.below(pace.after(1));
+                Generator::constant(flow, vc, first, last(config.stop.map(|stop| stop.0))?)
+            }
+            Traffic::OnOff(config) => {
+                let lengths = (config.on.0, config.off.0);
+                let first = ps(config.start) + random.below(lengths.0 + lengths.1);
+                let last = last(config.stop.map(|stop| stop.0))?;
+                Generator::bursts(flow, vc, (first, last), lengths, config.lengths, random)
+            }
+            _ => return None,
+        };
+        Some(Source { flow, pace, generator, passed: None })
+    }
+
+    /// What reaches the ports of switches, from the lines before them in the order of the links.
+    fn add_switch_inputs(&mut self) {
+        for vc in 0..self.vcs.len() as VcId {
+            if self.flows_on(vc).next().is_none() {
+                continue;
+            }
+            let hops = self.vcs[vc as usize].hops.clone();
+            for (hop, &port) in hops.iter().enumerate() {
+                let next = hops.get(hop + 1).copied();
+                let counter = self.onward[port].len();
+                let delay = self.delay_of(port);
+                self.onward[port].push(Onward { vc, delay, channel: next.map(|next| (next, 0)), counter });
+                if let Some(next) = next
+                    && !self.origins[next].contains(&Some(port))
+                {
+                    let place = self.origins[next].iter().filter(|origin| **origin < Some(port)).count();
+                    self.origins[next].insert(place, Some(port));
+                }
+            }
+        }
+        for port in 0..self.ports.len() {
+            if self.node_of(port) < self.topology.hosts {
+                continue;
+            }
+            for index in 0..self.origins[port].len() {
+                let before = self.origins[port][index].expect("only lines lead to a switch");
+                let channel = self.pass_line(before, port).unwrap_or_else(|| {
+                    let delay = self.delay_of(before);
+                    self.ports[port].upstream.push((before, delay));
+                    Channel::new(self.slots[before / 2])
+                });
+                self.channels[port].push(channel);
+            }
+        }
+        for port in 0..self.ports.len() {
+            for index in 0..self.onward[port].len() {
+                if let Some((next, _)) = self.onward[port][index].channel {
+                    let place = self.origins[next].iter().position(|origin| *origin == Some(port));
+                    self.onward[port][index].channel = Some((next, place.expect("every hop has a channel")));
+                }
+            }
+        }
+    }
+
+    /// A generator alone on its line, with room between its cells: the line only makes them later, so the switch may
+    /// draw from the generator itself.
+    fn pass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
+        let [channel] = self.channels[line].as_slice() else { return None };
+        let slot = self.slots[line / 2].after(1);
+        if !channel.is_generated()
+            || channel.pace().at_least() <= slot
+            || self.node_of(line) >= self.topology.hosts
+        {
+            return None;
+        }
+        let vc = self.onward[line].first()?.vc;
+        let delay = self.delay_of(line);
+        let source = self
+            .sources
+            .iter_mut()
+            .find(|source| self.vcs[vc as usize].hops[0] == line && source.generator.vc() == vc)?;
+        debug_assert_eq!(self.onward[line][0].channel.map(|(port, _)| port), Some(next));
+        source.passed = Some((line, slot));
+        let channel = Channel::generated(source.pace, source.generator.clone().shifted(slot + delay));
+        self.channels[line].clear();
+        self.origins[line].clear();
+        Some(channel)
+    }
+
+    /// Find out which ports can be asked for instants that lie ahead.
+    fn look_ahead(&mut self) {
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for port in 0..self.ports.len() {
+                if !self.ports[port].foreseeable && self.open_channels(port).next().is_none() {
+                    self.ports[port].foreseeable = true;
+                    changed = true;
+                }
+            }
+        }
+        for port in 0..self.ports.len() {
+            let mut open = self.open_channels(port);
+            let sole = open.next().filter(|_| open.next().is_none());
+            drop(open);
+            self.ports[port].sole = sole;
+            self.ports[port].overtaking = self.overtaking(port);
+        }
+    }
+
+    /// Channels of a port whose cells are not known in advance.
+    fn open_channels(&self, port: usize) -> impl Iterator<Item = usize> {
+        self.channels[port].iter().enumerate().filter_map(move |(index, channel)| {
+            let known = channel.is_generated()
+                || self.origins[port][index].is_some_and(|before| self.ports[before].foreseeable);
+            (!known).then_some(index)
+        })
+    }
+
+    /// The generator's channel that alone has priority at a port, spaced so that none of its cells is ever lost.
+    fn overtaking(&self, port: usize) -> Option<usize> {
+        let first_class: Vec<_> = self.onward[port]
+            .iter()
+            .filter(|onward| self.ports[port].rules[onward.vc as usize].class == 0)
+            .collect();
+        let [only] = first_class.as_slice() else { return None };
+        let switch = self.node_of(port).checked_sub(self.topology.hosts)?;
+        let Switch::Atm(switch) = &self.testbed.switches[switch];
+        if switch.output_buffer.0 < 2 || self.ports[port].rules[only.vc as usize].policer.is_some() {
+            return None;
+        }
+        let slot = self.slots[port / 2].after(1);
+        let mut channels = self.channels[port].iter();
+        let place = channels.position(|channel| {
+            channel.is_generated()
+                && channel.pace().at_least() > slot
+                && channel.head() != u64::MAX
+                && channel.front().vc == only.vc
+        })?;
+        (self.flows_on(only.vc).count() == 1).then_some(place)
+    }
+
+    fn finish(self) -> Result<Network, SimError> {
+        let mut events = Events::default();
+        let mut processes = Vec::new();
+        let mut sockets = Vec::new();
+        for (flow, traffic) in self.testbed.traffic.values().enumerate() {
+            let vc = self.vc_of(flow)?;
+            match traffic {
+                Traffic::UdpStream(config) => {
+                    let process = self.process(flow, vc, config);
+                    sockets.push(self.socket(flow, &process));
+                    if let Some(process) = process {
+                        events.push(process.start, flow, Event::Ready(processes.len() as u32));
+                        processes.push(process);
+                    }
+                }
+                Traffic::TcpStream(_) => {
+                    return Err(SimError::Unsupported(format!(
+                        "traffic `{}` is TCP, which `simulate` does not carry so far; `limit` answers for it",
+                        self.topology.flows[flow].name
+                    )));
+                }
+                Traffic::Cbr(_) | Traffic::OnOff(_) => sockets.push(Socket::default()),
+            }
+        }
+        let nic = |port: usize| {
+            let host = self.testbed.hosts.get_index(self.node_of(port)).map(|(_, host)| host);
+            Nic::new(port, host.map_or(0, |host| host.nic_buffer.bytes()))
+        };
+        let counters = self
+            .onward
+            .iter()
+            .map(|list| list.iter().map(|onward| Counter { vc: onward.vc, ..Counter::default() }).collect())
+            .collect();
+        Ok(Network {
+            now: 0,
+            end: self.window.end,
+            next_sweep: SWEEP,
+            events,
+            nics: (0..self.ports.len()).map(nic).collect(),
+            cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
+            processes,
+            sockets,
+            sources: self.sources,
+            ports: self.ports,
+            fabric: Fabric {
+                window: self.window,
+                channels: self.channels,
+                vcs: self.vcs,
+                frames: Arena::default(),
+                datagrams: Arena::default(),
+                onward: self.onward,
+                counters,
+                flows: vec![Tally::default(); self.testbed.traffic.len()],
+                left_nic: Vec::new(),
+            },
+            handled: 0,
+        })
+    }
+
+    fn process(&self, flow: usize, vc: VcId, config: &UdpStream) -> Option<Process> {
+        let path = &self.topology.flows[flow];
+        let circuit = &self.topology.circuits[vc as usize / 2];
+        let host = &self.testbed.hosts[path.from];
+        let message = config.message.bytes();
+        let pace = match config.rate {
+            Some(rate) if rate.0 == 0 => return None,
+            rate => rate.map(|rate| Pace::of_bits(8, rate.0)),
+        };
+        Some(Process {
+            flow,
+            host: path.from,
+            nic: self.vcs[vc as usize].nic,
+            vc,
+            message,
+            fragments: Fragments::of(message + UDP_HEADER_BYTES, circuit.mtu),
+            encapsulation: circuit.encapsulation,
+            pace,
+            start: ps(config.start),
+            stop: config.stop.map_or(u64::MAX, |stop| stop.0),
+            cost: host.cost.clone(),
+            pauses: host.pauses.clone(),
+            random: Stream::new(self.seed, &format!("traffic.{}", path.name)),
+            messages: 0,
+            fragment: 0,
+            datagram: None,
+            pausing: false,
+        })
+    }
+
+    fn socket(&self, flow: usize, process: &Option<Process>) -> Socket {
+        let to = self.topology.flows[flow].to;
+        let host = &self.testbed.hosts[to];
+        let cost = process
+            .as_ref()
+            .map_or(0, |process| host.receive_cost.datagram(process.message, process.fragments.count));
+        Socket { host: to, cost, capacity: host.receive_buffer.bytes(), used: 0 }
+    }
+}

@@ -1,0 +1,417 @@
+//! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
+
+use engpass_model::element::{Cells, Channel, FrameId, Outlet, Pdu, Reassembly, Shaper, VcId, generator_of};
+use engpass_model::time::Pace;
+
+/// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) from: Option<u64>,
+    pub(super) end: u64,
+}
+
+impl Window {
+    #[inline]
+    pub(super) fn holds(&self, at: u64) -> bool {
+        self.from.is_none_or(|from| at > from) && at <= self.end
+    }
+
+    /// How many of `cells` lie in the window when each is `shift` later.
+    pub(super) fn count(&self, cells: &Cells, pace: Pace, shift: u64) -> u64 {
+        let after = |instant: u64| {
+            // Cells that stand later than `instant`.
+            let Some(span) = instant.checked_sub(cells.base + shift) else { return cells.count };
+            let at_or_before = (pace.ended_within(span) + 1).saturating_sub(cells.n).min(cells.count);
+            cells.count - at_or_before
+        };
+        self.from.map_or(cells.count, after) - after(self.end)
+    }
+}
+
+/// A frame on its way: an AAL5 PDU.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) vc: VcId,
+    pub(super) datagram: u32,
+    /// Bytes of its SDU, which it occupies in the NIC.
+    pub(super) sdu: u32,
+    /// Transmitters that its last cell has been through.
+    pub(super) hop: u16,
+    /// When its last cell arrives behind them (at hop 0: when it is emitted).
+    pub(super) eta: u64,
+    /// Class and number of its last cell in the queue at `hop`, if it waits there.
+    pub(super) waiting: Option<(usize, u64)>,
+    /// A cell was lost: it will not be a good PDU.
+    pub(super) dead: bool,
+    pub(super) pdu: Option<Pdu>,
+    /// Cells still on the way, plus one while an event stands for it.
+    pub(super) live: u32,
+}
+
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Datagram {
+    pub(super) flow: u32,
+    pub(super) index: u64,
+    pub(super) bytes: u64,
+    pub(super) fragments: u32,
+    pub(super) arrived: u32,
+    pub(super) sent: bool,
+    pub(super) lost: bool,
+    /// Frames on the way, plus one while its process works on it or its receiver holds it.
+    pub(super) holds: u32,
+}
+
+/// One direction of a circuit.
+#[derive(Debug)]
+pub(super) struct Vc {
+    pub(super) circuit: usize,
+    pub(super) forward: bool,
+    /// Ports on the way; the first is the NIC's line.
+    pub(super) hops: Vec<usize>,
+    /// From the arrival at port `hop` to that at the host, at least.
+    pub(super) transit: Vec<u64>,
+    pub(super) shaper: Shaper,
+    /// Place of the shaper's channel among those of the line.
+    pub(super) entry: usize,
+    pub(super) nic: usize,
+    pub(super) reassembly: Reassembly,
+}
+
+/// Where cells of a circuit go behind a port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Onward {
+    pub(super) vc: VcId,
+    pub(super) delay: u64,
+    /// The next port and the place of the channel among its; `None`: the host.
+    pub(super) channel: Option<(usize, usize)>,
+    /// Place in the port's counters.
+    pub(super) counter: usize,
+}
+
+/// What went through a port on one direction of a circuit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counter {
+    pub(super) vc: VcId,
+    pub(super) sent: u64,
+    pub(super) last_sent: Option<u64>,
+    pub(super) lost: u64,
+    pub(super) policed: u64,
+}
+
+/// What became of a flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) sent: u64,
+    pub(super) sent_bytes: u64,
+    pub(super) received: u64,
+    pub(super) received_bytes: u64,
+    pub(super) lost: u64,
+    /// Sent and neither received nor lost; for generators computed at the end.
+    pub(super) in_flight: u64,
+    /// Lost so far, the warm-up included; for generators.
+    pub(super) lost_ever: u64,
+    pub(super) received_ever: u64,
+    /// Lost by place: (place, datagrams).
+    pub(super) places: Vec<(Place, u64)>,
+    pub(super) last_received: Option<u64>,
+    /// FNV-1a over (index, time) of all receptions: equal runs have equal hashes.
+    pub(super) hash: u64,
+}
+
+/// Where something can be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// The queue of this port.
+    Port(usize),
+    /// The policer in front of this port.
+    Policer(usize),
+    Reassembly,
+    ReceiveBuffer,
+}
+
+/// An arena with a list of free places.
+#[derive(Debug)]
+pub(super) struct Arena<T> {
+    items: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Arena<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Arena<T> {
+    pub(super) fn insert(&mut self, item: T) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.items[index as usize] = item;
+            return index;
+        }
+        self.items.push(item);
+        u32::try_from(self.items.len() - 1).expect("fewer than 2^32 frames are on the way")
+    }
+
+    pub(super) fn release(&mut self, index: u32) {
+        self.free.push(index);
+    }
+}
+
+impl<T> std::ops::Index<u32> for Arena<T> {
+    type Output = T;
+    fn index(&self, index: u32) -> &T {
+        &self.items[index as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Arena<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.items[index as usize]
+    }
+}
+
+/// Everything but the ports' own state.
+#[derive(Debug)]
+pub(super) struct Fabric {
+    pub(super) window: Window,
+    /// For every port, the channels that lead to it, in the order that breaks ties.
+    pub(super) channels: Vec<Vec<Channel>>,
+    pub(super) vcs: Vec<Vc>,
+    pub(super) frames: Arena<Frame>,
+    pub(super) datagrams: Arena<Datagram>,
+    /// For every port, the circuits that pass it, by circuit direction.
+    pub(super) onward: Vec<Vec<Onward>>,
+    pub(super) counters: Vec<Vec<Counter>>,
+    pub(super) flows: Vec<Tally>,
+    /// Frames whose last cell has left a NIC, not yet taken by the NIC.
+    pub(super) left_nic: Vec<LeftNic>,
+}
+
+/// The last cell of a frame has left a NIC's line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeftNic {
+    pub(super) nic: usize,
+    /// When it was emitted.
+    pub(super) emitted: u64,
+    /// When it left.
+    pub(super) at: u64,
+    /// Bytes that become free.
+    pub(super) bytes: u32,
+}
+
+impl Fabric {
+    fn onward(&self, port: usize, vc: VcId) -> Onward {
+        let list = &self.onward[port];
+        // A port serves few circuits, or all of them in order: look where it would stand first.
+        match list.get(vc as usize) {
+            Some(onward) if onward.vc == vc => *onward,
+            _ => {
+                let place = list.binary_search_by_key(&vc, |onward| onward.vc);
+                list[place.expect("cells are only routed over ports of their circuit")]
+            }
+        }
+    }
+
+    /// `count` cells or the verdict about a frame: it is lost at `place`.
+    pub(super) fn lose_frame(&mut self, frame: FrameId, place: Place, at: u64) {
+        let this = &mut self.frames[frame];
+        if this.dead {
+            return;
+        }
+        this.dead = true;
+        let datagram = this.datagram;
+        self.lose_datagram(datagram, place, at);
+    }
+
+    pub(super) fn lose_datagram(&mut self, datagram: u32, place: Place, at: u64) {
+        let this = &mut self.datagrams[datagram];
+        if this.lost {
+            return;
+        }
+        this.lost = true;
+        let sent = this.sent;
+        let tally = &mut self.flows[this.flow as usize];
+        if sent {
+            tally.in_flight -= 1;
+        }
+        if self.window.holds(at) {
+            tally.lose(1, place);
+        }
+    }
+
+    fn lose_generated(&mut self, flow: usize, cells: &Cells, place: Place, at: u64) {
+        let tally = &mut self.flows[flow];
+        tally.lost_ever += cells.count;
+        // The cells of a batch were lost at different instants of one record; the batch is cut at the window's edges
+        // because ports are advanced to them one by one.
+        if self.window.holds(at) {
+            tally.lose(cells.count, place);
+        }
+    }
+
+    /// `count` cells of `frame` are gone, delivered or lost.
+    pub(super) fn settle(&mut self, frame: FrameId, count: u32) {
+        let this = &mut self.frames[frame];
+        this.live -= count;
+        if this.live == 0 {
+            let datagram = this.datagram;
+            self.frames.release(frame);
+            self.release_datagram(datagram);
+        }
+    }
+
+    pub(super) fn release_datagram(&mut self, datagram: u32) {
+        let this = &mut self.datagrams[datagram];
+        this.holds -= 1;
+        if this.holds == 0 {
+            self.datagrams.release(datagram);
+        }
+    }
+
+    fn deliver(&mut self, cells: Cells, pace: Pace, delay: u64) {
+        let pdu = self.vcs[cells.vc as usize].reassembly.take(&cells);
+        if let Some(flow) = generator_of(cells.frame) {
+            self.receive_generated(flow, cells, pace, delay, pdu == Some(Pdu::Bad));
+            return;
+        }
+        if let Some(pdu) = pdu {
+            self.frames[cells.frame].pdu = Some(pdu);
+        }
+        self.settle(cells.frame, cells.count as u32);
+    }
+
+    fn receive_generated(
+        &mut self,
+        flow: usize,
+        mut cells: Cells,
+        pace: Pace,
+        delay: u64,
+        first_is_bad: bool,
+    ) {
+        let arrival = |n: u64| cells.base + pace.after(n) + delay;
+        if first_is_bad {
+            let at = arrival(cells.n);
+            if at <= self.window.end {
+                self.lose_generated(flow, &Cells { count: 1, ..cells }, Place::Reassembly, at);
+            }
+            cells.n += 1;
+            cells.count -= 1;
+            if cells.count == 0 {
+                return;
+            }
+        }
+        let count = self.window.count(&cells, pace, delay);
+        let ever = Window { from: None, ..self.window }.count(&cells, pace, delay);
+        let tally = &mut self.flows[flow];
+        tally.received += count;
+        if ever > 0 {
+            tally.last_received = Some(cells.base + pace.after(cells.n + ever - 1) + delay);
+        }
+        tally.received_ever += ever;
+    }
+}
+
+impl Tally {
+    fn lose(&mut self, count: u64, place: Place) {
+        self.lost += count;
+        match self.places.iter_mut().find(|(other, _)| *other == place) {
+            Some((_, lost)) => *lost += count,
+            None => self.places.push((place, count)),
+        }
+    }
+
+    /// A datagram was received at `at`.
+    pub(super) fn receive(&mut self, index: u64, at: u64) {
+        self.received_ever += 1;
+        self.last_received = Some(at);
+        for word in [index, at] {
+            for byte in word.to_le_bytes() {
+                self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        }
+    }
+}
+
+/// The fabric as the outlet of one port.
+pub(super) struct Behind<'a> {
+    pub(super) fabric: &'a mut Fabric,
+    pub(super) port: usize,
+}
+
+impl Outlet for Behind<'_> {
+    fn sent(&mut self, cells: Cells, pace: Pace) {
+        let fabric = &mut *self.fabric;
+        let onward = fabric.onward(self.port, cells.vc);
+        let last = cells.base + pace.after(cells.n + cells.count - 1);
+        let counter = &mut fabric.counters[self.port][onward.counter];
+        counter.sent += fabric.window.count(&cells, pace, 0);
+        if last <= fabric.window.end {
+            counter.last_sent = Some(last);
+        } else {
+            let ever = Window { from: None, ..fabric.window }.count(&cells, pace, 0);
+            if ever > 0 {
+                counter.last_sent = Some(cells.base + pace.after(cells.n + ever - 1));
+            }
+        }
+        if !cells.are_generated() && cells.ends_frame() {
+            let frame = &mut fabric.frames[cells.frame];
+            if frame.hop == 0 {
+                let nic = fabric.vcs[cells.vc as usize].nic;
+                fabric.left_nic.push(LeftNic { nic, emitted: frame.eta, at: last, bytes: frame.sdu });
+            }
+            frame.hop += 1;
+            frame.eta = last + onward.delay;
+            frame.waiting = None;
+        }
+        let Some((port, channel)) = onward.channel else {
+            fabric.deliver(cells, pace, onward.delay);
+            return;
+        };
+        let channel = &mut fabric.channels[port][channel];
+        if channel.pace() == pace {
+            channel.announce(Cells { base: cells.base + onward.delay, ..cells });
+            return;
+        }
+        for k in 0..cells.count {
+            let at = cells.base + pace.after(cells.n + k) + onward.delay;
+            let cell = if cells.are_generated() { cells.cell } else { cells.cell + k as u32 };
+            channel.announce(Cells { base: at, n: 0, count: 1, cell, ..cells });
+        }
+    }
+
+    fn lost(&mut self, cells: &Cells, count: u64, at: u64) {
+        let cells = Cells { count, ..*cells };
+        let fabric = &mut *self.fabric;
+        let onward = fabric.onward(self.port, cells.vc);
+        if fabric.window.holds(at) {
+            fabric.counters[self.port][onward.counter].lost += count;
+        }
+        self.gone(&cells, Place::Port(self.port), at);
+    }
+
+    fn policed(&mut self, cells: &Cells, at: u64) {
+        let fabric = &mut *self.fabric;
+        let onward = fabric.onward(self.port, cells.vc);
+        if fabric.window.holds(at) {
+            fabric.counters[self.port][onward.counter].policed += cells.count;
+        }
+        self.gone(cells, Place::Policer(self.port), at);
+    }
+
+    fn waiting(&mut self, frame: FrameId, class: usize, sequence: u64) {
+        self.fabric.frames[frame].waiting = Some((class, sequence));
+    }
+}
+
+impl Behind<'_> {
+    fn gone(&mut self, cells: &Cells, place: Place, at: u64) {
+        match generator_of(cells.frame) {
+            Some(flow) => self.fabric.lose_generated(flow, cells, place, at),
+            None => {
+                self.fabric.lose_frame(cells.frame, place, at);
+                self.fabric.settle(cells.frame, cells.count as u32);
+            }
+        }
+    }
+}

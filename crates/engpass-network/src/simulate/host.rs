@@ -1,0 +1,210 @@
+//! Hosts: processes that send, CPUs that pay, sockets that receive.
+
+use std::collections::VecDeque;
+
+use engpass_model::host::{Cost, Pauses};
+use engpass_model::random::Stream;
+use engpass_model::time::Pace;
+use engpass_model::unit::Share;
+use engpass_model::wire::Encapsulation;
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
+
+use super::Network;
+use super::event::Event;
+use super::fabric::{Datagram, Place};
+
+/// A process that sends datagrams.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) flow: usize,
+    pub(super) host: usize,
+    pub(super) nic: usize,
+    pub(super) vc: u32,
+    pub(super) message: u64,
+    pub(super) fragments: Fragments,
+    pub(super) encapsulation: Encapsulation,
+    /// Picoseconds per byte offered.
+    pub(super) pace: Option<Pace>,
+    pub(super) start: u64,
+    /// Not ready at or after this.
+    pub(super) stop: u64,
+    pub(super) cost: Cost,
+    pub(super) pauses: Option<Pauses>,
+    pub(super) random: Stream,
+    pub(super) messages: u64,
+    pub(super) fragment: u64,
+    pub(super) datagram: Option<u32>,
+    pub(super) pausing: bool,
+}
+
+impl Process {
+    /// Bytes of the AAL5 SDU of the current fragment.
+    pub(super) fn fragment_sdu(&self) -> u64 {
+        self.encapsulation.sdu(self.fragments.payload(self.fragment) + IP_HEADER_BYTES)
+    }
+
+    /// The datagram being sent.
+    pub(super) fn datagram(&self) -> u32 {
+        self.datagram.expect("a process with a fragment has a datagram")
+    }
+
+    fn fragment_cost(&self) -> u64 {
+        let first = self.fragment == 0;
+        let payload = self.fragments.payload(self.fragment) - if first { UDP_HEADER_BYTES } else { 0 };
+        self.cost.fragment(payload) + if first { self.cost.datagram_start() } else { 0 }
+    }
+}
+
+/// The CPU of a host: one item at a time, first come first served.
+#[derive(Debug, Default)]
+pub(super) struct Cpu {
+    items: VecDeque<(Item, u64)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    Send(usize),
+    Receive(u32),
+}
+
+/// A socket that receives datagrams of one flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Socket {
+    pub(super) host: usize,
+    pub(super) cost: u64,
+    pub(super) capacity: u64,
+    pub(super) used: u64,
+}
+
+impl Network {
+    /// The process may begin its next message, or go on after a pause.
+    pub(super) fn process_ready(&mut self, process: u32) {
+        let index = process as usize;
+        let this = &mut self.processes[index];
+        if !std::mem::take(&mut this.pausing) {
+            if self.now >= this.stop || self.now >= self.end {
+                return;
+            }
+            if let Some(pauses) = &this.pauses
+                && this.random.below(Share::WHOLE) < pauses.share.0
+            {
+                let length = this.random.exponential(pauses.mean.0);
+                this.pausing = true;
+                self.events.push(self.now.saturating_add(length), this.flow, Event::Ready(process));
+                return;
+            }
+        }
+        let datagram = Datagram {
+            flow: this.flow as u32,
+            index: this.messages,
+            bytes: this.message,
+            fragments: this.fragments.count as u32,
+            arrived: 0,
+            sent: false,
+            lost: false,
+            holds: 1,
+        };
+        this.datagram = Some(self.fabric.datagrams.insert(datagram));
+        this.fragment = 0;
+        self.ask_cpu_to_send(index);
+    }
+
+    fn ask_cpu_to_send(&mut self, process: usize) {
+        let this = &self.processes[process];
+        let (host, cost) = (this.host, this.fragment_cost());
+        self.ask_cpu(host, Item::Send(process), cost);
+    }
+
+    fn ask_cpu(&mut self, host: usize, item: Item, cost: u64) {
+        self.cpus[host].items.push_back((item, cost));
+        if self.cpus[host].items.len() == 1 {
+            self.begin_cpu_item(host);
+        }
+    }
+
+    fn begin_cpu_item(&mut self, host: usize) {
+        let &(item, cost) = self.cpus[host].items.front().expect("a CPU begins an item it has");
+        let flow = match item {
+            Item::Send(process) => self.processes[process].flow,
+            Item::Receive(datagram) => self.fabric.datagrams[datagram].flow as usize,
+        };
+        self.events.push(self.now.saturating_add(cost), flow, Event::CpuDone(host as u32));
+    }
+
+    /// The CPU's item is done.
+    pub(super) fn cpu_done(&mut self, host: u32) {
+        let host = host as usize;
+        let (item, _) = self.cpus[host].items.pop_front().expect("a CPU that is done had an item");
+        if !self.cpus[host].items.is_empty() {
+            self.begin_cpu_item(host);
+        }
+        match item {
+            Item::Send(process) => {
+                let flow = self.processes[process].flow;
+                self.events.push(self.now, flow, Event::Hand(process as u32));
+            }
+            Item::Receive(datagram) => {
+                let this = &self.fabric.datagrams[datagram];
+                self.sockets[this.flow as usize].used -= this.bytes;
+                self.received(datagram);
+                self.fabric.release_datagram(datagram);
+            }
+        }
+    }
+
+    /// The NIC has taken the fragment: on to the next one, or to the next message.
+    pub(super) fn fragment_handed(&mut self, process: usize) {
+        let this = &mut self.processes[process];
+        this.fragment += 1;
+        if this.fragment < this.fragments.count {
+            self.ask_cpu_to_send(process);
+            return;
+        }
+        let id = this.datagram.take().expect("a process with a fragment has a datagram");
+        this.messages += 1;
+        let due =
+            this.pace.map_or(0, |pace| this.start.saturating_add(pace.after(this.messages * this.message)));
+        self.events.push(due.max(self.now), this.flow, Event::Ready(process as u32));
+        let datagram = &mut self.fabric.datagrams[id];
+        datagram.sent = true;
+        let tally = &mut self.fabric.flows[datagram.flow as usize];
+        if !datagram.lost {
+            tally.in_flight += 1;
+        }
+        if self.fabric.window.holds(self.now) {
+            tally.sent += 1;
+            tally.sent_bytes += datagram.bytes;
+        }
+        self.fabric.release_datagram(id);
+    }
+
+    /// A datagram is complete at its host.
+    pub(super) fn receive(&mut self, datagram: u32) {
+        let this = &mut self.fabric.datagrams[datagram];
+        let socket = &mut self.sockets[this.flow as usize];
+        if socket.cost == 0 {
+            self.received(datagram);
+            return;
+        }
+        if socket.used + this.bytes > socket.capacity {
+            self.fabric.lose_datagram(datagram, Place::ReceiveBuffer, self.now);
+            return;
+        }
+        socket.used += this.bytes;
+        this.holds += 1;
+        let (host, cost) = (socket.host, socket.cost);
+        self.ask_cpu(host, Item::Receive(datagram), cost);
+    }
+
+    fn received(&mut self, datagram: u32) {
+        let this = &self.fabric.datagrams[datagram];
+        let tally = &mut self.fabric.flows[this.flow as usize];
+        // A datagram arrives whole only after its last fragment was handed over, so it was sent.
+        tally.in_flight -= 1;
+        tally.receive(this.index, self.now);
+        if self.fabric.window.holds(self.now) {
+            tally.received += 1;
+            tally.received_bytes += this.bytes;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The `simulate` engine: every cell exact, in virtual time. `docs/model.md` is its contract.
+//!
+//! A [`Network`] is built from a testbed ([`build`]), run, and asked for its [`SimOutcome`]. Events exist only for hosts and
+//! for the arrival of frames ([`event`]); cells move in trains when somebody needs to know ([`fabric`], [`advance`]).
+
+mod advance;
+mod build;
+mod event;
+mod fabric;
+mod host;
+mod nic;
+mod outcome;
+
+use engpass_testbed::{Testbed, Topology};
+
+use advance::Port;
+use build::Source;
+use event::{Event, Events};
+use fabric::Fabric;
+use host::{Cpu, Process, Socket};
+use nic::Nic;
+pub use outcome::{Direction, Drop, Flow, LinkUse, SimOutcome, VcCount};
+
+/// Why a run has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SimError {
+    /// It was interrupted; nothing of it is kept.
+    Interrupted,
+    /// The testbed has something that this engine does not carry: what, in a sentence.
+    Unsupported(String),
+}
+
+/// A network in virtual time: built, running, or finished.
+pub struct Network {
+    now: u64,
+    end: u64,
+    /// When the ports that nobody asked for are advanced next, so that no channel grows without bound.
+    next_sweep: u64,
+    events: Events,
+    ports: Vec<Port>,
+    fabric: Fabric,
+    processes: Vec<Process>,
+    cpus: Vec<Cpu>,
+    nics: Vec<Nic>,
+    /// By flow.
+    sockets: Vec<Socket>,
+    sources: Vec<Source>,
+    /// Events handled.
+    handled: u64,
+}
+
+/// Every port is advanced at least this often, in picoseconds of virtual time.
+const SWEEP: u64 = 10_000_000_000;
+
+/// Simulate one run.
+///
+/// `interrupted` is asked now and then; when it says yes the run ends with [`SimError::Interrupted`].
+pub fn simulate(
+    testbed: &Testbed,
+    topology: &Topology,
+    seed: u64,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<SimOutcome, SimError> {
+    let mut network = Network::new(testbed, topology, seed)?;
+    network.run(interrupted)?;
+    Ok(network.outcome(testbed, topology))
+}
+
+impl Network {
+    /// Run to the end of the testbed's duration.
+    pub fn run(&mut self, interrupted: &dyn Fn() -> bool) -> Result<(), SimError> {
+        while let Some((at, event)) = self.events.pop_until(self.end.min(self.next_sweep)) {
+            self.now = at;
+            self.handled += 1;
+            self.handle(event);
+            if self.handled.is_multiple_of(4096) && interrupted() {
+                return Err(SimError::Interrupted);
+            }
+            while self.events.next().unwrap_or(u64::MAX) > self.next_sweep && self.next_sweep < self.end {
+                self.sweep();
+                if interrupted() {
+                    return Err(SimError::Interrupted);
+                }
+            }
+        }
+        while self.next_sweep < self.end {
+            self.sweep();
+            if interrupted() {
+                return Err(SimError::Interrupted);
+            }
+        }
+        self.now = self.end;
+        self.advance_all(self.end);
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Frame(frame) => self.frame_wake(frame),
+            Event::CpuDone(host) => self.cpu_done(host),
+            Event::Ready(process) => self.process_ready(process),
+            Event::Room(nic) => self.serve_waiting(nic),
+            Event::Hand(process) => self.hand_over(process),
+        }
+    }
+
+    /// Advance every port to the next multiple of [`SWEEP`]. What happens at that very instant is still open.
+    fn sweep(&mut self) {
+        self.advance_all(self.next_sweep - 1);
+        self.next_sweep += SWEEP;
+    }
+
+    /// Events handled so far.
+    pub fn events_handled(&self) -> u64 {
+        self.handled
+    }
+}

@@ -1,0 +1,145 @@
+//! NICs: memory for frames on their way out, and the processes that wait for it.
+
+use std::collections::VecDeque;
+
+use engpass_model::wire::aal5;
+
+use super::Network;
+use super::event::Event;
+use super::fabric::Frame;
+
+/// The memory of one NIC.
+#[derive(Debug)]
+pub(super) struct Nic {
+    /// Port of its line.
+    pub(super) port: usize,
+    pub(super) capacity: u64,
+    occupied: u64,
+    /// Frames whose last cell's departure is known, in that order: (when, bytes).
+    leaving: VecDeque<(u64, u32)>,
+    /// Emission of the last cell of frames whose departure is not known yet.
+    unknown: VecDeque<u64>,
+    waiting: VecDeque<usize>,
+}
+
+impl Nic {
+    pub(super) fn new(port: usize, capacity: u64) -> Self {
+        Self {
+            port,
+            capacity,
+            occupied: 0,
+            leaving: VecDeque::new(),
+            unknown: VecDeque::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn has_room(&mut self, now: u64, bytes: u64) -> bool {
+        while let Some(&(left, bytes)) = self.leaving.front()
+            && left <= now
+        {
+            self.leaving.pop_front();
+            self.occupied -= u64::from(bytes);
+        }
+        self.occupied == 0 || self.occupied + bytes <= self.capacity
+    }
+}
+
+impl Network {
+    /// Give the NICs the departures that their lines have found.
+    pub(super) fn collect_nic_departures(&mut self) {
+        for left in &self.fabric.left_nic {
+            let nic = &mut self.nics[left.nic];
+            nic.leaving.push_back((left.at, left.bytes));
+            let known = nic.unknown.iter().position(|emitted| *emitted == left.emitted);
+            nic.unknown.remove(known.expect("what leaves was emitted"));
+        }
+        self.fabric.left_nic.clear();
+    }
+
+    /// The process has its fragment ready: hand it over, or wait for room behind those that wait.
+    pub(super) fn hand_over(&mut self, process: u32) {
+        let process = process as usize;
+        let nic = self.processes[process].nic;
+        if self.nics[nic].waiting.is_empty() && self.nic_has_room(nic, process) {
+            self.emit(process);
+            return;
+        }
+        self.nics[nic].waiting.push_back(process);
+        if self.nics[nic].waiting.len() == 1 {
+            self.expect_room(nic);
+        }
+    }
+
+    /// Room may have come: serve the first process that waits.
+    pub(super) fn serve_waiting(&mut self, nic: u32) {
+        let nic = nic as usize;
+        let Some(&process) = self.nics[nic].waiting.front() else { return };
+        if !self.nic_has_room(nic, process) {
+            self.expect_room(nic);
+            return;
+        }
+        self.nics[nic].waiting.pop_front();
+        self.emit(process);
+        if !self.nics[nic].waiting.is_empty() {
+            // Others may fit at this very instant, after what this handing has caused.
+            self.events.push(self.now, nic, Event::Room(nic as u32));
+        }
+    }
+
+    fn nic_has_room(&mut self, nic: usize, process: usize) -> bool {
+        let bytes = self.processes[process].fragment_sdu();
+        if self.nics[nic].has_room(self.now, bytes) {
+            return true;
+        }
+        // A cell emitted now may still get company at this instant; all that have left by now were emitted before.
+        if let Some(before) = self.now.checked_sub(1) {
+            self.advance(self.nics[nic].port, before);
+            self.collect_nic_departures();
+        }
+        self.nics[nic].has_room(self.now, bytes)
+    }
+
+    fn expect_room(&mut self, nic: usize) {
+        let slot = self.ports[self.nics[nic].port].slot_at_least;
+        let this = &self.nics[nic];
+        // The line is first in, first out: departures that are known come before those that are not.
+        let at = match this.leaving.front() {
+            Some(&(left, _)) => left,
+            None => this.unknown.iter().min().map_or(self.now + 1, |emitted| emitted + slot),
+        };
+        self.events.push(at.max(self.now + 1), nic, Event::Room(nic as u32));
+    }
+
+    /// The process' fragment enters the NIC now.
+    fn emit(&mut self, process: usize) {
+        let this = &self.processes[process];
+        let (vc, sdu, datagram) = (this.vc, this.fragment_sdu(), this.datagram());
+        let cells = aal5::cells(sdu) as u32;
+        let nic = &mut self.nics[this.nic];
+        nic.occupied += sdu;
+        let hop = self.fabric.vcs[vc as usize].hops[0];
+        let frame = self.fabric.frames.insert(Frame {
+            vc,
+            datagram,
+            sdu: sdu as u32,
+            hop: 0,
+            eta: 0,
+            waiting: None,
+            dead: false,
+            pdu: None,
+            live: cells + 1,
+        });
+        self.fabric.datagrams[datagram].holds += 1;
+        let circuit = &mut self.fabric.vcs[vc as usize];
+        let train = circuit.shaper.emit(self.now, frame, cells);
+        let last = train.base + circuit.shaper.pace().after(train.n + train.count - 1);
+        nic.unknown.push_back(last);
+        let entry = circuit.entry;
+        self.fabric.frames[frame].eta = last;
+        self.fabric.channels[hop][entry].announce(train);
+        self.carry_on(vc);
+        self.expect_frame(frame);
+        self.fragment_handed(process);
+    }
+}

@@ -1,0 +1,245 @@
+//! What a run came to.
+
+use engpass_model::source::Traffic;
+use engpass_testbed::{Testbed, Topology};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+use super::Network;
+use super::fabric::{Counter, Place, Window};
+
+/// The outcome of one simulated run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SimOutcome {
+    /// Flows by the name of their traffic table, in the order of the file.
+    #[serde(serialize_with = "in_order")]
+    pub flows: Vec<(String, Flow)>,
+    /// Links by name, in the order of the file.
+    #[serde(serialize_with = "in_order")]
+    pub links: Vec<(String, LinkUse)>,
+    /// Everything that was lost, by place, cause and flow.
+    pub drops: Vec<Drop>,
+    /// Events that the engine handled: a measure of its work.
+    pub events: u64,
+}
+
+/// What became of one flow, counted over the run without its warm-up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Flow {
+    /// Kind of traffic.
+    pub kind: &'static str,
+    /// Payload received, in bit/s.
+    pub goodput_bit_per_s: f64,
+    /// Payload sent, in bit/s.
+    pub offered_bit_per_s: f64,
+    /// Datagrams sent; for generators cells.
+    pub sent_datagrams: u64,
+    /// Datagrams received whole.
+    pub received_datagrams: u64,
+    /// Datagrams of which something was lost.
+    pub lost_datagrams: u64,
+    /// Datagrams sent and neither received nor lost at the end of the run.
+    pub in_flight_datagrams: u64,
+    /// Hash over all receptions and their times, in ps.
+    #[serde(skip)]
+    pub reception_hash: u64,
+    /// Time of the last reception in ps.
+    #[serde(skip)]
+    pub last_received: Option<u64>,
+}
+
+/// What went over a link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkUse {
+    /// Cells that one direction could have carried.
+    pub capacity_cells: u64,
+    /// The two directions, from the first and from the second end.
+    pub directions: Vec<Direction>,
+}
+
+/// What went over one direction of a link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Direction {
+    /// Node of the transmitter.
+    pub from: String,
+    /// Node at the other end.
+    pub to: String,
+    /// Cells sent.
+    pub cells: u64,
+    /// Cells lost in the queue or the policer in front of it.
+    pub lost_cells: u64,
+    /// Cells sent, as a share of the capacity.
+    pub utilisation: f64,
+    /// By direction of a circuit, in order.
+    #[serde(skip)]
+    pub vcs: Vec<VcCount>,
+}
+
+/// What one direction of a circuit sent over one direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VcCount {
+    /// Index of the circuit in the topology.
+    pub circuit: usize,
+    /// From its `from` to its `to`.
+    pub forward: bool,
+    /// Cells that left in the counted time.
+    pub sent: u64,
+    /// When the last cell left, in ps.
+    pub last_sent: Option<u64>,
+    /// Cells lost in the queue.
+    pub lost: u64,
+    /// Cells lost in the policer.
+    pub policed: u64,
+}
+
+/// Losses of one flow at one place, of one cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Drop {
+    /// Where: a transmitter (`switch -> host`) or a host.
+    pub place: String,
+    /// Why.
+    pub cause: &'static str,
+    /// Whose: the name of the traffic.
+    pub flow: String,
+    /// Datagrams (for generators: cells) whose first loss this was.
+    pub datagrams: u64,
+}
+
+fn in_order<T: Serialize, S: serde::Serializer>(
+    items: &[(String, T)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(items.iter().map(|(name, item)| (name, item)))
+}
+
+impl Network {
+    /// What the run has come to. Call it when the run is over.
+    pub fn outcome(&self, testbed: &Testbed, topology: &Topology) -> SimOutcome {
+        let window = self.fabric.window;
+        let measured = window.end - window.from.unwrap_or(0);
+        let seconds = measured as f64 / 1e12;
+        let mut flows = Vec::new();
+        let mut drops = Vec::new();
+        for (index, (name, traffic)) in testbed.traffic.iter().enumerate() {
+            let tally = &self.fabric.flows[index];
+            let generated = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
+            let (sent, ever) = if generated { self.generated(index, window) } else { (tally.sent, 0) };
+            let bits = |bytes: u64, cells: u64| {
+                (if generated { cells * engpass_model::wire::aal5::CELL_PAYLOAD_BYTES } else { bytes }) as f64
+                    * 8.0
+            };
+            flows.push((
+                name.clone(),
+                Flow {
+                    kind: traffic.kind(),
+                    goodput_bit_per_s: bits(tally.received_bytes, tally.received) / seconds,
+                    offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
+                    sent_datagrams: sent,
+                    received_datagrams: tally.received,
+                    lost_datagrams: tally.lost,
+                    in_flight_datagrams: if generated {
+                        ever - tally.received_ever - tally.lost_ever
+                    } else {
+                        tally.in_flight
+                    },
+                    reception_hash: tally.hash,
+                    last_received: tally.last_received,
+                },
+            ));
+            let mut places: BTreeMap<Place, u64> = BTreeMap::new();
+            for (place, lost) in &tally.places {
+                *places.entry(*place).or_default() += lost;
+            }
+            drops.extend(places.into_iter().map(|(place, datagrams)| {
+                let (place, cause) = self.place_name(place, topology, index);
+                Drop { place, cause, flow: name.clone(), datagrams }
+            }));
+        }
+        let links = topology.links.iter().enumerate().map(|(link, ends)| {
+            let capacity = self.capacity(topology, link, measured);
+            let direction = |end: usize| self.direction(topology, link, end, capacity);
+            let name = ends.name.clone();
+            (name, LinkUse { capacity_cells: capacity, directions: vec![direction(0), direction(1)] })
+        });
+        SimOutcome { flows, links: links.collect(), drops, events: self.handled }
+    }
+
+    fn capacity(&self, topology: &Topology, link: usize, measured: u64) -> u64 {
+        match topology.links[link].framing {
+            engpass_model::wire::Framing::Cells { slot } => slot.ended_within(measured),
+            _ => 0,
+        }
+    }
+
+    /// Cells that a generator put on its NIC's line: in the window, and ever.
+    fn generated(&self, flow: usize, window: Window) -> (u64, u64) {
+        let Some(source) = self.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
+        let mut generator = source.generator.clone();
+        let ever = Window { from: None, ..window };
+        let mut counts = (0, 0);
+        while let Some(cells) = generator.next_cells(source.pace) {
+            counts.0 += window.count(&cells, source.pace, 0);
+            counts.1 += ever.count(&cells, source.pace, 0);
+        }
+        counts
+    }
+
+    fn direction(&self, topology: &Topology, link: usize, end: usize, capacity: u64) -> Direction {
+        let ends = &topology.links[link].ends;
+        let port = link * 2 + end;
+        let vcs: Vec<_> =
+            self.fabric.counters[port].iter().map(|counter| self.vc_count(port, counter)).collect();
+        let cells = vcs.iter().map(|vc| vc.sent).sum();
+        Direction {
+            from: topology.nodes[ends[end]].clone(),
+            to: topology.nodes[ends[1 - end]].clone(),
+            cells,
+            lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum(),
+            utilisation: if capacity == 0 { 0.0 } else { cells as f64 / capacity as f64 },
+            vcs,
+        }
+    }
+
+    fn vc_count(&self, port: usize, counter: &Counter) -> VcCount {
+        let vc = &self.fabric.vcs[counter.vc as usize];
+        let mut count = VcCount {
+            circuit: vc.circuit,
+            forward: vc.forward,
+            sent: counter.sent,
+            last_sent: counter.last_sent,
+            lost: counter.lost,
+            policed: counter.policed,
+        };
+        // Cells of a generator whose line was passed over: they left one slot after they were emitted.
+        let passed = self.sources.iter().find_map(|source| {
+            source.passed.filter(|passed| passed.0 == port).map(|passed| (source, passed.1))
+        });
+        if let Some((source, slot)) = passed {
+            let window = self.fabric.window;
+            let mut generator = source.generator.clone().shifted(slot);
+            while let Some(cells) = generator.next_cells(source.pace) {
+                count.sent += window.count(&cells, source.pace, 0);
+                let ever = Window { from: None, ..window }.count(&cells, source.pace, 0);
+                if ever > 0 {
+                    count.last_sent = Some(cells.base + source.pace.after(cells.n + ever - 1));
+                }
+            }
+        }
+        count
+    }
+
+    fn place_name(&self, place: Place, topology: &Topology, flow: usize) -> (String, &'static str) {
+        let transmitter = |port: usize| {
+            let port = &self.ports[port];
+            let ends = &topology.links[port.link].ends;
+            format!("{} -> {}", topology.nodes[ends[port.end]], topology.nodes[ends[1 - port.end]])
+        };
+        let host = || topology.nodes[topology.flows[flow].to].clone();
+        match place {
+            Place::Port(port) => (transmitter(port), "buffer full"),
+            Place::Policer(port) => (transmitter(port), "policer"),
+            Place::Reassembly => (host(), "reassembly"),
+            Place::ReceiveBuffer => (host(), "receive buffer"),
+        }
+    }
+}
