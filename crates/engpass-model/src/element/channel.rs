@@ -15,6 +15,8 @@ pub struct Cells {
     pub n: u64,
     /// How many.
     pub count: u64,
+    /// When the last of them stands, in picoseconds: `base + pace.after(n + count - 1)`.
+    pub last: u64,
     /// The circuit.
     pub vc: VcId,
     /// The frame they are cells of, or the generator that made them.
@@ -36,6 +38,13 @@ impl Cells {
     #[inline]
     pub fn ends_frame(&self) -> bool {
         self.are_generated() || u64::from(self.cell) + self.count == u64::from(self.of)
+    }
+
+    /// Say also what `next` says, which goes on with these cells.
+    #[inline]
+    pub(super) fn extend(&mut self, next: &Self) {
+        self.count += next.count;
+        self.last = next.last;
     }
 
     /// Whether `next` carries on where these cells end, so that one record can say both.
@@ -89,9 +98,10 @@ impl Channel {
     /// Announce cells, which come after all that were announced before.
     #[inline]
     pub fn announce(&mut self, cells: Cells) {
-        self.last = cells.base + self.pace.after(cells.n + cells.count - 1);
+        debug_assert_eq!(cells.last, cells.base + self.pace.after(cells.n + cells.count - 1));
+        self.last = cells.last;
         match self.queue.back_mut() {
-            Some(back) if back.goes_on_with(&cells) => back.count += cells.count,
+            Some(back) if back.goes_on_with(&cells) => back.extend(&cells),
             Some(_) => self.queue.push_back(cells),
             None => {
                 self.queue.push_back(cells);
@@ -247,7 +257,8 @@ mod tests {
     use super::*;
 
     fn cells(base: u64, n: u64, count: u64) -> Cells {
-        Cells { base, n, count, vc: 0, frame: 1, cell: n as u32, of: 100 }
+        let last = base + Pace::new(25, 10).after(n + count - 1);
+        Cells { base, n, count, last, vc: 0, frame: 1, cell: n as u32, of: 100 }
     }
 
     #[test]
@@ -289,7 +300,7 @@ mod tests {
 
     #[test]
     fn ties_go_to_the_first_channel() {
-        let pace = Pace::new(10, 1);
+        let pace = Pace::new(25, 10);
         let mut channels = [Channel::new(pace), Channel::new(pace), Channel::new(pace)];
         channels[0].announce(cells(50, 0, 1));
         channels[1].announce(cells(20, 0, 9));

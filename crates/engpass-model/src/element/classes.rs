@@ -40,7 +40,7 @@ struct Class {
     taken: u64,
 }
 
-const NOTHING: Cells = Cells { base: 0, n: 0, count: 0, vc: 0, frame: NO_FRAME, cell: 0, of: 1 };
+const NOTHING: Cells = Cells { base: 0, n: 0, count: 0, last: 0, vc: 0, frame: NO_FRAME, cell: 0, of: 1 };
 
 impl Classes {
     /// A line with a queue of `capacity` cells for every policy.
@@ -142,7 +142,7 @@ impl Classes {
         self.n += 1;
         self.end.step();
         self.last_end = self.base + self.end.after();
-        let cell = Cells { base: self.base, n: self.n, count: 1, ..*front };
+        let cell = Cells { base: self.base, n: self.n, count: 1, last: self.last_end, ..*front };
         front.count -= 1;
         front.cell += u32::from(!front.are_generated());
         if front.count == 0 {
@@ -159,7 +159,7 @@ impl Classes {
     #[inline]
     fn hand_on(&mut self, cell: Cells, out: &mut impl Outlet) {
         if self.sent.count > 0 && self.sent.goes_on_with(&cell) {
-            self.sent.count += 1;
+            self.sent.extend(&cell);
         } else {
             self.flush(out);
             self.sent = cell;
@@ -207,7 +207,7 @@ impl Classes {
         self.serving = class;
         self.classes[class].joined += count;
         self.classes[class].taken += count;
-        out.sent(Cells { base: front.base + slot, count, ..front }, pace);
+        out.sent(Cells { base: front.base + slot, count, last: self.last_end, ..front }, pace);
         true
     }
 

@@ -80,7 +80,13 @@ impl Fifo {
             self.end.step();
             self.n += 1;
             self.last_end = self.base + self.end.after();
-            batch.add(Cells { base: self.base, n: self.n, ..cell }, false, at, slot, out);
+            batch.add(
+                Cells { base: self.base, n: self.n, last: self.last_end, ..cell },
+                false,
+                at,
+                slot,
+                out,
+            );
         });
         batch.flush(slot, out);
     }
@@ -114,7 +120,7 @@ impl Batch {
     #[inline]
     fn add(&mut self, cell: Cells, lost: bool, at: u64, slot: Pace, out: &mut impl Outlet) {
         if self.cells.count > 0 && self.lost == lost {
-            self.cells.count += 1;
+            self.cells.extend(&cell);
         } else {
             self.flush(slot, out);
             (self.cells, self.lost, self.first_at) = (cell, lost, at);

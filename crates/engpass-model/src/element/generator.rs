@@ -83,7 +83,9 @@ impl Generator {
                 }
             },
         };
-        Some(Cells { base: base + self.shift, n: 0, count, vc: self.vc, frame: self.frame, cell: 0, of: 1 })
+        let base = base + self.shift;
+        let last = base + pace.after(count - 1);
+        Some(Cells { base, n: 0, count, last, vc: self.vc, frame: self.frame, cell: 0, of: 1 })
     }
 }
 

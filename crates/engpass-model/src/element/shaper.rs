@@ -25,22 +25,15 @@ impl Shaper {
         self.pace
     }
 
-    /// Emit the `count` cells of a frame that is handed over at `now`.
-    pub fn emit(&mut self, now: u64, frame: FrameId, count: u32) -> Cells {
+    /// Emit the cells of a frame that is handed over at `now`.
+    pub fn emit(&mut self, now: u64, frame: FrameId, cells: u32) -> Cells {
         if now >= self.base + self.pace.after(self.n) {
             (self.base, self.n) = (now, 0);
         }
-        let cells = Cells {
-            base: self.base,
-            n: self.n,
-            count: u64::from(count),
-            vc: self.vc,
-            frame,
-            cell: 0,
-            of: count,
-        };
-        self.n += u64::from(count);
-        cells
+        let (base, n, count) = (self.base, self.n, u64::from(cells));
+        self.n += count;
+        let last = base + self.pace.after(n + count - 1);
+        Cells { base, n, count, last, vc: self.vc, frame, cell: 0, of: cells }
     }
 }
 

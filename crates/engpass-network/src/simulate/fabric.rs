@@ -17,7 +17,15 @@ impl Window {
     }
 
     /// How many of `cells` lie in the window when each is `shift` later.
+    #[inline]
     pub(super) fn count(&self, cells: &Cells, pace: Pace, shift: u64) -> u64 {
+        if self.from.is_none() && cells.last + shift <= self.end {
+            return cells.count;
+        }
+        self.count_cut(cells, pace, shift)
+    }
+
+    fn count_cut(&self, cells: &Cells, pace: Pace, shift: u64) -> u64 {
         let after = |instant: u64| {
             // Cells that stand later than `instant`.
             let Some(span) = instant.checked_sub(cells.base + shift) else { return cells.count };
@@ -306,7 +314,7 @@ impl Fabric {
         let tally = &mut self.flows[flow];
         tally.received += count;
         if ever > 0 {
-            tally.last_received = Some(cells.base + pace.after(cells.n + ever - 1) + delay);
+            tally.last_received = Some(delay + nth(&cells, pace, ever));
         }
         tally.received_ever += ever;
     }
@@ -333,6 +341,11 @@ impl Tally {
     }
 }
 
+/// When cell number `count` of a record stands, from 1.
+fn nth(cells: &Cells, pace: Pace, count: u64) -> u64 {
+    if count == cells.count { cells.last } else { cells.base + pace.after(cells.n + count - 1) }
+}
+
 /// The fabric as the outlet of one port.
 pub(super) struct Behind<'a> {
     pub(super) fabric: &'a mut Fabric,
@@ -343,7 +356,7 @@ impl Outlet for Behind<'_> {
     fn sent(&mut self, cells: Cells, pace: Pace) {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
-        let last = cells.base + pace.after(cells.n + cells.count - 1);
+        let last = cells.last;
         let counter = &mut fabric.counters[self.port][onward.counter];
         counter.sent += fabric.window.count(&cells, pace, 0);
         if last <= fabric.window.end {
@@ -351,7 +364,7 @@ impl Outlet for Behind<'_> {
         } else {
             let ever = Window { from: None, ..fabric.window }.count(&cells, pace, 0);
             if ever > 0 {
-                counter.last_sent = Some(cells.base + pace.after(cells.n + ever - 1));
+                counter.last_sent = Some(nth(&cells, pace, ever));
             }
         }
         if !cells.are_generated() && cells.ends_frame() {
@@ -370,13 +383,13 @@ impl Outlet for Behind<'_> {
         };
         let channel = &mut fabric.channels[port][channel];
         if channel.pace() == pace {
-            channel.announce(Cells { base: cells.base + onward.delay, ..cells });
+            channel.announce(Cells { base: cells.base + onward.delay, last: last + onward.delay, ..cells });
             return;
         }
         for k in 0..cells.count {
             let at = cells.base + pace.after(cells.n + k) + onward.delay;
             let cell = if cells.are_generated() { cells.cell } else { cells.cell + k as u32 };
-            channel.announce(Cells { base: at, n: 0, count: 1, cell, ..cells });
+            channel.announce(Cells { base: at, n: 0, count: 1, last: at, cell, ..cells });
         }
     }
 

@@ -133,10 +133,9 @@ impl Network {
         self.fabric.datagrams[datagram].holds += 1;
         let circuit = &mut self.fabric.vcs[vc as usize];
         let train = circuit.shaper.emit(self.now, frame, cells);
-        let last = train.base + circuit.shaper.pace().after(train.n + train.count - 1);
-        nic.unknown.push_back(last);
+        nic.unknown.push_back(train.last);
         let entry = circuit.entry;
-        self.fabric.frames[frame].eta = last;
+        self.fabric.frames[frame].eta = train.last;
         self.fabric.channels[hop][entry].announce(train);
         self.carry_on(vc);
         self.expect_frame(frame);

@@ -1,0 +1,63 @@
+# One set of verbs for people, hooks and CI. `make help` lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Everything that is installed goes into the checkout.
+STAMP := $(VENV)/.installed
+RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
+
+.PHONY: help run test check bench gen docs dev rust-test python-test fmt clean
+
+help: ## list the verbs
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The tools and libraries; again only when pyproject.toml changes.
+$(VENV)/.tools: $(VENV)/bin/python pyproject.toml tools/dependencies.py
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/pip install --quiet --disable-pip-version-check --group dev $$($(PYTHON) tools/dependencies.py)
+	@touch $@
+
+$(STAMP): $(VENV)/.tools $(RUST)
+	$(BIN)/maturin develop --release --quiet --skip-install 2>/dev/null || $(BIN)/maturin develop --release --quiet
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . 2>/dev/null || true
+	@touch $@
+
+dev: $(STAMP) ## build the core and install the package into .venv
+
+run: $(STAMP) ## reproduce the Kyoto study: progress, table of claims, report
+	$(BIN)/engpass reproduce kyoto-1997 --report out/kyoto-1997.html
+
+test: $(STAMP) rust-test python-test ## all tests
+
+rust-test:
+	cargo test --workspace --exclude engpass-python --quiet
+
+python-test: $(STAMP)
+	$(BIN)/pytest -q tests/python
+
+check: $(STAMP) ## formatting, lints, types, generated files, file sizes
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check python tests tools
+	$(BIN)/ruff format --check python tests tools
+	$(BIN)/mypy
+	cargo run --quiet -p engpass-testbed --example generate -- check
+	$(PYTHON) tools/file_sizes.py
+
+gen: ## write the generated files: schema, catalogue
+	cargo run --quiet -p engpass-testbed --example generate -- write
+
+fmt: $(VENV)/.tools ## format everything
+	cargo fmt --all
+	$(BIN)/ruff format python tests tools
+	$(BIN)/ruff check --fix python tests tools
+
+bench: $(STAMP) ## speed and memory, as ratios measured in the same run
+	$(BIN)/python benches/run.py
+
+clean: ## remove what was built
+	rm -rf target $(VENV) out

@@ -1,0 +1,260 @@
+//! `engpass._engpass`: a handful of coarse calls between Python and the core. Everything structured crosses as JSON;
+//! nothing calls back per packet; runs release the interpreter lock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use engpass_network::limit::limit;
+use engpass_network::simulate::{SimError, simulate};
+use engpass_testbed::{Campaign, Diagnostics, Source};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+pyo3::create_exception!(_engpass, InvalidTestbed, PyValueError, "A testbed file has errors: `diagnostics` and `rendered`.");
+pyo3::create_exception!(_engpass, Interrupted, PyRuntimeError, "A run was interrupted; nothing of it is kept.");
+pyo3::create_exception!(_engpass, Unsupported, PyRuntimeError, "The engine does not carry something in the testbed.");
+
+/// A flag that ends runs early.
+#[pyclass(name = "Interrupt", module = "engpass._engpass", frozen)]
+struct Interrupt(Arc<AtomicBool>);
+
+#[pymethods]
+impl Interrupt {
+    #[new]
+    fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(false)))
+    }
+
+    /// End all runs that were given this flag, now and later.
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is set.
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A checked testbed file with its variants and sweep.
+#[pyclass(name = "Campaign", module = "engpass._engpass", frozen)]
+struct PyCampaign(Campaign);
+
+#[pymethods]
+impl PyCampaign {
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    #[getter]
+    fn description(&self) -> Option<&str> {
+        self.0.description()
+    }
+
+    #[getter]
+    fn text(&self) -> &str {
+        self.0.text()
+    }
+
+    #[getter]
+    fn variants(&self) -> Vec<String> {
+        self.0.variants().to_vec()
+    }
+
+    #[getter]
+    fn repeats(&self) -> u32 {
+        self.0.repeats()
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.0.seed()
+    }
+
+    #[getter]
+    fn duration_s(&self) -> f64 {
+        self.0.duration().time().as_secs_f64()
+    }
+
+    /// The axes of the sweep, as JSON.
+    fn axes(&self) -> String {
+        let axes: Vec<Value> = self.0.axes().iter().map(axis).collect();
+        Value::from(axes).to_string()
+    }
+
+    /// The testbed's graph, as JSON, for drawing.
+    fn topology(&self, py: Python<'_>) -> PyResult<String> {
+        let point = self.point(py, &self.0.variants()[0], &[])?;
+        Ok(graph(&point).to_string())
+    }
+
+    /// Run one point and return its outcome as JSON.
+    #[pyo3(signature = (engine, variant, sweep, repeat, interrupt))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        engine: &str,
+        variant: &str,
+        sweep: Vec<(String, String)>,
+        repeat: u32,
+        interrupt: &Interrupt,
+    ) -> PyResult<String> {
+        let point = self.point(py, variant, &sweep)?;
+        let seed = point.testbed.run.seed + u64::from(repeat);
+        let flag = Arc::clone(&interrupt.0);
+        let outcome = match engine {
+            "limit" => py.detach(|| serde_json::to_value(limit(&point.testbed, &point.topology))),
+            "simulate" => {
+                let outcome =
+                    py.detach(|| simulate(&point.testbed, &point.topology, seed, &|| flag.load(Ordering::Relaxed)));
+                match outcome {
+                    Ok(outcome) => serde_json::to_value(outcome),
+                    Err(SimError::Interrupted) => return Err(Interrupted::new_err("interrupted")),
+                    Err(SimError::Unsupported(what)) => return Err(Unsupported::new_err(what)),
+                }
+            }
+            other => {
+                return Err(PyValueError::new_err(format!("no engine is called `{other}`: use `limit` or `simulate`")));
+            }
+        };
+        let outcome = outcome.expect("an outcome is plain data");
+        let seed = if engine == "limit" { 0 } else { seed };
+        let mut line = json!({
+            "variant": variant,
+            "engine": engine,
+            "repeat": repeat,
+            "seed": seed,
+            "sweep": self.swept(&sweep),
+        });
+        if let (Value::Object(line), Value::Object(outcome)) = (&mut line, outcome) {
+            line.extend(outcome);
+        }
+        Ok(line.to_string())
+    }
+}
+
+impl PyCampaign {
+    fn point(&self, py: Python<'_>, variant: &str, sweep: &[(String, String)]) -> PyResult<engpass_testbed::Point> {
+        self.0.point(variant, sweep).map_err(|diagnostics| invalid(py, &diagnostics))
+    }
+
+    /// Swept values in base units, or as they are written where they are no quantities.
+    fn swept(&self, sweep: &[(String, String)]) -> Value {
+        let number = |path: &String, text: &String| {
+            let axis = self.0.axes().iter().find(|axis| axis.path == *path);
+            let value = axis.and_then(|axis| axis.values.iter().find(|value| value.text == *text));
+            value.and_then(|value| value.number).map_or_else(|| json!(text), |number| json!(number))
+        };
+        Value::Object(sweep.iter().map(|(path, text)| (path.clone(), number(path, text))).collect())
+    }
+}
+
+fn axis(axis: &engpass_testbed::Axis) -> Value {
+    let values: Vec<Value> = axis
+        .values
+        .iter()
+        .map(|value| json!({ "text": value.text, "number": value.number, "unit": value.unit }))
+        .collect();
+    json!({ "path": axis.path, "values": values })
+}
+
+fn graph(point: &engpass_testbed::Point) -> Value {
+    let (testbed, topology) = (&point.testbed, &point.topology);
+    let node = |(index, name): (usize, &String)| {
+        let kind = match index.checked_sub(topology.hosts) {
+            None => "host".to_owned(),
+            Some(switch) => format!("{} switch", testbed.switches[switch].kind()),
+        };
+        json!({ "name": name, "kind": kind })
+    };
+    let links: Vec<Value> = topology
+        .links
+        .iter()
+        .zip(testbed.links.values())
+        .map(|(link, config)| {
+            json!({
+                "name": link.name,
+                "ends": link.ends.map(|end| &topology.nodes[end]),
+                "medium": config.medium.name(),
+                "rate_bit_per_s": link.line_rate,
+            })
+        })
+        .collect();
+    let circuits: Vec<Value> = testbed
+        .circuits
+        .iter()
+        .map(|(name, circuit)| json!({ "name": name, "from": circuit.from, "to": circuit.to }))
+        .collect();
+    let flows: Vec<Value> = testbed
+        .traffic
+        .iter()
+        .map(|(name, traffic)| {
+            let (from, to) = traffic.ends();
+            json!({ "name": name, "kind": traffic.kind(), "from": from, "to": to })
+        })
+        .collect();
+    let nodes: Vec<Value> = topology.nodes.iter().enumerate().map(node).collect();
+    json!({ "nodes": nodes, "links": links, "circuits": circuits, "flows": flows })
+}
+
+fn invalid(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
+    let error = InvalidTestbed::new_err(format!("{} error(s) in the testbed", diagnostics.len()));
+    let value = error.value(py);
+    let loads = py.import("json").and_then(|json| json.getattr("loads"));
+    let parsed = loads.and_then(|loads| loads.call1((diagnostics.to_json().to_string(),)));
+    let filled = parsed
+        .and_then(|parsed| value.setattr("diagnostics", parsed))
+        .and_then(|()| value.setattr("rendered", diagnostics.render(false)))
+        .and_then(|()| value.setattr("rendered_color", diagnostics.render(true)));
+    filled.map_or_else(|cause| cause, |()| error)
+}
+
+/// The version of the core.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The JSON Schema of a testbed file.
+#[pyfunction]
+fn schema() -> String {
+    format!("{:#}", engpass_testbed::schema())
+}
+
+/// Every component with its help and keys, as JSON.
+#[pyfunction]
+fn catalogue() -> String {
+    format!("{:#}", engpass_testbed::catalogue())
+}
+
+/// Read and check a testbed file.
+#[pyfunction]
+#[pyo3(signature = (text, source, overrides, max_points))]
+fn load(
+    py: Python<'_>,
+    text: &[u8],
+    source: String,
+    overrides: Vec<(String, String)>,
+    max_points: Option<u64>,
+) -> PyResult<PyCampaign> {
+    let loaded = Source::from_bytes(source, text)
+        .and_then(|source| engpass_testbed::load(&source, &overrides, max_points));
+    loaded.map(PyCampaign).map_err(|diagnostics| invalid(py, &diagnostics))
+}
+
+#[pymodule]
+fn _engpass(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Interrupt>()?;
+    module.add_class::<PyCampaign>()?;
+    let py = module.py();
+    module.add("InvalidTestbed", py.get_type::<InvalidTestbed>())?;
+    module.add("Interrupted", py.get_type::<Interrupted>())?;
+    module.add("Unsupported", py.get_type::<Unsupported>())?;
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(schema, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue, module)?)?;
+    module.add_function(wrap_pyfunction!(load, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,42 @@
+"""Fail when a source file has more than 500 lines of code (tests, comments and blank lines apart).
+
+A good reason for an exception is a line in docs/why/, and the file's name below.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+LIMIT = 500
+EXCEPTIONS: set[str] = set()
+
+
+def lines_of_code(path: Path) -> int:
+    """Lines before the test module that are neither blank nor comments."""
+    count = 0
+    for line in path.read_text().splitlines():
+        text = line.strip()
+        if text.startswith("#[cfg(test)]"):
+            break
+        if text and not text.startswith(("//", "#")):
+            count += 1
+    return count
+
+
+def main() -> int:
+    """Print files over the limit; 1 if there are any."""
+    names = subprocess.run(["git", "ls-files", "*.rs", "*.py"], capture_output=True, text=True, check=True).stdout
+    tests = ("tests/", "/tests/", "/tests.rs")
+    sizes = {
+        name: lines_of_code(Path(name))
+        for name in names.split()
+        if not any(part in name for part in tests) and name not in EXCEPTIONS and Path(name).exists()
+    }
+    for name, size in sorted(sizes.items()):
+        if size > LIMIT:
+            print(f"{name}: {size} lines of code, at most {LIMIT}: split it by topic", file=sys.stderr)
+    return int(any(size > LIMIT for size in sizes.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
