@@ -81,9 +81,16 @@ impl Pace {
     /// keep out.
     pub fn new(ps_num: u128, den: u128) -> Self {
         assert!(ps_num > 0 && den > 0, "a pace needs a positive time and a positive count");
+        Self::try_new(ps_num, den).expect("a pace in lowest terms fits in 64 bits")
+    }
+
+    /// As [`Pace::new`]; `None` when either is zero or the reduced fraction does not fit in 64 bits.
+    pub fn try_new(ps_num: u128, den: u128) -> Option<Self> {
+        if ps_num == 0 || den == 0 {
+            return None;
+        }
         let common = gcd(ps_num, den);
-        let fits = |value: u128| u64::try_from(value).expect("a pace in lowest terms fits in 64 bits");
-        Self { num: fits(ps_num / common), den: fits(den / common) }
+        Some(Self { num: u64::try_from(ps_num / common).ok()?, den: u64::try_from(den / common).ok()? })
     }
 
     /// The pace per unit of `bits` bits at `bit_per_s` bit/s.
@@ -94,6 +101,11 @@ impl Pace {
     /// This pace with every unit `num / den` times as long.
     pub fn stretched(self, num: u64, den: u64) -> Self {
         Self::new(u128::from(self.num) * u128::from(num), u128::from(self.den) * u128::from(den))
+    }
+
+    /// As [`Pace::stretched`]; `None` when either is zero or the result does not fit.
+    pub fn try_stretched(self, num: u64, den: u64) -> Option<Self> {
+        Self::try_new(u128::from(self.num) * u128::from(num), u128::from(self.den) * u128::from(den))
     }
 
     /// Picoseconds from the start to the end of the `units`-th unit, rounded up once.

@@ -1,7 +1,33 @@
 //! From a testbed file to a checked testbed.
+//!
+//! [`load`] reads a file and everything that changes it, in this order: the text becomes a tree in which every value
+//! knows its place (`tree`); `--set`, variants and sweep values are put in their places (`overrides`, `sweep`); the
+//! tables become components (`read`), are checked (`check`) and joined to a [`Topology`] (`resolve`). Whatever is
+//! wrong on the way becomes a [`Diagnostic`] and the way goes on, so that one pass finds everything.
 
+mod amount;
+mod campaign;
+mod check;
+pub mod codes;
+mod de;
+pub mod diagnostic;
+mod graph;
+mod origin;
+mod overrides;
+mod path;
+mod rates;
+mod read;
+mod resolve;
+mod shape;
+mod source;
+mod sweep;
 pub mod testbed;
 pub mod topology;
+mod tree;
 
+pub use campaign::{Campaign, Point, load};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use source::{MAX_TEXT, Source};
+pub use sweep::{Axis, AxisValue, MAX_VALUES};
 pub use testbed::{Run, Testbed};
 pub use topology::Topology;

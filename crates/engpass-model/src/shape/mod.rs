@@ -25,18 +25,42 @@ pub struct Policing {
 ///
 /// A share, and bits that count the line, are shares of the slots (130 Mbit/s of a 155.52 Mbit/s line are 295 248
 /// cells/s); bits of cells or of payload are divided by 424 or 384.
+///
+/// # Panics
+/// When the pace cannot be held exactly, which the testbed check refuses: see [`try_cell_pace`].
 pub fn cell_pace(rate: FramedRate, basis: Basis, line_rate: u64, slot: Pace) -> Option<Pace> {
-    Some(match (rate, basis) {
-        _ if rate.is_zero() => return None,
-        (FramedRate::Share(share), _) => slot.stretched(Share::WHOLE, share.0),
-        (FramedRate::CellsPerSecond(cells), _) => Pace::new(u128::from(SECOND), u128::from(cells)),
+    try_cell_pace(rate, basis, line_rate, slot)
+        .expect("the testbed check refuses rates that cannot be held exactly")
+}
+
+/// A rate whose cells have a spacing that is no fraction of 64-bit integers: it has too many digits for its medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooFine;
+
+/// As [`cell_pace`], for rates that have not been checked.
+///
+/// # Errors
+/// When the pace cannot be held exactly.
+pub fn try_cell_pace(
+    rate: FramedRate,
+    basis: Basis,
+    line_rate: u64,
+    slot: Pace,
+) -> Result<Option<Pace>, TooFine> {
+    let of_bits =
+        |bits: u64, rate: u64| Pace::try_new(u128::from(bits) * u128::from(SECOND), u128::from(rate));
+    let pace = match (rate, basis) {
+        _ if rate.is_zero() => return Ok(None),
+        (FramedRate::Share(share), _) => slot.try_stretched(Share::WHOLE, share.0),
+        (FramedRate::CellsPerSecond(cells), _) => of_bits(1, cells),
         (FramedRate::Bits(Rate(bits), Some(Basis::Line)), _)
-        | (FramedRate::Bits(Rate(bits), None), Basis::Line) => slot.stretched(line_rate, bits),
+        | (FramedRate::Bits(Rate(bits), None), Basis::Line) => slot.try_stretched(line_rate, bits),
         (FramedRate::Bits(Rate(bits), Some(Basis::Cells)), _)
-        | (FramedRate::Bits(Rate(bits), None), Basis::Cells) => Pace::of_bits(CELL_BITS, bits),
+        | (FramedRate::Bits(Rate(bits), None), Basis::Cells) => of_bits(CELL_BITS, bits),
         (FramedRate::Bits(Rate(bits), Some(Basis::Payload)), _)
-        | (FramedRate::Bits(Rate(bits), None), Basis::Payload) => Pace::of_bits(CELL_PAYLOAD_BYTES * 8, bits),
-    })
+        | (FramedRate::Bits(Rate(bits), None), Basis::Payload) => of_bits(CELL_PAYLOAD_BYTES * 8, bits),
+    };
+    pace.map(Some).ok_or(TooFine)
 }
 
 #[cfg(test)]

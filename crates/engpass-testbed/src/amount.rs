@@ -1,0 +1,204 @@
+//! Exact arithmetic on written quantities: what a sweep counts with.
+
+/// A unit as a multiple of its base unit: `mantissa * 10^exponent`.
+struct Unit {
+    base: &'static str,
+    mantissa: u64,
+    exponent: i32,
+    /// Decimal places of the base unit that a value can have.
+    places: i32,
+}
+
+fn unit(word: &str) -> Option<Unit> {
+    let (base, mantissa, exponent, places) = match word {
+        "" => ("", 1, 0, 0),
+        "%" => ("%", 1, 0, 7),
+        "B" => ("B", 1, 0, 0),
+        "kB" => ("B", 1, 3, 0),
+        "MB" => ("B", 1, 6, 0),
+        "GB" => ("B", 1, 9, 0),
+        "KiB" => ("B", 1 << 10, 0, 0),
+        "MiB" => ("B", 1 << 20, 0, 0),
+        "GiB" => ("B", 1 << 30, 0, 0),
+        "bit/s" => ("bit/s", 1, 0, 0),
+        "kbit/s" => ("bit/s", 1, 3, 0),
+        "Mbit/s" => ("bit/s", 1, 6, 0),
+        "Gbit/s" => ("bit/s", 1, 9, 0),
+        "ps" => ("s", 1, -12, 12),
+        "ns" => ("s", 1, -9, 12),
+        "us" | "µs" | "μs" => ("s", 1, -6, 12),
+        "ms" => ("s", 1, -3, 12),
+        "s" => ("s", 1, 0, 12),
+        "min" => ("s", 60, 0, 12),
+        "cells" | "cell" => ("cells", 1, 0, 0),
+        "packets" | "packet" => ("packets", 1, 0, 0),
+        "cells/s" => ("cells/s", 1, 0, 0),
+        _ => return None,
+    };
+    Some(Unit { base, mantissa, exponent, places })
+}
+
+/// A written quantity: `value` in the smallest steps of its dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Amount {
+    /// Count of smallest steps: bytes, bit/s, picoseconds, 10^-7 %.
+    pub(crate) steps: i128,
+    /// The unit as it was written.
+    unit: String,
+    /// The word that follows it: what a rate counts.
+    counts: Option<String>,
+}
+
+const LARGEST: i128 = 1 << 100;
+
+impl Amount {
+    /// Read `"1.5 kB"`, `"130 Mbit/s line"`, `"16 %"`, `"5"`; `None` for what is no quantity or too fine or too large.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+        let (number, rest) = text.split_at(end);
+        let rest = rest.trim();
+        let (word, counts) = match rest.rsplit_once(' ') {
+            Some((word, counts @ ("line" | "cells" | "payload"))) => (word.trim(), Some(counts.to_string())),
+            _ => (rest, None),
+        };
+        let unit = unit(word)?;
+        if counts.is_some() && unit.base != "bit/s" {
+            return None;
+        }
+        let (digits, scale) = decimal(number)?;
+        let shift = unit.exponent + unit.places - scale;
+        let scaled = digits.checked_mul(i128::from(unit.mantissa))?;
+        let steps = shifted(scaled, shift)?;
+        (steps <= LARGEST).then(|| Self { steps, unit: word.to_string(), counts })
+    }
+
+    /// What can be added to it: the base unit and what it counts.
+    pub(crate) fn dimension(&self) -> String {
+        let base = self.of().base;
+        match &self.counts {
+            Some(counts) => format!("{base} {counts}"),
+            None => base.to_string(),
+        }
+    }
+
+    /// So many steps, written in this amount's unit if that is exact, else in the base unit.
+    pub(crate) fn with(&self, steps: i128) -> String {
+        let counts = self.counts.as_deref().map(|word| format!(" {word}")).unwrap_or_default();
+        let own = self.of();
+        let base = unit(own.base).expect("every base unit is a unit");
+        for (name, unit) in [(self.unit.as_str(), &own), (own.base, &base)] {
+            if let Some(number) = written(steps, unit) {
+                let name = if name.is_empty() { String::new() } else { format!(" {name}") };
+                return format!("{number}{name}{counts}");
+            }
+        }
+        unreachable!("a base unit writes every step: it has as many places")
+    }
+
+    fn of(&self) -> Unit {
+        unit(&self.unit).expect("the unit was found when the amount was read")
+    }
+
+    /// The value in SI base units, shares as fractions; for reports.
+    pub(crate) fn number(&self) -> f64 {
+        let places = self.of().places + if self.unit == "%" { 2 } else { 0 };
+        self.steps as f64 / 10f64.powi(places)
+    }
+
+    /// The base unit as reports name it.
+    pub(crate) fn base(&self) -> &'static str {
+        match self.of().base {
+            "%" => "",
+            base => base,
+        }
+    }
+}
+
+/// `steps` of the dimension as a decimal number of `unit`s, if that has few enough places.
+fn written(steps: i128, unit: &Unit) -> Option<String> {
+    // steps / 10^places / (mantissa * 10^exponent), with as many further places as a binary unit can need.
+    const EXTRA: u32 = 12;
+    let scaled = steps.checked_mul(10i128.pow(EXTRA))?;
+    let mantissa = i128::from(unit.mantissa);
+    if scaled % mantissa != 0 {
+        return None;
+    }
+    let places = unit.places + unit.exponent + EXTRA as i32;
+    let mut digits = (scaled / mantissa).to_string();
+    if places <= 0 {
+        digits.push_str(&"0".repeat(places.unsigned_abs() as usize));
+        return Some(digits);
+    }
+    let places = places as usize;
+    if digits.len() <= places {
+        digits.insert_str(0, &"0".repeat(places + 1 - digits.len()));
+    }
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    let fraction = fraction.trim_end_matches('0');
+    Some(if fraction.is_empty() { whole.into() } else { format!("{whole}.{fraction}") })
+}
+
+/// Digits and decimal places of a plain decimal number.
+pub(crate) fn decimal(number: &str) -> Option<(i128, i32)> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
+        return None;
+    }
+    let digits: String = whole.chars().chain(fraction.chars()).filter(|c| *c != '_').collect();
+    let scale = fraction.chars().filter(|c| *c != '_').count();
+    if digits.is_empty() || digits.len() > 30 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    Some((digits.parse().ok()?, scale as i32))
+}
+
+/// `value * 10^shift`, exactly or not at all.
+fn shifted(value: i128, shift: i32) -> Option<i128> {
+    let factor = 10i128.checked_pow(shift.unsigned_abs())?;
+    if shift >= 0 { value.checked_mul(factor) } else { (value % factor == 0).then(|| value / factor) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_the_file_writes() {
+        let read = |text: &str| {
+            let amount = Amount::parse(text).unwrap();
+            (amount.number(), amount.base(), amount.with(amount.steps))
+        };
+        assert_eq!(read("9 kB"), (9000.0, "B", "9 kB".into()));
+        assert_eq!(read("16.41 %"), (0.1641, "", "16.41 %".into()));
+        assert_eq!(read("0.93 ms"), (0.00093, "s", "0.93 ms".into()));
+        assert_eq!(read("130 Mbit/s line"), (130e6, "bit/s", "130 Mbit/s line".into()));
+        assert_eq!(read("384 cells"), (384.0, "cells", "384 cells".into()));
+        assert_eq!(read("7"), (7.0, "", "7".into()));
+        assert_eq!(read("1.5 KiB"), (1536.0, "B", "1.5 KiB".into()));
+        for no in ["", "kB", "1e3 B", "-1 B", "0.5 B", "1 kB line", "tail", "oc-3c", "1.2.3 s", "1 . B"] {
+            assert_eq!(Amount::parse(no), None, "{no}");
+        }
+    }
+
+    #[test]
+    fn falls_back_to_the_base_unit() {
+        let minute = Amount::parse("1 min").unwrap();
+        let second = Amount::parse("1 s").unwrap();
+        assert_eq!(minute.with(minute.steps + second.steps), "61 s");
+        assert_eq!(minute.with(minute.steps * 3 / 2), "1.5 min");
+        let kibi = Amount::parse("1 KiB").unwrap();
+        assert_eq!(kibi.with(1025), "1.0009765625 KiB");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_the_same(steps in 0i128..1_000_000_000_000_000_000, unit in 0usize..12) {
+            let units = ["B", "kB", "GiB", "bit/s", "Gbit/s", "ps", "us", "s", "min", "%", "cells", "Mbit/s cells"];
+            let like = Amount::parse(&format!("1 {}", units[unit])).unwrap();
+            let text = like.with(steps);
+            prop_assert_eq!(Amount::parse(&text).map(|amount| (amount.steps, amount.dimension())), Some((steps, like.dimension())));
+        }
+    }
+}

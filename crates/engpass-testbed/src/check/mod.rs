@@ -1,0 +1,107 @@
+//! What a file must keep to beyond the types of its values.
+
+mod ranges;
+mod references;
+
+use crate::diagnostic::Diagnostic;
+use crate::origin::Origin;
+use crate::read::Draft;
+use crate::tree::Node;
+
+/// Check a draft; what is wrong is reported and becomes `None`.
+pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>) {
+    empty(draft, tree, found);
+    ranges::check(draft, tree, found);
+    references::check(draft, tree, found);
+}
+
+/// Finds places in the tree and collects what is wrong there.
+pub(crate) struct Checker<'a> {
+    pub(crate) tree: &'a Node,
+    pub(crate) found: &'a mut Vec<Diagnostic>,
+}
+
+impl Checker<'_> {
+    /// Report at the value of a path, or at the nearest table around it that is there.
+    pub(crate) fn report(&mut self, path: &[&str], diagnostic: Diagnostic) {
+        let diagnostic = diagnostic.path(path).at(&self.place(path));
+        self.found.push(diagnostic);
+    }
+
+    /// Report at the key of a path.
+    pub(crate) fn report_key(&mut self, path: &[&str], diagnostic: Diagnostic) {
+        let place = key_place(self.tree, path).unwrap_or_default();
+        self.found.push(diagnostic.path(path).at(&place));
+    }
+
+    /// The value as it was written.
+    pub(crate) fn written(&self, path: &[&str]) -> String {
+        find(self.tree, path).map(Node::text).unwrap_or_default()
+    }
+
+    fn place(&self, path: &[&str]) -> Origin {
+        for end in (1..=path.len()).rev() {
+            if let Some(node) = find(self.tree, &path[..end]) {
+                // A table as a whole is pointed at by its name.
+                let whole = node.table().is_some() || end < path.len();
+                return if whole { key_place(self.tree, &path[..end]) } else { None }
+                    .unwrap_or_else(|| node.origin.clone());
+            }
+        }
+        Origin::default()
+    }
+}
+
+fn find<'a>(tree: &'a Node, path: &[&str]) -> Option<&'a Node> {
+    let mut node = tree;
+    for part in path {
+        node = match &node.value {
+            crate::tree::Value::Table(table) => &table.get(*part)?.node,
+            crate::tree::Value::List(nodes) => nodes.get(part.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    Some(node)
+}
+
+/// Where the key of a path stands; for an item of a list, the item.
+fn key_place(tree: &Node, path: &[&str]) -> Option<Origin> {
+    let (last, above) = path.split_last()?;
+    let node = find(tree, above)?;
+    match node.table() {
+        Some(table) => Some(table.get(*last)?.key.clone()),
+        None => find(tree, path).map(|node| node.origin.clone()),
+    }
+}
+
+const MINIMAL: &str = "a small testbed is:
+
+[host.a]
+[host.b]
+
+[link.cable]
+ends = [\"a\", \"b\"]
+medium = \"ethernet-100\"
+
+[traffic.stream]
+kind = \"udp-stream\"
+from = \"a\"
+to = \"b\"
+message = \"1 kB\"";
+
+fn empty(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>) {
+    let has = |family: &str| tree.table().is_some_and(|top| top.contains_key(family));
+    let missing: Vec<&str> =
+        [("host", "hosts", draft.hosts.len()), ("traffic", "traffic", draft.traffic.len())]
+            .iter()
+            .filter(|(family, _, count)| {
+                *count == 0
+                    && !(has(family) && find(tree, &[family]).is_some_and(|node| node.table().is_none()))
+            })
+            .map(|(_, name, _)| *name)
+            .collect();
+    if !missing.is_empty() {
+        let message = format!("there is nothing to run: the testbed has no {}", missing.join(" and no "));
+        found.push(Diagnostic::error("empty-testbed", message).help(MINIMAL));
+    }
+}

@@ -1,0 +1,41 @@
+//! The codes of diagnostics, as data.
+
+/// Every code with what it means in a line.
+pub const CODES: &[(&str, &str)] = &[
+    ("not-utf8", "the file is no text"),
+    ("too-large", "the file is larger than any testbed"),
+    ("syntax", "the file is no TOML"),
+    ("duplicate-key", "a key or table is given twice"),
+    ("empty-testbed", "there is nothing to run: no hosts or no traffic"),
+    ("unknown-key", "a key that nothing reads"),
+    ("missing-key", "a key that must be there is not"),
+    ("wrong-type", "a number where text is needed, text where a table is needed, and so on"),
+    ("missing-unit", "a quantity without its unit"),
+    ("unknown-unit", "a unit that this quantity does not have"),
+    ("bad-value", "text that is not what is needed, or too fine or too large to hold"),
+    ("unknown-value", "a word that is none of those known at this place"),
+    ("unknown-kind", "a kind of component that does not exist"),
+    ("out-of-range", "a value that is too small or too large"),
+    ("ambiguous-rate", "bits on a framed medium that do not say what they count"),
+    ("not-allowed", "a key that has no meaning for this medium or at this place"),
+    ("no-effect", "something that changes nothing"),
+    ("duplicate-name", "a host and a switch of the same name"),
+    ("dangling-reference", "the name of something that is not in the file"),
+    ("self-link", "a link or flow from a node to itself"),
+    ("no-path", "two hosts that no links join"),
+    ("not-atm", "cells where there is no ATM"),
+    ("no-circuit", "datagrams across ATM without a circuit"),
+    ("ambiguous-circuit", "several circuits, and nothing says which"),
+    ("wrong-circuit", "a circuit that does not join these hosts"),
+    ("bad-path", "a path that is no dotted key"),
+    ("unknown-path", "a path that leads to nothing in the testbed"),
+    ("impossible-sweep", "a sweep that has no values or cannot be counted out"),
+    ("overruled", "a variant's value that the sweep always replaces"),
+    ("too-many-points", "more points than were allowed"),
+    ("unknown-variant", "a variant that the file does not have"),
+];
+
+/// What a code means; `None` if there is no such code.
+pub fn explain(code: &str) -> Option<&'static str> {
+    CODES.iter().find(|(known, _)| *known == code).map(|(_, meaning)| *meaning)
+}

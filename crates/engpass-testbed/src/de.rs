@@ -1,0 +1,316 @@
+//! Deserializing a component from its tree, with faults that know their path.
+
+use std::fmt;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{self, DeserializeSeed, Deserializer, Expected, IntoDeserializer, Unexpected, Visitor};
+use serde::forward_to_deserialize_any;
+
+use crate::path::suggestion;
+use crate::tree::{Node, Table, Value};
+
+/// Why a value could not be read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fault {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+    /// Keys from the component's table down to the value, innermost first.
+    pub(crate) path: Vec<String>,
+}
+
+impl Fault {
+    fn new(code: &'static str, message: impl Into<String>, help: Option<String>) -> Self {
+        Self { code, message: message.into(), help, path: Vec::new() }
+    }
+
+    fn under(mut self, key: &str) -> Self {
+        self.path.push(key.into());
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        let message = message.to_string();
+        let (cause, cure) = split_cure(&message);
+        let code = if cause.ends_with(" has no unit") {
+            "missing-unit"
+        } else if cause.contains(" is no unit of ") {
+            "unknown-unit"
+        } else {
+            "bad-value"
+        };
+        Self::new(code, cause, cure.map(String::from))
+    }
+
+    fn invalid_type(got: Unexpected<'_>, needed: &dyn Expected) -> Self {
+        let needed = plain(&needed.to_string());
+        let bare = match got {
+            Unexpected::Signed(number) => Some(number.to_string()),
+            Unexpected::Unsigned(number) => Some(number.to_string()),
+            Unexpected::Other(number) => Some(number.into()),
+            _ => None,
+        };
+        match bare {
+            Some(number) if needed.contains("in quotes, like") => {
+                Self::new("missing-unit", format!("`{number}` has no unit"), Some(format!("write {needed}")))
+            }
+            Some(number) => {
+                Self::new("wrong-type", format!("the number `{number}` cannot stand here"), need(&needed))
+            }
+            None => {
+                let got = match got {
+                    Unexpected::Str(text) => format!("the text `{}`", crate::tree::shortened(text)),
+                    Unexpected::Bool(flag) => format!("`{flag}`"),
+                    Unexpected::Map => "a table".into(),
+                    Unexpected::Seq => "a list".into(),
+                    other => other.to_string(),
+                };
+                Self::new("wrong-type", format!("{got} cannot stand here"), need(&needed))
+            }
+        }
+    }
+
+    fn invalid_value(got: Unexpected<'_>, needed: &dyn Expected) -> Self {
+        let needed = plain(&needed.to_string());
+        let got = match got {
+            Unexpected::Signed(number) => number.to_string(),
+            Unexpected::Unsigned(number) => number.to_string(),
+            other => other.to_string(),
+        };
+        Self::new("out-of-range", format!("`{got}` is out of range"), need(&needed))
+    }
+
+    fn invalid_length(length: usize, needed: &dyn Expected) -> Self {
+        Self::new(
+            "wrong-type",
+            format!("a list of {length} cannot stand here"),
+            need(&plain(&needed.to_string())),
+        )
+    }
+
+    fn unknown_variant(word: &str, known: &'static [&'static str]) -> Self {
+        let message = format!("`{}` is not known here", crate::tree::shortened(word));
+        Self::new("unknown-value", message, suggestion(word, "known", known))
+    }
+
+    fn unknown_field(key: &str, known: &'static [&'static str]) -> Self {
+        Self::new("unknown-key", format!("unknown key `{key}`"), suggestion(key, "known keys", known))
+    }
+
+    fn missing_field(key: &'static str) -> Self {
+        Self::new("missing-key", format!("`{key}` is missing"), None)
+    }
+}
+
+fn need(needed: &str) -> Option<String> {
+    Some(format!("write {needed}"))
+}
+
+/// What serde calls a type, in words for the writer of a file.
+fn plain(needed: &str) -> String {
+    match needed {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative, without quotes".into(),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number without quotes".into(),
+        "a string" => "text in quotes".into(),
+        "a boolean" => "`true` or `false`".into(),
+        "an array of length 2" => "a list of two names: `[\"a\", \"b\"]`".into(),
+        _ if needed.starts_with("struct ") => "a table: `{ key = value }`".into(),
+        _ => needed.into(),
+    }
+}
+
+/// A quantity says "cause: cure". The colon is looked for outside the quoted parts.
+fn split_cure(message: &str) -> (&str, Option<&str>) {
+    let mut quoted = false;
+    for (at, c) in message.char_indices() {
+        quoted ^= c == '`';
+        if !quoted && message[at..].starts_with(": ") {
+            return (&message[..at], Some(&message[at + 2..]));
+        }
+    }
+    (message, None)
+}
+
+/// Read a component's table; the keys in `without` are left out.
+pub(crate) struct Without<'a> {
+    pub(crate) table: &'a Table,
+    /// Paths below the table, as dotted keys.
+    pub(crate) without: &'a [Vec<String>],
+    pub(crate) at: Vec<String>,
+}
+
+impl<'de> Deserializer<'de> for Without<'_> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_map(Keys {
+            entries: self.table.iter(),
+            next: None,
+            without: self.without,
+            at: &self.at,
+        })
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// A value below a component's table.
+struct Below<'a> {
+    node: &'a Node,
+    without: &'a [Vec<String>],
+    at: Vec<String>,
+}
+
+impl Below<'_> {
+    /// What was written on the command line: a name may look like a number there.
+    fn as_written(&self) -> Option<String> {
+        match (&self.node.value, &self.node.origin.giver) {
+            (Value::Table(_) | Value::List(_), _) => None,
+            (_, crate::origin::Giver::Set { text, .. } | crate::origin::Giver::Point { text, .. }) => {
+                (!text.starts_with(['"', '\''])).then(|| text.to_string())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for Below<'_> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.value {
+            Value::Text(text) => visitor.visit_str(text),
+            Value::Integer(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+                (Ok(number), _) => visitor.visit_i64(number),
+                (_, Ok(number)) => visitor.visit_u64(number),
+                _ => Err(de::Error::invalid_type(Unexpected::Other(&number.to_string()), &visitor)),
+            },
+            Value::Float(text) => Err(de::Error::invalid_type(Unexpected::Other(text), &visitor)),
+            Value::Boolean(flag) => visitor.visit_bool(*flag),
+            Value::Date(text) => {
+                let fault = Fault::new("wrong-type", format!("the date `{text}` cannot stand here"), None);
+                Err(Fault { help: need(&plain(&(&visitor as &dyn Expected).to_string())), ..fault })
+            }
+            Value::List(nodes) => visitor.visit_seq(Items { nodes: nodes.iter().enumerate(), below: &self }),
+            Value::Table(table) => visitor.visit_map(Keys {
+                entries: table.iter(),
+                next: None,
+                without: self.without,
+                at: &self.at,
+            }),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.as_written() {
+            Some(text) => visitor.visit_string(text),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_string(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        known: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let written = self.as_written();
+        match (&self.node.value, &written) {
+            (_, Some(text)) | (Value::Text(text), None) => {
+                let word: StrDeserializer<'_, Fault> = text.as_str().into_deserializer();
+                visitor.visit_enum(word)
+            }
+            _ => {
+                let message = format!("{} cannot stand here", self.node.what());
+                let words = known.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ");
+                Err(Fault::new("wrong-type", message, Some(format!("write one of {words}"))))
+            }
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+struct Keys<'a> {
+    entries: indexmap::map::Iter<'a, String, crate::tree::Entry>,
+    next: Option<(&'a str, &'a Node)>,
+    without: &'a [Vec<String>],
+    at: &'a [String],
+}
+
+impl Keys<'_> {
+    fn path(&self, key: &str) -> Vec<String> {
+        self.at.iter().cloned().chain([key.to_string()]).collect()
+    }
+}
+
+impl<'de> de::MapAccess<'de> for Keys<'_> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        loop {
+            let Some((key, entry)) = self.entries.next() else { return Ok(None) };
+            if !self.without.is_empty() && self.without.contains(&self.path(key)) {
+                continue;
+            }
+            self.next = Some((key, &entry.node));
+            let word: StrDeserializer<'_, Fault> = key.as_str().into_deserializer();
+            return seed.deserialize(word).map(Some).map_err(|fault| fault.under(key));
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let (key, node) = self.next.take().expect("serde asks for a value after its key");
+        let below = Below { node, without: self.without, at: self.path(key) };
+        seed.deserialize(below).map_err(|fault| fault.under(key))
+    }
+}
+
+struct Items<'a> {
+    nodes: std::iter::Enumerate<std::slice::Iter<'a, Node>>,
+    below: &'a Below<'a>,
+}
+
+impl<'de> de::SeqAccess<'de> for Items<'_> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+        let Some((index, node)) = self.nodes.next() else { return Ok(None) };
+        let index = index.to_string();
+        let at = self.below.at.iter().cloned().chain([index.clone()]).collect();
+        let below = Below { node, without: self.below.without, at };
+        seed.deserialize(below).map(Some).map_err(|fault| fault.under(&index))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.nodes.len())
+    }
+}

@@ -1,0 +1,276 @@
+//! What is wrong with a testbed, where, and how to cure it.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use serde_json::{Value, json};
+
+use crate::origin::{Giver, Origin as Place};
+use crate::source::Source;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The testbed cannot be used.
+    Error,
+    /// It can, but probably does not do what was meant.
+    Warning,
+}
+
+impl Severity {
+    /// The word that is printed.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostic {
+    /// Stable code in kebab-case, one of [`crate::codes::CODES`].
+    pub code: &'static str,
+    /// Error or warning.
+    pub severity: Severity,
+    /// Dotted key of what it is about: `traffic.stream.message`.
+    pub path: Option<String>,
+    /// Name of the file.
+    pub file: String,
+    /// Line from 1; `None` when the value came from `--set` or nothing in the file can be pointed at.
+    pub line: Option<usize>,
+    /// Column in characters from 1.
+    pub column: Option<usize>,
+    /// The cause.
+    pub message: String,
+    /// The cure.
+    pub help: Option<String>,
+    /// Bytes of the file.
+    pub span: Option<Range<usize>>,
+    /// Where the value came from if not from its own place in the file: ``variant `free` ``.
+    pub source: Option<String>,
+    /// The `--set PATH=VALUE` that gave the value, and the bytes of it to underline.
+    pub(crate) set: Option<(String, Range<usize>)>,
+    /// The axis whose value it is: one of many alike is enough.
+    pub(crate) axis: Option<Arc<str>>,
+}
+
+impl Diagnostic {
+    pub(crate) fn error(code: &'static str, message: impl Into<String>) -> Self {
+        debug_assert!(crate::codes::explain(code).is_some(), "code `{code}` is not in the list");
+        Self {
+            code,
+            severity: Severity::Error,
+            path: None,
+            file: String::new(),
+            line: None,
+            column: None,
+            message: message.into(),
+            help: None,
+            span: None,
+            source: None,
+            set: None,
+            axis: None,
+        }
+    }
+
+    pub(crate) fn warning(code: &'static str, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message) }
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn maybe_help(mut self, help: Option<String>) -> Self {
+        self.help = help;
+        self
+    }
+
+    pub(crate) fn path(mut self, path: &[impl AsRef<str>]) -> Self {
+        self.path = Some(crate::path::join(path));
+        self
+    }
+
+    /// Point at where a value or key came from.
+    pub(crate) fn at(mut self, place: &Place) -> Self {
+        self.span = place.span.clone();
+        self.source = place.giver.name();
+        match &place.giver {
+            Giver::Set { path, text } => {
+                let written = format!("{path}={text}");
+                let value = path.len() + 1..written.len();
+                self.set = Some((written, value));
+            }
+            Giver::Sweep { axis, .. } => self.axis = Some(axis.clone()),
+            _ => {}
+        }
+        self
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "code": self.code,
+            "severity": self.severity.as_str(),
+            "path": self.path,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "message": self.message,
+            "help": self.help,
+            "span": self.span.as_ref().map(|span| [span.start, span.end]),
+            "source": self.source,
+        })
+    }
+}
+
+/// Everything that is wrong with one testbed, in the order of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+    text: Arc<str>,
+}
+
+impl Diagnostics {
+    /// Put the findings in order, leave out repetitions, find lines and columns.
+    pub(crate) fn new(source: &Source, list: Vec<Diagnostic>) -> Self {
+        let lines = LineStarts::of(&source.text);
+        let mut kept: Vec<Diagnostic> = Vec::new();
+        for mut found in list {
+            let again = |old: &Diagnostic| {
+                let alike = old.code == found.code && old.path == found.path;
+                alike && (old.axis.is_some() && old.axis == found.axis)
+                    || alike && old.message == found.message && old.span == found.span && old.set == found.set
+            };
+            // A testbed that is wrong in more ways than this is not repaired from one list.
+            if kept.len() >= 200 || kept.iter().any(again) {
+                continue;
+            }
+            found.file.clone_from(&source.name);
+            if let Some(span) = &mut found.span {
+                let end = source.text.len();
+                *span = span.start.min(end)..span.end.min(end);
+                let (line, column) = lines.position(&source.text, span.start);
+                (found.line, found.column) = (Some(line), Some(column));
+            }
+            kept.push(found);
+        }
+        kept.sort_by_key(|found| (found.span.is_none(), found.span.as_ref().map(|span| span.start)));
+        Self { list: kept, text: source.text.as_str().into() }
+    }
+
+    /// The findings.
+    pub fn list(&self) -> &[Diagnostic] {
+        &self.list
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether one of them is an error.
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|found| found.severity == Severity::Error)
+    }
+
+    /// The findings as text like a compiler's, with the lines of the file; with colours for a terminal.
+    pub fn render(&self, color: bool) -> String {
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        let mut text = String::new();
+        for found in &self.list {
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.push_str(&renderer.render(&self.report(found)));
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+
+    fn report<'a>(&'a self, found: &'a Diagnostic) -> Vec<Group<'a>> {
+        let level = match found.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let title = level.primary_title(found.message.as_str()).id(found.code);
+        let mut group = if let Some((written, value)) = &found.set {
+            let note = AnnotationKind::Primary.span(value.clone());
+            title.element(Snippet::source(written.as_str()).path("--set").annotation(note))
+        } else if let Some(span) = &found.span {
+            // Only the lines around the place are shown, so only they are handed over.
+            let (from, to) = window(&self.text, span);
+            let line = self.text[..from].matches('\n').count() + 1;
+            let label = found.source.as_deref().filter(|_| found.set.is_none());
+            let note = AnnotationKind::Primary.span(span.start - from..span.end.min(to) - from).label(label);
+            let shown = Snippet::source(&self.text[from..to]).line_start(line).path(found.file.as_str());
+            title.element(shown.annotation(note))
+        } else {
+            title.element(Origin::path(found.source.as_deref().unwrap_or(&found.file)))
+        };
+        if let Some(help) = &found.help {
+            group = group.element(Level::HELP.message(help.as_str()));
+        }
+        vec![group]
+    }
+
+    /// The findings as a JSON array of objects with the fields of [`Diagnostic`].
+    pub fn to_json(&self) -> Value {
+        Value::Array(self.list.iter().map(Diagnostic::to_json).collect())
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// The whole lines that a span begins in, at most a few thousand bytes: a line of a megabyte helps nobody.
+fn window(text: &str, span: &Range<usize>) -> (usize, usize) {
+    const MOST: usize = 400;
+    let begin = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[span.start..].find('\n').map_or(text.len(), |at| span.start + at);
+    let mut from = begin.max(span.start.saturating_sub(MOST));
+    let mut to = end.min(span.start.saturating_add(MOST));
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    while !text.is_char_boundary(to) {
+        to -= 1;
+    }
+    (from.min(span.start), to.max(span.start))
+}
+
+/// Where the lines of a text begin.
+struct LineStarts(Vec<usize>);
+
+impl LineStarts {
+    fn of(text: &str) -> Self {
+        Self(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+    }
+
+    /// Line and column from 1.
+    fn position(&self, text: &str, at: usize) -> (usize, usize) {
+        let line = self.0.partition_point(|start| *start <= at);
+        let column =
+            text[self.0[line - 1]..].char_indices().take_while(|(i, _)| self.0[line - 1] + i < at).count();
+        (line, column + 1)
+    }
+}

@@ -1,0 +1,165 @@
+//! Values that replace those of the file: `--set`, variants, sweep values.
+
+use std::sync::Arc;
+
+use crate::diagnostic::Diagnostic;
+use crate::origin::{Giver, Origin};
+use crate::path::{self, suggestion};
+use crate::read::{FAMILIES, TOP};
+use crate::tree::{self, Entry, Node, Table, Value};
+
+/// A value for a path.
+#[derive(Clone, Debug)]
+pub(crate) struct Override {
+    pub(crate) path: Vec<String>,
+    /// Where the path was written.
+    pub(crate) key: Origin,
+    pub(crate) node: Node,
+}
+
+/// Read the `--set PATH=VALUE` of a command line, in its order.
+pub(crate) fn from_command_line(pairs: &[(String, String)], found: &mut Vec<Diagnostic>) -> Vec<Override> {
+    let mut overrides = Vec::new();
+    for (path, text) in pairs {
+        let giver = Giver::Set { path: path.as_str().into(), text: text.as_str().into() };
+        let key = Origin { giver: giver.clone(), span: None };
+        match path::parse(path) {
+            Ok(path) => {
+                let mut node = tree::parse_value(text);
+                node.stamp(&giver);
+                overrides.push(Override { path, key, node });
+            }
+            Err(cause) => found.push(bad_path(path, &cause, &key)),
+        }
+    }
+    overrides
+}
+
+/// The complaint about a path that is no dotted key.
+pub(crate) fn bad_path(path: &str, cause: &str, key: &Origin) -> Diagnostic {
+    let message = format!("`{}` is no path: {cause}", tree::shortened(path));
+    Diagnostic::error("bad-path", message).at(key).help("a path is a dotted key: `traffic.stream.message`")
+}
+
+/// The values of a variant's table: `"a.b.c" = value`, or `a.b.c = value`, which TOML reads as tables in tables.
+pub(crate) fn of_variant(name: &str, table: &Table, found: &mut Vec<Diagnostic>) -> Vec<Override> {
+    let giver = Giver::Variant(name.into());
+    let mut overrides = Vec::new();
+    let mut flat = Flat { leaf: &|_, _| false, found };
+    flat.table(&[], table, &mut overrides);
+    for change in &mut overrides {
+        change.node.stamp(&giver);
+        if change.key.giver == Giver::File {
+            change.key.giver = giver.clone();
+        }
+    }
+    for change in &overrides {
+        refuse_campaign_keys(&change.path, &change.key, "a variant", found);
+    }
+    overrides
+}
+
+/// `run.repeats` and `run.seed` hold for all points.
+pub(crate) fn refuse_campaign_keys(path: &[String], key: &Origin, who: &str, found: &mut Vec<Diagnostic>) {
+    if path.len() == 2 && path[0] == "run" && (path[1] == "repeats" || path[1] == "seed") {
+        let message = format!("{who} cannot change `run.{}`: it holds for all points", path[1]);
+        let help = format!("set it in `[run]` or with `--set run.{}=…`", path[1]);
+        found.push(Diagnostic::error("not-allowed", message).path(path).at(key).help(help));
+    }
+}
+
+/// Walks down tables whose keys are paths.
+pub(crate) struct Flat<'a> {
+    /// Whether a table at this path is a value and not more path.
+    pub(crate) leaf: &'a dyn Fn(&[String], &Table) -> bool,
+    pub(crate) found: &'a mut Vec<Diagnostic>,
+}
+
+impl Flat<'_> {
+    pub(crate) fn table(&mut self, at: &[String], table: &Table, out: &mut Vec<Override>) {
+        for (key, entry) in table {
+            // A quoted key with dots is a path; any other key is one part of it.
+            let parts = if key.contains('.') { path::parse(key) } else { Ok(vec![key.clone()]) };
+            let parts = match parts {
+                Ok(parts) => parts,
+                Err(cause) => {
+                    self.found.push(bad_path(key, &cause, &entry.key));
+                    continue;
+                }
+            };
+            let whole = parts.len() > 1;
+            let path: Vec<String> = at.iter().cloned().chain(parts).collect();
+            match entry.node.table() {
+                Some(inner) if !whole && !inner.is_empty() && !(self.leaf)(&path, inner) => {
+                    self.table(&path, inner, out)
+                }
+                _ => out.push(Override { path, key: entry.key.clone(), node: entry.node.clone() }),
+            }
+        }
+    }
+}
+
+/// Put a value in its place.
+///
+/// Components must exist (a whole new one can be given as a table); tables on the way to a key are made where missing.
+pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagnostic>> {
+    let path = &change.path;
+    let unknown = |message: String, help: Option<String>| {
+        Box::new(Diagnostic::error("unknown-path", message).path(path).at(&change.key).maybe_help(help))
+    };
+    let Value::Table(top) = &mut tree.value else { return Ok(()) };
+    let first = path[0].as_str();
+    if !TOP.contains(&first) {
+        let message =
+            format!("`{}` leads nowhere: there is no `{}`", path::join(path), tree::shortened(first));
+        return Err(unknown(message, suggestion(first, "a path begins with", TOP)));
+    }
+    if FAMILIES.contains(&first) {
+        let known: Vec<String> = component_names(top, first);
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let Some(name) = path.get(1) else {
+            let message = format!("`{first}` is a family: a path names one of its members");
+            return Err(unknown(message, Some(format!("write `{first}.NAME.KEY`"))));
+        };
+        let made_whole = path.len() == 2 && change.node.table().is_some();
+        if !known.contains(&name.as_str()) && !made_whole {
+            let message = format!("there is no {first} `{}`", tree::shortened(name));
+            let none = || Some(format!("the file has no `[{first}.NAME]` table"));
+            return Err(unknown(message, suggestion(name, "known", &known).or_else(none)));
+        }
+    }
+    let mut table = top;
+    for (depth, part) in path[..path.len() - 1].iter().enumerate() {
+        let made = Node { origin: change.key.clone(), value: Value::Table(Table::new()) };
+        let entry =
+            table.entry(part.clone()).or_insert_with(|| Entry { key: change.key.clone(), node: made });
+        let what = entry.node.what();
+        match &mut entry.node.value {
+            Value::Table(inner) => table = inner,
+            _ => {
+                let message = format!(
+                    "`{}` leads nowhere: `{}` is {what}",
+                    path::join(path),
+                    path::join(&path[..=depth])
+                );
+                return Err(unknown(message, Some("only a table has keys".into())));
+            }
+        }
+    }
+    let last = path.last().expect("a path has at least one part");
+    table.insert(last.clone(), Entry { key: change.key.clone(), node: change.node.clone() });
+    Ok(())
+}
+
+fn component_names(top: &Table, family: &str) -> Vec<String> {
+    let table = top.get(family).and_then(|entry| entry.node.table());
+    table.map(|table| table.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// A sweep value that stands for an axis at one point.
+pub(crate) fn of_point(axis: &str, path: &[String], text: &str) -> Override {
+    let giver = Giver::Point { axis: axis.into(), text: Arc::from(text) };
+    let mut node = tree::parse_value(text);
+    node.stamp(&giver);
+    Override { path: path.to_vec(), key: Origin { giver, span: None }, node }
+}

@@ -1,0 +1,120 @@
+//! Dotted keys: `traffic.stream.message`, `link."to the lab".delay`.
+
+/// Split a dotted TOML key. Quoted parts may hold anything; the error says what is wrong.
+pub(crate) fn parse(text: &str) -> Result<Vec<String>, String> {
+    let mut parts = Vec::new();
+    let mut rest = text.trim_start();
+    loop {
+        let (part, after) = part(rest)?;
+        parts.push(part);
+        rest = after.trim_start();
+        match rest.strip_prefix('.') {
+            Some(next) => rest = next.trim_start(),
+            None if rest.is_empty() => return Ok(parts),
+            None => return Err(format!("`{}` does not follow a dot", first_word(rest))),
+        }
+    }
+}
+
+/// One part and what follows it.
+fn part(text: &str) -> Result<(String, &str), String> {
+    match text.chars().next() {
+        Some('\'') => {
+            let (inside, after) = text[1..].split_once('\'').ok_or("a quote is not closed")?;
+            Ok((inside.into(), after))
+        }
+        Some('"') => {
+            let mut escaped = false;
+            let end = text.char_indices().skip(1).find(|(_, c)| {
+                let ends = *c == '"' && !escaped;
+                escaped = *c == '\\' && !escaped;
+                ends
+            });
+            let end = end.ok_or("a quote is not closed")?.0 + 1;
+            match toml::de::DeValue::parse(&text[..end])
+                .ok()
+                .and_then(|value| value.get_ref().as_str().map(String::from))
+            {
+                Some(inside) => Ok((inside, &text[end..])),
+                None => Err(format!("`{}` is not a quoted key", &text[..end])),
+            }
+        }
+        _ => {
+            let end = text
+                .find(|c: char| c == '.' || c.is_whitespace() || c == '"' || c == '\'')
+                .unwrap_or(text.len());
+            if end == 0 { Err("a name is missing".into()) } else { Ok((text[..end].into(), &text[end..])) }
+        }
+    }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or("")
+}
+
+/// Write a path as a dotted TOML key.
+pub(crate) fn join(parts: &[impl AsRef<str>]) -> String {
+    parts.iter().map(|part| quoted(part.as_ref())).collect::<Vec<_>>().join(".")
+}
+
+/// A part as TOML writes it: bare where it can be.
+pub(crate) fn quoted(part: &str) -> String {
+    let bare = !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if bare { part.into() } else { serde_json::Value::from(part).to_string() }
+}
+
+/// The known word that is most like `word`, if one is like it.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Long words are no slips of the pen, and comparing them takes quadratic time.
+    if word.len() > 100 {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| {
+            let longer = lower.chars().count().max(candidate.chars().count());
+            *distance <= (longer / 3).max(1)
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// "did you mean `x`? known: `x`, `y`" or, where nothing is near, only the list.
+pub(crate) fn suggestion(word: &str, what: &str, known: &[&str]) -> Option<String> {
+    const MOST: usize = 40;
+    let list = known.iter().take(MOST).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let more = if known.len() > MOST { format!(" and {} more", known.len() - MOST) } else { String::new() };
+    match (nearest(word, known.iter().copied()), known) {
+        (_, []) => None,
+        (Some(near), [_]) => Some(format!("did you mean `{near}`?")),
+        (Some(near), _) => Some(format!("did you mean `{near}`? {what}: {list}{more}")),
+        (None, _) => Some(format!("{what}: {list}{more}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dotted_keys() {
+        let ok = |text: &str| parse(text).unwrap();
+        assert_eq!(ok("traffic.stream.message"), ["traffic", "stream", "message"]);
+        assert_eq!(ok(r#"link."to the. lab" . 'x"y'.rate"#), ["link", "to the. lab", "x\"y", "rate"]);
+        assert_eq!(ok(r#""a\"b".c"#), ["a\"b", "c"]);
+        for bad in ["", ".", "a.", ".a", "a b", "a..b", "'a", "\"a", "\"a\\\"", "\"\\q\"", "a\"b\""] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(join(&["link", "to lab", "x"]), "link.\"to lab\".x");
+        assert_eq!(parse(&join(&["a\"\n\\", "é"])).unwrap(), ["a\"\n\\", "é"]);
+    }
+
+    #[test]
+    fn only_what_is_like_it_is_offered() {
+        assert_eq!(nearest("mesage", ["from", "message"]), Some("message"));
+        assert_eq!(nearest("strem", ["stream", "interference"]), Some("stream"));
+        assert_eq!(nearest("colour", ["from", "message"]), None);
+    }
+}

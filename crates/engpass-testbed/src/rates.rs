@@ -1,0 +1,107 @@
+//! Rates of cells on their link.
+
+use engpass_model::shape::{TooFine, try_cell_pace};
+use engpass_model::time::Pace;
+use engpass_model::unit::{Basis, FramedRate, Rate};
+use engpass_model::wire::Framing;
+
+use crate::check::Checker;
+use crate::diagnostic::Diagnostic;
+use crate::topology::LinkEnds;
+
+/// A rate and what is asked of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) rate: FramedRate,
+    /// What the table's `counts` says.
+    pub(crate) counts: Option<Basis>,
+    /// Whether it may be zero.
+    pub(crate) zero: bool,
+    /// Whether it may not exceed the link.
+    pub(crate) bounded: bool,
+}
+
+/// No cell is further from the next, in picoseconds: 24 hours, the longest run.
+const LONGEST_GAP: u64 = 86_400_000_000_000_000;
+
+/// The pace of a rate on the first link of its route; `Some(None)` for a rate of zero, `None` after a complaint, or
+/// when the link is not known.
+pub(crate) fn pace(
+    checker: &mut Checker<'_>,
+    wanted: Wanted,
+    path: &[&str],
+    link: Option<&LinkEnds>,
+) -> Option<Option<Pace>> {
+    let written = checker.written(path);
+    let key = path.last().copied().unwrap_or("rate");
+    let mut complain = |code, message: String, help: String| {
+        checker.report(path, Diagnostic::error(code, message).help(help));
+        None
+    };
+    if wanted.rate.is_zero() {
+        if wanted.zero {
+            return Some(None);
+        }
+        let message = format!("`{key}` is {written}: nothing would ever be sent");
+        return complain("out-of-range", message, "give more than zero".into());
+    }
+    let cells_of = |link: &LinkEnds| match link.framing {
+        Framing::Cells { slot } => Some((link.line_rate, slot)),
+        Framing::Ethernet | Framing::Packets => None,
+    };
+    if let (FramedRate::Bits(rate, None), None) = (wanted.rate, wanted.counts) {
+        let message = format!("`{written}` does not say which bits it counts");
+        return complain("ambiguous-rate", message, readings(&written, rate, link.and_then(cells_of)));
+    }
+    let link = link?;
+    let (line_rate, slot) = cells_of(link)?;
+    // A basis in the text comes before that of the table; a share needs none.
+    let basis = wanted.counts.unwrap_or(Basis::Line);
+    match try_cell_pace(wanted.rate, basis, line_rate, slot) {
+        Err(TooFine) => {
+            let message = format!("`{written}` cannot be spaced exactly on link `{}`", link.name);
+            complain("out-of-range", message, "use fewer digits".into())
+        }
+        Ok(None) => Some(None),
+        Ok(Some(pace)) if wanted.bounded && !pace.is_at_least(slot) => {
+            let (asked, most) = (per_second(pace), per_second(slot));
+            let message = format!("`{written}` is {asked} cells/s, and link `{}` carries {most}", link.name);
+            complain("out-of-range", message, "give at most `100 %`".into())
+        }
+        Ok(Some(pace)) if pace.after(1) > LONGEST_GAP => {
+            let message = format!("`{written}` is less than a cell a day");
+            complain("out-of-range", message, "give a higher rate".into())
+        }
+        Ok(Some(pace)) => Some(Some(pace)),
+    }
+}
+
+/// What a bare rate can mean, with the numbers of this medium.
+fn readings(written: &str, rate: Rate, cells: Option<(u64, Pace)>) -> String {
+    let reading = |basis: Basis, word: &str, what: &str| {
+        let number = cells.and_then(|(line_rate, slot)| {
+            let pace = try_cell_pace(FramedRate::Bits(rate, Some(basis)), basis, line_rate, slot).ok()??;
+            Some(format!(" ({} cells/s here)", per_second(pace)))
+        });
+        format!("`{written} {word}`: {what}{}", number.unwrap_or_default())
+    };
+    let three = [
+        reading(Basis::Line, "line", "bits of the line, physical framing included"),
+        reading(Basis::Cells, "cells", "bits of whole cells, 53 bytes each"),
+        reading(Basis::Payload, "payload", "bits of what cells carry, 48 bytes each"),
+    ];
+    format!("say it in the value, or with `counts = \"line\"` in the table\n{}", three.join("\n"))
+}
+
+/// Whole cells per second, with thin groups of three digits.
+fn per_second(pace: Pace) -> String {
+    let digits = (pace.per_second() as u64).to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,250 @@
+//! From a tree to components, collecting everything that is wrong with them.
+
+use engpass_model::circuit::Circuit;
+use engpass_model::host::Host;
+use engpass_model::link::Link;
+use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use crate::de::{Fault, Without};
+use crate::diagnostic::Diagnostic;
+use crate::origin::Origin;
+use crate::path::suggestion;
+use crate::shape::{Audit, SHAPES};
+use crate::testbed::Run;
+use crate::tree::{Entry, Node, Table, Value};
+
+/// What may stand at the top of a file.
+pub(crate) const TOP: &[&str] =
+    &["name", "description", "host", "switch", "link", "circuit", "traffic", "run", "sweep", "variant"];
+/// Tables of named components.
+pub(crate) const FAMILIES: &[&str] = &["host", "switch", "link", "circuit", "traffic"];
+
+/// A testbed as far as it could be read: `None` for what is wrong and was reported.
+#[derive(Default)]
+pub(crate) struct Draft {
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) hosts: IndexMap<String, Option<Host>>,
+    pub(crate) switches: IndexMap<String, Option<Switch>>,
+    pub(crate) links: IndexMap<String, Option<Link>>,
+    pub(crate) circuits: IndexMap<String, Option<Circuit>>,
+    pub(crate) traffic: IndexMap<String, Option<Traffic>>,
+    pub(crate) run: Option<Run>,
+}
+
+/// Read everything but the sweep and the variants.
+pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
+    let mut draft = Draft { run: Some(Run::default()), ..Draft::default() };
+    let Some(top) = tree.table() else { return draft };
+    for (key, entry) in top {
+        match key.as_str() {
+            "name" => draft.name = text(key, entry, found),
+            "description" => draft.description = text(key, entry, found),
+            "host" => {
+                draft.hosts = family(key, entry, found, &mut |path, entry, found| {
+                    component(path, entry, found, &SHAPES.host, None, &|table| Host::deserialize(table))
+                })
+            }
+            "link" => {
+                draft.links = family(key, entry, found, &mut |path, entry, found| {
+                    component(path, entry, found, &SHAPES.link, None, &|table| Link::deserialize(table))
+                })
+            }
+            "circuit" => {
+                draft.circuits = family(key, entry, found, &mut |path, entry, found| {
+                    component(path, entry, found, &SHAPES.circuit, None, &|table| Circuit::deserialize(table))
+                })
+            }
+            "switch" => {
+                draft.switches = family(key, entry, found, &mut |path, entry, found| {
+                    let kind = kind(path, entry, found, Switch::FAMILY, &SHAPES.switch)?;
+                    component(path, entry, found, &SHAPES.switch[kind], Some("kind"), &|table| {
+                        Switch::read(kind, table).expect("a kind of the family's list can be read")
+                    })
+                })
+            }
+            "traffic" => {
+                draft.traffic = family(key, entry, found, &mut |path, entry, found| {
+                    let kind = kind(path, entry, found, Traffic::FAMILY, &SHAPES.traffic)?;
+                    component(path, entry, found, &SHAPES.traffic[kind], Some("kind"), &|table| {
+                        Traffic::read(kind, table).expect("a kind of the family's list can be read")
+                    })
+                })
+            }
+            "run" => {
+                let path = ["run".to_string()];
+                draft.run =
+                    component(&path, entry, found, &SHAPES.run, None, &|table| Run::deserialize(table));
+            }
+            "sweep" | "variant" => {}
+            _ => {
+                let message = format!("unknown key `{}`", crate::tree::shortened(key));
+                let help = top_help(key, &entry.node);
+                found.push(
+                    Diagnostic::error("unknown-key", message).path(&[key]).at(&entry.key).maybe_help(help),
+                );
+            }
+        }
+    }
+    draft
+}
+
+/// Plural tables and other families' words are the usual slip at the top of a file.
+fn top_help(key: &str, node: &Node) -> Option<String> {
+    let family = key.strip_suffix("es").or(key.strip_suffix('s')).filter(|stem| FAMILIES.contains(stem));
+    match family {
+        Some(family) if node.table().is_some() => {
+            Some(format!("a component has a table of its own: `[{family}.NAME]`"))
+        }
+        _ => suggestion(key, "a file holds", TOP),
+    }
+}
+
+/// A complaint about a value of the wrong type.
+pub(crate) fn wrong_type(path: &[impl AsRef<str>], node: &Node, needed: &str) -> Diagnostic {
+    let message = format!("{} cannot stand here", node.what());
+    Diagnostic::error("wrong-type", message).path(path).at(&node.origin).help(format!("write {needed}"))
+}
+
+fn text(key: &str, entry: &Entry, found: &mut Vec<Diagnostic>) -> Option<String> {
+    match (&entry.node.value, &entry.node.origin.giver) {
+        (Value::Text(text), _) => Some(text.clone()),
+        (_, crate::origin::Giver::Set { text, .. }) => Some(text.to_string()),
+        _ => {
+            found.push(wrong_type(&[key], &entry.node, "text in quotes"));
+            None
+        }
+    }
+}
+
+type Reader<'a, T> = &'a mut dyn FnMut(&[String], &Entry, &mut Vec<Diagnostic>) -> Option<T>;
+
+fn family<T>(
+    family: &str,
+    entry: &Entry,
+    found: &mut Vec<Diagnostic>,
+    read: Reader<'_, T>,
+) -> IndexMap<String, Option<T>> {
+    let Some(table) = entry.node.table() else {
+        found.push(wrong_type(&[family], &entry.node, &format!("a table for each: `[{family}.NAME]`")));
+        return IndexMap::new();
+    };
+    let mut components = IndexMap::new();
+    for (name, entry) in table {
+        let path = [family.to_string(), name.clone()];
+        let component = if name.trim().is_empty() || name.chars().any(char::is_control) {
+            let message = format!("a {family} needs a name that can be printed");
+            found.push(Diagnostic::error("bad-value", message).path(&path).at(&entry.key));
+            None
+        } else {
+            read(&path, entry, found)
+        };
+        components.insert(name.clone(), component);
+    }
+    components
+}
+
+fn kind(
+    path: &[String],
+    entry: &Entry,
+    found: &mut Vec<Diagnostic>,
+    family: &str,
+    kinds: &IndexMap<&'static str, Json>,
+) -> Option<&'static str> {
+    let table = as_table(path, entry, found)?;
+    let known: Vec<&str> = kinds.keys().copied().collect();
+    let at: Vec<String> = path.iter().cloned().chain(["kind".into()]).collect();
+    let Some(kind) = table.get("kind") else {
+        let message = format!("`kind` is missing in `{}`", crate::path::join(path));
+        let words = known.iter().map(|kind| format!("`kind = \"{kind}\"`")).collect::<Vec<_>>().join(", ");
+        let help = format!("say which {family} it is: {words}");
+        found.push(Diagnostic::error("missing-key", message).path(&at).at(&entry.key).help(help));
+        return None;
+    };
+    let Value::Text(word) = &kind.node.value else {
+        found.push(wrong_type(&at, &kind.node, &format!("the {family} in quotes: `\"{}\"`", known[0])));
+        return None;
+    };
+    let kind_of = kinds.keys().find(|known| **known == word.as_str()).copied();
+    if kind_of.is_none() {
+        let message = format!("`{}` is no {family}", crate::tree::shortened(word));
+        let diagnostic = Diagnostic::error("unknown-kind", message).path(&at).at(&kind.node.origin);
+        found.push(diagnostic.maybe_help(suggestion(word, "known", &known)));
+    }
+    kind_of
+}
+
+fn as_table<'a>(path: &[String], entry: &'a Entry, found: &mut Vec<Diagnostic>) -> Option<&'a Table> {
+    let table = entry.node.table();
+    if table.is_none() {
+        found.push(wrong_type(path, &entry.node, &format!("a table: `[{}]`", crate::path::join(path))));
+    }
+    table
+}
+
+type ReadTable<'a, T> = &'a dyn Fn(Without<'_>) -> Result<T, Fault>;
+
+/// Read one component; `None` when anything is wrong with it.
+///
+/// A value that cannot be read is reported and left out, then the rest is tried again, until nothing more is wrong.
+fn component<T>(
+    path: &[String],
+    entry: &Entry,
+    found: &mut Vec<Diagnostic>,
+    schema: &Json,
+    also: Option<&str>,
+    read: ReadTable<'_, T>,
+) -> Option<T> {
+    let table = as_table(path, entry, found)?;
+    let before = found.len();
+    let mut audit = Audit { base: path, also, found, unknown: Vec::new() };
+    audit.table(table, &entry.key, schema, &[]);
+    let mut without = audit.unknown;
+    without.extend(also.map(|key| vec![key.to_string()]));
+    loop {
+        match read(Without { table, without: &without, at: Vec::new() }) {
+            Ok(component) => return (found.len() == before).then_some(component),
+            // The audit has reported what the file lacks; the rest is lacking because it was left out here.
+            Err(fault) if fault.code == "missing-key" => return None,
+            Err(mut fault) => {
+                fault.path.reverse();
+                let place: Vec<String> = path.iter().chain(&fault.path).cloned().collect();
+                let origin = locate(&entry.node, &fault.path).unwrap_or(&entry.key);
+                found.push(
+                    Diagnostic::error(fault.code, fault.message)
+                        .path(&place)
+                        .at(origin)
+                        .maybe_help(fault.help),
+                );
+                // An item of a list goes with its list.
+                let key = fault
+                    .path
+                    .iter()
+                    .take_while(|part| part.parse::<usize>().is_err())
+                    .cloned()
+                    .collect::<Vec<_>>();
+                if key.is_empty() || without.contains(&key) {
+                    return None;
+                }
+                without.push(key);
+            }
+        }
+    }
+}
+
+/// Where the value at a path below `node` came from.
+pub(crate) fn locate<'a>(node: &'a Node, path: &[impl AsRef<str>]) -> Option<&'a Origin> {
+    let mut node = node;
+    for part in path {
+        node = match &node.value {
+            Value::Table(table) => &table.get(part.as_ref())?.node,
+            Value::List(nodes) => nodes.get(part.as_ref().parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    Some(&node.origin)
+}

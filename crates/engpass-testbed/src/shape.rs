@@ -1,0 +1,167 @@
+//! Which keys a component has, and which of them it must have: taken from its schema, so that there is one source.
+
+use std::sync::LazyLock;
+
+use engpass_model::circuit::Circuit;
+use engpass_model::family::Listing;
+use engpass_model::host::Host;
+use engpass_model::link::Link;
+use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
+use indexmap::IndexMap;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value as Json;
+
+use crate::diagnostic::Diagnostic;
+use crate::path::suggestion;
+use crate::testbed::Run;
+use crate::tree::Table;
+
+/// The schemas of every component, each whole in itself.
+pub(crate) struct Shapes {
+    pub(crate) host: Json,
+    pub(crate) link: Json,
+    pub(crate) circuit: Json,
+    pub(crate) run: Json,
+    pub(crate) switch: IndexMap<&'static str, Json>,
+    pub(crate) traffic: IndexMap<&'static str, Json>,
+}
+
+/// A generator whose schemas do not refer to each other.
+pub(crate) fn generator() -> SchemaGenerator {
+    SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator()
+}
+
+fn of<T: JsonSchema>() -> Json {
+    T::json_schema(&mut generator()).to_value()
+}
+
+fn kinds(listing: Listing) -> IndexMap<&'static str, Json> {
+    listing.kinds.into_iter().map(|(kind, schema)| (kind, schema.to_value())).collect()
+}
+
+pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| Shapes {
+    host: of::<Host>(),
+    link: of::<Link>(),
+    circuit: of::<Circuit>(),
+    run: of::<Run>(),
+    switch: kinds(Switch::listing(&mut generator())),
+    traffic: kinds(Traffic::listing(&mut generator())),
+});
+
+/// Keys that a table must have and has not, and keys that it has and nothing reads.
+pub(crate) struct Audit<'a> {
+    /// Path of the component's table.
+    pub(crate) base: &'a [String],
+    /// A key that is read apart from the schema: `kind`.
+    pub(crate) also: Option<&'a str>,
+    pub(crate) found: &'a mut Vec<Diagnostic>,
+    /// Paths below the component that nothing reads.
+    pub(crate) unknown: Vec<Vec<String>>,
+}
+
+impl Audit<'_> {
+    /// Compare a table with its schema; `owner` is where the table itself stands.
+    pub(crate) fn table(
+        &mut self,
+        table: &Table,
+        owner: &crate::origin::Origin,
+        schema: &Json,
+        at: &[String],
+    ) {
+        let Some(properties) = schema["properties"].as_object().or_else(|| {
+            // A table that takes no keys at all has no `properties`.
+            static NONE: LazyLock<serde_json::Map<String, Json>> = LazyLock::new(serde_json::Map::new);
+            (schema["type"] == "object").then_some(&*NONE)
+        }) else {
+            return;
+        };
+        let also = self.also.filter(|_| at.is_empty());
+        let known: Vec<&str> = also.into_iter().chain(properties.keys().map(String::as_str)).collect();
+        for (key, entry) in table {
+            if also == Some(key.as_str()) {
+                continue;
+            }
+            let below: Vec<String> = at.iter().chain([key]).cloned().collect();
+            match properties.get(key) {
+                Some(inner) => {
+                    if let (Some(inside), Some(inner)) =
+                        (entry.node.table(), table_schema(inner, &entry.node))
+                    {
+                        self.table(inside, &entry.key, inner, &below);
+                    }
+                }
+                None => {
+                    let path: Vec<String> = self.base.iter().chain(&below).cloned().collect();
+                    let message = format!("unknown key `{}`", crate::tree::shortened(key));
+                    let help = suggestion(key, "known keys", &known);
+                    let help = help.unwrap_or_else(|| "this table takes no keys".into());
+                    let diagnostic =
+                        Diagnostic::error("unknown-key", message).path(&path).at(&entry.key).help(help);
+                    self.found.push(diagnostic);
+                    self.unknown.push(below);
+                }
+            }
+        }
+        for key in schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str) {
+            if !table.contains_key(key) {
+                let path: Vec<&str> = self.base.iter().chain(at).map(String::as_str).chain([key]).collect();
+                let message =
+                    format!("`{key}` is missing in `{}`", crate::path::join(&path[..path.len() - 1]));
+                let help =
+                    format!("add `{key} = {}`{}", example(&properties[key]), meaning(&properties[key]));
+                self.found.push(Diagnostic::error("missing-key", message).path(&path).at(owner).help(help));
+            }
+        }
+    }
+}
+
+/// The schema that a table at this place is to follow, if it may be a table.
+fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Json> {
+    if schema["type"] == "object" || schema["properties"].is_object() {
+        return Some(schema);
+    }
+    let choices = || {
+        schema["anyOf"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .chain(schema["oneOf"].as_array().into_iter().flatten())
+    };
+    let tables: Vec<&Json> = choices().filter(|choice| choice["type"] == "object").collect();
+    let has = |key: &Json| {
+        key.as_str().is_some_and(|key| node.table().is_some_and(|table| table.contains_key(key)))
+    };
+    match tables[..] {
+        [only] if choices().any(|choice| choice["type"] == "null") => Some(only),
+        // A family: the table whose one key is the kind.
+        _ => tables
+            .into_iter()
+            .find(|choice| choice["required"].as_array().is_some_and(|keys| keys.iter().all(has))),
+    }
+}
+
+/// A value of this schema as a file would write it.
+pub(crate) fn example(schema: &Json) -> String {
+    if let Some(example) = schema["examples"].get(0) {
+        return example.to_string();
+    }
+    let words = schema["enum"].get(0).or_else(|| schema["oneOf"].get(0).map(|choice| &choice["const"]));
+    if let Some(word) = words {
+        return word.to_string();
+    }
+    match schema["type"].as_str() {
+        Some("array") => "[\"a\", \"b\"]".into(),
+        Some("integer") => "1".into(),
+        Some("object") => "{ … }".into(),
+        _ => "\"…\"".into(),
+    }
+}
+
+fn meaning(schema: &Json) -> String {
+    schema["description"]
+        .as_str()
+        .and_then(|text| text.lines().next())
+        .map_or_else(String::new, |text| format!(": {}", text.trim_end_matches('.')))
+}

@@ -1,0 +1,75 @@
+//! The text of a testbed file.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// The largest text that is read, in bytes.
+pub const MAX_TEXT: usize = 4 << 20;
+
+/// A text and what it is called in messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Path or name of the file.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl Source {
+    /// The text of a file's bytes.
+    ///
+    /// # Errors
+    /// When there are more than [`MAX_TEXT`] bytes, or they are no UTF-8.
+    pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Result<Self, Diagnostics> {
+        let mut source = Self { name: name.into(), text: String::new() };
+        if let Some(found) = too_large(bytes.len()) {
+            return Err(Diagnostics::new(&source, vec![found]));
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(text) => {
+                source.text = text.into();
+                Ok(source)
+            }
+            Err(error) => {
+                let byte = bytes[error.valid_up_to()];
+                let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+                let message = format!("this is no text: byte 0x{byte:02x} in line {line} is no UTF-8");
+                let found = Diagnostic::error("not-utf8", message)
+                    .help("a testbed is a TOML file, saved as UTF-8; is this the right file?");
+                Err(Diagnostics::new(&source, vec![found]))
+            }
+        }
+    }
+
+    /// The file's name without folder and extension.
+    pub(crate) fn stem(&self) -> &str {
+        let file = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
+        match file.rsplit_once('.') {
+            Some((stem, _)) if !stem.is_empty() => stem,
+            _ if file.is_empty() => "testbed",
+            _ => file,
+        }
+    }
+}
+
+/// The complaint about a text of so many bytes, if it is too large.
+pub(crate) fn too_large(bytes: usize) -> Option<Diagnostic> {
+    (bytes > MAX_TEXT).then(|| {
+        let message = format!("the text has {bytes} bytes, and a testbed at most {MAX_TEXT}");
+        Diagnostic::error("too-large", message)
+            .help("is this the right file? A testbed describes, it holds no data")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stem_of_a_name() {
+        for (name, stem) in
+            [("a/b/kyoto.toml", "kyoto"), ("x", "x"), ("", "testbed"), (".toml", ".toml"), ("a.b.c", "a.b")]
+        {
+            assert_eq!(Source { name: name.into(), text: String::new() }.stem(), stem);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A testbed file as a tree in which every key and every value knows where it came from.
+
+use indexmap::IndexMap;
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostic::Diagnostic;
+use crate::origin::{Giver, Origin};
+
+/// A value and where it came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) origin: Origin,
+    pub(crate) value: Value,
+}
+
+/// A TOML value. Numbers keep their text: nothing here is rounded.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    Integer(i128),
+    Float(String),
+    Boolean(bool),
+    Date(String),
+    List(Vec<Node>),
+    Table(Table),
+}
+
+/// A table in the order of the file.
+pub(crate) type Table = IndexMap<String, Entry>;
+
+/// What stands behind a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: Origin,
+    pub(crate) node: Node,
+}
+
+impl Node {
+    pub(crate) fn table(&self) -> Option<&Table> {
+        match &self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The value as a file would show it, and as it is written to sweep over it: text without its quotes.
+    pub(crate) fn text(&self) -> String {
+        match &self.value {
+            Value::Text(text) | Value::Float(text) | Value::Date(text) => text.clone(),
+            Value::Integer(number) => number.to_string(),
+            Value::Boolean(flag) => flag.to_string(),
+            Value::List(_) => "a list".into(),
+            Value::Table(_) => "a table".into(),
+        }
+    }
+
+    /// What kind of value it is, for messages.
+    pub(crate) fn what(&self) -> String {
+        match &self.value {
+            Value::Text(text) => format!("the text `{}`", shortened(text)),
+            Value::Integer(number) => format!("the number `{number}`"),
+            Value::Float(text) => format!("the number `{}`", shortened(text)),
+            Value::Boolean(flag) => format!("`{flag}`"),
+            Value::Date(text) => format!("the date `{text}`"),
+            Value::List(_) => "a list".into(),
+            Value::Table(_) => "a table".into(),
+        }
+    }
+
+    /// Say who gave this value and everything in it, where it is not already someone else than the file.
+    pub(crate) fn stamp(&mut self, giver: &Giver) {
+        if self.origin.giver == Giver::File {
+            self.origin.giver = giver.clone();
+        }
+        match &mut self.value {
+            Value::List(nodes) => nodes.iter_mut().for_each(|node| node.stamp(giver)),
+            Value::Table(table) => {
+                for entry in table.values_mut() {
+                    if entry.key.giver == Giver::File {
+                        entry.key.giver = giver.clone();
+                    }
+                    entry.node.stamp(giver);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Number of values in it, itself included.
+    pub(crate) fn size(&self) -> usize {
+        1 + match &self.value {
+            Value::List(nodes) => nodes.iter().map(Self::size).sum(),
+            Value::Table(table) => table.values().map(|entry| entry.node.size()).sum(),
+            _ => 0,
+        }
+    }
+}
+
+/// At most a line of a text.
+pub(crate) fn shortened(text: &str) -> String {
+    const MOST: usize = 60;
+    let mut short: String = text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(MOST).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Parse a file. Duplicate keys are reported and the rest goes on; after any other error there is no tree.
+pub(crate) fn parse(text: &str, found: &mut Vec<Diagnostic>) -> Option<Node> {
+    /// A text that is no TOML at all has an error in every line.
+    const MOST: usize = 5;
+    let (tree, errors) = DeTable::parse_recoverable(text);
+    let mut broken = 0;
+    for error in errors {
+        let place = Origin { giver: Giver::File, span: error.span() };
+        if error.message() == "duplicate key" {
+            let key = error.span().and_then(|span| text.get(span)).unwrap_or("").trim();
+            let message = format!("`{}` is given twice", shortened(key));
+            let help = "keep one of them, or give the second another name";
+            found.push(Diagnostic::error("duplicate-key", message).at(&place).help(help));
+        } else {
+            broken += 1;
+            if broken <= MOST {
+                let message = format!("this is no TOML: {}", error.message());
+                found.push(
+                    Diagnostic::error("syntax", message).at(&place).maybe_help(syntax_help(error.message())),
+                );
+            }
+        }
+    }
+    if broken > 0 {
+        return None;
+    }
+    let span = tree.span();
+    Some(Node { origin: Origin::file(span), value: Value::Table(table(tree.into_inner(), found)) })
+}
+
+fn syntax_help(message: &str) -> Option<String> {
+    let help = if message.contains("recurs") {
+        "tables and lists nest at most 80 deep; a testbed needs four"
+    } else if message.contains("string values must be quoted") {
+        "put the value in quotes: `message = \"9 kB\"`"
+    } else {
+        "a line is `key = value` or `[table.name]`; text stands in \"quotes\""
+    };
+    Some(help.into())
+}
+
+/// Read the value of a `--set`: TOML if it is a TOML value other than a date, else text.
+pub(crate) fn parse_value(text: &str) -> Node {
+    let origin = Origin::default();
+    let read = DeValue::parse(text).ok().filter(|value| !value.get_ref().is_datetime());
+    let value = match read {
+        Some(read) => {
+            let mut problems = Vec::new();
+            let value = self::value(read.into_inner(), 0..0, &mut problems);
+            if problems.is_empty() { value } else { Value::Text(text.into()) }
+        }
+        None => Value::Text(text.into()),
+    };
+    let mut node = Node { origin, value };
+    forget_spans(&mut node);
+    node
+}
+
+/// A value that does not stand in the file has no place there.
+fn forget_spans(node: &mut Node) {
+    node.origin.span = None;
+    match &mut node.value {
+        Value::List(nodes) => nodes.iter_mut().for_each(forget_spans),
+        Value::Table(table) => {
+            for entry in table.values_mut() {
+                entry.key.span = None;
+                forget_spans(&mut entry.node);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn table(table: DeTable<'_>, found: &mut Vec<Diagnostic>) -> Table {
+    let read = table.into_iter().map(|(key, node)| {
+        let place = Origin::file(key.span());
+        let span = node.span();
+        let value = value(node.into_inner(), span.clone(), found);
+        (
+            key.into_inner().into_owned(),
+            Entry { key: place, node: Node { origin: Origin::file(span), value } },
+        )
+    });
+    read.collect()
+}
+
+fn value(value: DeValue<'_>, span: std::ops::Range<usize>, found: &mut Vec<Diagnostic>) -> Value {
+    match value {
+        DeValue::String(text) => Value::Text(text.into_owned()),
+        DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => Value::Integer(number),
+            Err(_) => {
+                let message = format!("the number `{}` is too large", shortened(&number.to_string()));
+                found.push(Diagnostic::error("bad-value", message).at(&Origin::file(span)));
+                Value::Integer(0)
+            }
+        },
+        DeValue::Float(number) => Value::Float(number.as_str().into()),
+        DeValue::Boolean(flag) => Value::Boolean(flag),
+        DeValue::Datetime(date) => Value::Date(date.to_string()),
+        DeValue::Array(list) => Value::List(
+            list.into_iter()
+                .map(|node| {
+                    let span = node.span();
+                    let value = self::value(node.into_inner(), span.clone(), found);
+                    Node { origin: Origin::file(span), value }
+                })
+                .collect(),
+        ),
+        DeValue::Table(inner) => Value::Table(table(inner, found)),
+    }
+}
