@@ -1,1 +1,3 @@
-//! placeholder
+//! A network as a value: the closed forms of the `limit` engine.
+
+pub mod limit;
