@@ -1,0 +1,319 @@
+//! What a unit of every flow needs of the lines, shapers, policers, CPUs and of its own application.
+//!
+//! The unit is a UDP message with all its fragments, a full TCP segment, or a generator's cell.
+
+use std::collections::BTreeMap;
+
+use engpass_model::circuit::Category;
+use engpass_model::host::{Cost, Host, ps};
+use engpass_model::schedule::Schedule;
+use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
+use engpass_model::time::SECOND;
+use engpass_model::wire::Encapsulation;
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_testbed::topology::{FlowPath, Hop, NodeId};
+use engpass_testbed::{Testbed, Topology};
+
+use super::fill::Use;
+use super::layers::{Layer, Layers, Wire};
+use super::outcome::CandidateKind;
+
+/// Data segments for each acknowledgement (RFC 9293 section 3.8.6.3: at least every second full segment).
+const SEGMENTS_PER_ACK: f64 = 2.0;
+
+/// What is shared. The order of the variants means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Resource {
+    /// A direction of a link, in parts of its bits.
+    Line(usize, NodeId),
+    /// A circuit's shaper, in cells.
+    Shaper(usize),
+    /// A circuit's policer, in cells.
+    Policer(usize),
+    /// A host's CPU, in picoseconds.
+    Cpu(NodeId),
+    /// A flow's sending process with its pauses, in picoseconds.
+    Process(usize),
+    /// What a flow's application offers, in units.
+    Application(usize),
+}
+
+/// All resources, by index.
+#[derive(Default)]
+pub(super) struct Resources {
+    index: BTreeMap<Resource, usize>,
+    /// What each has per second.
+    pub(super) capacities: Vec<f64>,
+}
+
+impl Resources {
+    fn get(&mut self, resource: Resource, capacity: impl FnOnce() -> f64) -> usize {
+        *self.index.entry(resource).or_insert_with(|| {
+            self.capacities.push(capacity());
+            self.capacities.len() - 1
+        })
+    }
+
+    /// Index of the direction of `link` that begins at `from`, if anything uses it.
+    pub(super) fn line(&self, link: usize, from: NodeId) -> Option<usize> {
+        self.index.get(&Resource::Line(link, from)).copied()
+    }
+}
+
+/// Something that could limit a flow: resources that count as one.
+pub(super) struct Limiter {
+    pub(super) kind: CandidateKind,
+    pub(super) name: String,
+    pub(super) resources: Vec<usize>,
+    /// For a link of the route: its index and the layers of a unit on it.
+    pub(super) line: Option<(usize, Layers)>,
+}
+
+/// A flow and its needs.
+pub(super) struct Demand<'a> {
+    pub(super) name: &'a str,
+    pub(super) traffic: &'a Traffic,
+    pub(super) path: &'a FlowPath,
+    /// Whether it sends cells whatever becomes of them. A class has only generators or none.
+    pub(super) generator: bool,
+    /// Classes are served in this order; see [`class`].
+    pub(super) class: u8,
+    /// Bits of cells or frames in a unit on the first link, without physical framing.
+    pub(super) weight: f64,
+    /// Payload bits of a unit.
+    pub(super) payload_bits: f64,
+    /// Needs of one unit, in the order in which it meets them.
+    pub(super) uses: Vec<Use>,
+    pub(super) limiters: Vec<Limiter>,
+}
+
+impl Demand<'_> {
+    fn add(&mut self, kind: CandidateKind, name: String, needs: &[(usize, f64)]) {
+        let needs: Vec<_> = needs.iter().filter(|(_, amount)| *amount > 0.0).copied().collect();
+        // What costs nothing limits nothing.
+        if needs.is_empty() {
+            return;
+        }
+        self.uses.extend(needs.iter().map(|(resource, amount)| Use { resource: *resource, amount: *amount }));
+        let resources = needs.iter().map(|(resource, _)| *resource).collect();
+        self.limiters.push(Limiter { kind, name, resources, line: None });
+    }
+}
+
+/// The needs of every flow, in the order of the file.
+pub(super) fn demands<'a>(testbed: &'a Testbed, topology: &'a Topology) -> (Resources, Vec<Demand<'a>>) {
+    let mut builder = Builder { testbed, topology, resources: Resources::default() };
+    let demands = testbed
+        .traffic
+        .iter()
+        .zip(&topology.flows)
+        .enumerate()
+        .map(|(flow, ((name, traffic), path))| builder.demand(flow, name, traffic, path))
+        .collect();
+    (builder.resources, demands)
+}
+
+/// Generators before streams, because they do not yield; where all switches on the way serve by priority, all that is of
+/// the `cbr` category before all that is not.
+fn class(testbed: &Testbed, topology: &Topology, path: &FlowPath, generator: bool) -> u8 {
+    let first = path.circuit.is_some_and(|circuit| topology.circuits[circuit].category == Category::Cbr);
+    let (_, between) = path.route.split_last().expect("a route has a hop");
+    let by_priority = between.iter().all(|hop| match testbed.switches.get(&topology.nodes[hop.to]) {
+        Some(Switch::Atm(switch)) => matches!(switch.schedule, Schedule::Priority(_)),
+        None => false,
+    });
+    let privileged = first && by_priority && !between.is_empty();
+    2 * u8::from(!privileged) + u8::from(!generator)
+}
+
+struct Builder<'a> {
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    resources: Resources,
+}
+
+impl<'a> Builder<'a> {
+    fn demand(&mut self, flow: usize, name: &'a str, traffic: &'a Traffic, path: &'a FlowPath) -> Demand<'a> {
+        let generator = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
+        let mut demand = Demand {
+            name,
+            traffic,
+            path,
+            generator,
+            class: class(self.testbed, self.topology, path, generator),
+            weight: 1.0,
+            payload_bits: 0.0,
+            uses: Vec::new(),
+            limiters: Vec::new(),
+        };
+        let mtu = self.mtu(path);
+        match traffic {
+            Traffic::UdpStream(config) => {
+                let message = config.message.bytes();
+                self.route(&mut demand, true, |wire| wire.datagram(message, mtu));
+                let fragments = Fragments::of(message + UDP_HEADER_BYTES, mtu).count;
+                self.hosts(&mut demand, flow, 1.0, |cost| cost.datagram(message, fragments) as f64);
+                if let Some(rate) = config.rate {
+                    // The payload of a message: an empty one has no rate of payload.
+                    let offered = self.resources.get(Resource::Application(flow), || rate.0 as f64);
+                    let payload = demand.payload_bits;
+                    demand.add(CandidateKind::Application, application(name), &[(offered, payload)]);
+                }
+            }
+            Traffic::TcpStream(config) => {
+                let segment = max_segment(mtu);
+                self.route(&mut demand, true, |wire| wire.segment(segment));
+                let writes = segment as f64 / config.message.bytes().max(1) as f64;
+                self.hosts(&mut demand, flow, writes, |cost| {
+                    writes * ps(cost.per_write) as f64
+                        + ps(cost.per_segment) as f64
+                        + segment as f64 * ps(cost.per_byte) as f64
+                        + ps(cost.per_ack) as f64 / SEGMENTS_PER_ACK
+                });
+                self.acknowledgements(&mut demand);
+            }
+            Traffic::Cbr(_) => self.generator(&mut demand, flow, 1.0),
+            Traffic::OnOff(config) => {
+                let (on, off) = (config.on.0 as f64, config.off.0 as f64);
+                self.generator(&mut demand, flow, if on > 0.0 { on / (on + off) } else { 0.0 });
+            }
+        }
+        demand
+    }
+
+    /// The largest IP packet of a route: that of the circuit, or the smallest of the links.
+    fn mtu(&self, path: &FlowPath) -> u64 {
+        match path.circuit {
+            Some(circuit) => self.topology.circuits[circuit].mtu,
+            None => {
+                let mtus = path.route.iter().map(|hop| self.topology.links[hop.link].mtu);
+                mtus.min().expect("a route has a hop")
+            }
+        }
+    }
+
+    fn wire(&self, path: &FlowPath, hop: Hop) -> Wire {
+        let circuit = path.circuit.map(|circuit| &self.topology.circuits[circuit]);
+        // A route without a circuit has no cells and needs no encapsulation.
+        let encapsulation = circuit.map_or(Encapsulation::default(), |circuit| circuit.encapsulation);
+        Wire::new(&self.topology.links[hop.link], encapsulation)
+    }
+
+    /// Lines, policer and shaper on the way; `shaped` for what the NIC's shaper spaces.
+    fn route(&mut self, demand: &mut Demand<'a>, shaped: bool, unit: impl Fn(&Wire) -> Layers) {
+        let path = demand.path;
+        let hops: Vec<(Hop, Wire, Layers)> = path
+            .route
+            .iter()
+            .map(|hop| {
+                let wire = self.wire(path, *hop);
+                (*hop, wire, unit(&wire))
+            })
+            .collect();
+        let (_, _, first) = hops.first().expect("a route has a hop");
+        let bits = |parts: u64| parts as f64 / first.parts_per_bit() as f64;
+        demand.weight = bits(first.line() - first.parts(Layer::Physical));
+        demand.payload_bits = bits(first.parts(Layer::Payload));
+        let cells = first.cells() as f64;
+        for (position, (hop, wire, layers)) in hops.iter().enumerate() {
+            if position == 1 && path.forward {
+                self.police(demand, cells);
+            }
+            let line = self.resources.get(Resource::Line(hop.link, hop.from), || wire.capacity() as f64);
+            let name = format!("link `{}`", self.topology.links[hop.link].name);
+            demand.add(CandidateKind::Link, name, &[(line, layers.line() as f64)]);
+            demand.limiters.last_mut().expect("a unit takes some of a line").line = Some((hop.link, *layers));
+        }
+        if shaped && path.forward {
+            self.shape(demand, cells);
+        }
+    }
+
+    /// The circuit's shaper, for `cells` a unit.
+    fn shape(&mut self, demand: &mut Demand<'a>, cells: f64) {
+        let Some(circuit) = demand.path.circuit else { return };
+        let Some(pace) = self.topology.circuits[circuit].shaping else { return };
+        let shaper = self.resources.get(Resource::Shaper(circuit), || pace.per_second());
+        let name = format!("shaper of circuit `{}`", self.topology.circuits[circuit].name);
+        demand.add(CandidateKind::Shaper, name, &[(shaper, cells)]);
+    }
+
+    /// The circuit's policer, for `cells` a unit.
+    fn police(&mut self, demand: &mut Demand<'a>, cells: f64) {
+        let Some(circuit) = demand.path.circuit else { return };
+        let Some((pace, _)) = self.topology.circuits[circuit].policing else { return };
+        let policer = self.resources.get(Resource::Policer(circuit), || pace.per_second());
+        let name = format!("policer of circuit `{}`", self.topology.circuits[circuit].name);
+        demand.add(CandidateKind::Policer, name, &[(policer, cells)]);
+    }
+
+    /// CPUs at both ends, and the pauses of the sending process before each of `messages` a unit.
+    fn hosts(&mut self, demand: &mut Demand<'a>, flow: usize, messages: f64, time: impl Fn(&Cost) -> f64) {
+        let host = |node: NodeId| -> (&'a str, &'a Host) {
+            let name = &self.topology.nodes[node];
+            (name, self.testbed.hosts.get(name).expect("a flow begins and ends at a host"))
+        };
+        let (from, sender) = host(demand.path.from);
+        let (to, receiver) = host(demand.path.to);
+        let second = SECOND as f64;
+
+        let cost = time(&sender.cost);
+        let mut needs = vec![(self.resources.get(Resource::Cpu(demand.path.from), || second), cost)];
+        if let Some(pauses) = &sender.pauses {
+            // The process sleeps, the CPU does not: other processes of the host may use it.
+            let pause = messages * pauses.share.fraction() * pauses.mean.0 as f64;
+            needs.push((self.resources.get(Resource::Process(flow), || second), cost + pause));
+        }
+        demand.add(CandidateKind::SendingHost, format!("host `{from}`"), &needs);
+
+        let cpu = self.resources.get(Resource::Cpu(demand.path.to), || second);
+        demand.add(
+            CandidateKind::ReceivingHost,
+            format!("host `{to}`"),
+            &[(cpu, time(&receiver.receive_cost))],
+        );
+    }
+
+    /// The other direction of every link: 40-byte packets, one for every second segment.
+    fn acknowledgements(&mut self, demand: &mut Demand<'a>) {
+        let path = demand.path;
+        for (position, hop) in path.route.iter().rev().enumerate() {
+            let wire = self.wire(path, *hop);
+            let ack = wire.segment(0);
+            let cells = ack.cells() as f64 / SEGMENTS_PER_ACK;
+            if !path.forward && position == 0 {
+                self.shape(demand, cells);
+            }
+            if !path.forward && position == 1 {
+                self.police(demand, cells);
+            }
+            let line = self.resources.get(Resource::Line(hop.link, hop.to), || wire.capacity() as f64);
+            let name = format!("acknowledgements on link `{}`", self.topology.links[hop.link].name);
+            demand.add(
+                CandidateKind::Acknowledgements,
+                name,
+                &[(line, ack.line() as f64 / SEGMENTS_PER_ACK)],
+            );
+        }
+    }
+
+    /// A generator whose cells flow for `share` of the time. It has no host cost and no shaper.
+    fn generator(&mut self, demand: &mut Demand<'a>, flow: usize, share: f64) {
+        let cells = demand.path.cells.map_or(0.0, |pace| pace.per_second() * share);
+        let offered = self.resources.get(Resource::Application(flow), || cells);
+        // First in the order: what it offers is what its first line meets.
+        demand.add(CandidateKind::Application, application(demand.name), &[(offered, 1.0)]);
+        self.route(demand, false, |wire| wire.cell().expect("a generator sends over ATM links"));
+        demand.limiters.rotate_left(1);
+    }
+}
+
+/// Payload of a full TCP segment: no options in any header.
+pub(super) const fn max_segment(mtu: u64) -> u64 {
+    mtu - IP_HEADER_BYTES - TCP_HEADER_BYTES
+}
+
+fn application(name: &str) -> String {
+    format!("application `{name}`")
+}

@@ -1,0 +1,212 @@
+//! Where the bits of a line go, layer by layer and exactly.
+//!
+//! The bits of the line that a cell takes are rarely whole: 424 · 27/26 on an OC-3c. So lengths are counted in *parts*, and
+//! every [`Wire`] says how many parts make a bit: the smallest number for which a cell is whole (13 on an OC-3c, 7 on an
+//! STS-1, 1 on Ethernet). A length in parts is an integer, and the layers of a packet add up to its time on the line
+//! without rounding. Whoever books the bits of a line uses the functions here.
+
+use std::ops::AddAssign;
+
+use engpass_model::time::SECOND;
+use engpass_model::wire::aal5::{
+    CELL_BITS, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRAILER_BYTES, cells, padding,
+};
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_model::wire::{Encapsulation, Framing};
+use engpass_testbed::topology::LinkEnds;
+
+/// Bytes of preamble and start delimiter before an Ethernet frame (IEEE 802.3 section 3.1.1).
+const PREAMBLE_BYTES: u64 = 8;
+/// Bytes of the gap after an Ethernet frame (IEEE 802.3 section 4.4.2).
+const GAP_BYTES: u64 = 12;
+/// Bytes of addresses, type and FCS of an Ethernet frame (IEEE 802.3 section 3.1.1).
+const ETHERNET_HEADER_BYTES: u64 = 14 + 4;
+/// What an Ethernet frame carries at least, padded if need be (IEEE 802.3 section 4.2.3.3).
+const ETHERNET_MIN_BYTES: u64 = 46;
+
+/// An account for bits of the line, from the outside to the inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// Framing of the medium: SDH columns, PLCP, line codes; preamble and gap of Ethernet.
+    Physical,
+    /// Headers of ATM cells.
+    CellHeader,
+    /// Header and FCS of an Ethernet frame; the `overhead` of a point-to-point link.
+    FrameHeader,
+    /// AAL5 padding to whole cells; padding of an Ethernet frame to its least length.
+    Padding,
+    /// AAL5 trailer.
+    Trailer,
+    /// LLC/SNAP, PPP, PPPoE, a bridged Ethernet header, LANE: all between AAL5 and IP, its own padding included.
+    Encapsulation,
+    /// IP headers, one for every fragment.
+    IpHeader,
+    /// UDP or TCP header.
+    TransportHeader,
+    /// What the application gave.
+    Payload,
+}
+
+impl Layer {
+    /// All layers, from the outside to the inside.
+    pub const ALL: [Self; 9] = [
+        Self::Physical,
+        Self::CellHeader,
+        Self::FrameHeader,
+        Self::Padding,
+        Self::Trailer,
+        Self::Encapsulation,
+        Self::IpHeader,
+        Self::TransportHeader,
+        Self::Payload,
+    ];
+}
+
+/// The time a message takes on a line, divided into layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layers {
+    parts_per_bit: u64,
+    parts: [u64; Layer::ALL.len()],
+}
+
+impl Layers {
+    /// Parts that make a bit of the line: the unit of [`Layers::parts`] and [`Layers::line`].
+    pub const fn parts_per_bit(&self) -> u64 {
+        self.parts_per_bit
+    }
+
+    /// Parts of one layer.
+    pub const fn parts(&self, layer: Layer) -> u64 {
+        self.parts[layer as usize]
+    }
+
+    /// Parts of all layers: what the message takes of the line.
+    pub fn line(&self) -> u64 {
+        self.parts.iter().sum()
+    }
+
+    /// Cells of the message; 0 where the medium has none.
+    pub const fn cells(&self) -> u64 {
+        self.parts(Layer::CellHeader) / (CELL_HEADER_BYTES * 8 * self.parts_per_bit)
+    }
+
+    fn put(&mut self, layer: Layer, bytes: u64) {
+        self.parts[layer as usize] += bytes * 8 * self.parts_per_bit;
+    }
+}
+
+impl AddAssign for Layers {
+    /// # Panics
+    /// When the two are of lines that count in different parts.
+    fn add_assign(&mut self, other: Self) {
+        assert_eq!(self.parts_per_bit, other.parts_per_bit, "layers of one line have one unit");
+        for (mine, more) in self.parts.iter_mut().zip(other.parts) {
+            *mine += more;
+        }
+    }
+}
+
+/// How one line frames the packets of one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    line_rate: u64,
+    parts_per_bit: u64,
+    carrier: Carrier,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carrier {
+    /// Parts of the line for each cell, physical framing included.
+    Cells {
+        cell: u64,
+        encapsulation: Encapsulation,
+    },
+    Ethernet,
+    /// Bytes around every packet.
+    Packets {
+        overhead: u64,
+    },
+}
+
+impl Wire {
+    /// The line of `link`, for packets in this `encapsulation` if it carries cells.
+    pub fn new(link: &LinkEnds, encapsulation: Encapsulation) -> Self {
+        let (parts_per_bit, carrier) = match link.framing {
+            Framing::Cells { slot } => {
+                // The slot's time times the line rate: bits of the line in a slot, in lowest terms.
+                let (cell, parts_per_bit) = slot.stretched(link.line_rate, SECOND).ratio();
+                (parts_per_bit, Carrier::Cells { cell, encapsulation })
+            }
+            Framing::Ethernet => (1, Carrier::Ethernet),
+            Framing::Packets => (1, Carrier::Packets { overhead: link.overhead }),
+        };
+        Self { line_rate: link.line_rate, parts_per_bit, carrier }
+    }
+
+    /// Parts per second that the line has.
+    pub const fn capacity(&self) -> u128 {
+        self.line_rate as u128 * self.parts_per_bit as u128
+    }
+
+    /// One IP packet with a transport header of `transport` bytes (0 in all fragments but the first) and `payload` bytes
+    /// of the application.
+    pub fn packet(&self, transport: u64, payload: u64) -> Layers {
+        let mut layers = self.nothing();
+        layers.put(Layer::IpHeader, IP_HEADER_BYTES);
+        layers.put(Layer::TransportHeader, transport);
+        layers.put(Layer::Payload, payload);
+        let ip = IP_HEADER_BYTES + transport + payload;
+        match self.carrier {
+            Carrier::Cells { encapsulation, .. } => {
+                let sdu = encapsulation.sdu(ip);
+                layers.put(Layer::Encapsulation, sdu - ip);
+                layers.put(Layer::Padding, padding(sdu));
+                layers.put(Layer::Trailer, TRAILER_BYTES);
+                self.put_cells(&mut layers, cells(sdu));
+            }
+            Carrier::Ethernet => {
+                layers.put(Layer::Physical, PREAMBLE_BYTES + GAP_BYTES);
+                layers.put(Layer::FrameHeader, ETHERNET_HEADER_BYTES);
+                layers.put(Layer::Padding, ETHERNET_MIN_BYTES.saturating_sub(ip));
+            }
+            Carrier::Packets { overhead } => layers.put(Layer::FrameHeader, overhead),
+        }
+        layers
+    }
+
+    /// A UDP datagram of `message` bytes, cut into fragments for `mtu`.
+    pub fn datagram(&self, message: u64, mtu: u64) -> Layers {
+        let cut = Fragments::of(message + UDP_HEADER_BYTES, mtu);
+        let mut layers = self.packet(UDP_HEADER_BYTES, cut.payload(0) - UDP_HEADER_BYTES);
+        for index in 1..cut.count {
+            layers += self.packet(0, cut.payload(index));
+        }
+        layers
+    }
+
+    /// A TCP segment of `payload` bytes without options; with 0 an acknowledgement.
+    pub fn segment(&self, payload: u64) -> Layers {
+        self.packet(TCP_HEADER_BYTES, payload)
+    }
+
+    /// A generator's cell, whose 48 bytes count as payload; `None` where the medium has no cells.
+    pub fn cell(&self) -> Option<Layers> {
+        matches!(self.carrier, Carrier::Cells { .. }).then(|| {
+            let mut layers = self.nothing();
+            layers.put(Layer::Payload, CELL_PAYLOAD_BYTES);
+            self.put_cells(&mut layers, 1);
+            layers
+        })
+    }
+
+    /// Headers and physical framing of `count` cells.
+    fn put_cells(&self, layers: &mut Layers, count: u64) {
+        let Carrier::Cells { cell, .. } = self.carrier else { return };
+        layers.put(Layer::CellHeader, count * CELL_HEADER_BYTES);
+        layers.parts[Layer::Physical as usize] += count * (cell - CELL_BITS * self.parts_per_bit);
+    }
+
+    const fn nothing(&self) -> Layers {
+        Layers { parts_per_bit: self.parts_per_bit, parts: [0; Layer::ALL.len()] }
+    }
+}

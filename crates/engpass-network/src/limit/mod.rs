@@ -1,0 +1,150 @@
+//! Closed forms: the most that every flow could get, what limits it, and what limits it next.
+//!
+//! Nothing is simulated. Every flow is asked what a message of it needs of each line, shaper, policer and CPU it meets
+//! ([`layers`] for the lines); these are shared max-min fairly; and each of them alone is a candidate for the
+//! bottleneck. The page `docs/limit.md` has the formulas, their sources and what is left out.
+
+mod demand;
+mod fill;
+pub mod layers;
+mod outcome;
+mod sentence;
+mod stages;
+
+pub use outcome::{
+    Candidate, CandidateKind, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit, Stage, Taken,
+};
+
+use engpass_testbed::{Testbed, Topology};
+
+use demand::{Demand, Resources, demands};
+use fill::{Allocation, allocate};
+
+/// The limit of every flow, and what all of them at their limits take of every link.
+pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
+    let (resources, demands) = demands(testbed, topology);
+    let all = allocate(&resources.capacities, &demands, None);
+    let flows = (0..demands.len())
+        .map(|flow| (demands[flow].name.to_owned(), flow_limit(topology, &resources, &demands, flow)))
+        .collect();
+    let links = (0..topology.links.len())
+        .map(|link| {
+            (topology.links[link].name.clone(), link_limit(topology, &resources, &demands, &all, link))
+        })
+        .collect();
+    LimitOutcome { flows, links }
+}
+
+/// A candidate with what it says about its flow.
+struct Answer<'a> {
+    limiter: &'a demand::Limiter,
+    /// Goodput if only this limited the flow.
+    goodput: f64,
+    /// What the flow and the others, by index, take of the link then, as shares of it; nothing for what is no link.
+    own: f64,
+    others: Vec<(usize, f64)>,
+}
+
+fn flow_limit(topology: &Topology, resources: &Resources, demands: &[Demand<'_>], flow: usize) -> FlowLimit {
+    let demand = &demands[flow];
+    let answers: Vec<Answer<'_>> =
+        demand.limiters.iter().map(|limiter| answer(resources, demands, flow, limiter)).collect();
+    // The first of equals: links in the order of the route, then what is at the ends.
+    let smallest = |except: Option<usize>| {
+        (0..answers.len())
+            .filter(|one| Some(*one) != except)
+            .min_by(|one, other| answers[*one].goodput.total_cmp(&answers[*other].goodput))
+    };
+    let bottleneck = smallest(None).expect("every flow crosses a link");
+    let next = smallest(Some(bottleneck)).map(|next| &answers[next]);
+    let goodput = answers[bottleneck].goodput;
+    FlowLimit {
+        kind: demand.traffic.kind(),
+        goodput_bit_per_s: goodput,
+        offered_bit_per_s: goodput,
+        bottleneck: answers[bottleneck].limiter.name.clone(),
+        next: next.map(|next| next.limiter.name.clone()),
+        sentence: sentence::sentence(topology, resources, demands, flow, &answers[bottleneck], next),
+        stages: stages::stages(topology, demand, &answers),
+        candidates: answers
+            .iter()
+            .map(|answer| Candidate {
+                name: answer.limiter.name.clone(),
+                kind: answer.limiter.kind,
+                goodput_bit_per_s: answer.goodput,
+            })
+            .collect(),
+    }
+}
+
+/// What `flow` would get if it needed nothing but `limiter`, the other flows all they need.
+///
+/// The smallest of these is the flow's max-min fair rate: up to the level at which that rate stops nothing else the flow needs
+/// was used up, so leaving the rest out changes nothing before.
+fn answer<'a>(
+    resources: &Resources,
+    demands: &[Demand<'_>],
+    flow: usize,
+    limiter: &'a demand::Limiter,
+) -> Answer<'a> {
+    let demand = &demands[flow];
+    let allocation = allocate(&resources.capacities, demands, Some((flow, &limiter.resources)));
+    let share = |one: usize| {
+        let line = limiter.resources[0];
+        fraction(allocation.of(one, line), resources.capacities[line])
+    };
+    let on_a_line = matches!(limiter.kind, CandidateKind::Link | CandidateKind::Acknowledgements);
+    let others = (0..demands.len()).filter(|one| on_a_line && *one != flow);
+    Answer {
+        limiter,
+        goodput: allocation.rates[flow] * demand.payload_bits,
+        own: if on_a_line { share(flow) } else { 0.0 },
+        others: others.map(|one| (one, share(one))).filter(|(_, share)| *share > 0.0).collect(),
+    }
+}
+
+fn link_limit(
+    topology: &Topology,
+    resources: &Resources,
+    demands: &[Demand<'_>],
+    all: &Allocation,
+    link: usize,
+) -> LinkLimit {
+    let ends = &topology.links[link];
+    let direction = |from: usize, to: usize| {
+        let taken: Vec<Taken> = resources.line(link, from).map_or(Vec::new(), |line| {
+            let of = |flow: usize, demand: &Demand<'_>| Taken {
+                flow: demand.name.to_owned(),
+                kind: if demand.path.route.iter().any(|hop| (hop.link, hop.from) == (link, from)) {
+                    demand.traffic.kind()
+                } else {
+                    "acknowledgements"
+                },
+                share: fraction(all.of(flow, line), resources.capacities[line]),
+            };
+            let uses = |demand: &Demand<'_>| demand.uses.iter().any(|need| need.resource == line);
+            demands
+                .iter()
+                .enumerate()
+                .filter(|(_, demand)| uses(demand))
+                .map(|(flow, one)| of(flow, one))
+                .collect()
+        });
+        DirectionLimit {
+            from: topology.nodes[from].clone(),
+            to: topology.nodes[to].clone(),
+            utilisation: taken.iter().map(|taken| taken.share).sum::<f64>().min(1.0),
+            taken,
+        }
+    };
+    let [one, other] = ends.ends;
+    LinkLimit {
+        line_rate_bit_per_s: ends.line_rate as f64,
+        directions: vec![direction(one, other), direction(other, one)],
+    }
+}
+
+/// A share from 0 to 1; of nothing, nothing.
+fn fraction(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
+}

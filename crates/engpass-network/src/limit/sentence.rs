@@ -1,0 +1,130 @@
+//! The bottleneck in words.
+
+use engpass_model::source::Traffic;
+use engpass_model::time::SECOND;
+use engpass_model::wire::Framing;
+use engpass_testbed::Topology;
+
+use super::Answer;
+use super::demand::{Demand, Resources};
+use super::layers::Layer;
+use super::outcome::CandidateKind;
+
+/// "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at
+/// 33.57 Mbit/s".
+pub(super) fn sentence(
+    topology: &Topology,
+    resources: &Resources,
+    demands: &[Demand<'_>],
+    flow: usize,
+    bottleneck: &Answer<'_>,
+    next: Option<&Answer<'_>>,
+) -> String {
+    let demand = &demands[flow];
+    let limiter = bottleneck.limiter;
+    let plural = |kind| kind == CandidateKind::Acknowledgements;
+    let verb = if plural(limiter.kind) { "limit" } else { "limits" };
+    let goodput = rate(bottleneck.goodput);
+    let reason = reason(topology, resources, demands, demand, bottleneck);
+    let next = next.map_or(String::new(), |next| {
+        let is = if plural(next.limiter.kind) { "are" } else { "is" };
+        format!("; next {is} {} at {}", next.limiter.name, rate(next.goodput))
+    });
+    format!("{} {verb} `{}` to {goodput}: {reason}{next}", limiter.name, demand.name)
+}
+
+fn reason(
+    topology: &Topology,
+    resources: &Resources,
+    demands: &[Demand<'_>],
+    demand: &Demand<'_>,
+    bottleneck: &Answer<'_>,
+) -> String {
+    let limiter = bottleneck.limiter;
+    let first = limiter.resources[0];
+    let needs_it = |other: &&Demand<'_>| other.uses.iter().any(|need| need.resource == first);
+    let sharing = demands.iter().filter(needs_it).filter(|other| other.name != demand.name);
+    let sharing: Vec<_> = sharing.map(|other| format!("`{}`", other.name)).collect();
+    let shared = if sharing.is_empty() { String::new() } else { format!(", shared with {}", list(&sharing)) };
+    match limiter.kind {
+        CandidateKind::Link if bottleneck.others.is_empty() => {
+            let (_, layers) = limiter.line.expect("a link has layers");
+            let overhead = layers.line() - layers.parts(Layer::Payload);
+            format!(
+                "framing and headers take {} of the line",
+                per_cent(overhead as f64 / layers.line() as f64)
+            )
+        }
+        CandidateKind::Link => format!("{} of the line", takers(demands, &bottleneck.others)),
+        CandidateKind::Acknowledgements if bottleneck.others.is_empty() => {
+            "one for every second segment fills it".to_owned()
+        }
+        CandidateKind::Acknowledgements => format!("{} of the line", takers(demands, &bottleneck.others)),
+        CandidateKind::Shaper | CandidateKind::Policer => {
+            let cells = resources.capacities[first];
+            let circuit = &topology.circuits[demand.path.circuit.expect("a shaper has a circuit")];
+            let link = &topology.links[circuit.route[0].link];
+            let share = match link.framing {
+                Framing::Cells { slot } => {
+                    format!(", {} of link `{}`", per_cent(cells / slot.per_second()), link.name)
+                }
+                Framing::Ethernet | Framing::Packets => String::new(),
+            };
+            format!("it passes {} cells/s{share}{shared}", cells.floor())
+        }
+        CandidateKind::SendingHost | CandidateKind::ReceivingHost => {
+            // With pauses the last resource is the process, which takes longer than the CPU.
+            let last = *limiter.resources.last().expect("a candidate has a resource");
+            let time = demand.uses.iter().find(|need| need.resource == last).map_or(0.0, |need| need.amount);
+            let unit = if matches!(demand.traffic, Traffic::TcpStream(_)) { "segment" } else { "message" };
+            let bytes = (demand.payload_bits / 8.0).round();
+            let verb = if limiter.kind == CandidateKind::SendingHost { "sending" } else { "receiving" };
+            format!("{verb} a {unit} of {bytes} B takes {}{shared}", duration(time))
+        }
+        CandidateKind::Application if bottleneck.goodput > 0.0 => "it offers no more".to_owned(),
+        CandidateKind::Application => "it is switched off".to_owned(),
+    }
+}
+
+/// "`a` takes 83.6 %", "`a` and `b` take 90.0 %".
+fn takers(demands: &[Demand<'_>], others: &[(usize, f64)]) -> String {
+    let total: f64 = others.iter().map(|(_, share)| share).sum();
+    let names: Vec<_> = others.iter().map(|(other, _)| format!("`{}`", demands[*other].name)).collect();
+    let verb = if names.len() == 1 { "takes" } else { "take" };
+    format!("{} {verb} {}", list(&names), per_cent(total.min(1.0)))
+}
+
+/// "`a`", "`a` and `b`", "`a`, `b` and 7 others".
+fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [one, two] => format!("{one} and {two}"),
+        [one, two, three] => format!("{one}, {two} and {three}"),
+        [one, two, rest @ ..] => format!("{one}, {two} and {} others", rest.len()),
+    }
+}
+
+fn per_cent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// Two decimals of the largest unit that fits.
+fn rate(bit_per_s: f64) -> String {
+    match bit_per_s {
+        r if r >= 1e9 => format!("{:.2} Gbit/s", r / 1e9),
+        r if r >= 1e6 => format!("{:.2} Mbit/s", r / 1e6),
+        r if r >= 1e3 => format!("{:.2} kbit/s", r / 1e3),
+        r => format!("{r:.0} bit/s"),
+    }
+}
+
+fn duration(ps: f64) -> String {
+    match ps {
+        t if t >= SECOND as f64 => format!("{:.2} s", t / 1e12),
+        t if t >= 1e9 => format!("{:.2} ms", t / 1e9),
+        t if t >= 1e6 => format!("{:.2} µs", t / 1e6),
+        t if t >= 1e3 => format!("{:.2} ns", t / 1e3),
+        t => format!("{t:.0} ps"),
+    }
+}

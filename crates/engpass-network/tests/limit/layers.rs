@@ -1,0 +1,138 @@
+//! The accounting of bits by layer.
+
+use engpass_model::time::Time;
+use engpass_model::wire::ip::Fragments;
+use engpass_model::wire::{Encapsulation, Medium};
+use engpass_network::limit::layers::{Layer, Layers, Wire};
+use engpass_testbed::topology::LinkEnds;
+use proptest::prelude::*;
+
+pub(crate) const MEDIA: [(Medium, u64); 18] = [
+    // Medium, and the bits of the line times this are whole for a cell.
+    (Medium::Oc3c, 13),
+    (Medium::Oc12c, 13),
+    (Medium::Oc48c, 13),
+    (Medium::Sts1, 7),
+    (Medium::Ds3Plcp, 1),
+    (Medium::Ds3Direct, 21),
+    (Medium::E3, 5),
+    (Medium::E3G751, 3),
+    (Medium::E1, 15),
+    (Medium::Ds1, 24),
+    (Medium::Taxi100, 1),
+    (Medium::Utp25, 1),
+    (Medium::Atm, 1),
+    (Medium::Ethernet10, 1),
+    (Medium::Ethernet100, 1),
+    (Medium::Ethernet1g, 1),
+    (Medium::Ethernet100g, 1),
+    (Medium::PointToPoint, 1),
+];
+
+fn link(medium: Medium, rate: u64) -> LinkEnds {
+    let line_rate = medium.line_rate().unwrap_or(rate);
+    LinkEnds {
+        name: "line".to_owned(),
+        ends: [0, 1],
+        medium,
+        line_rate,
+        framing: medium.framing(line_rate),
+        delay: Time(1),
+        mtu: 1500,
+        overhead: 7,
+    }
+}
+
+fn bytes(layers: &Layers, layer: Layer) -> u64 {
+    assert_eq!(layers.parts(layer) % (8 * layers.parts_per_bit()), 0, "{layer:?}");
+    layers.parts(layer) / (8 * layers.parts_per_bit())
+}
+
+#[test]
+fn a_cell_is_whole_in_parts() {
+    for (medium, parts) in MEDIA {
+        let wire = Wire::new(&link(medium, 2_000_000), Encapsulation::LlcSnap);
+        assert_eq!(wire.packet(8, 100).parts_per_bit(), parts, "{medium:?}");
+    }
+    // 424 * 27/26 bits of an OC-3c: 5724 thirteenths.
+    let cell = Wire::new(&link(Medium::Oc3c, 0), Encapsulation::LlcSnap).cell().unwrap();
+    assert_eq!((cell.line(), cell.cells()), (5724, 1));
+    assert_eq!(cell.parts(Layer::Physical), 5724 - 424 * 13);
+    assert_eq!(Wire::new(&link(Medium::Ethernet10, 0), Encapsulation::LlcSnap).cell(), None);
+}
+
+/// 9152 bytes in 192 cells: 9180 of IP, 8 of LLC/SNAP, 8 of trailer, 20 of padding.
+#[test]
+fn the_study_s_datagram() {
+    let layers = Wire::new(&link(Medium::Oc3c, 0), Encapsulation::LlcSnap).datagram(9152, 9180);
+    let expected = [
+        (Layer::CellHeader, 960),
+        (Layer::FrameHeader, 0),
+        (Layer::Padding, 20),
+        (Layer::Trailer, 8),
+        (Layer::Encapsulation, 8),
+        (Layer::IpHeader, 20),
+        (Layer::TransportHeader, 8),
+        (Layer::Payload, 9152),
+    ];
+    for (layer, length) in expected {
+        assert_eq!(bytes(&layers, layer), length, "{layer:?}");
+    }
+    assert_eq!((layers.cells(), layers.line()), (192, 192 * 5724));
+}
+
+/// 802.3: 8 preamble, 14 header, 4 FCS, 12 gap; an acknowledgement of 40 bytes is padded to 46.
+#[test]
+fn an_acknowledgement_on_ethernet() {
+    let layers = Wire::new(&link(Medium::Ethernet100, 0), Encapsulation::LlcSnap).segment(0);
+    let expected =
+        [(Layer::Physical, 20), (Layer::FrameHeader, 18), (Layer::Padding, 6), (Layer::TransportHeader, 20)];
+    for (layer, length) in expected {
+        assert_eq!(bytes(&layers, layer), length, "{layer:?}");
+    }
+    assert_eq!(layers.line(), 84 * 8);
+}
+
+pub(crate) fn encapsulations() -> impl Strategy<Value = Encapsulation> {
+    use Encapsulation::*;
+    prop::sample::select(vec![
+        LlcSnap,
+        VcMux,
+        BridgedLlc,
+        BridgedVcMux,
+        PppoaVcMux,
+        PppoaLlc,
+        PppoeLlc,
+        PppoeVcMux,
+        Lane,
+    ])
+}
+
+proptest! {
+    /// The layers of a datagram are those of its fragments, and add up to its time on the line.
+    #[test]
+    fn layers_add_up(
+        which in 0..MEDIA.len(), rate in 1_000u64..100_000_000_000, encapsulation in encapsulations(),
+        message in 1u64..65_507, mtu in 68u64..9200,
+    ) {
+        let link = link(MEDIA[which].0, rate);
+        let wire = Wire::new(&link, encapsulation);
+        let layers = wire.datagram(message, mtu);
+        prop_assert_eq!(layers.line(), Layer::ALL.iter().map(|layer| layers.parts(*layer)).sum::<u64>());
+        let cut = Fragments::of(message + 8, mtu);
+        prop_assert_eq!(bytes(&layers, Layer::Payload), message);
+        prop_assert_eq!(bytes(&layers, Layer::TransportHeader), 8);
+        prop_assert_eq!(bytes(&layers, Layer::IpHeader), 20 * cut.count);
+        if let engpass_model::wire::Framing::Cells { slot } = link.framing {
+            // The line's own clock: so many slots are so many parts.
+            let (num, den) = slot.ratio();
+            let time = u128::from(num) * u128::from(layers.cells()) * wire.capacity();
+            prop_assert_eq!(time, u128::from(layers.line()) * u128::from(den) * 1_000_000_000_000);
+            let inside: u64 = [Layer::Padding, Layer::Trailer, Layer::Encapsulation, Layer::IpHeader,
+                Layer::TransportHeader, Layer::Payload].iter().map(|layer| bytes(&layers, *layer)).sum();
+            prop_assert_eq!(inside, layers.cells() * 48);
+            prop_assert_eq!(bytes(&layers, Layer::CellHeader), layers.cells() * 5);
+            prop_assert_eq!(bytes(&layers, Layer::Trailer), cut.count * 8);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Flows that share lines, shapers and hosts.
+
+use crate::{INTERFERENCE, candidate, circuit, kyoto, limits, mbit_s, pair, stage, stream};
+
+fn close(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * other.abs()
+}
+
+/// Two switches, and streams over the first link, the second, or both.
+fn two_links(first: &str, second: &str) -> String {
+    let mut text =
+        String::from("[switch.x]\nkind = \"atm\"\n[switch.y]\nkind = \"atm\"\n[switch.z]\nkind = \"atm\"\n");
+    for (name, ends, medium) in [
+        ("xy", "\"x\", \"y\"", first),
+        ("yz", "\"y\", \"z\"", second),
+        ("a-x", "\"a\", \"x\"", "oc-48c"),
+        ("b-x", "\"b\", \"x\"", "oc-48c"),
+        ("c-y", "\"c\", \"y\"", "oc-48c"),
+        ("d-z", "\"d\", \"z\"", "oc-48c"),
+    ] {
+        text += &format!("[link.{name}]\nends = [{ends}]\nmedium = \"{medium}\"\n");
+    }
+    for host in ["a", "b", "c", "d"] {
+        text += &format!("[host.{host}]\n");
+    }
+    for (name, from, to) in [("long", "a", "d"), ("first", "b", "c"), ("second", "c", "d")] {
+        text += &format!("[circuit.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\n");
+        text += &format!(
+            "[traffic.{name}]\nkind = \"udp-stream\"\nfrom = \"{from}\"\nto = \"{to}\"\nmessage = \"9152 B\"\n"
+        );
+    }
+    text
+}
+
+/// Max-min fairness: the long flow gets half of the narrow link, and the other on the wide link all that is left there.
+#[test]
+fn greedy_streams_share_max_min_fairly() {
+    let outcome = limits(&two_links("ds3", "oc-3c"));
+    let cell = 9152.0 / 192.0 * 8.0;
+    let [long, first, second] = ["long", "first", "second"].map(|name| &outcome.flows[name]);
+    assert!(close(long.goodput_bit_per_s, 48_000.0 * cell));
+    assert!(close(first.goodput_bit_per_s, 48_000.0 * cell));
+    assert!(close(second.goodput_bit_per_s, (149.76e6 / 424.0 - 48_000.0) * cell));
+    assert_eq!((long.bottleneck.as_str(), second.bottleneck.as_str()), ("link `xy`", "link `yz`"));
+    // Without the narrow link, the long one would get half of the wide one.
+    assert_eq!(long.next.as_deref(), Some("link `yz`"));
+    assert!(close(candidate(long, "link `yz`"), 149.76e6 / 424.0 / 2.0 * cell));
+    insta::assert_snapshot!(long.sentence, @"link `xy` limits `long` to 18.30 Mbit/s: `first` takes 50.0 % of the line; next is link `yz` at 67.34 Mbit/s");
+    let xy = &outcome.links["xy"].directions[0];
+    assert!(close(xy.utilisation, 1.0) && xy.taken.len() == 2 && close(xy.taken[0].share, 0.5));
+}
+
+/// A generator that loses cells at a narrow link still takes the whole of its rate on the links before.
+#[test]
+fn a_generator_does_not_yield() {
+    let text = two_links("oc-3c", "ds3").replace(
+        "[traffic.long]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"d\"\nmessage = \"9152 B\"\n",
+        "[traffic.long]\nkind = \"cbr\"\nfrom = \"a\"\nto = \"d\"\nrate = \"200000 cells/s\"\n",
+    );
+    let outcome = limits(&text);
+    assert!(close(outcome.flows["long"].goodput_bit_per_s, 96_000.0 * 384.0));
+    assert_eq!(outcome.flows["long"].bottleneck, "link `yz`");
+    let left = 149.76e6 / 424.0 - 200_000.0;
+    assert!(close(outcome.flows["first"].goodput_bit_per_s, left * 9152.0 / 192.0 * 8.0));
+    // Nothing is left for a stream behind it.
+    let second = &outcome.flows["second"];
+    assert_eq!(second.goodput_bit_per_s, 0.0);
+    assert!(second.stages.iter().skip(1).all(|stage| stage.rate_bit_per_s == 0.0));
+    insta::assert_snapshot!(second.sentence, @"link `yz` limits `second` to 0 bit/s: `long` takes 100.0 % of the line; next is link `d-z` at 2.12 Gbit/s");
+}
+
+/// With priorities a circuit of the `cbr` category goes first, in one queue it does not.
+#[test]
+fn the_category_counts_where_switches_know_priorities() {
+    let privileged =
+        two_links("ds3", "oc-3c").replace("[circuit.first]", "[circuit.first]\ncategory = \"cbr\"");
+    let outcome = limits(&privileged);
+    assert!(close(outcome.flows["first"].goodput_bit_per_s, 96_000.0 * 9152.0 / 192.0 * 8.0));
+    assert_eq!(outcome.flows["long"].goodput_bit_per_s, 0.0);
+    let one_queue = privileged.replace("kind = \"atm\"\n", "kind = \"atm\"\nschedule = \"fifo\"\n");
+    let outcome = limits(&one_queue);
+    assert!(close(outcome.flows["first"].goodput_bit_per_s, outcome.flows["long"].goodput_bit_per_s));
+}
+
+/// Where the generator's cells come from does not matter, only that they go over the same line.
+#[test]
+fn interference_by_another_way() {
+    let direct = limits(&kyoto("", &(stream("udp-stream", "9152 B") + INTERFERENCE)));
+    let longer = kyoto("", &(stream("udp-stream", "9152 B") + INTERFERENCE)).replace(
+        "ends = [\"generator\", \"atomis5\"]",
+        "ends = [\"generator\", \"extra\"]\nmedium = \"oc-12c\"\n[switch.extra]\nkind = \"atm\"\n[link.more]\nends = [\"extra\", \"atomis5\"]",
+    );
+    // Of an OC-12c, 130 Mbit/s are as many cells.
+    let longer = limits(&longer);
+    let (one, other) = (&direct.flows["stream"], &longer.flows["stream"]);
+    assert!(close(one.goodput_bit_per_s, other.goodput_bit_per_s));
+    assert_eq!(one.sentence, other.sentence);
+}
+
+#[test]
+fn an_on_off_source_takes_its_mean() {
+    let source = r#"
+        [traffic.interference]
+        kind = "on-off"
+        from = "generator"
+        to = "ss20"
+        rate = "100 %"
+        on = "3 ms"
+        off = "1 ms"
+    "#;
+    let outcome = limits(&kyoto("", &(stream("udp-stream", "9152 B") + source)));
+    let flow = &outcome.flows["stream"];
+    assert!(close(stage(flow, "other traffic"), 155.52e6 / 4.0));
+}
+
+/// Two streams of one host share its CPU; pauses cost their own process only.
+#[test]
+fn a_host_is_shared() {
+    let second = stream("udp-stream", "9 kB").replace("traffic.stream", "traffic.other");
+    let outcome = limits(&kyoto("", &(stream("udp-stream", "9 kB") + &second)));
+    let alone = 9000.0 * 8.0 / 2.145e-3;
+    let flow = &outcome.flows["stream"];
+    assert!(close(flow.goodput_bit_per_s, alone / 2.0));
+    assert!(
+        flow.sentence.contains("sending a message of 9000 B takes 2.15 ms, shared with `other`"),
+        "{}",
+        flow.sentence
+    );
+
+    let pausing = kyoto("", &stream("udp-stream", "9 kB"))
+        .replace("[host.ss20]", "[host.ss20]\nreceive_cost = { per_datagram = \"1 ms\" }")
+        .replace("[host.ss2]", "[host.ss2]\npauses = { share = \"0.4 %\", mean = \"20 ms\" }");
+    let outcome = limits(&pausing);
+    let flow = &outcome.flows["stream"];
+    // 0.4 % of 20 ms are 80 us for every message.
+    assert!(close(flow.goodput_bit_per_s, 9000.0 * 8.0 / 2.225e-3));
+    assert!(close(candidate(flow, "host `ss20`"), 72e6));
+    assert_eq!(flow.next.as_deref(), Some("host `ss20`"));
+}
+
+/// Per write, segment, byte and every second acknowledgement.
+#[test]
+fn tcp_on_a_host() {
+    let text = kyoto("", &stream("tcp-stream", "18280 B")).replace(
+        "cost = { per_fragment = \"0.93 ms\", per_byte = \"135 ns\" }",
+        "cost = { per_write = \"0.6 ms\", per_byte = \"135 ns\", per_segment = \"0.33 ms\", per_ack = \"0.2 ms\" }",
+    );
+    let flow = &limits(&text).flows["stream"];
+    // A write is two segments: half a write, a segment and half an acknowledgement for each.
+    let segment = 0.3e-3 + 9140.0 * 135e-9 + 0.33e-3 + 0.1e-3;
+    assert!(close(candidate(flow, "host `ss2`"), 9140.0 * 8.0 / segment));
+    assert_eq!(flow.bottleneck, "host `ss2`");
+}
+
+#[test]
+fn an_application_may_offer_less() {
+    let rate = stream("udp-stream", "1 kB") + "rate = \"5 Mbit/s\"\n";
+    let flow = &limits(&kyoto("", &rate)).flows["stream"];
+    assert!(close(flow.goodput_bit_per_s, 5e6) && close(stage(flow, "application"), 5e6));
+    insta::assert_snapshot!(flow.sentence, @"application `stream` limits `stream` to 5.00 Mbit/s: it offers no more; next is host `ss2` at 7.51 Mbit/s");
+}
+
+/// A policer passes its rate, but only behind the first switch and in the direction of the circuit.
+#[test]
+fn policing() {
+    let policing = "policing = { rate = \"50000 cells/s\", tolerance = \"1 ms\" }";
+    let flow = &limits(&kyoto(policing, &stream("udp-stream", "9152 B"))).flows["stream"];
+    assert!(close(candidate(flow, "policer of circuit `data`"), 50_000.0 * 9152.0 / 192.0 * 8.0));
+    assert_eq!(flow.bottleneck, "policer of circuit `data`");
+    let back = kyoto(policing, &stream("udp-stream", "9152 B")).replace(
+        "from = \"ss2\"\n        to = \"ss20\"\n        message",
+        "from = \"ss20\"\n        to = \"ss2\"\n        message",
+    );
+    let flow = &limits(&back).flows["stream"];
+    assert!(flow.candidates.iter().all(|candidate| candidate.name.starts_with("link")), "{flow:?}");
+}
+
+/// Acknowledgements need the way back: two cells for every second segment of 192.
+#[test]
+fn acknowledgements_take_the_way_back() {
+    let outcome = limits(&pair("medium = \"oc-3c\"", &circuit("llc-snap"), "tcp-stream", "9140 B"));
+    let back = &outcome.links["line"].directions[1];
+    assert!(close(back.utilisation, 1.0 / 192.0));
+    assert_eq!(back.taken[0].kind, "acknowledgements");
+
+    // A generator that fills the way back silences the connection.
+    let jammed = pair("medium = \"oc-3c\"", &circuit("llc-snap"), "tcp-stream", "9140 B")
+        + "[traffic.jam]\nkind = \"cbr\"\nfrom = \"ss20\"\nto = \"ss2\"\nrate = \"100 %\"\n";
+    let flow = &limits(&jammed).flows["stream"];
+    assert_eq!(
+        (mbit_s(flow.goodput_bit_per_s, 2).as_str(), flow.bottleneck.as_str()),
+        ("0.00", "acknowledgements on link `line`")
+    );
+    assert_eq!(flow.next.as_deref(), Some("link `line`"));
+    insta::assert_snapshot!(flow.sentence, @"acknowledgements on link `line` limit `stream` to 0 bit/s: `jam` takes 100.0 % of the line; next is link `line` at 134.51 Mbit/s");
+}
