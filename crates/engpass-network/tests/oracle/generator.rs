@@ -96,8 +96,9 @@ impl Engine<'_> {
 
     /// An `on-off` source turns on.
     pub(crate) fn on_time_begins(&mut self, now: u64, flow: usize) {
+        let end = self.end();
         let generator = self.generator(flow);
-        if generator.stop.is_some_and(|stop| now >= stop) {
+        if now > end || generator.stop.is_some_and(|stop| now >= stop) {
             return;
         }
         let (on, off, lengths) = generator.means.expect("only an `on-off` source turns on");

@@ -14,14 +14,22 @@ pub(crate) struct Reassembly {
     cells: Vec<Cell>,
     /// Order of the last cell that arrived.
     last: Option<u64>,
+    /// Cells that arrived.
+    count: u64,
 }
 
 impl Engine<'_> {
+    /// Cells of a direction of a circuit that arrived at its host.
+    pub(crate) fn arrived(&self, vc: usize) -> u64 {
+        self.reassembly[vc].count
+    }
+
     /// A cell is at the host that its circuit leads to.
     pub(crate) fn arrives_at_host(&mut self, now: u64, cell: Cell) {
         let reassembly = &mut self.reassembly[cell.vc];
         assert!(reassembly.last < Some(cell.order), "cells of a circuit arrive in order");
         reassembly.last = Some(cell.order);
+        reassembly.count += 1;
         let ends_pdu = cell.last;
         let vc = cell.vc;
         reassembly.cells.push(cell);

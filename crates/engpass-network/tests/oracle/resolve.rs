@@ -49,7 +49,8 @@ pub(crate) fn resolve(testbed: &Testbed) -> Topology {
                 .flatten()
                 .map(|pace| if pace.is_at_least(slot(first)) { pace } else { slot(first) }),
             policing: policing.map(|policing| {
-                let increment = pace(policing.rate, policing.counts, first).expect("a policer has a rate");
+                let increment = pace(policing.rate, policing.counts.or(circuit.counts), first)
+                    .expect("a policer has a rate");
                 (increment, policing.tolerance.time())
             }),
             route,
