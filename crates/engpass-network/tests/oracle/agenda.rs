@@ -1,0 +1,91 @@
+//! What is due, in the order of docs/model.md, "Ties".
+
+use std::collections::BTreeMap;
+
+use crate::cell::{Cell, LineId};
+
+/// What comes first among all that happens at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// Transmissions end; places in ports and NIC memory become free.
+    TransmissionEnds,
+    /// Cells arrive at switches and hosts, in the order of the links.
+    CellArrives,
+    /// Switch ports that are free take their next cell.
+    PortTakes,
+    /// Hosts, first: complete PDUs are received, in the order of the traffic tables.
+    PduComplete,
+    /// Hosts, second: CPU items end.
+    CpuEnds,
+    /// Hosts, third: processes become ready (start, pace, end of a pause).
+    ProcessReady,
+    /// Hosts, last: frames are handed to NICs.
+    FrameHanded,
+    /// Cells reach the lines of NICs, in the order of the circuits, forward before reverse; in one direction of a
+    /// circuit the shaper's before generators', those in the order of the traffic tables.
+    CellReachesNic,
+    /// Lines of NICs that are free take their next cell.
+    NicTakes,
+}
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// The cell being sent has left the transmitter.
+    TransmissionEnds(LineId),
+    /// A cell is, whole, at the far end of a line.
+    CellArrives(LineId, Cell),
+    /// A transmitter may take its next cell.
+    Takes(LineId),
+    /// All cells of a good PDU are at the host.
+    PduComplete { frame: usize },
+    /// The item on a host's CPU is done.
+    CpuEnds { host: usize },
+    /// A process begins its next message, unless it ends.
+    ProcessReady { flow: usize },
+    /// A process goes on after a pause.
+    PauseEnds { flow: usize },
+    /// A process has a fragment that the CPU has paid for.
+    FrameHanded { flow: usize },
+    /// A NIC looks at those who wait for room.
+    RoomFreed(LineId),
+    /// A shaper lets its first cell go.
+    ShaperEmits { vc: usize },
+    /// A generator's next cell.
+    GeneratorEmits { flow: usize },
+    /// A generator's next on-time begins.
+    OnTimeBegins { flow: usize },
+}
+
+/// Position in the file, as far as it orders events of one group.
+pub(crate) type Position = (usize, usize);
+
+/// All that is due: the first is done next, and what it causes at the same instant takes its place in the order.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    due: BTreeMap<(u64, Group, Position, u64), Event>,
+    count: u64,
+}
+
+impl Agenda {
+    /// Put an event on the agenda. Equal in everything, the one put first happens first.
+    pub(crate) fn put(&mut self, at: u64, group: Group, position: Position, event: Event) {
+        self.due.insert((at, group, position, self.count), event);
+        self.count += 1;
+    }
+
+    /// The next event at or before `until`, in picoseconds.
+    pub(crate) fn next(&mut self, until: u64) -> Option<(u64, Event)> {
+        let first = self.due.first_entry()?;
+        let at = first.key().0;
+        (at <= until).then(|| (at, first.remove()))
+    }
+
+    /// Cells on the wire of each line, by direction of circuit.
+    pub(crate) fn cells_on_the_way(&self) -> impl Iterator<Item = (LineId, &Cell)> {
+        self.due.values().filter_map(|event| match event {
+            Event::CellArrives(line, cell) => Some((*line, cell)),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! Testbeds put together in a few words.
+
+use engpass_model::circuit::{Category, Circuit};
+use engpass_model::host::Host;
+use engpass_model::link::Link;
+use engpass_model::schedule::Schedule;
+use engpass_model::source::{Cbr, Traffic, UdpStream};
+use engpass_model::switch::{AtmSwitch, Switch};
+use engpass_model::unit::{CellCount, Duration, FramedRate, Quantity, Size};
+use engpass_model::wire::{Encapsulation, Medium};
+use engpass_testbed::{Run, Testbed};
+use indexmap::IndexMap;
+
+/// A quantity as a file writes it.
+pub(crate) fn q<Q: Quantity>(text: &str) -> Q {
+    Q::parse(text).expect("a quantity in a test is right")
+}
+
+/// An empty testbed that runs so long.
+pub(crate) fn bench(duration: &str) -> Testbed {
+    Testbed {
+        name: "bench".into(),
+        description: None,
+        hosts: IndexMap::new(),
+        switches: IndexMap::new(),
+        links: IndexMap::new(),
+        circuits: IndexMap::new(),
+        traffic: IndexMap::new(),
+        run: Run { duration: q(duration), ..Run::default() },
+    }
+}
+
+/// Add hosts that cost nothing.
+pub(crate) fn hosts(testbed: &mut Testbed, names: &[&str]) {
+    for name in names {
+        testbed.hosts.insert((*name).into(), Host::default());
+    }
+}
+
+/// Add a switch with tail drop.
+pub(crate) fn switch(testbed: &mut Testbed, name: &str, buffer: u64, schedule: Schedule) {
+    let discard = engpass_model::discard::Discard::Tail(Default::default());
+    let config = AtmSwitch { output_buffer: CellCount(buffer), discard, schedule };
+    testbed.switches.insert(name.into(), Switch::Atm(config));
+}
+
+/// Add a link with a delay of 1 us, called `A-B`.
+pub(crate) fn link(testbed: &mut Testbed, ends: [&str; 2], medium: Medium) {
+    let link = Link {
+        ends: ends.map(String::from),
+        medium,
+        rate: None,
+        delay: Duration(1_000_000),
+        mtu: None,
+        overhead: None,
+    };
+    testbed.links.insert(format!("{}-{}", ends[0], ends[1]), link);
+}
+
+/// Add a `ubr` circuit without headers, called `A-B`; change what it returns.
+pub(crate) fn circuit<'a>(testbed: &'a mut Testbed, from: &str, to: &str) -> &'a mut Circuit {
+    let circuit = Circuit {
+        from: from.into(),
+        to: to.into(),
+        encapsulation: Encapsulation::VcMux,
+        mtu: None,
+        category: Category::Ubr,
+        shaping: None,
+        counts: None,
+        policing: None,
+    };
+    let name = format!("{from}-{to}");
+    testbed.circuits.insert(name.clone(), circuit);
+    testbed.circuits.get_mut(&name).expect("it was put there")
+}
+
+/// Add a stream on the circuit `A-B`, called `A>B`; change what it returns.
+pub(crate) fn udp<'a>(testbed: &'a mut Testbed, from: &str, to: &str, message: u64) -> &'a mut UdpStream {
+    let stream = UdpStream {
+        from: from.into(),
+        to: to.into(),
+        message: Size(message),
+        rate: None,
+        circuit: Some(format!("{from}-{to}")),
+        start: None,
+        stop: None,
+    };
+    let name = format!("{from}>{to}");
+    testbed.traffic.insert(name.clone(), Traffic::UdpStream(stream));
+    match &mut testbed.traffic[&name] {
+        Traffic::UdpStream(stream) => stream,
+        _ => unreachable!("it was put there"),
+    }
+}
+
+/// Add a `cbr` source with a circuit of its own, called `A*B`.
+pub(crate) fn cbr(testbed: &mut Testbed, from: &str, to: &str, rate: FramedRate) {
+    let (counts, circuit, start, stop) = (None, None, None, None);
+    let cbr = Cbr { from: from.into(), to: to.into(), rate, counts, circuit, start, stop };
+    testbed.traffic.insert(format!("{from}*{to}"), Traffic::Cbr(cbr));
+}

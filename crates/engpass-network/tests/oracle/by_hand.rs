@@ -1,0 +1,40 @@
+//! The oracle on networks so small that pencil and paper give every time.
+//!
+//! The slot of an OC-3c is 424 bit / 149.76 Mbit/s = 2 831 196.58 ps. Slots from the beginning of a busy period, rounded
+//! up once: 1: 2 831 197; 2: 5 662 394; 3: 8 493 590; 4: 11 324 787; 5: 14 155 983; 6: 16 987 180; 7: 19 818 377;
+//! 9: 25 480 770. All links are OC-3c with a delay of 1 us = 1 000 000 ps. A message of 100 B is an IP packet of 128 B and with 8 B of
+//! trailer 3 cells; its AAL5 SDU (no headers on these circuits) is 128 B.
+
+mod hosts;
+mod ports;
+
+use engpass_testbed::Testbed;
+
+use crate::engine::Engine;
+use crate::outcome::{Departed, FlowSeen, Losing, Lost, Observed, Place};
+use crate::resolve::resolve;
+
+/// Run with seed 1 until `at` picoseconds.
+fn seen(testbed: &Testbed, at: u64) -> Observed {
+    let topology = resolve(testbed);
+    let mut engine = Engine::new(testbed, &topology, 1);
+    engine.run_until(at);
+    engine.snapshot(at)
+}
+
+/// Sent, received, lost, in flight.
+fn fates(flow: &FlowSeen) -> [u64; 4] {
+    [flow.sent, flow.received, flow.lost, flow.in_flight]
+}
+
+/// What left on a link from its end 0 or 1, for the circuits in their order.
+fn departed(seen: &Observed, link: usize, end: usize) -> Vec<Departed> {
+    let here = seen.departures.iter().filter(|(key, _)| (key.link, key.end) == (link, end));
+    here.map(|(_, departed)| departed.clone()).collect()
+}
+
+/// What was lost: place, flow, cells, datagrams.
+fn losses(seen: &Observed) -> Vec<(Place, usize, u64, u64)> {
+    let entry = |(losing, lost): (&Losing, &Lost)| (losing.place, losing.flow, lost.cells, lost.datagrams);
+    seen.losses.iter().map(entry).collect()
+}

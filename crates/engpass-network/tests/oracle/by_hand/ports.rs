@@ -1,0 +1,144 @@
+//! Output ports, policing and reassembly.
+
+use engpass_model::circuit::Category;
+use engpass_model::schedule::Schedule;
+use engpass_model::shape::Policing;
+use engpass_model::wire::Medium;
+use engpass_testbed::Testbed;
+
+use super::{departed, fates, losses, seen};
+use crate::bench::{bench, circuit, hosts, link, q, switch, udp};
+use crate::outcome::{Departed, Place};
+
+const END: u64 = 2_500_000_000;
+/// The port from the switch to `c`: link 2, end 0.
+const PORT: Place = Place::Port { link: 2, end: 0 };
+
+/// `a` and `b` send one message of 3 cells each to `c` through one switch, at the same time.
+///
+/// Their cells arrive at the switch in pairs, at 1 us + 1, 2 and 3 slots: 3 831 197, 6 662 394 and 9 493 590. The port's busy period
+/// begins with the first pair; its cells have left at 6 662 394, 9 493 591, 12 324 787, 15 155 984, 17 987 180 and 20 818 377.
+fn funnel(buffer: u64, schedule: Schedule) -> Testbed {
+    let mut testbed = bench("2.5 ms");
+    hosts(&mut testbed, &["a", "b", "c"]);
+    switch(&mut testbed, "x", buffer, schedule);
+    link(&mut testbed, ["a", "x"], Medium::Oc3c);
+    link(&mut testbed, ["b", "x"], Medium::Oc3c);
+    link(&mut testbed, ["x", "c"], Medium::Oc3c);
+    for host in ["a", "b"] {
+        circuit(&mut testbed, host, "c");
+        udp(&mut testbed, host, "c", 100).rate = Some(q("1 bit/s"));
+    }
+    testbed
+}
+
+fn fifo() -> Schedule {
+    Schedule::Fifo(Default::default())
+}
+
+fn priority() -> Schedule {
+    Schedule::Priority(Default::default())
+}
+
+#[test]
+fn a_switch_adds_one_slot_and_a_delay() {
+    let mut testbed = funnel(10, fifo());
+    testbed.traffic.shift_remove("b>c");
+    // Every cell but the first arrives before the one before has left: 3 831 197 + 3 slots + 1 us.
+    let seen = seen(&testbed, END);
+    assert_eq!(departed(&seen, 2, 0), [Departed { cells: 3, last: 12_324_787 }]);
+    assert_eq!(seen.flows[0].receptions.last, Some(13_324_787));
+}
+
+#[test]
+fn a_fifo_port_takes_ties_in_the_order_of_the_links() {
+    // a b a b a b
+    let seen = seen(&funnel(10, fifo()), END);
+    assert_eq!(
+        departed(&seen, 2, 0),
+        [Departed { cells: 3, last: 17_987_180 }, Departed { cells: 3, last: 20_818_377 }]
+    );
+    assert_eq!(seen.flows[0].receptions.last, Some(18_987_180));
+    assert_eq!(seen.flows[1].receptions.last, Some(21_818_377));
+}
+
+#[test]
+fn a_priority_port_takes_cbr_first() {
+    let mut testbed = funnel(10, priority());
+    testbed.circuits["b-c"].category = Category::Cbr;
+    // The second pair arrives as the first cell has left, the third before the second has: b b b a a a.
+    let seen = seen(&testbed, END);
+    assert_eq!(
+        departed(&seen, 2, 0),
+        [Departed { cells: 3, last: 20_818_377 }, Departed { cells: 3, last: 12_324_787 }]
+    );
+    assert_eq!(seen.flows[1].receptions.last, Some(13_324_787));
+}
+
+#[test]
+fn a_cell_being_sent_is_finished() {
+    let mut testbed = funnel(10, priority());
+    testbed.circuits["b-c"].category = Category::Cbr;
+    testbed.links["b-x"].delay = q("1.000001 us");
+    // b's cells are 1 ps later than a's: a's first is being sent when b's first arrives, and has left at 6 662 394. Then
+    // b's first goes, its second at 9 493 591, its third at 12 324 787, until 15 155 984; a's other two follow.
+    let seen = seen(&testbed, END);
+    assert_eq!(
+        departed(&seen, 2, 0),
+        [Departed { cells: 3, last: 20_818_377 }, Departed { cells: 3, last: 15_155_984 }]
+    );
+}
+
+#[test]
+fn tail_drop_with_two_places() {
+    // First pair: both accepted. At 6 662 394 a's first has left: a's second is accepted, b's second finds two. At
+    // 9 493 590 b's first is still there for 1 ps: both third cells are lost.
+    let seen = seen(&funnel(2, fifo()), END);
+    assert_eq!(
+        departed(&seen, 2, 0),
+        [Departed { cells: 2, last: 12_324_787 }, Departed { cells: 1, last: 9_493_591 }]
+    );
+    assert_eq!(losses(&seen), [(PORT, 0, 1, 1), (PORT, 1, 2, 1)]);
+    assert_eq!((fates(&seen.flows[0]), fates(&seen.flows[1])), ([1, 0, 1, 0], [1, 0, 1, 0]));
+}
+
+#[test]
+fn categories_do_not_share_places() {
+    let mut testbed = funnel(2, priority());
+    testbed.circuits["b-c"].category = Category::Cbr;
+    // b is served at once and never holds more than two: at 9 493 590 its second is being sent and its third waits. a's first two wait all the
+    // time, its third is lost.
+    let seen = seen(&testbed, END);
+    assert_eq!(losses(&seen), [(PORT, 0, 1, 1)]);
+    assert_eq!(fates(&seen.flows[1]), [1, 1, 0, 0]);
+}
+
+#[test]
+fn a_lost_last_cell_takes_the_next_datagram_with_it() {
+    let mut testbed = funnel(2, fifo());
+    udp(&mut testbed, "a", "c", 100).rate = Some(q("800 kbit/s"));
+    // a's messages come every millisecond. The first loses its last cell at the port; its first two cells and the whole second
+    // message are one PDU; the third is whole.
+    let seen = seen(&testbed, END);
+    assert_eq!(fates(&seen.flows[0]), [3, 1, 2, 0]);
+    assert_eq!(losses(&seen)[0], (PORT, 0, 1, 1));
+    assert_eq!(losses(&seen)[2], (Place::Reassembly { circuit: 0 }, 0, 0, 1));
+    assert_eq!(seen.flows[0].receptions.weighted, 3 * seen.flows[0].receptions.times);
+}
+
+#[test]
+fn a_policer_counts_in_fractions_of_a_picosecond() {
+    let mut testbed = funnel(10, fifo());
+    testbed.traffic.shift_remove("b>c");
+    let policing = |tolerance| Policing { rate: q("50 %"), counts: None, tolerance: q(tolerance) };
+    // Two slots are 5 662 393.16 ps, but the third cell arrives 8 493 590 - 2 831 197 = 5 662 393 ps after the first.
+    testbed.circuits["a-c"].policing = Some(policing("0 ps"));
+    let place = Place::Policer { circuit: 0 };
+    assert_eq!(losses(&seen(&testbed, END)), [(place, 0, 2, 1)]);
+    testbed.circuits["a-c"].policing = Some(policing("1 ps"));
+    assert_eq!(losses(&seen(&testbed, END)), [(place, 0, 1, 1)]);
+    // Against the circuit's direction nothing is policed.
+    testbed.circuits["a-c"].from = "c".into();
+    testbed.circuits["a-c"].to = "a".into();
+    assert_eq!(losses(&seen(&testbed, END)), []);
+}

@@ -1,0 +1,95 @@
+//! What moves: cells, the frames they are cut from, and where they go.
+
+use engpass_model::time::Pace;
+use engpass_testbed::Topology;
+use engpass_testbed::topology::Hop;
+
+/// The transmitter of one direction of a link: the link, and which of its ends it stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LineId {
+    /// Index of the link.
+    pub(crate) link: usize,
+    /// 0 or 1: index into the link's `ends`.
+    pub(crate) end: usize,
+}
+
+impl LineId {
+    /// The transmitter that a hop begins with.
+    pub(crate) fn of(topology: &Topology, hop: Hop) -> Self {
+        Self { link: hop.link, end: usize::from(topology.links[hop.link].ends[0] != hop.from) }
+    }
+
+    /// As a position in the file.
+    pub(crate) fn position(self) -> (usize, usize) {
+        (self.link, self.end)
+    }
+}
+
+/// One direction of a circuit: two for each circuit, the forward one first.
+#[derive(Clone, Debug)]
+pub(crate) struct Vc {
+    /// Index of the circuit.
+    pub(crate) circuit: usize,
+    /// Whether it leads from the circuit's `from` to its `to`.
+    pub(crate) forward: bool,
+    /// The lines it crosses.
+    pub(crate) lines: Vec<LineId>,
+}
+
+/// Index of a direction of a circuit.
+pub(crate) fn vc_index(circuit: usize, forward: bool) -> usize {
+    2 * circuit + usize::from(!forward)
+}
+
+/// Both directions of every circuit.
+pub(crate) fn vcs(topology: &Topology) -> Vec<Vc> {
+    let mut vcs = Vec::new();
+    for (circuit, path) in topology.circuits.iter().enumerate() {
+        let there = path.route.iter().map(|hop| LineId::of(topology, *hop)).collect();
+        let back = path.route.iter().rev().map(|hop| Hop { link: hop.link, from: hop.to, to: hop.from });
+        let back = back.map(|hop| LineId::of(topology, hop)).collect();
+        vcs.push(Vc { circuit, forward: true, lines: there });
+        vcs.push(Vc { circuit, forward: false, lines: back });
+    }
+    vcs
+}
+
+/// One cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    /// The frame it is a part of.
+    pub(crate) frame: usize,
+    /// Its number in the frame, from 0.
+    pub(crate) number: u64,
+    /// Whether it ends a PDU.
+    pub(crate) last: bool,
+    /// Direction of a circuit it travels on.
+    pub(crate) vc: usize,
+    /// Index of the line in the direction's lines that it is on.
+    pub(crate) hop: usize,
+    /// How many cells reached the NIC's line on this direction before it.
+    pub(crate) order: u64,
+}
+
+/// One AAL5 PDU with a fragment in it, or a generator's cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    /// Traffic it belongs to.
+    pub(crate) flow: usize,
+    /// Number of the datagram (for a generator: of the cell), from 0.
+    pub(crate) datagram: usize,
+    /// Cells it is cut into.
+    pub(crate) cells: u64,
+    /// Bytes it occupies in the NIC.
+    pub(crate) sdu: u64,
+}
+
+/// Picoseconds from the start to the end of unit `k`: the exact rational `k * num / den`, rounded up once.
+///
+/// It is what [`Pace::after`] promises, worked out without its shortcuts.
+pub(crate) fn after(pace: Pace, k: u64) -> u64 {
+    let (num, den) = pace.ratio();
+    let exact = u128::from(k) * u128::from(num);
+    let whole = exact / u128::from(den) + u128::from(exact % u128::from(den) != 0);
+    u64::try_from(whole).expect("a run is shorter than 213 days")
+}

@@ -1,0 +1,229 @@
+//! Random small networks, for property tests of the oracle and for holding another engine against it.
+//!
+//! [`network`] draws a testbed. Its numbers are drawn first and put together afterwards, so that a failing case
+//! shrinks part by part. `resolve` gives the matching topology, `text::text` the file that says the same.
+
+mod assemble;
+pub(crate) mod text;
+
+use engpass_model::circuit::Category;
+use engpass_model::source::on_off::Lengths;
+use engpass_model::wire::{Encapsulation, Medium};
+use engpass_testbed::Testbed;
+use proptest::collection::vec;
+use proptest::option::weighted;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// How switches are joined.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// Two hosts and nothing between them.
+    Wire,
+    Line,
+    Star,
+    Ring,
+}
+
+/// Everything about the graph, before it has names.
+#[derive(Clone, Debug)]
+struct Graph {
+    shape: Shape,
+    switches: usize,
+    /// One for each host: the switch it hangs on, modulo their number.
+    hosts: Vec<usize>,
+    /// All links of the first medium and delay: this makes cells of several links arrive in one instant.
+    alike: bool,
+    /// Medium, delay in picoseconds, whether the ends change places.
+    links: Vec<(Medium, u64, bool)>,
+    /// By how many places the links are turned round in the file.
+    turned: usize,
+}
+
+/// Picoseconds and bytes of a host.
+#[derive(Clone, Debug)]
+struct HostDraw {
+    /// Per datagram, per fragment, per byte.
+    send: [Option<u64>; 3],
+    receive: [Option<u64>; 3],
+    /// Parts per 10^9, mean in picoseconds.
+    pauses: Option<(u64, u64)>,
+    nic_buffer: u64,
+    receive_buffer: u64,
+}
+
+/// A share of the cell rate of the first link in parts per 10 000, and how the file says it.
+type RateDraw = (u64, u8);
+
+#[derive(Clone, Debug)]
+struct CircuitDraw {
+    /// Two hosts, modulo their number.
+    ends: (usize, usize),
+    encapsulation: Encapsulation,
+    mtu: Option<u64>,
+    category: Category,
+    shaping: Option<RateDraw>,
+    /// Rate and tolerance in picoseconds.
+    policing: Option<(RateDraw, u64)>,
+}
+
+#[derive(Clone, Debug)]
+struct UdpDraw {
+    /// A circuit modulo their number, and whether it is used in its direction.
+    circuit: (usize, bool),
+    /// Whether the file names the circuit, where it need not.
+    named: bool,
+    message: u64,
+    rate: Option<u64>,
+    times: TimesDraw,
+}
+
+#[derive(Clone, Debug)]
+struct GeneratorDraw {
+    /// On a circuit of the file (as in [`UdpDraw`]), else on its own between these hosts.
+    circuit: Option<(usize, bool)>,
+    ends: (usize, usize),
+    rate: RateDraw,
+    /// Means in picoseconds; `None` for `cbr`.
+    on_off: Option<(u64, u64, Lengths)>,
+    times: TimesDraw,
+}
+
+/// Start and stop, in parts per 1000 of the duration.
+type TimesDraw = (Option<u64>, Option<u64>);
+
+/// A random network that makes at most some ten thousand events.
+pub(crate) fn network() -> impl Strategy<Value = Testbed> {
+    let parts = (
+        graph(),
+        vec(host(), 5),
+        // Buffer in cells and whether there are priorities.
+        vec((prop_oneof![2 => 1u64..=4, 3 => 1u64..=40, 1 => 40u64..=400], any::<bool>()), 4),
+        vec(circuit(), 1..=5),
+        vec(udp(), 1..=4),
+        vec(generator(), 0..=3),
+        // By how many places the traffic tables are turned round; duration in parts per 1000 of what is affordable;
+        // warm-up in parts per 1000 of the duration.
+        (0usize..7, 200u64..=1000, weighted(0.25, 0u64..=900)),
+    );
+    parts.prop_map(|(graph, hosts, switches, circuits, udp, generators, run)| {
+        assemble::Parts { graph, hosts, switches, circuits, udp, generators, run }.testbed()
+    })
+}
+
+fn graph() -> impl Strategy<Value = Graph> {
+    let shape = select(vec![Shape::Line, Shape::Line, Shape::Star, Shape::Ring, Shape::Ring, Shape::Wire]);
+    let link = (medium(), delay(), any::<bool>());
+    (shape, 1usize..=3, vec(0usize..4, 2..=5), any::<bool>(), vec(link, 9), 0usize..9).prop_map(
+        |(shape, switches, hosts, alike, links, turned)| Graph {
+            shape,
+            switches,
+            hosts,
+            alike,
+            links,
+            turned,
+        },
+    )
+}
+
+/// A medium; `Atm` stands for 1 to 100 Mbit/s, which the assembly chooses.
+fn medium() -> impl Strategy<Value = Medium> {
+    use Medium::{Atm, Ds1, Ds3Direct, Ds3Plcp, E1, E3, E3G751, Oc3c, Oc12c, Sts1, Taxi100, Utp25};
+    prop_oneof![
+        4 => Just(Oc3c),
+        6 => select(vec![Sts1, Ds3Plcp, Ds3Direct, E3, E3G751, Taxi100, Utp25, Atm]),
+        1 => select(vec![E1, Ds1, Oc12c]),
+    ]
+}
+
+fn delay() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        3 => 1_000u64..=1_000_000,
+        5 => 1_000_000u64..=20_000_000,
+        1 => 20_000_000u64..=2_000_000_000,
+    ]
+}
+
+fn costs() -> impl Strategy<Value = [Option<u64>; 3]> {
+    let some =
+        (weighted(0.5, 0u64..=200_000_000), weighted(0.5, 0u64..=100_000_000), weighted(0.5, 0u64..=100_000));
+    prop_oneof![2 => Just([None; 3]), 3 => some.prop_map(|(datagram, fragment, byte)| [datagram, fragment, byte])]
+}
+
+fn host() -> impl Strategy<Value = HostDraw> {
+    (
+        costs(),
+        costs(),
+        weighted(0.3, (10_000_000u64..=1_000_000_000, 1_000_000u64..=500_000_000)),
+        prop_oneof![1u64..=400, 400u64..=20_000],
+        prop_oneof![1u64..=2000, 2000u64..=70_000],
+    )
+        .prop_map(|(send, receive, pauses, nic_buffer, receive_buffer)| HostDraw {
+            send,
+            receive,
+            pauses,
+            nic_buffer,
+            receive_buffer,
+        })
+}
+
+fn rate() -> impl Strategy<Value = RateDraw> {
+    (prop_oneof![Just(1641u64), 1u64..=10_000, 1000u64..=10_000], 0u8..8)
+}
+
+fn circuit() -> impl Strategy<Value = CircuitDraw> {
+    use Encapsulation::{
+        BridgedLlc, BridgedVcMux, Lane, LlcSnap, PppoaLlc, PppoaVcMux, PppoeLlc, PppoeVcMux, VcMux,
+    };
+    let encapsulation = prop_oneof![
+        1 => Just(LlcSnap),
+        1 => select(vec![VcMux, BridgedLlc, BridgedVcMux, PppoaVcMux, PppoaLlc, PppoeLlc, PppoeVcMux, Lane]),
+    ];
+    (
+        (0usize..5, 0usize..5),
+        encapsulation,
+        weighted(0.6, prop_oneof![68u64..=300, 300u64..=1400, Just(1492)]),
+        select(vec![Category::Ubr, Category::Ubr, Category::Cbr]),
+        weighted(0.4, rate()),
+        weighted(0.3, (rate(), prop_oneof![Just(0u64), Just(1), 1u64..=50_000_000])),
+    )
+        .prop_map(|(ends, encapsulation, mtu, category, shaping, policing)| CircuitDraw {
+            ends,
+            encapsulation,
+            mtu,
+            category,
+            shaping,
+            policing,
+        })
+}
+
+fn times() -> impl Strategy<Value = TimesDraw> {
+    (weighted(0.3, 0u64..=500), weighted(0.2, 300u64..=1200))
+}
+
+fn udp() -> impl Strategy<Value = UdpDraw> {
+    let message =
+        prop_oneof![2 => 1u64..=100, 4 => 100u64..=2000, 2 => 2000u64..=10_000, 1 => 10_000u64..=65_507];
+    let rate = prop_oneof![10_000u64..=1_000_000, 1_000_000u64..=200_000_000, Just(8_000_000)];
+    ((0usize..5, prop::bool::weighted(0.7)), any::<bool>(), message, weighted(0.4, rate), times())
+        .prop_map(|(circuit, named, message, rate, times)| UdpDraw { circuit, named, message, rate, times })
+}
+
+fn generator() -> impl Strategy<Value = GeneratorDraw> {
+    let lengths = select(vec![Lengths::Fixed, Lengths::Exponential]);
+    let mean = || prop_oneof![1_000_000u64..=50_000_000, 50_000_000u64..=500_000_000];
+    (
+        weighted(0.3, (0usize..5, prop::bool::weighted(0.7))),
+        (0usize..5, 0usize..5),
+        prop_oneof![9 => rate(), 1 => Just((0, 0))],
+        weighted(0.5, (mean(), mean(), lengths)),
+        times(),
+    )
+        .prop_map(|(circuit, ends, rate, on_off, times)| GeneratorDraw {
+            circuit,
+            ends,
+            rate,
+            on_off,
+            times,
+        })
+}

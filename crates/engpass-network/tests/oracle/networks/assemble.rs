@@ -1,0 +1,254 @@
+//! From drawn numbers to a testbed that is right.
+
+use engpass_model::circuit::Circuit;
+use engpass_model::discard::Discard;
+use engpass_model::host::{Cost, Host, Pauses};
+use engpass_model::link::Link;
+use engpass_model::schedule::Schedule;
+use engpass_model::shape::Policing;
+use engpass_model::source::{Cbr, OnOff, Traffic, UdpStream};
+use engpass_model::switch::{AtmSwitch, Switch};
+use engpass_model::time::SECOND;
+use engpass_model::unit::{Basis, CellCount, Duration, FramedRate, Rate, Share, Size};
+use engpass_model::wire::{Framing, Medium};
+use engpass_testbed::{Run, Testbed};
+use indexmap::IndexMap;
+
+use super::{CircuitDraw, GeneratorDraw, Graph, HostDraw, RateDraw, Shape, TimesDraw, UdpDraw};
+
+/// Cells over all hops that a run may make.
+const AFFORDABLE: u64 = 6_000;
+
+/// All that was drawn.
+pub(super) struct Parts {
+    pub(super) graph: Graph,
+    pub(super) hosts: Vec<HostDraw>,
+    pub(super) switches: Vec<(u64, bool)>,
+    pub(super) circuits: Vec<CircuitDraw>,
+    pub(super) udp: Vec<UdpDraw>,
+    pub(super) generators: Vec<GeneratorDraw>,
+    pub(super) run: (usize, u64, Option<u64>),
+}
+
+/// Two different hosts.
+fn two(ends: (usize, usize), hosts: usize) -> [String; 2] {
+    let from = ends.0 % hosts;
+    let to = (from + 1 + ends.1 % (hosts - 1)) % hosts;
+    [format!("h{from}"), format!("h{to}")]
+}
+
+/// Bits of cells per second on a link.
+fn cell_bits(link: &Link) -> u64 {
+    let line_rate = line_rate(link);
+    let Framing::Cells { slot } = link.medium.framing(line_rate) else { unreachable!("all links are ATM") };
+    let (num, den) = slot.ratio();
+    u64::try_from(424 * u128::from(SECOND) * u128::from(den) / u128::from(num)).expect("a rate fits")
+}
+
+fn line_rate(link: &Link) -> u64 {
+    link.medium.line_rate().or(link.rate.map(|rate| rate.0)).expect("a link has a rate")
+}
+
+impl Parts {
+    pub(super) fn testbed(self) -> Testbed {
+        let hosts = if matches!(self.graph.shape, Shape::Wire) { 2 } else { self.graph.hosts.len() };
+        let links = self.links(hosts);
+        // Every host hangs on one link.
+        let first = |host: &str| links.values().find(|link| link.ends.iter().any(|end| end == host));
+        let first = |host: &str| first(host).expect("a host has a link");
+        let circuits = self.circuits(hosts, &first);
+        let rates: u64 = (0..hosts).map(|host| cell_bits(first(&format!("h{host}"))) / 424).sum();
+        let (turned, duration, warmup) = self.run;
+        let affordable = AFFORDABLE * (SECOND / 1000) / (rates / 1000 + 1);
+        let duration = (affordable.min(SECOND / 20) / 1000 * duration).max(SECOND / 5_000);
+        let traffic = self.traffic(hosts, &circuits, &first, duration);
+        let warmup = warmup.map(|part| Duration(duration / 1000 * part));
+        let schedule = |priority: bool| match priority {
+            true => Schedule::Priority(Default::default()),
+            false => Schedule::Fifo(Default::default()),
+        };
+        let switch = |&(buffer, priority): &(u64, bool)| {
+            let discard = Discard::Tail(Default::default());
+            Switch::Atm(AtmSwitch { output_buffer: CellCount(buffer), discard, schedule: schedule(priority) })
+        };
+        let switches = self.switches.iter().take(self.graph.switches()).enumerate();
+        Testbed {
+            name: "random".into(),
+            description: None,
+            hosts: self
+                .hosts
+                .iter()
+                .take(hosts)
+                .enumerate()
+                .map(|(i, draw)| (format!("h{i}"), host(draw)))
+                .collect(),
+            switches: switches.map(|(i, draw)| (format!("s{i}"), switch(draw))).collect(),
+            circuits,
+            traffic: turn(traffic, turned),
+            run: Run { duration: Duration(duration), warmup, ..Run::default() },
+            links,
+        }
+    }
+
+    fn links(&self, hosts: usize) -> IndexMap<String, Link> {
+        let graph = &self.graph;
+        let switches = graph.switches();
+        let mut ends: Vec<[String; 2]> = match graph.shape {
+            Shape::Wire => vec![["h0".into(), "h1".into()]],
+            Shape::Line => (1..switches).map(|s| [format!("s{}", s - 1), format!("s{s}")]).collect(),
+            Shape::Star => (1..switches).map(|s| ["s0".into(), format!("s{s}")]).collect(),
+            Shape::Ring => {
+                (0..switches).map(|s| [format!("s{s}"), format!("s{}", (s + 1) % switches)]).collect()
+            }
+        };
+        if switches > 0 {
+            ends.extend((0..hosts).map(|h| [format!("h{h}"), format!("s{}", graph.hosts[h] % switches)]));
+        }
+        let link = |(i, mut ends): (usize, [String; 2])| {
+            let (medium, delay, flipped) = graph.links[i];
+            let (medium, delay) =
+                if graph.alike { (graph.links[0].0, graph.links[0].1) } else { (medium, delay) };
+            if flipped {
+                ends.reverse();
+            }
+            let rate = (medium == Medium::Atm).then_some(Rate(1_000_000 + delay % 100_000 * 1000));
+            let name = format!("l{i}");
+            (name, Link { ends, medium, rate, delay: Duration(delay), mtu: None, overhead: None })
+        };
+        turn(ends.into_iter().enumerate().map(link).collect(), graph.turned)
+    }
+
+    fn circuits<'a>(&self, hosts: usize, first: &impl Fn(&str) -> &'a Link) -> IndexMap<String, Circuit> {
+        let circuit = |(i, draw): (usize, &CircuitDraw)| {
+            let [from, to] = two(draw.ends, hosts);
+            let shaping = draw.shaping.map(|rate| framed(rate, first(&from)));
+            // Without a switch there is nothing to police.
+            let policing = draw.policing.filter(|_| self.graph.switches() > 0).map(|(rate, tolerance)| {
+                let (rate, counts) = framed(rate, first(&from));
+                Policing { rate, counts, tolerance: Duration(tolerance) }
+            });
+            let circuit = Circuit {
+                from,
+                to,
+                encapsulation: draw.encapsulation,
+                mtu: draw.mtu.map(Size),
+                category: draw.category,
+                shaping: shaping.map(|(rate, _)| rate),
+                counts: shaping.and_then(|(_, counts)| counts),
+                policing,
+            };
+            (format!("c{i}"), circuit)
+        };
+        self.circuits.iter().enumerate().map(circuit).collect()
+    }
+
+    fn traffic<'a>(
+        &self,
+        hosts: usize,
+        circuits: &IndexMap<String, Circuit>,
+        first: &impl Fn(&str) -> &'a Link,
+        duration: u64,
+    ) -> IndexMap<String, Traffic> {
+        // Ends and name of a circuit in one of its directions.
+        let on = |(circuit, forward): (usize, bool)| {
+            let (name, circuit) = circuits.get_index(circuit % circuits.len()).expect("there is a circuit");
+            let ends = [circuit.from.clone(), circuit.to.clone()];
+            let [from, to] = ends;
+            if forward { (from, to, name.clone()) } else { (to, from, name.clone()) }
+        };
+        let instants = |(start, stop): TimesDraw| {
+            let instant = |part: u64| Duration(duration / 1000 * part);
+            // A `stop` that is not after `start` is refused.
+            let stop = stop.filter(|stop| *stop > start.unwrap_or(0));
+            (start.map(instant), stop.map(instant))
+        };
+        let udp = self.udp.iter().enumerate().map(|(i, draw)| {
+            let (from, to, name) = on(draw.circuit);
+            let between = circuits.values().filter(|circuit| {
+                let ends = (&circuit.from, &circuit.to);
+                ends == (&from, &to) || ends == (&to, &from)
+            });
+            let circuit = (draw.named || between.count() > 1).then_some(name);
+            let (start, stop) = instants(draw.times);
+            let (message, rate) = (Size(draw.message), draw.rate.map(Rate));
+            let stream = UdpStream { from, to, message, rate, circuit, start, stop };
+            (format!("u{i}"), Traffic::UdpStream(stream))
+        });
+        let generators = self.generators.iter().enumerate().map(|(i, draw)| {
+            let (from, to, circuit) = match draw.circuit {
+                Some(circuit) => {
+                    let (from, to, name) = on(circuit);
+                    (from, to, Some(name))
+                }
+                None => {
+                    let [from, to] = two(draw.ends, hosts);
+                    (from, to, None)
+                }
+            };
+            let (rate, counts) = framed(draw.rate, first(&from));
+            let (start, stop) = instants(draw.times);
+            let traffic = match draw.on_off {
+                None => Traffic::Cbr(Cbr { from, to, rate, counts, circuit, start, stop }),
+                Some((on, off, lengths)) => {
+                    let (on, off) = (Duration(on), Duration(off));
+                    Traffic::OnOff(OnOff { from, to, rate, counts, on, off, lengths, circuit, start, stop })
+                }
+            };
+            (format!("g{i}"), traffic)
+        });
+        udp.chain(generators).collect()
+    }
+}
+
+impl Graph {
+    fn switches(&self) -> usize {
+        match self.shape {
+            Shape::Wire => 0,
+            Shape::Line | Shape::Star => self.switches,
+            // Three or four: a ring of two would be two links side by side.
+            Shape::Ring => 3 + self.switches % 2,
+        }
+    }
+}
+
+fn host(draw: &HostDraw) -> Host {
+    let cost = |[datagram, fragment, byte]: [Option<u64>; 3]| Cost {
+        per_datagram: datagram.map(Duration),
+        per_fragment: fragment.map(Duration),
+        per_byte: byte.map(Duration),
+        ..Cost::default()
+    };
+    Host {
+        cost: cost(draw.send),
+        receive_cost: cost(draw.receive),
+        pauses: draw.pauses.map(|(share, mean)| Pauses { share: Share(share), mean: Duration(mean) }),
+        receive_buffer: Size(draw.receive_buffer),
+        nic_buffer: Size(draw.nic_buffer),
+    }
+}
+
+/// A share of a link's cells, said in one of eight ways, and the `counts` beside it.
+fn framed((parts, way): RateDraw, link: &Link) -> (FramedRate, Option<Basis>) {
+    let of =
+        |rate: u64| Rate(u64::try_from(u128::from(rate) * u128::from(parts) / 10_000).expect("a rate fits"));
+    let line = of(line_rate(link));
+    let cells = of(cell_bits(link));
+    let payload = of(cell_bits(link) / 424 * 384);
+    match way {
+        0 if parts == 0 => (FramedRate::Share(Share(0)), None),
+        0 => (FramedRate::CellsPerSecond((cells.0 / 424).max(1)), None),
+        1 => (FramedRate::Bits(line, Some(Basis::Line)), None),
+        2 => (FramedRate::Bits(cells, Some(Basis::Cells)), None),
+        3 => (FramedRate::Bits(payload, None), Some(Basis::Payload)),
+        4 => (FramedRate::Bits(line, None), Some(Basis::Line)),
+        _ => (FramedRate::Share(Share(parts * (Share::WHOLE / 10_000))), None),
+    }
+}
+
+/// The table with its first entries moved to the end.
+fn turn<T>(table: IndexMap<String, T>, places: usize) -> IndexMap<String, T> {
+    let mut entries: Vec<(String, T)> = table.into_iter().collect();
+    let places = places % entries.len();
+    entries.rotate_left(places);
+    entries.into_iter().collect()
+}

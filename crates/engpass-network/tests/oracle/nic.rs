@@ -1,0 +1,132 @@
+//! NICs: their memory, and the shapers (docs/model.md, "NIC room" and "The way from a NIC").
+
+use std::collections::VecDeque;
+
+use engpass_model::time::Pace;
+use engpass_model::wire::Framing;
+use engpass_testbed::Topology;
+
+use crate::agenda::{Event, Group};
+use crate::cell::{Cell, LineId, Vc, after};
+use crate::engine::Engine;
+
+/// Memory of the NIC at a host's end of a link.
+#[derive(Debug, Default)]
+pub(crate) struct Nic {
+    /// Bytes of the frames that were handed over and have not left.
+    pub(crate) occupied: u64,
+    /// Flows whose processes wait for room, the first to be served in front.
+    waiting: VecDeque<usize>,
+}
+
+/// The shaper of one direction of a circuit.
+#[derive(Debug)]
+pub(crate) struct Shaper {
+    pace: Pace,
+    base: u64,
+    /// Emissions since `base`.
+    n: u64,
+    /// Cells handed over and not emitted.
+    waiting: VecDeque<Cell>,
+}
+
+impl Shaper {
+    /// A shaper that has emitted nothing.
+    pub(crate) fn new(topology: &Topology, vc: &Vc) -> Self {
+        let Framing::Cells { slot } = topology.links[vc.lines[0].link].framing else {
+            panic!("the oracle knows ATM links only")
+        };
+        let shaping = topology.circuits[vc.circuit].shaping.filter(|_| vc.forward);
+        Self { pace: shaping.unwrap_or(slot), base: 0, n: 0, waiting: VecDeque::new() }
+    }
+
+    /// When the next emission may be.
+    fn next(&self) -> u64 {
+        self.base + after(self.pace, self.n)
+    }
+}
+
+impl Engine<'_> {
+    /// A process has a frame to hand over: at once if it has room, else it waits behind those who wait.
+    pub(crate) fn frame_handed(&mut self, now: u64, flow: usize) {
+        let nic = self.vcs[self.vc_of(flow)].lines[0];
+        self.nic(nic).waiting.push_back(flow);
+        if self.nic(nic).waiting.len() == 1 {
+            self.serve_waiting(now, nic);
+        }
+    }
+
+    fn nic(&mut self, nic: LineId) -> &mut Nic {
+        &mut self.nics[nic.link][nic.end]
+    }
+
+    /// Serve the first of those who wait, if its frame has room; the next one has its own place in the order.
+    pub(crate) fn serve_waiting(&mut self, now: u64, nic: LineId) {
+        let host = self.topology.links[nic.link].ends[nic.end];
+        let Some(&flow) = self.nic(nic).waiting.front() else { return };
+        let frame = self.frame_in_work(flow);
+        let occupied = self.nic(nic).occupied;
+        if occupied > 0 && occupied + frame.sdu > self.testbed.hosts[host].nic_buffer.bytes() {
+            return;
+        }
+        self.nic(nic).waiting.pop_front();
+        self.nic(nic).occupied += frame.sdu;
+        self.look_again(now, nic);
+        let number = self.frames.len();
+        let cells = frame.cells;
+        self.frames.push(frame);
+        self.hand_to_shaper(now, self.vc_of(flow), number, cells);
+        self.process_goes_on(now, flow);
+    }
+
+    /// Who waits first gets another look at the room there is.
+    fn look_again(&mut self, now: u64, nic: LineId) {
+        if let Some(&flow) = self.nic(nic).waiting.front() {
+            self.agenda.put(now, Group::FrameHanded, (flow, 0), Event::RoomFreed(nic));
+        }
+    }
+
+    /// A cell has left the NIC's line; with the last one of a frame its memory is free. Generators' occupy none.
+    pub(crate) fn left_the_nic(&mut self, now: u64, nic: LineId, cell: &Cell) {
+        if cell.last {
+            let sdu = self.frames[cell.frame].sdu;
+            self.nic(nic).occupied -= sdu;
+            self.look_again(now, nic);
+        }
+    }
+
+    /// All cells of a frame are handed to the shaper of their direction of the circuit.
+    fn hand_to_shaper(&mut self, now: u64, vc: usize, frame: usize, cells: u64) {
+        let shaper = &mut self.shapers[vc];
+        if shaper.waiting.is_empty() {
+            if now >= shaper.next() {
+                shaper.base = now;
+                shaper.n = 0;
+            }
+            self.agenda.put(shaper.next(), Group::CellReachesNic, (vc, 0), Event::ShaperEmits { vc });
+        }
+        for number in 0..cells {
+            let cell = Cell { frame, number, last: number + 1 == cells, vc, hop: 0, order: 0 };
+            shaper.waiting.push_back(cell);
+        }
+    }
+
+    /// A shaper emits its first cell, which reaches the line in the same instant.
+    pub(crate) fn shaper_emits(&mut self, now: u64, vc: usize) {
+        let shaper = &mut self.shapers[vc];
+        let cell = shaper.waiting.pop_front().expect("a shaper emits what it was handed");
+        shaper.n += 1;
+        if !shaper.waiting.is_empty() {
+            self.agenda.put(shaper.next(), Group::CellReachesNic, (vc, 0), Event::ShaperEmits { vc });
+        }
+        self.reaches_nic_line(now, cell);
+    }
+
+    /// A cell reaches the NIC's line, whose queue has no bound.
+    pub(crate) fn reaches_nic_line(&mut self, now: u64, mut cell: Cell) {
+        cell.order = self.emitted[cell.vc];
+        self.emitted[cell.vc] += 1;
+        let line = self.vcs[cell.vc].lines[0];
+        self.join(now, line, cell, 0);
+    }
+}

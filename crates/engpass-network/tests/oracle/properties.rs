@@ -1,0 +1,206 @@
+//! What holds for the oracle on every network.
+
+use std::collections::BTreeMap;
+
+use engpass_model::switch::Switch;
+use engpass_testbed::{Testbed, Topology};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use crate::cell::vc_index;
+use crate::engine::Engine;
+use crate::networks::network;
+use crate::outcome::{Departing, Observed, Place, compare};
+use crate::resolve::resolve;
+
+/// Later than everything in a drained network: an hour in picoseconds.
+const LATE: u64 = 3_600_000_000_000_000;
+
+/// Four instants of a run, the last one its end.
+fn instants(testbed: &Testbed) -> [u64; 4] {
+    let end = testbed.run.duration.0;
+    [0, end / 3, end - end / 7, end]
+}
+
+impl Engine<'_> {
+    /// Every cell that entered a direction of a circuit is at one place: lost, on a wire, in a queue, or at the host.
+    fn balance(&self, seen: &Observed) -> Result<(), TestCaseError> {
+        let mut on_the_way = BTreeMap::new();
+        for (line, cell) in self.agenda.cells_on_the_way() {
+            *on_the_way.entry((line, cell.vc)).or_insert(0) += 1;
+        }
+        for (index, vc) in self.vcs.iter().enumerate() {
+            let mut entered = self.emitted[index];
+            for (hop, &line) in vc.lines.iter().enumerate() {
+                let of_this = |flow: usize| self.vc_of(flow) == index;
+                let lost_at = |place: Place| {
+                    let here = seen.losses.iter().filter(|(key, _)| key.place == place && of_this(key.flow));
+                    here.map(|(_, lost)| lost.cells).sum::<u64>()
+                };
+                if hop == 1 && vc.forward {
+                    entered -= lost_at(Place::Policer { circuit: vc.circuit });
+                }
+                let lost = lost_at(Place::Port { link: line.link, end: line.end });
+                let queued = self.lines[line.link][line.end].cells().filter(|cell| cell.vc == index).count();
+                let key =
+                    Departing { link: line.link, end: line.end, circuit: vc.circuit, forward: vc.forward };
+                let left = seen.departures.get(&key).map_or(0, |departed| departed.cells);
+                prop_assert_eq!(entered, lost + queued as u64 + left, "direction {} hop {}", index, hop);
+                entered = left - on_the_way.get(&(line, index)).copied().unwrap_or(0);
+            }
+            prop_assert_eq!(entered, self.arrived(index), "direction {} at the host", index);
+        }
+        Ok(())
+    }
+
+    /// No queue of a port holds more than it has places for.
+    fn within_buffers(&self) -> Result<(), TestCaseError> {
+        for (link, lines) in self.topology.links.iter().zip(&self.lines) {
+            for (node, line) in link.ends.iter().zip(lines) {
+                if let Some(switch) = node.checked_sub(self.topology.hosts) {
+                    let Switch::Atm(config) = &self.testbed.switches[switch];
+                    for class in 0..line.classes() {
+                        prop_assert!(line.held(class) <= config.output_buffer.0);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every datagram has one fate; one that was lost before it was sent is lost and not sent.
+fn fates(seen: &Observed) -> Result<(), TestCaseError> {
+    for flow in &seen.flows {
+        let known = flow.received + flow.lost + flow.in_flight;
+        prop_assert!(known == flow.sent || known == flow.sent + 1, "{:?}", flow);
+    }
+    let datagrams: u64 = seen.losses.values().map(|lost| lost.datagrams).sum();
+    prop_assert_eq!(datagrams, seen.flows.iter().map(|flow| flow.lost).sum::<u64>());
+    Ok(())
+}
+
+fn at_the_end(testbed: &Testbed, topology: &Topology, seed: u64) -> Observed {
+    let mut engine = Engine::new(testbed, topology, seed);
+    let end = testbed.run.duration.0;
+    engine.run_until(end);
+    engine.snapshot(end)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn cells_and_datagrams_balance_at_every_instant(mut testbed in network(), seed in any::<u64>()) {
+        testbed.run.warmup = None;
+        let topology = resolve(&testbed);
+        let mut engine = Engine::new(&testbed, &topology, seed);
+        for at in instants(&testbed) {
+            engine.run_until(at);
+            let seen = engine.snapshot(at);
+            engine.balance(&seen)?;
+            engine.within_buffers()?;
+            fates(&seen)?;
+        }
+        // Sources have stopped; what is on its way comes to its end.
+        engine.run_until(LATE);
+        let seen = engine.snapshot(LATE);
+        engine.balance(&seen)?;
+        for flow in &seen.flows {
+            prop_assert_eq!(flow.in_flight, 0);
+            prop_assert_eq!(flow.sent, flow.received + flow.lost);
+        }
+    }
+
+    #[test]
+    fn looking_does_not_change_a_run(testbed in network(), seed in any::<u64>()) {
+        let topology = resolve(&testbed);
+        let mut engine = Engine::new(&testbed, &topology, seed);
+        for at in instants(&testbed) {
+            engine.run_until(at);
+            engine.snapshot(at);
+        }
+        let end = testbed.run.duration.0;
+        prop_assert_eq!(compare(&engine.snapshot(end), &at_the_end(&testbed, &topology, seed)), Ok(()));
+    }
+
+    #[test]
+    fn a_warmup_takes_away_what_was_before_it(mut testbed in network(), seed in any::<u64>()) {
+        let end = testbed.run.duration.0;
+        testbed.run.warmup = None;
+        let topology = resolve(&testbed);
+        let mut engine = Engine::new(&testbed, &topology, seed);
+        engine.run_until(end / 3);
+        let before = engine.snapshot(end / 3);
+        engine.run_until(end);
+        let whole = engine.snapshot(end);
+        testbed.run.warmup = Some(engpass_model::unit::Duration(end / 3));
+        let warm = at_the_end(&testbed, &topology, seed);
+        for ((before, whole), warm) in before.flows.iter().zip(&whole.flows).zip(&warm.flows) {
+            prop_assert_eq!(warm.sent, whole.sent - before.sent);
+            prop_assert_eq!(warm.received, whole.received - before.received);
+            prop_assert_eq!(warm.lost, whole.lost - before.lost);
+            prop_assert_eq!(warm.in_flight, whole.in_flight);
+            prop_assert_eq!(&warm.receptions, &whole.receptions);
+        }
+        for (key, whole) in &whole.departures {
+            let before = before.departures.get(key).map_or(0, |departed| departed.cells);
+            prop_assert_eq!(warm.departures[key].cells, whole.cells - before);
+        }
+    }
+}
+
+/// How many of a sample of networks show what a property test should meet.
+#[test]
+fn random_networks_meet_everything() {
+    let mut met: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut runner = TestRunner::deterministic();
+    let mut most = 0;
+    for _ in 0..300 {
+        let testbed = network().new_tree(&mut runner).expect("a network can be drawn").current();
+        let topology = resolve(&testbed);
+        let seen = at_the_end(&testbed, &topology, 1);
+        most = most.max(seen.departures.values().map(|departed| departed.cells).sum());
+        let mut meet = |what, there: bool| *met.entry(what).or_default() += u64::from(there);
+        let lost = |place: fn(&Place) -> bool| seen.losses.keys().any(|key| place(&key.place));
+        meet("loss at a port", lost(|place| matches!(place, Place::Port { .. })));
+        meet("loss at a policer", lost(|place| matches!(place, Place::Policer { .. })));
+        meet("loss at a reassembly", lost(|place| matches!(place, Place::Reassembly { .. })));
+        meet("loss at a receive buffer", lost(|place| matches!(place, Place::ReceiveBuffer)));
+        meet("something received", seen.flows.iter().any(|flow| flow.received > 0));
+        meet("something in flight", seen.flows.iter().any(|flow| flow.in_flight > 0));
+        meet("a warm-up", testbed.run.warmup.is_some());
+        meet("against a circuit", topology.flows.iter().any(|flow| !flow.forward));
+        meet("three hops or more", topology.flows.iter().any(|flow| flow.route.len() > 2));
+        meet("both directions of a circuit", {
+            let used: Vec<usize> = topology
+                .flows
+                .iter()
+                .map(|flow| vc_index(flow.circuit.expect("on ATM"), flow.forward))
+                .collect();
+            used.iter().any(|vc| used.contains(&(vc ^ 1)))
+        });
+    }
+    for (what, times) in &met {
+        assert!(*times >= 20, "{what}: only {times} of 300 networks");
+    }
+    assert!(most > 5_000 && most < 60_000, "cells sent in the largest network: {most}");
+    println!("{met:?}, at most {most} cells");
+}
+
+#[test]
+fn differences_are_named() {
+    let testbed =
+        network().new_tree(&mut TestRunner::deterministic()).expect("a network can be drawn").current();
+    let oracle = at_the_end(&testbed, &resolve(&testbed), 1);
+    let mut fast = oracle.clone();
+    assert_eq!(compare(&fast, &oracle), Ok(()));
+    fast.flows[0].received += 1;
+    let key = *fast.departures.keys().next().expect("a cell was sent");
+    fast.departures.remove(&key);
+    let differences = compare(&fast, &oracle).unwrap_err();
+    assert_eq!(differences.lines().count(), 2, "{differences}");
+    assert!(differences.starts_with("flow 0: fast FlowSeen"), "{differences}");
+    assert!(differences.contains(": fast None, oracle Some(Departed"), "{differences}");
+}

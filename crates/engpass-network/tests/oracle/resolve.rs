@@ -1,0 +1,145 @@
+//! From a testbed to its topology, for ATM networks without faults; the oracle's own reading of the configs.
+
+use std::collections::VecDeque;
+
+use engpass_model::circuit::Category;
+use engpass_model::shape::cell_pace;
+use engpass_model::source::Traffic;
+use engpass_model::time::Pace;
+use engpass_model::unit::{Basis, FramedRate};
+use engpass_model::wire::{Encapsulation, Framing};
+use engpass_testbed::topology::{CircuitPath, FlowPath, Hop, LinkEnds, NodeId};
+use engpass_testbed::{Testbed, Topology};
+
+/// Resolve names, routes and rates.
+///
+/// # Panics
+/// When the testbed is not one that passes the check.
+pub(crate) fn resolve(testbed: &Testbed) -> Topology {
+    let nodes: Vec<String> = testbed.hosts.keys().chain(testbed.switches.keys()).cloned().collect();
+    let node = |name: &str| nodes.iter().position(|known| known == name).expect("a node of the testbed");
+    let links = testbed.links.iter().map(|(name, link)| {
+        let line_rate = link.medium.line_rate().or(link.rate.map(|rate| rate.0)).expect("a link has a rate");
+        LinkEnds {
+            name: name.clone(),
+            ends: [node(&link.ends[0]), node(&link.ends[1])],
+            medium: link.medium,
+            line_rate,
+            framing: link.medium.framing(line_rate),
+            delay: link.delay.time(),
+            mtu: link.mtu.map_or(1500, |mtu| mtu.bytes()),
+            overhead: link.overhead.map_or(0, |overhead| overhead.bytes()),
+        }
+    });
+    let links: Vec<LinkEnds> = links.collect();
+    let hosts = testbed.hosts.len();
+    let path = |from: &str, to: &str| route(hosts, &links, node(from), node(to));
+    let mut circuits: Vec<CircuitPath> = Vec::new();
+    for (name, circuit) in &testbed.circuits {
+        let route = path(&circuit.from, &circuit.to);
+        let first = &links[route[0].link];
+        let shaping = circuit.shaping.map(|rate| pace(rate, circuit.counts, first));
+        let policing = circuit.policing.as_ref();
+        circuits.push(CircuitPath {
+            name: name.clone(),
+            category: circuit.category,
+            encapsulation: circuit.encapsulation,
+            mtu: circuit.mtu.map_or(circuit.encapsulation.default_mtu(), |mtu| mtu.bytes()),
+            shaping: shaping
+                .flatten()
+                .map(|pace| if pace.is_at_least(slot(first)) { pace } else { slot(first) }),
+            policing: policing.map(|policing| {
+                let increment = pace(policing.rate, policing.counts.or(circuit.counts), first)
+                    .expect("a policer has a rate");
+                (increment, policing.tolerance.time())
+            }),
+            route,
+        });
+    }
+    let mut flows = Vec::new();
+    for (name, traffic) in &testbed.traffic {
+        let (from, to) = traffic.ends();
+        let joins = |circuit: &engpass_model::circuit::Circuit| {
+            let ends = (circuit.from.as_str(), circuit.to.as_str());
+            ends == (from, to) || ends == (to, from)
+        };
+        let (named, rate) = match traffic {
+            Traffic::UdpStream(config) => (config.circuit.as_ref(), None),
+            Traffic::TcpStream(config) => (config.circuit.as_ref(), None),
+            Traffic::Cbr(config) => {
+                (config.circuit.as_ref(), Some((config.rate, config.counts, Category::Cbr)))
+            }
+            Traffic::OnOff(config) => {
+                (config.circuit.as_ref(), Some((config.rate, config.counts, Category::Ubr)))
+            }
+        };
+        let circuit = match (named, rate) {
+            (Some(named), _) => testbed.circuits.get_index_of(named).expect("a circuit of the testbed"),
+            (None, None) => {
+                testbed.circuits.values().position(joins).expect("a circuit between the two hosts")
+            }
+            (None, Some((_, _, category))) => {
+                circuits.push(CircuitPath {
+                    name: name.clone(),
+                    route: path(from, to),
+                    category,
+                    encapsulation: Encapsulation::default(),
+                    mtu: Encapsulation::default().default_mtu(),
+                    shaping: None,
+                    policing: None,
+                });
+                circuits.len() - 1
+            }
+        };
+        let forward = circuits[circuit].route[0].from == node(from);
+        let mut route = circuits[circuit].route.clone();
+        if !forward {
+            route.reverse();
+            route = route.iter().map(|hop| Hop { link: hop.link, from: hop.to, to: hop.from }).collect();
+        }
+        let first = &links[route[0].link];
+        let cells = rate.and_then(|(rate, counts, _)| pace(rate, counts, first));
+        let (from, to) = (node(from), node(to));
+        flows.push(FlowPath { name: name.clone(), from, to, circuit: Some(circuit), forward, route, cells });
+    }
+    Topology { hosts, nodes, links, circuits, flows }
+}
+
+fn slot(link: &LinkEnds) -> Pace {
+    match link.framing {
+        Framing::Cells { slot } => slot,
+        _ => panic!("`{}` is not ATM", link.name),
+    }
+}
+
+/// Pace of the cells at a rate on a link.
+fn pace(rate: FramedRate, counts: Option<Basis>, link: &LinkEnds) -> Option<Pace> {
+    // A share and cells per second need no basis; for bits the check demands one.
+    cell_pace(rate, counts.unwrap_or(Basis::Line), link.line_rate, slot(link))
+}
+
+/// The route with the fewest links, over switches only; of several the one whose links come first in the file.
+fn route(hosts: usize, links: &[LinkEnds], from: NodeId, to: NodeId) -> Vec<Hop> {
+    // Breadth first with links in their order finds, for each node, the first of the shortest routes.
+    let mut routes = VecDeque::from([(from, Vec::new())]);
+    let mut reached = vec![from];
+    while let Some((node, route)) = routes.pop_front() {
+        if node == to {
+            return route;
+        }
+        if node < hosts && node != from {
+            continue;
+        }
+        for (link, ends) in links.iter().enumerate() {
+            for (here, there) in [(ends.ends[0], ends.ends[1]), (ends.ends[1], ends.ends[0])] {
+                if here == node && !reached.contains(&there) {
+                    reached.push(there);
+                    let mut longer = route.clone();
+                    longer.push(Hop { link, from: here, to: there });
+                    routes.push_back((there, longer));
+                }
+            }
+        }
+    }
+    panic!("no route from node {from} to node {to}")
+}
