@@ -1,0 +1,5 @@
+"""`python -m engpass` is the command `engpass`."""
+
+from engpass.cli import main
+
+main()

@@ -1,0 +1,91 @@
+"""What the Rust side gives to Python: a handful of coarse calls, none of them per packet."""
+
+from collections.abc import Sequence
+from typing import TypedDict, final
+
+class Diagnostic(TypedDict):
+    """One thing wrong with a testbed."""
+
+    code: str
+    severity: str
+    path: str | None
+    file: str
+    line: int | None
+    column: int | None
+    message: str
+    help: str | None
+
+class InvalidTestbed(ValueError):
+    """A testbed that does not pass the check, with everything that is wrong with it."""
+
+    diagnostics: list[Diagnostic]
+    rendered: str
+
+class Interrupted(Exception):
+    """The run of a point was given up because its interrupt was set."""
+
+def version() -> str:
+    """Version of the native module."""
+
+def schema() -> str:
+    """JSON Schema of testbed files."""
+
+def catalogue() -> str:
+    """All component kinds as JSON."""
+
+@final
+class Interrupt:
+    """Set from any thread, it makes the runs it was given to end soon."""
+
+    def __new__(cls) -> Interrupt: ...
+    def set(self) -> None:
+        """Ask the runs that hold this interrupt to end."""
+
+    def is_set(self) -> bool:
+        """Whether it was set."""
+
+@final
+class Campaign:
+    """A checked testbed with its variants and sweep."""
+
+    @property
+    def name(self) -> str:
+        """Name in the file."""
+
+    @property
+    def description(self) -> str | None:
+        """Description in the file."""
+
+    @property
+    def text(self) -> str:
+        """The file's text."""
+
+    @property
+    def variants(self) -> list[str]:
+        """Names of the variants, at least one."""
+
+    @property
+    def repeats(self) -> int:
+        """Repeats of every point."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the first repeat."""
+
+    @property
+    def duration_s(self) -> float:
+        """Simulated time of one run in seconds."""
+
+    def axes(self) -> str:
+        """Swept paths and their values as JSON."""
+
+    def topology(self) -> str:
+        """Nodes, links, circuits and flows as JSON, for drawing."""
+
+    def run(
+        self, engine: str, variant: str, sweep: Sequence[tuple[str, str]], repeat: int, interrupt: Interrupt
+    ) -> str:
+        """Outcome of one point as JSON; raises `InvalidTestbed` and `Interrupted`; releases the GIL."""
+
+def load(text: bytes, source: str, overrides: Sequence[tuple[str, str]], max_points: int | None) -> Campaign:
+    """Check a testbed; raises `InvalidTestbed` with all that is wrong."""

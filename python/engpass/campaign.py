@@ -1,0 +1,224 @@
+"""Which points a campaign has, in which order, and what tells two campaigns apart."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engpass.error import ChoiceError, EngpassError, nearest
+
+ENGINES = ("limit", "simulate")
+"""Ways to an answer, in the order in which they run and stand in tables."""
+
+ONCE = frozenset({"limit"})
+"""Engines that draw no random numbers: one run per variant and sweep point, whatever the repeats."""
+
+RESULT_VERSION = 1
+"""Counts up when the same testbed may give other outcomes for a reason that the build does not show."""
+
+MAX_POINTS = 10_000
+"""Points that nobody asks twice about; more need `--yes`."""
+
+MOST_POINTS = 100_000_000
+"""Points that no `--yes` helps with: a slip of the keyboard, not a campaign."""
+
+
+@dataclass(frozen=True)
+class AxisValue:
+    """A value of a swept path: as written, and as a number in base units if it is a quantity."""
+
+    text: str
+    number: float | None
+    unit: str | None
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A swept path and its values."""
+
+    path: str
+    values: tuple[AxisValue, ...]
+
+
+def axes_from_json(text: str) -> tuple[Axis, ...]:
+    """Axes as the native module and the store write them."""
+    return tuple(
+        Axis(axis["path"], tuple(AxisValue(v["text"], v["number"], v["unit"]) for v in axis["values"]))
+        for axis in json.loads(text)
+    )
+
+
+def axes_to_json(axes: Sequence[Axis]) -> str:
+    """Inverse of `axes_from_json`."""
+    return json.dumps(
+        [
+            {
+                "path": a.path,
+                "values": [{"text": v.text, "number": v.number, "unit": v.unit} for v in a.values],
+            }
+            for a in axes
+        ],
+        ensure_ascii=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One call of one engine."""
+
+    position: int
+    engine: str
+    variant: str
+    sweep: tuple[tuple[str, str], ...]
+    repeat: int
+
+    def __str__(self) -> str:
+        sweep = "".join(f", {path} = {text}" for path, text in self.sweep)
+        return f"{self.engine} of `{self.variant}`{sweep}, repeat {self.repeat}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All points of a campaign: engine by variant by sweep point by repeat, the last one fastest.
+
+    Points are computed from their position, never listed: a sweep of a million points costs no memory.
+    """
+
+    engines: tuple[str, ...]
+    variants: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    repeats: int
+
+    @functools.cached_property
+    def sweep_points(self) -> int:
+        """Number of combinations of swept values; 1 without a sweep."""
+        count = 1
+        for axis in self.axes:
+            count *= len(axis.values)
+        return count
+
+    def _repeats(self, engine: str) -> int:
+        return 1 if engine in ONCE else self.repeats
+
+    @functools.cached_property
+    def total(self) -> int:
+        """Number of points."""
+        return len(self.variants) * self.sweep_points * sum(self._repeats(e) for e in self.engines)
+
+    def point(self, position: int) -> Point:
+        """The point at a position; the position is within the plan."""
+        rest = position
+        for engine in self.engines:
+            repeats = self._repeats(engine)
+            size = len(self.variants) * self.sweep_points * repeats
+            if rest < size:
+                rest, repeat = divmod(rest, repeats)
+                variant, sweep = divmod(rest, self.sweep_points)
+                return Point(position, engine, self.variants[variant], self.sweep(sweep), repeat)
+            rest -= size
+        raise IndexError(f"position {position} of {self.total}")
+
+    def sweep(self, index: int) -> tuple[tuple[str, str], ...]:
+        """The swept paths and the texts of their values at one sweep point; the last axis is the fastest."""
+        return tuple((axis.path, value.text) for axis, value in self._values(index))
+
+    def values(self, index: int) -> tuple[AxisValue, ...]:
+        """The values of all axes at one sweep point."""
+        return tuple(value for _, value in self._values(index))
+
+    def _values(self, index: int) -> list[tuple[Axis, AxisValue]]:
+        chosen = []
+        for axis in reversed(self.axes):
+            index, i = divmod(index, len(axis.values))
+            chosen.append((axis, axis.values[i]))
+        chosen.reverse()
+        return chosen
+
+    def positions(self, engine: str, variant: str, sweep: int) -> range:
+        """Positions of all repeats of one engine, variant and sweep point."""
+        start = 0
+        for other in self.engines:
+            repeats = self._repeats(other)
+            if other == engine:
+                start += (self.variants.index(variant) * self.sweep_points + sweep) * repeats
+                return range(start, start + repeats)
+            start += len(self.variants) * self.sweep_points * repeats
+        return range(0)
+
+    def __iter__(self) -> Iterator[Point]:
+        return (self.point(i) for i in range(self.total))
+
+
+def sweep_numbers(point: Point, axes: Sequence[Axis]) -> dict[str, float | str]:
+    """Sweep of a point as outcomes write it: numbers in base units, text where a value is no quantity."""
+    numbers = {(a.path, v.text): v.number for a in axes for v in a.values}
+    result: dict[str, float | str] = {}
+    for path, text in point.sweep:
+        number = numbers.get((path, text))
+        result[path] = text if number is None else number
+    return result
+
+
+def choose(what: str, wanted: Iterable[str] | None, known: Sequence[str]) -> tuple[str, ...]:
+    """The wanted ones of the known names, in the known order and once each; all if none are named."""
+    if wanted is None:
+        return tuple(known)
+    names = list(wanted)
+    for name in names:
+        if name not in known:
+            raise ChoiceError(f"there is no {what} `{name}`", nearest(name, known))
+    if not names:
+        raise ChoiceError(f"no {what} is chosen", nearest("", known))
+    return tuple(name for name in known if name in names)
+
+
+def check_size(total: int, limit: int | None) -> None:
+    """Refuse a campaign larger than was agreed to."""
+    if total > MOST_POINTS:
+        raise EngpassError(
+            f"this campaign has {total:,} points, more than {MOST_POINTS:,}",
+            "take larger steps in the sweep, or fewer repeats",
+        )
+    if limit is not None and total > limit:
+        raise EngpassError(
+            f"this campaign has {total:,} points, more than {limit:,}",
+            "`--yes` runs it all the same; larger steps, `--variant` and `--repeats` make it smaller",
+        )
+
+
+@functools.cache
+def build() -> str:
+    """Fingerprint of the native module.
+
+    Outcomes of another build must not complete a campaign: two models would be mixed unseen.
+    """
+    import hashlib
+
+    from engpass import _engpass
+
+    file = getattr(_engpass, "__file__", None)
+    code = Path(file).read_bytes() if file is not None else b""
+    return hashlib.sha256(code).hexdigest()[:16]
+
+
+def digest(plan: Plan, text: str, overrides: Sequence[tuple[str, str]]) -> str:
+    """What makes two invocations the same campaign: everything that can change a point or its place."""
+    import hashlib
+
+    from engpass import _engpass
+
+    content = {
+        "result_version": RESULT_VERSION,
+        "version": _engpass.version(),
+        "build": build(),
+        "text": text,
+        "overrides": [list(pair) for pair in overrides],
+        "engines": plan.engines,
+        "variants": plan.variants,
+        "axes": json.loads(axes_to_json(plan.axes)),
+        "repeats": plan.repeats,
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,111 @@
+"""The command `engpass`: one file per command, loaded only when it is called.
+
+Adding a command: write `cli/NAME.py` with a function `command`, and add a line to `COMMANDS`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command's name, its module under `engpass.cli`, and its line in the help."""
+
+    name: str
+    module: str
+    help: str
+
+
+COMMANDS = [
+    Command("check", "check", "Check a testbed file"),
+    Command("limit", "limit", "The most each flow can get, and what stops it"),
+    Command("run", "run", "Run every variant, swept value and repeat"),
+    Command("runs", "runs", "List the runs in the store"),
+    Command("show", "show", "Show a run: what was asked, how far it is, what came out"),
+    Command("export", "export", "Write the points of a run as CSV, Parquet or Arrow"),
+    Command("schema", "schema", "Print the JSON Schema of testbed files"),
+    Command("catalogue", "catalogue", "Print all component kinds and their settings"),
+]
+"""All commands, in the order of the help."""
+
+
+class _Commands(TyperGroup):
+    """Looks commands up in `COMMANDS`; the help needs none of their modules."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 (Typer keeps the type private)
+        return [command.name for command in COMMANDS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 (as above)
+        for command in COMMANDS:
+            if command.name == cmd_name:
+                return _loaded(command)
+        return None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 (as above)
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            from engpass.error import nearest
+
+            ctx.fail(f"there is no command `{args[0]}`\nhelp: {nearest(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 (as above)
+        with formatter.section("Commands"):
+            formatter.write_dl([(command.name, command.help) for command in COMMANDS])
+
+
+def _loaded(command: Command) -> Any:  # noqa: ANN401 (Typer keeps the type private)
+    from engpass.cli.console import guarded
+
+    module = import_module(f"engpass.cli.{command.module}")
+    single = typer.Typer(rich_markup_mode=None, add_completion=False)
+    single.command(command.name, help=module.command.__doc__ or command.help)(guarded(module.command))
+    return get_command(single)
+
+
+# Rich would make the help prettier and three times as slow.
+app = typer.Typer(
+    cls=_Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from engpass import _engpass
+
+        typer.echo(f"engpass {_engpass.version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Engpass, a laboratory for network throughput.
+
+    Describe a network in one file; see how much of its line rate reaches the application, where the rest
+    goes, and what to change.
+    """
+
+
+def main() -> None:
+    """Entry point of the command `engpass`; ends with its exit code."""
+    from engpass.cli.console import finished
+
+    try:
+        app(prog_name="engpass")
+    except SystemExit as exit_:
+        sys.exit(finished(exit_.code))

@@ -1,0 +1,54 @@
+"""`engpass check`: whether a testbed is sound."""
+
+from __future__ import annotations
+
+import typer
+
+from engpass import _engpass
+from engpass.cli import console, options
+
+
+def command(
+    file: options.File,
+    set_: options.Set = None,
+    yes: options.Yes = False,
+    as_json: options.Json = False,
+) -> None:
+    """Check a testbed file: everything that is wrong with it, with line and cure.
+
+    Exit code 0 if it is sound, 2 if not.
+    """
+    from engpass.testbed import load
+
+    pairs = options.overrides(set_)
+    try:
+        testbed = load(file, pairs, max_points=options.max_points(yes))
+    except _engpass.InvalidTestbed as error:
+        if not as_json:
+            raise
+        console.line({"file": file, "ok": False, "diagnostics": error.diagnostics})
+        raise typer.Exit(console.BAD_INPUT) from None
+    plan = testbed.plan()
+    if as_json:
+        console.line(
+            {
+                "file": testbed.source,
+                "ok": True,
+                "diagnostics": [],
+                "name": testbed.name,
+                "variants": testbed.variants,
+                "axes": [{"path": axis.path, "values": len(axis.values)} for axis in testbed.axes],
+                "repeats": testbed.repeats,
+                "points": plan.total,
+            }
+        )
+        return
+    nodes, flows = testbed.topology["nodes"], testbed.topology["flows"]
+    parts = [_count(len(nodes), "node"), _count(len(flows), "flow"), _count(len(testbed.variants), "variant")]
+    parts += [f"{_count(len(axis.values), 'value')} of `{axis.path}`" for axis in testbed.axes]
+    parts.append(_count(testbed.repeats, "repeat"))
+    console.out(f"{testbed.source} is sound: {', '.join(parts)}; {_count(plan.total, 'point')} to run")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

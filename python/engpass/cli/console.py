@@ -1,0 +1,125 @@
+"""Output and exit codes: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
+
+import typer
+
+from engpass.error import EngpassError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+OK, FAILED, BAD_INPUT, INTERRUPTED, CLOSED = 0, 1, 2, 130, 141
+"""Exit codes: done; a claim, check or point failed; bad input; Ctrl-C; standard output was closed early."""
+
+# A file has no width; wide enough that no cell of our tables is cut.
+_FILE_WIDTH = 160
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def guarded(command: Callable[P, R]) -> Callable[P, R]:
+    """A command whose errors are told to the user, never as a traceback, and become its exit code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except EngpassError as error:
+            tell(f"error: {error}")
+            raise typer.Exit(BAD_INPUT) from None
+        except ValueError as error:
+            # Only this one: any other is a bug, and its traceback belongs into a bug report.
+            if not hasattr(error, "rendered"):
+                raise
+            tell_invalid(error, as_json=bool(kwargs.get("as_json")))
+            raise typer.Exit(BAD_INPUT) from None
+        except KeyboardInterrupt:
+            tell("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise typer.Exit(CLOSED) from None
+            # `export` and others name the file they write; what is left comes from standard output.
+            tell(f"error: the output cannot be written: {error.strerror}\nhelp: look for a full disk")
+            raise typer.Exit(BAD_INPUT) from None
+
+    return run
+
+
+def finished(code: object) -> int:
+    """Flush what was printed; the exit code, which says so if standard output did not take it."""
+    status = code if isinstance(code, int) else OK if code is None else FAILED
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError as error:
+            # Else the interpreter tries again at its end, and complains.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if stream is sys.stdout and status == OK:
+                status = CLOSED if error.errno == errno.EPIPE else BAD_INPUT
+                if status == BAD_INPUT:
+                    tell(f"error: standard output fails: {error.strerror}\nhelp: look for a full disk")
+    return status
+
+
+def tell(message: str) -> None:
+    """Say something on standard error; never fails."""
+    _write(sys.stderr, message + "\n")
+
+
+def tell_invalid(error: Any, *, as_json: bool) -> None:  # noqa: ANN401 (the native exception, imported by no one here)
+    """Print the diagnostics of an `InvalidTestbed`: as text for people, as JSON Lines for programs."""
+    if as_json:
+        for diagnostic in error.diagnostics:
+            tell(json.dumps(diagnostic, ensure_ascii=False))
+    else:
+        tell(error.rendered.rstrip("\n"))
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is None:
+        return
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError:
+        # Nobody reads what we have to say about the work; the work goes on.
+        pass
+
+
+def line(data: object) -> None:
+    """Print one JSON line on standard output."""
+    out(json.dumps(data, ensure_ascii=False, allow_nan=False))
+
+
+def out(text: str) -> None:
+    """Print a line on standard output; raises `OSError` when nobody takes it."""
+    if sys.stdout is not None:
+        # Not every terminal or pipe is UTF-8; a figure with a replaced letter is better than no figure.
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+
+
+def tables() -> Console:
+    """A Rich console on standard output, as wide as its tables when that is no terminal."""
+    from rich.console import Console
+
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    # Rich itself obeys NO_COLOR and TERM=dumb.
+    return Console(file=sys.stdout, width=None if terminal else _FILE_WIDTH, highlight=False, emoji=False)
+
+
+def fail(message: str, help: str | None = None) -> NoReturn:  # noqa: A002 (the field's name)
+    """End the command because of bad input."""
+    raise EngpassError(message, help)

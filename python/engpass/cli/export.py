@@ -1,0 +1,106 @@
+"""`engpass export`: the points of a run as a file for other programs."""
+
+from __future__ import annotations
+
+import enum
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
+
+from engpass.cli import console, options
+from engpass.error import EngpassError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Format(enum.StrEnum):
+    """What other programs read."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+_SUFFIXES = {".csv": Format.CSV, ".parquet": Format.PARQUET, ".arrow": Format.ARROW, ".feather": Format.ARROW}
+
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; else standard output.")
+]
+As = Annotated[Format | None, typer.Option("--format", help="Else what the file's name says, else csv.")]
+
+
+def command(
+    run: options.Run = "last",
+    format_: As = None,
+    output: Output = None,
+    store: options.StoreAt = None,
+) -> None:
+    """Write the points of a run, one row per point and flow, in the order of the points."""
+    from engpass.store import Store
+    from engpass.store.store import DEFAULT
+
+    if output == "-":
+        output = None
+    chosen = format_ or (_SUFFIXES.get(Path(output).suffix.lower()) if output else None) or Format.CSV
+    if output is None and chosen is not Format.CSV and sys.stdout is not None and sys.stdout.isatty():
+        raise EngpassError(f"{chosen} is binary, and this is a terminal", "write to a file with `-o FILE`")
+    with Store.open(store or DEFAULT, create=False) as opened:
+        record = opened.run(run)
+        table = opened.table(record.id)
+    if output is None:
+        if sys.stdout is not None:
+            _write(table, chosen, sys.stdout.buffer)
+        return
+    _write_file(table, chosen, Path(output))
+    console.tell(f"{table.num_rows:,} rows of run {record.id} are in `{output}`")
+    if record.points_done < record.points_total:
+        console.tell(f"note: the run has {record.points_done:,} of its {record.points_total:,} points")
+
+
+def _write(table: pa.Table, chosen: Format, sink: IO[bytes]) -> None:
+    import pyarrow as pa
+    from pyarrow import csv, ipc, parquet
+
+    buffer = pa.BufferOutputStream()
+    match chosen:
+        case Format.CSV:
+            csv.write_csv(table, buffer)
+        case Format.PARQUET:
+            parquet.write_table(table, buffer, compression="zstd")
+        case Format.ARROW:
+            with ipc.new_file(buffer, table.schema) as writer:
+                writer.write_table(table)
+    # One write of our own: errors arrive as OSError with a number, whatever the format.
+    sink.write(buffer.getvalue())
+    sink.flush()
+
+
+def _write_file(table: pa.Table, chosen: Format, path: Path) -> None:
+    """Write beside the target, then rename: a full disk leaves no half file under its name."""
+    temporary = None
+    try:
+        if path.exists() and not path.is_file():
+            # A device or a pipe, `-o >(gzip)` say: there is nothing to rename.
+            with path.open("wb") as sink:
+                _write(table, chosen, sink)
+            return
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as sink:
+            temporary = sink.name
+            _write(table, chosen, sink)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+        temporary = None
+    except OSError as error:
+        raise EngpassError(
+            f"`{path}` cannot be written: {error.strerror}", "check the path and the disk"
+        ) from None
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)

@@ -1,0 +1,37 @@
+"""`engpass limit`: the most each flow can get."""
+
+from __future__ import annotations
+
+from engpass.cli import console, options
+
+
+def command(
+    file: options.File,
+    set_: options.Set = None,
+    variant: options.Variants = None,
+    as_json: options.Json = False,
+) -> None:
+    """The most each flow can get: from line rate to goodput, stage by stage, and the bottleneck.
+
+    Closed forms at the file's own values; the sweep is not expanded.
+    """
+    from engpass.testbed import load
+
+    testbed = load(file, options.overrides(set_))
+    outcomes = testbed.limit(variant)
+    if as_json:
+        plain = {
+            name: {key: o[key] for key in ("flows", "links") if key in o} for name, o in outcomes.items()
+        }
+        console.line({"variants": plain} if testbed.has_variants else plain["base"])
+        return
+    from engpass.cli.tables import waterfall
+
+    out = console.tables()
+    for name, outcome in outcomes.items():
+        for flow, result in outcome["flows"].items():
+            title = f"{flow}, variant {name}" if testbed.has_variants else flow
+            out.print(waterfall(title, result))
+            if sentence := result.get("sentence"):
+                out.print(sentence, markup=False, soft_wrap=True)
+            out.print()

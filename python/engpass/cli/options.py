@@ -1,0 +1,55 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engpass.campaign import MAX_POINTS
+from engpass.error import EngpassError
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="Testbed file; `-` is standard input.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help='Override a value, as in traffic.stream.message="9 kB".'
+    ),
+]
+Variants = Annotated[
+    list[str] | None, typer.Option("--variant", metavar="NAME", help="Only this variant; may be given again.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines on standard output.")]
+Yes = Annotated[bool, typer.Option("--yes", help=f"Agree to more than {MAX_POINTS:,} points.")]
+StoreAt = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="PATH|URL", help="SQLite file or postgresql:// URL; else engpass.db here."
+    ),
+]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, or `last`.")]
+
+
+def overrides(given: list[str] | None) -> list[tuple[str, str]]:
+    """Pairs of path and value from `--set`; raises `EngpassError`."""
+    pairs = []
+    for text in given or []:
+        path, equals, value = text.partition("=")
+        path, value = path.strip(), value.strip()
+        if not equals or not path:
+            raise EngpassError(f"`--set {_shown(text)}` has no value", "write `--set PATH=VALUE`")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise EngpassError(f"`--set {_shown(text)}` is not UTF-8", "write it in UTF-8") from None
+        pairs.append((path, value))
+    return pairs
+
+
+def _shown(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def max_points(yes: bool) -> int | None:
+    """Points that are run without a further question."""
+    return None if yes else MAX_POINTS

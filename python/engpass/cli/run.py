@@ -1,0 +1,144 @@
+"""`engpass run`: every variant, swept value and repeat."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engpass.cli import console, options
+
+if TYPE_CHECKING:
+    from engpass.lab import Ended, Progress
+    from engpass.store import RunRecord, Store
+    from engpass.testbed import Started
+
+Engines = Annotated[
+    list[str] | None,
+    typer.Option("--engine", metavar="NAME,...", help="Engines, of limit and simulate; both if not given."),
+]
+Repeats = Annotated[
+    int | None, typer.Option("--repeats", min=1, help="Repeats of every point, else the file's.")
+]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, max=1024, help="Points at a time, else the cores.")
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, even if the store has some of the points.")]
+
+
+def command(
+    file: options.File,
+    engine: Engines = None,
+    variant: options.Variants = None,
+    set_: options.Set = None,
+    repeats: Repeats = None,
+    jobs: Jobs = None,
+    store: options.StoreAt = None,
+    as_json: options.Json = False,
+    yes: options.Yes = False,
+    fresh: Fresh = False,
+) -> None:
+    """Run every variant, swept value and repeat of a testbed, and keep the outcomes in the store.
+
+    The same command goes on where an earlier one stopped. Exit code 0 if all points have an outcome,
+    1 if some ended with an error, 130 after Ctrl-C.
+    """
+    from engpass.store import Store
+    from engpass.store.store import DEFAULT
+    from engpass.testbed import load
+
+    limit = options.max_points(yes)
+    testbed = load(file, options.overrides(set_), max_points=limit)
+    engines = None if engine is None else [name.strip() for part in engine for name in part.split(",")]
+    plan = testbed.plan(engines, variant, repeats)
+    with Store.open(store or DEFAULT) as opened:
+        started = testbed.start(plan, opened, jobs=jobs, fresh=fresh, max_points=limit)
+        record = opened.run(started.run_id)
+        _announce(record, opened)
+        ended = _go(started, opened, record, as_json=as_json)
+        raise typer.Exit(_close(opened, ended, started.run_id, as_json=as_json))
+
+
+def _announce(record: RunRecord, store: Store) -> None:
+    total, done = record.points_total, record.points_done
+    if done == total:
+        console.tell(f"run {record.id}: all {total:,} points are there; `--fresh` runs them again")
+    elif done or record.points_failed:
+        again = f"; {record.points_failed:,} that failed are tried again" if record.points_failed else ""
+        console.tell(f"resuming {record.id}: {done:,} of {total:,} points are there{again}")
+    else:
+        console.tell(f"run {record.id}: {total:,} points, kept in `{store.where}`")
+
+
+def _go(started: Started, store: Store, record: RunRecord, *, as_json: bool) -> Ended:
+    from engpass.progress import bar
+
+    with bar(sys.stderr) as shown:
+        lines = _Lines(store, record) if as_json else None
+
+        def watch(progress: Progress) -> None:
+            if shown is not None:
+                shown(progress)
+            if lines is not None:
+                lines(progress)
+
+        ended = started.go(watch)
+        if lines is not None:
+            lines.rest()
+    return ended
+
+
+class _Lines:
+    """Prints stored points in their order, each as soon as all before it are there."""
+
+    def __init__(self, store: Store, record: RunRecord) -> None:
+        self._store, self._record = store, record
+        self._next = 0
+
+    def __call__(self, progress: Progress) -> None:
+        self._print(progress.ready)
+
+    def rest(self) -> None:
+        """Print what is behind gaps: after an interruption nothing will fill them."""
+        self._print(self._record.points_total)
+
+    def _print(self, stop: int) -> None:
+        # From the store: what is printed is what is kept.
+        for text in self._store.lines(self._record, range(self._next, stop)):
+            console.out(text)
+        self._next = stop
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+
+def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool) -> int:
+    record = store.run(run_id)
+    if not as_json and record.points_done:
+        from engpass.cli.tables import summary
+
+        summary(store, record, console.tables())
+    if ended.interrupted:
+        console.tell(
+            f"interrupted: {record.points_done:,} of {record.points_total:,} points are kept"
+            f" in `{store.where}`\n"
+            "help: the same command goes on where this one stopped"
+        )
+        return console.INTERRUPTED
+    if record.points_failed:
+        tell_failures(store, record)
+        return console.FAILED
+    console.tell(
+        f"run {record.id} is kept in `{store.where}`; `engpass report {record.id} -o report.html` draws it"
+    )
+    return console.OK
+
+
+def tell_failures(store: Store, record: RunRecord, most: int = 5) -> None:
+    """Say which points failed, and why."""
+    failures = store.failures(record)
+    console.tell(f"error: {len(failures):,} of {record.points_total:,} points failed")
+    for failure in failures[:most]:
+        console.tell(f"{failure.point}:\n" + "\n".join(f"  {part}" for part in failure.error.splitlines()))
+    if len(failures) > most:
+        console.tell(f"and {len(failures) - most:,} more; `engpass show {record.id} --json` has them all")

@@ -1,0 +1,213 @@
+"""Tables for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from engpass.store import RunRecord, Store
+
+# Swept values per variant in a summary; a screenful for the usual few variants.
+_MOST = 12
+
+# Background: shown only where there is nothing else.
+_GENERATORS = frozenset({"cbr", "on-off"})
+
+
+def rate(bit_per_s: float | None) -> str:
+    """A rate with the unit that suits it, two decimals."""
+    if bit_per_s is None:
+        return ""
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if abs(bit_per_s) >= size:
+            return f"{bit_per_s / size:.2f} {unit}"
+    return f"{bit_per_s:.0f} bit/s"
+
+
+def percent(share: float | None) -> str:
+    """A share as per cent; a small one is not rounded to nothing."""
+    if share is None:
+        return ""
+    if 0 < abs(share) < 0.0005:
+        return "< 0.1 %"
+    return f"{share * 100:.1f} %"
+
+
+def _table(*columns: str, title: str | None = None, left: int = 1) -> Table:
+    table = Table(title=Text(title) if title else None, title_justify="left", title_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(Text(column), justify="left" if i < left else "right", overflow="fold")
+    return table
+
+
+def _cells(*texts: str) -> list[Text]:
+    # Names come from files: no `[red]` in them is markup.
+    return [Text(text) for text in texts]
+
+
+def waterfall(title: str, flow: dict[str, Any]) -> Table:
+    """From line rate to goodput, stage by stage."""
+    table = _table("Stage", "Rate", "of the first", "taken", title=title)
+    stages = flow["stages"]
+    first = stages[0]["rate_bit_per_s"] if stages else 0
+    before = None
+    for stage in stages:
+        value = stage["rate_bit_per_s"]
+        taken = "" if before is None or before == value else rate(before - value)
+        table.add_row(*_cells(stage["name"], rate(value), percent(value / first if first else None), taken))
+        before = value
+    table.add_section()
+    goodput = flow["goodput_bit_per_s"]
+    table.add_row(
+        *_cells("goodput", rate(goodput), percent(goodput / first if first else None), ""), style="bold"
+    )
+    return table
+
+
+def runs(records: Sequence[RunRecord]) -> Table:
+    """The runs of a store."""
+    table = _table("Run", "Testbed", "File", "Status", "Points", "Used", left=4)
+    for r in records:
+        points = f"{r.points_done:,} of {r.points_total:,}"
+        table.add_row(*_cells(r.id, r.name, r.source, r.status, points, moment(r.used)))
+    return table
+
+
+def moment(iso: str) -> str:
+    """A time for people: to the second, UTC."""
+    return iso[:19].replace("T", " ") + " UTC"
+
+
+def details(record: RunRecord, sessions: int) -> Table:
+    """What was asked of a run and where it ran."""
+    environment = record.environment
+    rows = [
+        ("run", record.id),
+        ("testbed", record.name),
+        ("description", record.description or ""),
+        ("file", record.source),
+        ("created", moment(record.created)),
+        ("status", record.status),
+        ("points", f"{record.points_done:,} of {record.points_total:,}"),
+        ("failed", f"{record.points_failed:,}" if record.points_failed else ""),
+        ("engines", ", ".join(record.engines)),
+        ("variants", ", ".join(record.variants)),
+        ("sweep", ", ".join(f"{a['path']} ({len(a['values'])} values)" for a in record.axes)),
+        ("repeats", str(record.repeats)),
+        ("overrides", ", ".join(f"{path} = {value}" for path, value in record.overrides)),
+        ("sessions", str(sessions)),
+        *(
+            (key, str(environment.get(key, "")))
+            for key in ("version", "python", "system", "kernel", "cpu", "hostname")
+        ),
+    ]
+    table = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        if value:
+            table.add_row(Text(name, style="bold"), Text(value))
+    return table
+
+
+@dataclass
+class _Cell:
+    """What came out for one variant, sweep point and flow, over the repeats."""
+
+    goodput: list[float] = field(default_factory=list)
+    offered: list[float] = field(default_factory=list)
+    sent: int = 0
+    lost: int = 0
+    limit: float | None = None
+
+    def add(self, engine: str, flow: dict[str, Any]) -> None:
+        if engine == "limit":
+            self.limit = flow["goodput_bit_per_s"]
+            return
+        self.goodput.append(flow["goodput_bit_per_s"])
+        self.offered.append(flow["offered_bit_per_s"])
+        self.sent += flow.get("sent_datagrams") or 0
+        self.lost += flow.get("lost_datagrams") or 0
+
+    def texts(self) -> list[str]:
+        if not self.goodput:
+            return ["", "", "", "", rate(self.limit)]
+        mean = math.fsum(self.goodput) / len(self.goodput)
+        offered = math.fsum(self.offered) / len(self.offered)
+        half = (max(self.goodput) - min(self.goodput)) / 2
+        spread = percent(half / mean if mean else 0.0) if len(self.goodput) > 1 else ""
+        loss = percent(self.lost / self.sent) if self.sent else ""
+        return [rate(mean), spread, rate(offered), loss, rate(self.limit)]
+
+
+def summary(store: Store, record: RunRecord, out: Console) -> None:
+    """Print mean goodput, spread, loss and limit per variant and swept value; thinned for a long sweep."""
+    plan = record.plan
+    count = plan.sweep_points
+    # Even steps, and the end.
+    shown = sorted({*range(0, count, math.ceil(count / _MOST)), count - 1})
+    # Only the points that are shown are read: a summary of a million points takes no time.
+    wanted = {
+        position: (variant, index)
+        for engine in plan.engines
+        for variant in plan.variants
+        for index in shown
+        for position in plan.positions(engine, variant, index)
+    }
+    cells: dict[tuple[str, int, str], _Cell] = {}
+    kinds: dict[str, str] = {}
+    for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
+        outcome = json.loads(text)
+        for name, flow in outcome["flows"].items():
+            kinds[name] = flow["kind"]
+            cells.setdefault((*wanted[position], name), _Cell()).add(outcome["engine"], flow)
+    out.print(_summary_table(record, cells, kinds))
+    notes = []
+    if len(shown) < count:
+        notes.append(
+            f"{len(shown)} of {count:,} swept values are shown; `engpass export {record.id}` has all"
+        )
+    if any(len(cell.goodput) > 1 for cell in cells.values()):
+        notes.append("spread: half of the greatest less the least, of the mean")
+    for note in notes:
+        out.print(note, markup=False, soft_wrap=True)
+
+
+def _ranges(positions: Sequence[int]) -> list[range]:
+    """Ascending positions as ranges: neighbours come with one query."""
+    merged: list[range] = []
+    for position in positions:
+        if merged and merged[-1].stop == position:
+            merged[-1] = range(merged[-1].start, position + 1)
+        else:
+            merged.append(range(position, position + 1))
+    return merged
+
+
+def _summary_table(
+    record: RunRecord, cells: dict[tuple[str, int, str], _Cell], kinds: dict[str, str]
+) -> Table:
+    plan = record.plan
+    flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
+    axes = [axis.path for axis in plan.axes]
+    named = len(flows) > 1
+    columns = ["Variant", *axes, *(["Flow"] if named else [])]
+    table = _table(*columns, "Goodput", "Spread", "Offered", "Loss", "Limit", title=record.name, left=1)
+    chosen = sorted(
+        (key for key in cells if key[2] in flows),
+        key=lambda key: (plan.variants.index(key[0]), key[1], flows.index(key[2])),
+    )
+    for variant, keys in groupby(chosen, key=lambda key: key[0]):
+        for key in keys:
+            values = [value.text for value in plan.values(key[1])]
+            table.add_row(*_cells(variant, *values, *([key[2]] if named else []), *cells[key].texts()))
+        table.add_section()
+    return table

@@ -1,0 +1,46 @@
+"""Errors a user can cause: the cause first, then the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class EngpassError(Exception):
+    """Something the user can put right.
+
+    `message` names the cause, `help` the cure; neither ends with a full stop.
+    """
+
+    def __init__(self, message: str, help: str | None = None) -> None:  # noqa: A002 (the field's name)
+        super().__init__(message)
+        self.message = message
+        self.help = help
+
+    def __str__(self) -> str:
+        return self.message if self.help is None else f"{self.message}\nhelp: {self.help}"
+
+
+class SourceError(EngpassError):
+    """A testbed file that cannot be read."""
+
+
+class StoreError(EngpassError):
+    """A store that cannot be opened, read or written."""
+
+
+class ChoiceError(EngpassError):
+    """A name (of a variant, an engine, a run) that there is none of."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Cure for an unknown name: the nearest known one, or all of them."""
+    import difflib
+
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean `{close[0]}`?"
+    if not names:
+        return "there are none"
+    shown = ", ".join(f"`{n}`" for n in names[:12])
+    return f"there are {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")

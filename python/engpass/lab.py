@@ -1,0 +1,291 @@
+"""Runs the points of a campaign that a store does not have yet.
+
+Points go to an executor, a bounded number at a time; their outcomes come back through one queue to one
+writer, the calling thread. A point counts (for the progress, for the lines on standard output) only when it
+is durable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Any
+
+from engpass import _engpass
+from engpass.campaign import Plan, Point
+from engpass.environment import cores
+from engpass.error import EngpassError
+from engpass.store import Finished, Store
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker needs to run any point of a campaign; travels to other processes and machines."""
+
+    token: str
+    text: str
+    source: str
+    overrides: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a campaign is. All of `done` and `failed` are in the store."""
+
+    total: int
+    done: int
+    failed: int
+    found: int
+    """Points that were there before this session."""
+    ready: int
+    """Points at the beginning of the plan that have all ended: what can be printed in order."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a session ended."""
+
+    progress: Progress
+    interrupted: bool
+
+
+Watch = Callable[[Progress], None]
+
+# Campaigns of this process, so that threads share what was loaded and one interrupt reaches them all.
+_LOCAL: dict[str, tuple[_engpass.Campaign, _engpass.Interrupt]] = {}
+
+
+def work(job: Job, point: Point) -> tuple[str, float]:
+    """Run one point, in whatever process: its outcome and the seconds it took."""
+    campaign, interrupt = _LOCAL.get(job.token) or _remote(job)
+    begin = time.perf_counter()
+    outcome = campaign.run(point.engine, point.variant, list(point.sweep), point.repeat, interrupt)
+    return outcome, time.perf_counter() - begin
+
+
+@functools.lru_cache(maxsize=4)
+def _remote(job: Job) -> tuple[_engpass.Campaign, _engpass.Interrupt]:
+    campaign = _engpass.load(job.text.encode(), job.source, list(job.overrides), None)
+    return campaign, _engpass.Interrupt()
+
+
+def run_points(
+    campaign: _engpass.Campaign,
+    plan: Plan,
+    store: Store,
+    run_id: str,
+    session: int,
+    *,
+    source: str,
+    overrides: tuple[tuple[str, str], ...],
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    watch: Watch | None = None,
+) -> Ended:
+    """Run what is missing of a campaign; returns when all points have ended, or early after Ctrl-C, SIGTERM.
+
+    Points that ended with an error in an earlier session are tried again. Raises `StoreError` when the store
+    fails and `EngpassError` when the executor does; what was counted before is kept in each case.
+    """
+    interrupt = _engpass.Interrupt()
+    job = Job(secrets.token_hex(8), campaign.text, source, overrides)
+    _LOCAL[job.token] = (campaign, interrupt)
+    writer = _Writer(plan, store, run_id, session, watch)
+    window = _window(jobs, executor)
+    try:
+        with contextlib.ExitStack() as stack:
+            if executor is None:
+                threads = ThreadPoolExecutor(jobs or cores(), thread_name_prefix="engpass")
+                stack.callback(threads.shutdown, wait=True, cancel_futures=True)
+                executor = threads
+            interrupted = _drive(writer, job, executor, interrupt, window)
+    finally:
+        del _LOCAL[job.token]
+    if not interrupted:
+        store.end(session)
+    return Ended(writer.progress, interrupted)
+
+
+def _window(jobs: int | None, executor: Executor | None) -> int:
+    """Points handed to the executor at a time: enough that no worker waits while a batch is written."""
+    workers = jobs or (cores() if executor is None else getattr(executor, "_max_workers", None)) or 64
+    return max(256, 16 * int(workers))
+
+
+class _Writer:
+    """The only one that writes; keeps the books of what is there."""
+
+    def __init__(self, plan: Plan, store: Store, run_id: str, session: int, watch: Watch | None) -> None:
+        self._plan, self._store, self._run_id, self._session, self._watch = (
+            plan,
+            store,
+            run_id,
+            session,
+            watch,
+        )
+        self._there = store.done(run_id, plan.total)
+        found = sum(self._there)
+        self.progress = Progress(plan.total, found, 0, found, self._ready(0))
+
+    def _ready(self, start: int) -> int:
+        gap = self._there.find(0, start)
+        return gap if gap >= 0 else self._plan.total
+
+    def missing(self) -> Iterator[Point]:
+        position = self._ready(0)
+        while position < self._plan.total:
+            yield self._plan.point(position)
+            position = self._ready(position + 1)
+
+    def begin(self) -> None:
+        self._tell()
+
+    def write(self, batch: list[Finished]) -> None:
+        if not batch:
+            return
+        self._store.write(self._run_id, self._session, batch)
+        failed = sum(finished.error is not None for finished in batch)
+        p = self.progress
+        for finished in batch:
+            self._there[finished.position] = 1
+        done = p.done + len(batch) - failed
+        self.progress = Progress(p.total, done, p.failed + failed, p.found, self._ready(p.ready))
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._watch is not None:
+            self._watch(self.progress)
+
+
+class _Stopped(Exception):  # noqa: N818 (not an error: somebody asked for it)
+    """Wakes the writer up: a signal came."""
+
+
+def _drive(writer: _Writer, job: Job, executor: Executor, interrupt: _engpass.Interrupt, window: int) -> bool:
+    """Keep the executor busy and write what comes back; returns whether it was interrupted."""
+    pending: dict[Future[tuple[str, float]], Point] = {}
+    ended: SimpleQueue[Future[tuple[str, float]] | _Stopped] = SimpleQueue()
+    todo = writer.missing()
+    stopped = False
+    writer.begin()
+    with _signals(interrupt, ended):
+        try:
+            while True:
+                while not stopped and len(pending) < window and (point := next(todo, None)) is not None:
+                    future = _submit(executor, job, point)
+                    pending[future] = point
+                    future.add_done_callback(ended.put)
+                if not pending:
+                    return stopped
+                batch = []
+                for item in _drain(ended):
+                    if isinstance(item, _Stopped):
+                        stopped = True
+                        _cancel(pending)
+                    elif (finished := _finished(item, pending.pop(item))) is not None:
+                        batch.append(finished)
+                writer.write(batch)
+        except BrokenExecutor as error:
+            raise _gave_up(error) from error
+        finally:
+            # However we leave, no thread goes on with a campaign that nobody writes down.
+            if pending:
+                interrupt.set()
+                _cancel(pending)
+
+
+def _submit(executor: Executor, job: Job, point: Point) -> Future[tuple[str, float]]:
+    try:
+        return executor.submit(work, job, point)
+    except RuntimeError as error:
+        # No thread can be started, or the executor was shut down, or its processes were killed.
+        raise _gave_up(error) from error
+
+
+def _gave_up(error: Exception) -> EngpassError:
+    return EngpassError(
+        f"the executor gave up: {error}", "run again with fewer `--jobs`; what was stored is kept"
+    )
+
+
+def _drain(
+    queue: SimpleQueue[Future[tuple[str, float]] | _Stopped],
+) -> Iterator[Future[tuple[str, float]] | _Stopped]:
+    """Wait for one item, then take all that are there: while a batch is written, the next one gathers."""
+    yield queue.get()
+    with contextlib.suppress(Empty):
+        while True:
+            yield queue.get_nowait()
+
+
+def _cancel(pending: dict[Future[tuple[str, float]], Point]) -> None:
+    for future in list(pending):
+        future.cancel()
+
+
+def _finished(future: Future[tuple[str, float]], point: Point) -> Finished | None:
+    """How a point ended; `None` for one that was given up."""
+    if future.cancelled():
+        return None
+    error = future.exception()
+    if error is None:
+        outcome, seconds = future.result()
+        return Finished(point.position, seconds, outcome, None)
+    if isinstance(error, _engpass.Interrupted | KeyboardInterrupt):
+        return None
+    if isinstance(error, BrokenExecutor):
+        raise error
+    return Finished(point.position, 0.0, None, _told(error))
+
+
+def _told(error: BaseException) -> str:
+    """What a point's error says in the store."""
+    if isinstance(error, _engpass.InvalidTestbed):
+        return error.rendered
+    if isinstance(error, MemoryError):
+        return "out of memory\nhelp: run with fewer `--jobs`, or a smaller testbed"
+    # A panic of the native module arrives as an exception of its own kind, with the message of the invariant.
+    return f"internal error, a bug in Engpass: {type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def _signals(
+    interrupt: _engpass.Interrupt, queue: SimpleQueue[Future[tuple[str, float]] | _Stopped]
+) -> Iterator[None]:
+    """On Ctrl-C or SIGTERM end the running points and wake the writer; a second one acts as usual.
+
+    A handler, not an exception: `KeyboardInterrupt` could strike in the middle of a commit.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[signal.Signals, Any] = {}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        restore()
+        interrupt.set()
+        queue.put(_Stopped())  # `SimpleQueue.put` may be called from a handler
+
+    # Not where somebody decided otherwise: `nohup`, a background job, an application with handlers of its
+    # own.
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    for number, handler in usual.items():
+        if signal.getsignal(number) == handler:
+            before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        restore()

@@ -1,0 +1,91 @@
+"""Showing how far a campaign is: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+from engpass.lab import Progress, Watch
+
+# A log file gets a line this often, and none for a run shorter than that.
+_EVERY_SECONDS = 10.0
+
+
+@contextlib.contextmanager
+def watching(progress: bool | Callable[[Progress], None]) -> Iterator[Watch | None]:
+    """What a caller asked for: nothing, a bar, or its own callback."""
+    if progress is False:
+        yield None
+    elif progress is True:
+        with bar(sys.stderr) as watch:
+            yield watch
+    else:
+        yield progress
+
+
+@contextlib.contextmanager
+def bar(stream: TextIO | None) -> Iterator[Watch | None]:
+    """Progress on a stream: a bar if it is a terminal, else plain lines; nothing if there is no stream."""
+    if stream is None:
+        yield None
+    elif stream.isatty():
+        with _rich_bar(stream) as watch:
+            yield watch
+    else:
+        yield _lines(stream)
+
+
+@contextlib.contextmanager
+def _rich_bar(stream: TextIO) -> Iterator[Watch]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("points"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("left"),
+    )
+    with Bar(*columns, console=Console(file=stream), transient=True) as shown:
+        task = shown.add_task("running", total=None, rate="")
+        begin = time.monotonic()
+
+        def watch(p: Progress) -> None:
+            # What was there before counts as done, not as speed.
+            fresh = p.done + p.failed - p.found
+            seconds = time.monotonic() - begin
+            rate = f"{fresh / seconds:,.1f}/s" if fresh and seconds > 0 else ""
+            failed = f"running ({p.failed} failed)" if p.failed else "running"
+            shown.update(task, total=p.total, completed=p.done + p.failed, rate=rate, description=failed)
+
+        yield watch
+
+
+def _lines(stream: TextIO) -> Watch:
+    begin = last = time.monotonic()
+
+    def watch(p: Progress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        ended = p.done + p.failed
+        fresh = ended - p.found
+        if now - last < _EVERY_SECONDS or not fresh or ended == p.total:
+            return
+        last = now
+        rate = fresh / (now - begin)
+        left = (p.total - ended) / rate
+        failed = f", {p.failed} failed" if p.failed else ""
+        print(
+            f"{ended:,} of {p.total:,} points{failed}, {rate:,.1f} points/s, {left:,.0f} s left",
+            file=stream,
+            flush=True,
+        )
+
+    return watch

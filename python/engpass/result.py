@@ -1,0 +1,53 @@
+"""What a run gives back in Python."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engpass.store import Failure, RunRecord, Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class RunResult:
+    """A run in a store: its points as a table and as raw outcomes."""
+
+    def __init__(self, store: Store, record: RunRecord) -> None:
+        self.store = store
+        self.record = record
+
+    def __repr__(self) -> str:
+        r = self.record
+        return f"<RunResult {r.id} of {r.name!r}: {r.points_done} of {r.points_total} points, {r.status}>"
+
+    @property
+    def id(self) -> str:
+        """Id of the run in its store."""
+        return self.record.id
+
+    @functools.cached_property
+    def points(self) -> pa.Table:
+        """One row per point and flow, in the order of the points; pandas and polars take it."""
+        return self.store.table(self.record.id)
+
+    @functools.cached_property
+    def outcomes(self) -> list[dict[str, Any]]:
+        """Outcomes as the engines gave them, in the order of the points."""
+        return self.store.outcomes(self.record.id)
+
+    @functools.cached_property
+    def failures(self) -> list[Failure]:
+        """Points that ended with an error."""
+        return self.store.failures(self.record)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report, one HTML file that opens offline; returns its path."""
+        from engpass.report import render
+
+        target = Path(path)
+        target.write_text(render(self.record, self.outcomes), encoding="utf-8")
+        return target

@@ -1,0 +1,112 @@
+"""Reading the text of a testbed: from a file, from standard input, from Python tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engpass.error import SourceError
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Largest testbed file. The largest sensible one is a few hundred kB; anything above is a wrong file."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The bytes of a testbed and the name under which messages speak of it."""
+
+    name: str
+    data: bytes
+
+
+def read(path: str | os.PathLike[str]) -> Source:
+    """Read a testbed file, `-` is standard input; raises `SourceError`."""
+    # A file name may hold bytes that are no UTF-8; what goes into messages and into the store must.
+    name = os.fsencode(path).decode("utf-8", "replace")
+    if name == "-":
+        return Source("<stdin>", _checked("standard input", _read_stdin()))
+    try:
+        # One byte more than allowed tells "too large" apart without reading all of it; this also covers
+        # pipes and devices, whose size nobody knows before.
+        with open(path, "rb") as file:  # noqa: PTH123 (a path like /dev/fd/63 is no pathlib matter)
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise SourceError(f"there is no file `{name}`", "check the path; `-` reads standard input") from None
+    except IsADirectoryError:
+        raise SourceError(f"`{name}` is a directory", "name a testbed file in it") from None
+    except PermissionError:
+        raise SourceError(f"`{name}` may not be read", "give yourself permission to read it") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise SourceError(
+            f"`{name}` cannot be read: {reason}", "check the path and the file system"
+        ) from None
+    return Source(name, _checked(f"`{name}`", data))
+
+
+def _read_stdin() -> bytes:
+    # `engpass check - <&-` leaves no standard input at all.
+    if sys.stdin is None:
+        raise SourceError("standard input is closed", "pipe a testbed file into it, or name a file")
+    try:
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise SourceError(f"standard input cannot be read: {error.strerror}", "name a file instead") from None
+
+
+def _checked(what: str, data: bytes) -> bytes:
+    if len(data) > MAX_BYTES:
+        raise SourceError(
+            f"{what} is larger than {MAX_BYTES // 1024 // 1024} MiB: this is no testbed file",
+            "a testbed is a TOML file of some kilobytes; check the path",
+        )
+    # TOML allows no NUL, and the parser's message about one would show an unprintable character.
+    if (at := data.find(b"\0")) >= 0:
+        raise SourceError(
+            f"{what} is not a text file: byte {at + 1} is NUL",
+            "a testbed is a TOML file in UTF-8; check the path and the encoding",
+        )
+    return data
+
+
+def from_tables(tables: Mapping[str, Any], name: str = "<python>") -> Source:
+    """Write a testbed built from Python as TOML, to be checked like a file; raises `SourceError`."""
+    import tomli_w
+
+    try:
+        text = tomli_w.dumps(_plain(tables, ""))
+        return Source(name, _checked("the testbed", text.encode()))
+    except (TypeError, ValueError) as error:
+        raise SourceError(
+            f"the testbed cannot be written as TOML: {error}",
+            "use dicts with text keys, lists, text, numbers and booleans",
+        ) from None
+
+
+def _plain(value: Any, path: str) -> Any:  # noqa: ANN401 (whatever a caller puts into a dict)
+    """Copy nested mappings and sequences into what the TOML writer takes; an error names the path."""
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"the key `{key!r}` in `{path or 'the top level'}` is no text")
+        return {key: _plain(item, f"{path}.{key}" if path else key) for key, item in value.items()}
+    if isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [_plain(item, f"{path}[{i}]") for i, item in enumerate(value)]
+    raise TypeError(f"`{path}` is a {type(value).__name__}")
+
+
+def override_text(value: Any) -> str:  # noqa: ANN401 (whatever a caller puts into a dict)
+    """A value from Python as the text that `--set PATH=VALUE` would have."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    source = from_tables({"value": value})
+    return source.data.decode().partition("=")[2].strip()

@@ -1,0 +1,55 @@
+"""From the tables of an older version to those of the current one, one step per version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection, insert, inspect, select, update
+
+from engpass.error import StoreError
+from engpass.store import schema
+
+Step = Callable[[Connection], None]
+
+# STEPS[n] turns version n into n + 1. A step uses plain SQL, not `schema.py`, which already speaks of a later
+# version.
+STEPS: dict[int, Step] = {}
+
+
+def current(connection: Connection, where: str) -> int | None:
+    """Version of a store; `None` for an empty database. Raises `StoreError` for what is no store of ours."""
+    tables = set(inspect(connection).get_table_names())
+    if schema.version.name not in tables:
+        # In PostgreSQL other tables may live beside ours; those with our names may not.
+        if tables & set(schema.metadata.tables) or (tables and connection.dialect.name == "sqlite"):
+            raise StoreError(
+                f"`{where}` is a database, but not a store of Engpass", "name another file with `--store`"
+            )
+        return None
+    found = connection.execute(select(schema.version.c.version)).scalar()
+    if found is None:
+        raise StoreError(f"`{where}` has no version", "the store is damaged; take a copy from a backup")
+    return int(found)
+
+
+def upgrade(connection: Connection, where: str) -> None:
+    """Bring a database to the current version, within the caller's transaction."""
+    found = current(connection, where)
+    if found is None:
+        schema.metadata.create_all(connection)
+        connection.execute(insert(schema.version).values(version=schema.VERSION))
+        return
+    check_not_newer(found, where)
+    for old in range(found, schema.VERSION):
+        STEPS[old](connection)
+    if found != schema.VERSION:
+        connection.execute(update(schema.version).values(version=schema.VERSION))
+
+
+def check_not_newer(found: int, where: str) -> None:
+    """Refuse a store that a later Engpass wrote: reading it by guess would show wrong figures."""
+    if found > schema.VERSION:
+        raise StoreError(
+            f"`{where}` is a store of version {found}; this Engpass knows versions up to {schema.VERSION}",
+            "upgrade Engpass, or name another store with `--store`",
+        )

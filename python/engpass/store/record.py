@@ -1,0 +1,100 @@
+"""What goes into the store and comes out of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engpass.campaign import Plan, Point, axes_from_json
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A campaign: what was asked, where it ran and how far it is."""
+
+    id: str
+    name: str
+    source: str
+    text: str
+    overrides: list[tuple[str, str]]
+    engines: list[str]
+    variants: list[str]
+    axes: list[dict[str, Any]]
+    repeats: int
+    topology: dict[str, Any]
+    environment: dict[str, Any]
+    """Of the first session; a campaign resumed elsewhere has more, see `Store.sessions`."""
+    created: str
+    points_total: int
+    points_done: int
+    """Points with an outcome; those that ended with an error are not among them."""
+    status: str
+    """`done`, `partial` (points are missing) or `failed` (all were tried, some ended with an error)."""
+    points_failed: int = 0
+    used: str = ""
+    """When the campaign last ran, ISO 8601; `last` means the greatest."""
+    description: str | None = None
+    digest: str = field(default="", repr=False)
+
+    @property
+    def plan(self) -> Plan:
+        """The points of this campaign."""
+        axes = axes_from_json(json.dumps(self.axes))
+        return Plan(tuple(self.engines), tuple(self.variants), axes, self.repeats)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "description": self.description,
+            "source": self.source,
+            "created": self.created,
+            "used": self.used,
+            "status": self.status,
+            "points_total": self.points_total,
+            "points_done": self.points_done,
+            "points_failed": self.points_failed,
+            "engines": self.engines,
+            "variants": self.variants,
+            "overrides": [list(pair) for pair in self.overrides],
+            "axes": self.axes,
+            "repeats": self.repeats,
+            "topology": self.topology,
+            "environment": self.environment,
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A point that ended: with an outcome (JSON text) or with an error."""
+
+    position: int
+    seconds: float
+    outcome: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A point that ended with an error."""
+
+    point: Point
+    error: str
+
+    def to_json(self, sweep: Mapping[str, float | str]) -> dict[str, Any]:
+        """A line of its own beside the outcomes of the other points, with the same keys."""
+        return {
+            "variant": self.point.variant,
+            "engine": self.point.engine,
+            "repeat": self.point.repeat,
+            "seed": None,
+            "sweep": dict(sweep),
+            "flows": {},
+            "links": {},
+            "drops": [],
+            "error": self.error,
+        }

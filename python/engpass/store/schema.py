@@ -1,0 +1,61 @@
+"""The tables, as the current version of the store has them.
+
+A change here is a new `VERSION`, a step in `migrations.py`, and an old file in `tests/data/`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+
+VERSION = 1
+
+metadata = MetaData()
+
+# One row. The name is ours alone, so that a database of another program is told apart.
+version = Table("engpass_store", metadata, Column("version", Integer, nullable=False))
+
+run = Table(
+    "run",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("digest", String(64), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text),
+    Column("source", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    # JSON as text: the same on every database, and the bytes of a record do not change under us.
+    Column("overrides", Text, nullable=False),
+    Column("engines", Text, nullable=False),
+    Column("variants", Text, nullable=False),
+    Column("axes", Text, nullable=False),
+    Column("repeats", Integer, nullable=False),
+    Column("topology", Text, nullable=False),
+    Column("points_total", BigInteger, nullable=False),
+    Column("created", String(32), nullable=False),
+    Index("run_digest", "digest"),
+)
+
+# One row per invocation that worked on a run: where, with what, since when. `ended` stays empty after a kill.
+session = Table(
+    "session",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("run_id", String(32), ForeignKey("run.id"), nullable=False),
+    Column("started", String(32), nullable=False),
+    Column("ended", String(32)),
+    Column("environment", Text, nullable=False),
+    Index("session_run", "run_id"),
+)
+
+# The primary key is what makes a point count once, whoever writes it.
+point = Table(
+    "point",
+    metadata,
+    Column("run_id", String(32), ForeignKey("run.id"), primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("session_id", Integer, ForeignKey("session.id"), nullable=False),
+    # Time on the wall clock; no outcome depends on it.
+    Column("seconds", Float, nullable=False),
+    Column("outcome", Text),
+    Column("error", Text),
+)

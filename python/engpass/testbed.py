@@ -1,0 +1,287 @@
+"""A testbed in Python: load it, ask for its limit, run it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engpass import _engpass
+from engpass.campaign import (
+    ENGINES,
+    Axis,
+    Plan,
+    axes_from_json,
+    axes_to_json,
+    build,
+    check_size,
+    choose,
+    digest,
+)
+from engpass.error import EngpassError
+from engpass.source import Source, from_tables, override_text, read
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from engpass.lab import Ended, Progress
+    from engpass.result import RunResult
+    from engpass.store import RunRecord, Store
+
+__all__ = ["Testbed", "build", "load", "loads"]
+
+
+def load(
+    testbed: str | os.PathLike[str] | Mapping[str, Any],
+    set: Mapping[str, Any] | Sequence[tuple[str, str]] | None = None,  # noqa: A002 (it is `--set`)
+    *,
+    max_points: int | None = None,
+) -> Testbed:
+    """Load and check a testbed: a file (`-` is standard input), or a dict with the same tables.
+
+    `set` overrides values by path: `load("lan.toml", set={"traffic.stream.message": "9 kB"})`.
+    Raises `InvalidTestbed` with everything that is wrong, `SourceError` for a file that cannot be read.
+    """
+    if isinstance(testbed, Mapping):
+        source = from_tables(testbed)
+        return Testbed(source, _overrides(set), max_points=max_points)
+    return Testbed(read(testbed), _overrides(set), path=testbed, max_points=max_points)
+
+
+def loads(
+    text: str,
+    set: Mapping[str, Any] | Sequence[tuple[str, str]] | None = None,  # noqa: A002 (it is `--set`)
+    *,
+    name: str = "<text>",
+) -> Testbed:
+    """Load and check a testbed given as TOML text; errors as for `load`."""
+    return Testbed(Source(name, text.encode()), _overrides(set))
+
+
+def _overrides(given: Mapping[str, Any] | Sequence[tuple[str, str]] | None) -> tuple[tuple[str, str], ...]:
+    pairs = given.items() if isinstance(given, Mapping) else given or ()
+    return tuple((path, override_text(value)) for path, value in pairs)
+
+
+class Testbed:
+    """A checked testbed with its variants and its sweep."""
+
+    __test__ = False  # pytest would take the name for a test class
+
+    def __init__(
+        self,
+        source: Source,
+        overrides: tuple[tuple[str, str], ...],
+        *,
+        path: str | os.PathLike[str] | None = None,
+        max_points: int | None = None,
+    ) -> None:
+        self.source = source.name
+        self.overrides = overrides
+        self._data = source.data
+        self._path = path
+        self.campaign = _engpass.load(source.data, source.name, list(overrides), max_points)
+
+    def __repr__(self) -> str:
+        plan = self.plan()
+        return (
+            f"<Testbed {self.name!r} from {self.source}: {len(self.variants)} variants, {plan.total} points>"
+        )
+
+    @property
+    def name(self) -> str:
+        """Name in the file."""
+        return self.campaign.name
+
+    @property
+    def description(self) -> str | None:
+        """Description in the file."""
+        return self.campaign.description
+
+    @property
+    def text(self) -> str:
+        """The file's text, or what was written from Python's tables."""
+        return self.campaign.text
+
+    @property
+    def variants(self) -> list[str]:
+        """Names of the variants; `base` alone for a file without."""
+        return self.campaign.variants
+
+    @property
+    def repeats(self) -> int:
+        """Repeats of every point, each with a seed of its own."""
+        return self.campaign.repeats
+
+    @property
+    def seed(self) -> int:
+        """Seed of the first repeat."""
+        return self.campaign.seed
+
+    @property
+    def duration(self) -> float:
+        """Simulated time of one run in seconds."""
+        return self.campaign.duration_s
+
+    @functools.cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """Swept paths with their values."""
+        return axes_from_json(self.campaign.axes())
+
+    @functools.cached_property
+    def topology(self) -> dict[str, Any]:
+        """Nodes, links, circuits and flows, for drawing."""
+        topology: dict[str, Any] = json.loads(self.campaign.topology())
+        return topology
+
+    @functools.cached_property
+    def has_variants(self) -> bool:
+        """Whether the file names variants, be it one called `base`."""
+        import tomllib
+
+        return self.variants != ["base"] or bool(tomllib.loads(self.text).get("variant"))
+
+    def check(self) -> list[_engpass.Diagnostic]:
+        """Check again what this was made from, as the file is now: all that is wrong with it, or nothing."""
+        try:
+            data = read(self._path).data if self._path not in (None, "-") else self._data
+            _engpass.load(data, self.source, list(self.overrides), None)
+        except _engpass.InvalidTestbed as error:
+            return error.diagnostics
+        return []
+
+    def limit(self, variants: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+        """The most each flow can get, per variant, at the file's own values (no sweep): outcomes by variant.
+
+        Raises `InvalidTestbed`, `ChoiceError` for an unknown variant.
+        """
+        names = choose("variant", variants, self.variants)
+        stop = _engpass.Interrupt()
+        return {name: json.loads(self.campaign.run("limit", name, [], 0, stop)) for name in names}
+
+    def plan(
+        self,
+        engines: Iterable[str] | None = None,
+        variants: Iterable[str] | None = None,
+        repeats: int | None = None,
+    ) -> Plan:
+        """The points that `run` with the same arguments would have; raises `ChoiceError`."""
+        if repeats is not None and repeats < 1:
+            raise EngpassError(f"{repeats} repeats are no run", "ask for 1 or more")
+        return Plan(
+            choose("engine", engines, ENGINES),
+            choose("variant", variants, self.variants),
+            self.axes,
+            repeats or self.repeats,
+        )
+
+    def run(
+        self,
+        engines: Iterable[str] | None = None,
+        variants: Iterable[str] | None = None,
+        repeats: int | None = None,
+        jobs: int | None = None,
+        store: Store | str | os.PathLike[str] | None = None,
+        progress: bool | Callable[[Progress], None] = False,
+        *,
+        executor: Executor | None = None,
+        fresh: bool = False,
+    ) -> RunResult:
+        """Run all points, or what an earlier run left of them, and return the result.
+
+        `store` keeps it: a path, a URL or an open `Store`; none means memory. With a store that already has
+        some of the points of the same campaign, only the missing ones run; `fresh` begins anew. `executor`
+        maps the points elsewhere, e.g. `dask.distributed.Client(...).get_executor()`. `progress` draws a bar
+        on standard error, or calls back with a `Progress`. A point that fails is in `.failures`, the others
+        go on. Ctrl-C raises `KeyboardInterrupt` when all that has ended is stored.
+        """
+        from engpass.progress import watching
+        from engpass.result import RunResult
+        from engpass.store import Store
+
+        opened = store if isinstance(store, Store) else Store.open(":memory:" if store is None else store)
+        plan = self.plan(engines, variants, repeats)
+        with watching(progress) as watch:
+            started = self.start(plan, opened, jobs=jobs, executor=executor, fresh=fresh)
+            ended = started.go(watch)
+        if ended.interrupted:
+            raise KeyboardInterrupt
+        return RunResult(opened, opened.run(started.run_id))
+
+    def start(
+        self,
+        plan: Plan,
+        store: Store,
+        *,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        fresh: bool = False,
+        max_points: int | None = None,
+    ) -> Started:
+        """Enter a campaign into a store, or find it there; nothing runs yet."""
+        check_size(plan.total, max_points)
+        record = self._record(plan, jobs, executor)
+        run_id, session = store.begin(record, fresh=fresh)
+        return Started(self, plan, store, run_id, session, jobs, executor)
+
+    def _record(self, plan: Plan, jobs: int | None, executor: Executor | None) -> RunRecord:
+        from engpass.environment import cores, environment
+        from engpass.store import RunRecord
+
+        kind = "threads" if executor is None else type(executor).__name__
+        here = environment(jobs or cores(), kind)
+        return RunRecord(
+            id="",
+            name=self.name,
+            description=self.description,
+            source=self.source,
+            text=self.text,
+            overrides=list(self.overrides),
+            engines=list(plan.engines),
+            variants=list(plan.variants),
+            axes=json.loads(axes_to_json(plan.axes)),
+            repeats=plan.repeats,
+            topology=self.topology,
+            environment=here,
+            created=str(here["started"]),
+            points_total=plan.total,
+            points_done=0,
+            status="partial",
+            digest=digest(plan, self.text, self.overrides),
+        )
+
+
+class Started:
+    """A campaign in a store, ready to go on."""
+
+    def __init__(
+        self,
+        testbed: Testbed,
+        plan: Plan,
+        store: Store,
+        run_id: str,
+        session: int,
+        jobs: int | None,
+        executor: Executor | None,
+    ) -> None:
+        self.testbed, self.plan, self.store, self.run_id = testbed, plan, store, run_id
+        self._session, self._jobs, self._executor = session, jobs, executor
+
+    def go(self, watch: Callable[[Progress], None] | None = None) -> Ended:
+        """Run what is missing; see `lab.run_points`."""
+        from engpass.lab import run_points
+
+        return run_points(
+            self.testbed.campaign,
+            self.plan,
+            self.store,
+            self.run_id,
+            self._session,
+            source=self.testbed.source,
+            overrides=self.testbed.overrides,
+            jobs=self._jobs,
+            executor=self._executor,
+            watch=watch,
+        )
