@@ -1,0 +1,279 @@
+"""From outcomes to the table the figures are drawn from: repeats folded, thinned to what a picture can show.
+
+The size of the table does not grow with the run: at most `MAX_ROWS` rows go to the figures however many points there are.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engpass.report.axes import Axis, axis_of
+from engpass.report.record import Outcome, Run
+from engpass.report.units import PERCENT, Unit, unit_for
+
+GENERATORS = ("cbr", "on-off")
+"""Kinds of traffic that only load the network: the figures are about the others, if there are others."""
+
+MAX_ROWS = 16_000
+MAX_SERIES = 24
+MAX_PANELS = 8
+MAX_CHOICES = 12
+MARKS = 16
+"""Rows, series, panels and values of a choice in the figures at most; markers on a curve at most."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Repeats folded: mean, least and greatest."""
+
+    mean: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> "Spread":
+        return Spread(sum(values) / len(values), min(values), max(values))
+
+
+@dataclass(frozen=True)
+class Point:
+    """All repeats of one flow at one point of the sweep. Rates in bit/s; `loss` is a fraction of the datagrams sent."""
+
+    variant: str
+    engine: str
+    at: tuple[int, ...]
+    flow: str
+    kind: str
+    repeats: int
+    goodput: Spread
+    offered: Spread
+    loss: Spread | None
+    bottleneck: str | None = None
+    next: str | None = None
+    sentence: str | None = None
+    stages: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An axis beyond what a figure can show at once: one value at a time, chosen on the page."""
+
+    axis: Axis
+    kept: tuple[int, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.axis.texts[index] for index in self.kept]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The aggregated run.
+
+    `series` are what colours and shapes tell apart: the variants, or the values of the second axis where there is one variant
+    only. `panels` are the values of the second axis where it is drawn as facets; `choices` the axes beyond the second.
+    """
+
+    axes: tuple[Axis, ...]
+    variants: tuple[str, ...]
+    engines: tuple[str, ...]
+    flows: tuple[str, ...]
+    points: tuple[Point, ...]
+    rate: Unit
+    series: tuple[str, ...]
+    series_title: str
+    panels: tuple[str, ...]
+    choices: tuple[Choice, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def x(self) -> Axis | None:
+        return self.axes[0] if self.axes else None
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The engines that count datagrams: all but `limit`."""
+        return tuple(engine for engine in self.engines if engine != "limit")
+
+    def rows(self, flow: str) -> list[dict[str, Any]]:
+        """The rows of the figures about one flow: rates in `rate`, loss in per cent, x in the axis' unit."""
+        return _rows(self, flow)
+
+
+def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
+    """Folds the repeats and decides what the figures show."""
+    axes = tuple(axis_of(raw) for raw in run.axes)
+    points = _fold(axes, outcomes)
+    present = {point.variant for point in points}
+    variants = tuple(name for name in run.variants if name in present) + tuple(
+        sorted(present.difference(run.variants))
+    )
+    seen = {point.engine for point in points}
+    engines = tuple(name for name in run.engines if name in seen) + tuple(sorted(seen.difference(run.engines)))
+    kinds = {point.flow: point.kind for point in points}
+    flows = tuple(flow for flow, kind in kinds.items() if kind not in GENERATORS) or tuple(kinds)
+    shown = [point for point in points if point.flow in flows]
+    rate = unit_for("bit/s", [point.goodput.high for point in shown])
+
+    notes: list[str] = []
+    series, series_title = variants, "variant"
+    panels: tuple[str, ...] = ()
+    choices: list[Choice] = []
+    if len(axes) > 1:
+        second = axes[1]
+        if len(variants) == 1 and len(second.texts) <= MAX_PANELS:
+            series, series_title = second.texts, second.label
+            notes.append(f"Colours and shapes tell the values of the {second.label} apart.")
+        else:
+            kept = _evenly(len(second.texts), MAX_PANELS)
+            panels = tuple(second.texts[index] for index in kept)
+            notes.append(f"There is one panel for each value of the {second.label}{_of(kept, second)}.")
+        for axis in axes[2:]:
+            choice = Choice(axis, tuple(_evenly(len(axis.texts), MAX_CHOICES)))
+            choices.append(choice)
+            notes.append(f"The {axis.label} is chosen above the figures{_of(choice.kept, axis)}.")
+    if len(series) > MAX_SERIES:
+        notes.append(f"The figures show {MAX_SERIES} of {len(series)} {series_title}s; the table has them all.")
+        series = series[:MAX_SERIES]
+    table = Table(
+        axes, variants, engines, flows, tuple(points), rate, series, series_title, panels, tuple(choices), tuple(notes)
+    )
+    bins = _bins(table)
+    if axes and len(axes[0].texts) > bins:
+        thin = (
+            f"{len(axes[0].texts)} values of the {axes[0].label} are drawn as {bins} groups of neighbours: "
+            "mean, least and greatest of each."
+        )
+        table = Table(**{**vars(table), "notes": (*table.notes, thin)})
+    return table
+
+
+def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome]) -> list[Point]:
+    known: list[dict[Any, int | None]] = [{} for _ in axes]
+    groups: dict[tuple[str, str, tuple[int, ...], str], list[Mapping[str, Any]]] = {}
+    for outcome in outcomes:
+        at: list[int] = []
+        for axis, cache in zip(axes, known, strict=True):
+            value = outcome["sweep"].get(axis.path)
+            if value not in cache:
+                cache[value] = axis.find(value)
+            index = cache[value]
+            if index is not None:
+                at.append(index)
+        if len(at) < len(axes):
+            continue  # a point of values that the run's record does not have
+        for flow, result in outcome["flows"].items():
+            groups.setdefault((outcome["variant"], outcome["engine"], tuple(at), flow), []).append(result)
+    return [_point(key, results) for key, results in groups.items()]
+
+
+def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping[str, Any]]) -> Point:
+    variant, engine, at, flow = key
+    last = results[-1]
+    losses = [
+        result["lost_datagrams"] / result["sent_datagrams"]
+        for result in results
+        if "lost_datagrams" in result and result.get("sent_datagrams")
+    ]
+    return Point(
+        variant=variant,
+        engine=engine,
+        at=at,
+        flow=flow,
+        kind=str(last.get("kind", "")),
+        repeats=len(results),
+        goodput=Spread.of([float(result["goodput_bit_per_s"]) for result in results]),
+        offered=Spread.of([float(result["offered_bit_per_s"]) for result in results]),
+        loss=Spread.of(losses) if losses else None,
+        bottleneck=last.get("bottleneck"),
+        next=last.get("next"),
+        sentence=last.get("sentence"),
+        stages=tuple((str(stage["name"]), float(stage["rate_bit_per_s"])) for stage in last.get("stages", ())),
+    )
+
+
+def _evenly(count: int, most: int) -> list[int]:
+    """Up to `most` of `count` positions, the first and the last among them."""
+    if count <= most:
+        return list(range(count))
+    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
+
+
+def _of(kept: Sequence[int], axis: Axis) -> str:
+    return f" ({len(kept)} of {len(axis.texts)} values)" if len(kept) < len(axis.texts) else ""
+
+
+def _bins(table: Table) -> int:
+    """Number of values on the x axis that the figures may show."""
+    curves = len(table.series) * max(1, len(table.engines)) * max(1, len(table.panels))
+    for choice in table.choices:
+        curves *= len(choice.kept)
+    return min(500, max(12, MAX_ROWS // max(1, curves)))
+
+
+def _rows(table: Table, flow: str) -> list[dict[str, Any]]:
+    panel_at = len(table.panels) > 0
+    panels = {text: text for text in table.panels}
+    second = table.axes[1] if len(table.axes) > 1 else None
+    by_second = second is not None and not panel_at
+    series_index = {name: index for index, name in enumerate(table.series)}
+    curves: dict[tuple[Any, ...], list[Point]] = {}
+    for point in table.points:
+        if point.flow != flow:
+            continue
+        series = second.texts[point.at[1]] if by_second and second is not None else point.variant
+        panel = second.texts[point.at[1]] if panel_at and second is not None else ""
+        if series not in series_index or (panel_at and panel not in panels):
+            continue
+        picks = point.at[2:]
+        if any(index not in choice.kept for index, choice in zip(picks, table.choices, strict=True)):
+            continue
+        curves.setdefault((series_index[series], series, point.engine, panel, picks), []).append(point)
+
+    rows: list[dict[str, Any]] = []
+    bins = _bins(table)
+    for key in sorted(curves, key=lambda key: (key[0], key[2], key[3], key[4])):
+        _, series, engine, panel, picks = key
+        head = {"series": series, "engine": engine}
+        if panel_at:
+            head["panel"] = panel
+        head.update({f"choice{i}": choice.axis.texts[at] for i, (choice, at) in enumerate(zip(table.choices, picks, strict=True))})
+        rows.extend({**head, **row} for row in _curve(table, curves[key], bins, series_index[series]))
+    return rows
+
+
+def _curve(table: Table, points: list[Point], bins: int, offset: int) -> Iterable[dict[str, Any]]:
+    axis = table.x
+    ordered = points
+    if axis is not None and axis.numbers is not None:
+        numbers = axis.numbers
+        ordered = sorted(points, key=lambda point: numbers[point.at[0]])
+    elif axis is not None:
+        ordered = sorted(points, key=lambda point: point.at[0])
+    size = -(-len(ordered) // bins)
+    groups = [ordered[i : i + size] for i in range(0, len(ordered), size)]
+    every = max(1, -(-len(groups) // MARKS))
+    for number, group in enumerate(groups):
+        row: dict[str, Any] = {}
+        if axis is not None:
+            first, last = group[0].at[0], group[-1].at[0]
+            row["where"] = axis.texts[first] if len(group) == 1 else f"{axis.texts[first]} to {axis.texts[last]}"
+            if axis.numbers is not None:
+                row["x"] = axis.unit.of(sum(axis.numbers[point.at[0]] for point in group) / len(group))
+        row["goodput"] = table.rate.of(_mean([point.goodput.mean for point in group]))
+        row["low"] = table.rate.of(min(point.goodput.low for point in group))
+        row["high"] = table.rate.of(max(point.goodput.high for point in group))
+        row["offered"] = table.rate.of(_mean([point.offered.mean for point in group]))
+        losses = [point.loss for point in group if point.loss is not None]
+        if losses:
+            row["loss"] = PERCENT.of(_mean([loss.mean for loss in losses]))
+            row["loss_low"] = PERCENT.of(min(loss.low for loss in losses))
+            row["loss_high"] = PERCENT.of(max(loss.high for loss in losses))
+        row["repeats"] = sum(point.repeats for point in group)
+        # Markers of different series stand at different places, so that equal curves stay tellable.
+        row["marked"] = (number + offset * every // 4) % every == 0
+        yield row
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

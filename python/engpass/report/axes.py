@@ -1,0 +1,85 @@
+"""The swept axes of a run: their values in base units and how they are written on a figure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from engpass.report.units import Unit, unit_for
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One swept path.
+
+    `texts` are its values as the figure writes them; `numbers` the same in the base unit, or `None` for an axis of words (an
+    encapsulation, a discard policy). `log` says that the values are spread over decades.
+    """
+
+    path: str
+    label: str
+    unit: Unit
+    texts: tuple[str, ...]
+    numbers: tuple[float, ...] | None
+    log: bool
+
+    @property
+    def title(self) -> str:
+        """Title of a figure's axis."""
+        return f"{self.label} in {self.unit.name}" if self.unit.name else self.label
+
+    def shown(self, index: int) -> float:
+        """The value at that position in the axis' unit."""
+        assert self.numbers is not None, "only quantitative axes have numbers"
+        return self.unit.of(self.numbers[index])
+
+    @property
+    def span(self) -> str:
+        """The range in words, such as `1 kB to 64 kB`."""
+        if len(self.texts) <= 3 or self.numbers is None:
+            return ", ".join(self.texts)
+        low = min(range(len(self.numbers)), key=self.numbers.__getitem__)
+        high = max(range(len(self.numbers)), key=self.numbers.__getitem__)
+        return f"{self.texts[low]} to {self.texts[high]}"
+
+    def find(self, value: object) -> int | None:
+        """Position of a value of an outcome's `sweep`; `None` if the axis does not have it."""
+        return self._positions.get(_key(value))
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {_key(value): index for index, value in enumerate(self.numbers or self.texts)}
+
+
+def _key(value: object) -> str:
+    """Numbers compare to nine digits: what JSON and arithmetic do to a float does not lose a point."""
+    return f"{value:.9g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+def label(path: str) -> str:
+    """A path in words: `traffic.stream.message` becomes `message of stream`."""
+    parts = [part.strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.]+", path)]
+    key = parts[-1].replace("_", " ") if parts else path
+    return f"{key} of {parts[-2]}" if len(parts) > 1 else key
+
+
+def axis_of(raw: Mapping[str, Any]) -> Axis:
+    """An axis from the run's record: `{"path", "values": [{"text", "number", "unit"}]}`."""
+    path = str(raw["path"])
+    values: Sequence[Mapping[str, Any]] = raw["values"]
+    spelt = [str(value["text"]) for value in values]
+    numbers = [value.get("number") for value in values]
+    if not values or any(number is None for number in numbers):
+        return Axis(path, label(path), Unit("", 1), tuple(spelt), None, False)
+    base = tuple(float(number) for number in numbers if number is not None)
+    unit = unit_for(values[0].get("unit"), base, spelt)
+    return Axis(path, label(path), unit, tuple(unit.say(number, 6) for number in base), base, _over_decades(base))
+
+
+def _over_decades(values: Sequence[float]) -> bool:
+    """Whether a logarithmic scale suits: all positive, over a factor of 30, and the steps grow with the values."""
+    ordered = sorted(set(values))
+    if len(ordered) < 3 or ordered[0] <= 0 or ordered[-1] / ordered[0] < 30:
+        return False
+    return (ordered[-1] - ordered[-2]) > 4 * (ordered[1] - ordered[0])

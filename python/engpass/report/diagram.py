@@ -1,0 +1,263 @@
+"""The testbed as a drawing: hosts, switches, links with medium and rate, and the traffic's ways, as one SVG.
+
+There are two layouts of the same drawing, along the page and down it; the page shows the one that its width lets read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from engpass.report import theme
+from engpass.report.html import esc
+from engpass.report.layout import Graph, Link, layers, read
+from engpass.report.units import say_rate
+
+_BOX_WIDTH = 118.0
+_BOX_HEIGHT = 46.0
+_MARGIN = 12.0
+_LANE = 7.0
+_MOST_FLOWS = 8
+
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """Where everything is: the middle of each node's box and the size of the drawing, legend apart."""
+
+    graph: Graph
+    places: Mapping[int, Place]
+    width: float
+    height: float
+    narrow: bool
+
+    def ways(self) -> list[tuple[int, int, int, Link]]:
+        """The hops of the flows drawn: number of the flow, node from, node to, link."""
+        return [
+            (number, a, b, next(link for link in self.graph.links if {a, b} == set(link.ends)))
+            for number, route in enumerate(self.graph.flows[:_MOST_FLOWS])
+            for a, b in zip(route.nodes, route.nodes[1:], strict=False)
+        ]
+
+    @cached_property
+    def lanes(self) -> dict[str, int]:
+        """Lanes beside each link that has any."""
+        count: dict[str, int] = {}
+        for *_, link in self.ways():
+            count[link.name] = count.get(link.name, 0) + 1
+        return count
+
+
+def diagram(topology: Mapping[str, Any], *, narrow: bool = False, palette: Mapping[str, str] = theme.CSS, font: str = "") -> str:
+    """The drawing as an `svg` element; in literal colours and with a background if `palette` is not the page's."""
+    graph = read(topology)
+    sheet = _sheet(graph, narrow)
+    body = [_link(sheet, link, palette) for link in graph.links]
+    body.append(_flows(sheet, palette))
+    labels = [_label(sheet, link, palette) for link in graph.links]
+    body += [text for text, _ in labels]
+    body += [_node(sheet, node, palette) for node in range(len(graph.nodes))]
+    legend, legend_height, legend_width = _legend(sheet, palette)
+    width = max(sheet.width, legend_width, *(reach + _MARGIN for _, reach in labels))
+    height = sheet.height + legend_height
+    paper = "" if palette is theme.CSS else f'<rect width="{width:.0f}" height="{height:.0f}" fill="{palette["paper"]}"/>'
+    family = esc(font or "inherit")
+    key = "narrow" if narrow else "wide"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="diagram {key}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{esc(describe(topology))}" '
+        f'font-family="{family}" font-size="13">{paper}{"".join(body)}{legend}</svg>'
+    )
+
+
+def describe(topology: Mapping[str, Any]) -> str:
+    """The drawing in words, for those who do not see it."""
+    graph = read(topology)
+    nodes = "; ".join(f"{name} ({kind})" for name, kind in graph.nodes)
+    links = "; ".join(
+        f"{graph.nodes[link.ends[0]][0]} to {graph.nodes[link.ends[1]][0]}, {_capacity(link)}" for link in graph.links
+    )
+    flows = "; ".join(f"{flow.name} ({flow.kind}) from {flow.ends[0]} to {flow.ends[1]}" for flow in graph.flows)
+    return f"Diagram of the testbed. Nodes: {nodes}. Links: {links}. Traffic: {flows}."
+
+
+def _sheet(graph: Graph, narrow: bool) -> _Sheet:
+    rows = layers(graph)
+    widest = max((len(row) for row in rows), default=1)
+    places: dict[int, Place] = {}
+    if narrow:
+        step, pitch = 126.0, _BOX_WIDTH + 14
+        width = max(330.0, widest * pitch + 2 * _MARGIN - 14)
+        for level, row in enumerate(rows):
+            for i, node in enumerate(row):
+                places[node] = (width * (i + 0.5) / len(row), _MARGIN + _BOX_HEIGHT / 2 + level * step)
+        return _Sheet(graph, places, width, 2 * _MARGIN + _BOX_HEIGHT + step * max(0, len(rows) - 1), True)
+    step, pitch = 300.0, 112.0
+    height = 2 * _MARGIN + max(widest * pitch, 120)
+    for level, row in enumerate(rows):
+        for i, node in enumerate(row):
+            places[node] = (_MARGIN + _BOX_WIDTH / 2 + level * step, height * (i + 0.5) / len(row))
+    return _Sheet(graph, places, 2 * _MARGIN + _BOX_WIDTH + step * max(0, len(rows) - 1), height, False)
+
+
+def _capacity(link: Link) -> str:
+    parts = [link.medium, say_rate(link.rate, 6) if link.rate else ""]
+    return ", ".join(part for part in parts if part)
+
+
+def _along(sheet: _Sheet, a: int, b: int) -> tuple[float, float, float]:
+    """Unit vector and length from one node to the other, always the way the page reads: what lies to its right hand is
+    below the line (beside it on the left, where the drawing goes down the page)."""
+    first, second = sheet.places[a], sheet.places[b]
+    if (first[::-1] if sheet.narrow else first) > (second[::-1] if sheet.narrow else second):
+        first, second = second, first
+    dx, dy = second[0] - first[0], second[1] - first[1]
+    length = max(1.0, (dx * dx + dy * dy) ** 0.5)
+    return dx / length, dy / length, length
+
+
+def _bend(sheet: _Sheet, link: Link) -> float:
+    """How far a line swerves: parallel links fan out, a link that passes over other nodes goes round them."""
+    pitch = 116.0 if sheet.narrow else 50.0 + _LANE * max(sheet.lanes.values(), default=0)
+    swerve = (link.parallel - (link.of - 1) / 2) * pitch
+    (ax, ay), (bx, by) = (sheet.places[end] for end in link.ends)
+    for node, (x, y) in sheet.places.items():
+        if node in link.ends:
+            continue
+        part = ((x - ax) * (bx - ax) + (y - ay) * (by - ay)) / max(1.0, (bx - ax) ** 2 + (by - ay) ** 2)
+        if 0.05 < part < 0.95:
+            dx, dy = x - (ax + part * (bx - ax)), y - (ay + part * (by - ay))
+            if abs(dx) < _BOX_WIDTH / 2 + 8 and abs(dy) < _BOX_HEIGHT / 2 + 8:
+                return swerve + (170.0 if sheet.narrow else 120.0)
+    return swerve
+
+
+def _path(sheet: _Sheet, link: Link, lane: int = 0) -> tuple[str, Place]:
+    """A link, or a lane beside it, as SVG path data, and its middle. The bundle of both is centred on its nodes."""
+    ux, uy, _ = _along(sheet, *link.ends)
+    lanes = sheet.lanes.get(link.name, 0)
+    side, swerve = (lane - lanes / 2) * min(_LANE, 40 / max(1, lanes)), _bend(sheet, link)
+    (ax, ay), (bx, by) = (sheet.places[end] for end in link.ends)
+    p, q = (ax - uy * side, ay + ux * side), (bx - uy * side, by + ux * side)
+    mx, my = (p[0] + q[0]) / 2, (p[1] + q[1]) / 2
+    control = (mx - uy * 2 * swerve, my + ux * 2 * swerve)
+    data = f"M{p[0]:.1f},{p[1]:.1f}Q{control[0]:.1f},{control[1]:.1f} {q[0]:.1f},{q[1]:.1f}"
+    return data, (mx - uy * swerve, my + ux * swerve)
+
+
+def _link(sheet: _Sheet, link: Link, palette: Mapping[str, str]) -> str:
+    data, _ = _path(sheet, link)
+    return f'<path d="{data}" fill="none" stroke="{palette["muted"]}" stroke-width="2"/>'
+
+
+def _label(sheet: _Sheet, link: Link, palette: Mapping[str, str]) -> tuple[str, float]:
+    """Name, medium and rate of a link on the side where no lanes are, and how far to the right they reach.
+
+    A corner of the text touches a steep line, so that the slope does not run through it; a halo in the colour of the paper
+    keeps what crosses all the same from the letters.
+    """
+    ux, uy, length = _along(sheet, *link.ends)
+    _, (x, y) = _path(sheet, link)
+    capacity = say_rate(link.rate, 6) if link.rate else ""
+    steep = abs(uy) > (0.2 if sheet.narrow else abs(ux))
+    second = [link.medium, capacity] if steep else [f"{link.medium} · {capacity}".strip(" ·")]
+    lines = [_short(text, 26) for text in (link.name, *second) if text]
+    width, height = max((len(line) for line in lines), default=0) * 6.4, 15.0 * len(lines)
+    anchor = "start" if steep else "middle"
+    if not steep:
+        if abs(uy) > 0.3:
+            anchor = "start" if uy > 0 else "end"
+            top = y - height - 6
+        else:
+            top = y - height - 5 - abs(uy / ux) * width / 2
+    elif abs(ux) < 0.1:
+        x, top = x + 9, y - height / 2
+    else:  # on the outer side of the fan that links make where they meet
+        x, top = x - ux * length * 0.12 + 9, y - uy * length * 0.12
+        if ux > 0:
+            anchor = "end"
+            x = max(width + 4, x - 20 - min(40.0, _LANE * sheet.lanes.get(link.name, 0)))
+    halo = f'stroke="{palette["paper"]}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
+    text = "".join(
+        f'<text x="{x:.1f}" y="{top + 12 + 15 * i:.1f}" text-anchor="{anchor}" font-size="12" '
+        f'fill="{palette["muted" if i else "ink"]}" {halo}>{esc(line)}</text>'
+        for i, line in enumerate(lines)
+    )
+    return text, x + width * {"start": 1.0, "middle": 0.5, "end": 0.0}[anchor]
+
+
+def _flows(sheet: _Sheet, palette: Mapping[str, str]) -> str:
+    """The ways of the traffic: coloured lanes beside the links, each with an arrow head on every link."""
+    used: dict[str, int] = {}
+    parts = []
+    for number, a, b, link in sheet.ways():
+        colour = palette[theme.colour(number)]
+        lane = used[link.name] = used.get(link.name, 0) + 1
+        data, middle = _path(sheet, link, lane)
+        parts.append(f'<path d="{data}" fill="none" stroke="{colour}" stroke-width="3"/>')
+        parts.append(_arrow(sheet.places[a], sheet.places[b], middle, lane, colour))
+    return "".join(parts)
+
+
+def _arrow(start: Place, end: Place, at: Place, lane: int, colour: str) -> str:
+    """An arrow head behind the middle, those of neighbouring lanes one behind the other."""
+    length = max(1.0, ((end[0] - start[0]) ** 2 + (end[1] - start[1]) ** 2) ** 0.5)
+    ux, uy = (end[0] - start[0]) / length, (end[1] - start[1]) / length
+    ahead = 16 - 11 * (lane % 3)
+    x, y = at[0] + ux * ahead, at[1] + uy * ahead
+    corners = [(x + ux * 8, y + uy * 8), (x - uy * 5.5 - ux * 4, y + ux * 5.5 - uy * 4), (x + uy * 5.5 - ux * 4, y - ux * 5.5 - uy * 4)]
+    points = " ".join(f"{px:.1f},{py:.1f}" for px, py in corners)
+    return f'<polygon points="{points}" fill="{colour}"/>'
+
+
+def _node(sheet: _Sheet, node: int, palette: Mapping[str, str]) -> str:
+    name, kind = sheet.graph.nodes[node]
+    x, y = sheet.places[node]
+    host = kind == "host"
+    corner = 8 if host else 0
+    frame = palette["muted"] if host else palette["ink"]
+    box = (
+        f'<rect x="{x - _BOX_WIDTH / 2:.1f}" y="{y - _BOX_HEIGHT / 2:.1f}" width="{_BOX_WIDTH:.0f}" '
+        f'height="{_BOX_HEIGHT:.0f}" rx="{corner}" fill="{palette["panel"]}" stroke="{frame}" '
+        f'stroke-width="{1.5 if host else 2.5}"/>'
+    )
+    return (
+        f"<g><title>{esc(name)}, {esc(kind)}</title>{box}"
+        f'<text x="{x:.1f}" y="{y - 2:.1f}" text-anchor="middle" font-weight="bold" fill="{palette["ink"]}">'
+        f"{esc(_short(name, 15))}</text>"
+        f'<text x="{x:.1f}" y="{y + 14:.1f}" text-anchor="middle" font-size="12" fill="{palette["muted"]}">'
+        f"{esc(_short(kind, 18))}</text></g>"
+    )
+
+
+def _legend(sheet: _Sheet, palette: Mapping[str, str]) -> tuple[str, float, float]:
+    """The flows by colour and the circuits by name, under the drawing; with its height and width."""
+    graph = sheet.graph
+    entries: list[tuple[str | None, str]] = []
+    for i, flow in enumerate(graph.flows[:_MOST_FLOWS]):
+        entries.append((palette[theme.colour(i)], f"{flow.name}: {flow.kind}, {flow.ends[0]} → {flow.ends[1]}"))
+    if len(graph.flows) > _MOST_FLOWS:
+        entries.append((None, f"and {len(graph.flows) - _MOST_FLOWS} flows more"))
+    for circuit in graph.circuits[:_MOST_FLOWS]:
+        entries.append((None, f"circuit {circuit.name}: {circuit.ends[0]} → {circuit.ends[1]}"))
+    if len(graph.circuits) > _MOST_FLOWS:
+        entries.append((None, f"and {len(graph.circuits) - _MOST_FLOWS} circuits more"))
+    room = 44 if sheet.narrow else 90
+    out, y, longest = [], sheet.height + 14, 0
+    for colour, text in entries:
+        shown = _short(text, room)
+        longest = max(longest, len(shown))
+        if colour:
+            out.append(
+                f'<path d="M{_MARGIN},{y - 4:.1f}h20" stroke="{colour}" stroke-width="3"/>'
+                f'<polygon points="{_MARGIN + 26},{y - 4:.1f} {_MARGIN + 17},{y - 9:.1f} {_MARGIN + 17},{y + 1:.1f}" fill="{colour}"/>'
+            )
+        tone = palette["ink"] if colour else palette["muted"]
+        out.append(f'<text x="{_MARGIN + 34}" y="{y:.1f}" font-size="12" fill="{tone}">{esc(shown)}</text>')
+        y += 19
+    return "".join(out), 19.0 * len(entries) + (10 if entries else 0), longest * 6.6 + _MARGIN + 44 if entries else 0.0
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,109 @@
+"""What a figure is, and the parts that several figures share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import altair as alt
+
+from engpass.report import theme
+from engpass.report.aggregate import Table
+
+Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
+
+WIDTH = 640
+HEIGHT = 340
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of the report.
+
+    `draw` makes it from the table and the name of a flow, `says` the sentence under it; `applies` tells whether the table has
+    what it shows. `key` is what tells the series apart: lines with markers (and dashes), markers, or blocks of colour.
+    """
+
+    name: str
+    title: str
+    applies: Callable[[Table, str], bool]
+    draw: Callable[[Table, str], Drawing]
+    says: Callable[[Table, str], str]
+    key: Literal["lines", "marks", "blocks", "none"]
+
+
+def data(table: Table, flow: str) -> alt.InlineData:
+    """The rows of one flow, the same for every figure about it."""
+    return alt.InlineData(values=table.rows(flow))
+
+
+def series_colour(table: Table) -> alt.Color:
+    """Colour by series; the colours themselves come from the theme."""
+    return alt.Color("series:N").scale(domain=list(table.series)).legend(_legend(table))
+
+
+def series_shape(table: Table) -> alt.Shape:
+    """Marker by series, in one legend with the colour."""
+    shapes = [theme.shape(i) for i in range(len(table.series))]
+    return alt.Shape("series:N").scale(domain=list(table.series), range=shapes).legend(_legend(table))
+
+
+def engine_dash(engines: Sequence[str]) -> alt.StrokeDash:
+    """Dash by engine: the limit is dashed."""
+    dashes = [list(theme.dash(engine)) for engine in engines]
+    legend = alt.Legend(title="engine", symbolType="stroke", symbolSize=300, symbolOpacity=1) if len(engines) > 1 else None
+    return alt.StrokeDash("engine:N").scale(domain=list(engines), range=dashes).legend(legend)
+
+
+def _legend(table: Table) -> alt.Legend | None:
+    return alt.Legend(title=table.series_title, symbolOpacity=1) if len(table.series) > 1 else None
+
+
+def x_quantity(table: Table) -> alt.X:
+    """The first axis of the sweep as a quantity, in its unit."""
+    axis = table.x
+    assert axis is not None and axis.numbers is not None, "the caller has looked"
+    scale = alt.Scale(type="log", nice=False) if axis.log else alt.Scale(nice=False, zero=False, padding=6)
+    return alt.X("x:Q").title(axis.title).scale(scale)
+
+
+def x_words(table: Table) -> alt.X:
+    """The first axis of the sweep as words, in the order of the file."""
+    axis = table.x
+    assert axis is not None, "the caller has looked"
+    return alt.X("where:N").title(axis.title).sort(list(axis.texts)).axis(labelAngle=0 if len(axis.texts) < 6 else -40)
+
+
+def tooltip(table: Table) -> list[alt.Tooltip]:
+    """What a point says of itself."""
+    rate = table.rate.name
+    first: list[alt.Tooltip] = [alt.Tooltip("series:N", title=table.series_title), alt.Tooltip("engine:N", title="engine")]
+    if table.x is not None:
+        first.append(alt.Tooltip("where:N", title=table.x.label))
+    if table.panels:
+        first.append(alt.Tooltip("panel:N", title=table.axes[1].label))
+    return [
+        *first,
+        alt.Tooltip("goodput:Q", title=f"goodput, {rate}", format=".4~r"),
+        alt.Tooltip("low:Q", title="least repeat", format=".4~r"),
+        alt.Tooltip("high:Q", title="greatest repeat", format=".4~r"),
+        alt.Tooltip("offered:Q", title=f"offered, {rate}", format=".4~r"),
+        alt.Tooltip("loss:Q", title="loss, %", format=".3~r"),
+    ]
+
+
+def finish(table: Table, flow: str, chart: alt.LayerChart, title: str) -> Drawing:
+    """Facets, choices and title around the layers of a figure."""
+    subtitle = [f"flow {flow}"] if len(table.flows) > 1 else []
+    for index, choice in enumerate(table.choices):
+        name = f"choice{index}"
+        texts = choice.texts
+        picked = alt.param(
+            name=name, value=texts[0], bind=alt.binding_select(options=texts, name=f"{choice.axis.label}: ")
+        )
+        chart = chart.add_params(picked).transform_filter(f"datum.{name} === {name}")
+        subtitle.append(f"{choice.axis.label}: {texts[0]}")
+    heading = alt.TitleParams(title, subtitle=subtitle) if subtitle else alt.TitleParams(title)
+    if not table.panels:
+        return chart.properties(width=WIDTH, height=HEIGHT, title=heading)
+    facet = alt.Facet("panel:N").title(table.axes[1].label).sort(list(table.panels))
+    return chart.properties(width=WIDTH // 2 - 30, height=HEIGHT * 2 // 3).facet(facet, columns=2).properties(title=heading)

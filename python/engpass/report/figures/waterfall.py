@@ -1,0 +1,73 @@
+"""From line rate to goodput: what each layer and each host leaves, at the point where the flow's limit is highest."""
+
+from typing import Any
+
+import altair as alt
+
+from engpass.report.aggregate import Point, Table
+from engpass.report.figures import base
+from engpass.report.units import unit_for
+
+
+def applies(table: Table, flow: str) -> bool:
+    return bool(_points(table, flow))
+
+
+def draw(table: Table, flow: str) -> base.Drawing:
+    chosen = _points(table, flow)
+    rate = unit_for("bit/s", [bit_per_s for point in chosen for _, bit_per_s in point.stages])
+    rows: list[dict[str, Any]] = []
+    order: list[str] = []
+    for point in chosen:
+        for name, bit_per_s in point.stages:
+            if name not in order:
+                order.append(name)
+            value = rate.of(bit_per_s)
+            rows.append({"series": point.variant, "stage": name, "rate": value, "label": rate.say(bit_per_s)})
+    shown = [point.variant for point in chosen]
+    domain = [name for name in table.variants if name in shown]
+    y = alt.Y("stage:N").title(None).sort(order).axis(labelLimit=170)
+    x = alt.X("rate:Q").title(f"left of the line rate, in {rate.name}").scale(zero=True)
+    colour = alt.Color("series:N").scale(domain=domain).legend(
+        alt.Legend(title="variant") if len(domain) > 1 else None
+    )
+    bars = alt.Chart().mark_bar().encode(
+        y=y,
+        x=x,
+        color=colour,
+        tooltip=[
+            alt.Tooltip("series:N", title="variant"),
+            alt.Tooltip("stage:N", title="after"),
+            alt.Tooltip("label:N", title="left"),
+        ],
+    )
+    if len(domain) > 1:
+        bars = bars.encode(yOffset=alt.YOffset("series:N").scale(domain=domain))
+    height = max(160, len(order) * (14 + 8 * len(domain)))
+    heading = alt.TitleParams(f"From line rate to goodput, {flow}", subtitle=[_where(table, chosen[0])])
+    return alt.layer(bars, data=alt.InlineData(values=rows)).properties(width=base.WIDTH, height=height, title=heading)
+
+
+def says(table: Table, flow: str) -> str:
+    where = _where(table, _points(table, flow)[0])
+    at = f" The bars stand for {where}." if table.axes else ""
+    return f"What is left of the line rate after each layer, other traffic, the shaper and the hosts.{at}"
+
+
+def _points(table: Table, flow: str) -> list[Point]:
+    """The limit's points with stages at one place of the sweep: where the first variant's limit is highest."""
+    staged = [p for p in table.points if p.flow == flow and p.engine == "limit" and p.stages]
+    if not staged:
+        return []
+    first = next(name for name in table.variants if any(point.variant == name for point in staged))
+    best = max((p for p in staged if p.variant == first), key=lambda p: p.goodput.mean)
+    there = {point.variant: point for point in staged if point.at == best.at}
+    return [there[name] for name in table.variants if name in there][:6]
+
+
+def _where(table: Table, point: Point) -> str:
+    parts = [f"{axis.label} {axis.texts[at]}" for axis, at in zip(table.axes, point.at, strict=True)]
+    return ", ".join(parts) if parts else "one point per variant"
+
+
+FIGURE = base.Figure("waterfall", "From line rate to goodput", applies, draw, says, "blocks")

@@ -1,0 +1,173 @@
+"""Where the nodes of a testbed's diagram stand: layers along the traffic, few crossings.
+
+Senders stand first, receivers last, switches between them; what no traffic passes stands one layer from a neighbour.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link of the drawing: indices of its two nodes; it is number `parallel`, from 0, of the `of` links between them."""
+
+    name: str
+    ends: tuple[int, int]
+    medium: str
+    rate: float | None
+    parallel: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Route:
+    """Traffic or a circuit and the nodes it passes; fewer than two if there is no way."""
+
+    name: str
+    kind: str
+    nodes: tuple[int, ...]
+    ends: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A topology read from its JSON; what refers to no node is left out."""
+
+    nodes: tuple[tuple[str, str], ...]
+    links: tuple[Link, ...]
+    circuits: tuple[Route, ...]
+    flows: tuple[Route, ...]
+
+
+def read(topology: Mapping[str, Any]) -> Graph:
+    """The graph of `{"nodes", "links", "circuits", "flows"}`."""
+    nodes = tuple((str(node["name"]), str(node.get("kind", ""))) for node in topology.get("nodes", ()))
+    index = {name: i for i, (name, _) in enumerate(nodes)}
+    drawn = [
+        (raw, ends)
+        for raw in topology.get("links", ())
+        if len(ends := [index[end] for end in raw["ends"] if end in index]) == 2 and ends[0] != ends[1]
+    ]
+    pairs = [(min(ends), max(ends)) for _, ends in drawn]
+    links = [
+        Link(
+            name=str(raw["name"]),
+            ends=(ends[0], ends[1]),
+            medium=str(raw.get("medium", "")),
+            rate=raw.get("rate_bit_per_s"),
+            parallel=pairs[:at].count(pair),
+            of=pairs.count(pair),
+        )
+        for at, ((raw, ends), pair) in enumerate(zip(drawn, pairs, strict=True))
+    ]
+    circuits = tuple(_route(raw, "", index, links) for raw in topology.get("circuits", ()))
+    flows = tuple(_route(raw, str(raw.get("kind", "")), index, links) for raw in topology.get("flows", ()))
+    return Graph(nodes, tuple(links), circuits, flows)
+
+
+def _route(raw: Mapping[str, Any], kind: str, index: Mapping[str, int], links: Sequence[Link]) -> Route:
+    start, end = str(raw.get("from", "")), str(raw.get("to", ""))
+    nodes: tuple[int, ...] = ()
+    if start in index and end in index:
+        nodes = shortest(index[start], index[end], links)
+    return Route(str(raw.get("name", "")), kind, nodes, (start, end))
+
+
+def shortest(start: int, end: int, links: Sequence[Link]) -> tuple[int, ...]:
+    """The nodes of the route with the fewest links, ties by the order of the links in the file; empty if there is none."""
+    before: dict[int, int] = {start: start}
+    queue = [start]
+    for node in queue:
+        for link in links:
+            if node in link.ends:
+                other = link.ends[1] if link.ends[0] == node else link.ends[0]
+                if other not in before:
+                    before[other] = node
+                    queue.append(other)
+    if end not in before:
+        return ()
+    route = [end]
+    while route[-1] != start:
+        route.append(before[route[-1]])
+    return tuple(reversed(route))
+
+
+def layers(graph: Graph) -> list[list[int]]:
+    """The nodes in layers, every node once, each layer in drawing order."""
+    level = _levels(graph)
+    depth = max(level.values(), default=0)
+    rows: list[list[int]] = [[] for _ in range(depth + 1)]
+    for node in range(len(graph.nodes)):
+        rows[level[node]].append(node)
+    rows = [row for row in rows if row]
+    neighbours: dict[int, list[int]] = {node: [] for node in range(len(graph.nodes))}
+    for link in graph.links:
+        neighbours[link.ends[0]].append(link.ends[1])
+        neighbours[link.ends[1]].append(link.ends[0])
+    for sweep in range(6):
+        order = range(len(rows)) if sweep % 2 == 0 else range(len(rows) - 1, -1, -1)
+        for at in order:
+            beside = [rows[i] for i in (at - 1, at + 1) if 0 <= i < len(rows)]
+            place = {node: (i + 0.5) / len(row) for row in beside for i, node in enumerate(row)}
+            now = {node: (i + 0.5) / len(rows[at]) for i, node in enumerate(rows[at])}
+
+            def middle(node: int, place: Mapping[int, float] = place, now: Mapping[int, float] = now) -> float:
+                known = [place[other] for other in neighbours[node] if other in place]
+                return sum(known) / len(known) if known else now[node]
+
+            rows[at].sort(key=middle)
+    return rows
+
+
+def _levels(graph: Graph) -> dict[int, int]:
+    """Longest distance from a sender along the routes of the traffic; an edge that would close a ring is passed over."""
+    after: dict[int, list[int]] = {node: [] for node in range(len(graph.nodes))}
+    for route in (*graph.flows, *graph.circuits):
+        for a, b in zip(route.nodes, route.nodes[1:], strict=False):
+            if b not in after[a] and not _reaches(after, b, a):
+                after[a].append(b)
+    level: dict[int, int] = {}
+    routed = {node for node, following in after.items() if following} | {b for f in after.values() for b in f}
+    pending = sorted(routed)
+    while pending:
+        for node in pending:
+            ahead = [a for a in routed if node in after[a]]
+            if all(a in level for a in ahead):
+                level[node] = 1 + max((level[a] for a in ahead), default=-1)
+        pending = [node for node in pending if node not in level]
+    # A sender stands right before what it sends to, not at the far end of the drawing.
+    for node in sorted(routed, key=lambda node: -level[node]):
+        if after[node] and not any(node in after[a] for a in routed):
+            level[node] = min(level[b] for b in after[node]) - 1
+    _spread(graph, level)
+    lowest = min(level.values(), default=0)
+    return {node: at - lowest for node, at in level.items()}
+
+
+def _reaches(after: Mapping[int, list[int]], start: int, goal: int) -> bool:
+    seen, queue = {start}, [start]
+    for node in queue:
+        if node == goal:
+            return True
+        queue.extend(b for b in after[node] if b not in seen)
+        seen.update(after[node])
+    return False
+
+
+def _spread(graph: Graph, level: dict[int, int]) -> None:
+    """Gives the nodes without traffic a layer: hosts before their neighbour, switches after it."""
+    if not level and graph.nodes:
+        level[0] = 0
+    while len(level) < len(graph.nodes):
+        near = [
+            (new, old)
+            for link in graph.links
+            for new, old in (link.ends, link.ends[::-1])
+            if new not in level and old in level
+        ]
+        if near:
+            new, old = near[0]
+            level[new] = level[old] - 1 if graph.nodes[new][1] == "host" else level[old] + 1
+        else:
+            level[next(node for node in range(len(graph.nodes)) if node not in level)] = 0

@@ -1,0 +1,181 @@
+"""The report: one HTML file that opens without a network and asks nothing of one.
+
+A content security policy in the page enforces what the code intends: no request leaves it, and only the scripts written here
+run, told by their hashes.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+
+import vl_convert
+
+from engpass.report import download, theme, words
+from engpass.report.aggregate import Table, tabulate
+from engpass.report.charts import MAX_FLOWS, page_charts
+from engpass.report.html import embed_json, esc, prose
+from engpass.report.record import Claim, Outcome, Run
+from engpass.report.sections import (
+    bottleneck_section,
+    choices,
+    claims_section,
+    drops_section,
+    environment_section,
+    figure_box,
+    file_section,
+    points_section,
+    testbed_section,
+)
+
+
+def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None = None) -> str:
+    """The report of a run as one HTML file: the run's record, its outcomes, and claims if a study makes any."""
+    outcomes = list(outcomes)
+    table = tabulate(run, outcomes)
+    charts, datasets = page_charts(table)
+    points, folded = _points(run, table, outcomes)
+    sections = [
+        ("claims", "Claims", claims_section(claims or [])),
+        ("results", "Results", _results(table, charts)),
+        ("testbed", "Testbed", testbed_section(run)),
+        ("points", "Points", points_section(table, len(outcomes), folded)),
+        ("bottlenecks", "Bottlenecks", bottleneck_section(table, charts)),
+        ("losses", "Losses", drops_section(table, outcomes)),
+        ("environment", "Environment", environment_section(run)),
+        ("file", "Testbed file", file_section(run)),
+    ]
+    shown = [(key, title, body) for key, title, body in sections if body]
+    contents = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title, _ in shown)
+    body = "\n".join(
+        f'<section aria-labelledby="{key}"><h2 id="{key}">{title}</h2>\n{content}\n</section>' for key, title, content in shown
+    )
+    values = {
+        "datasets": datasets,
+        "charts": charts,
+        "config": {**theme.config(theme.CSS, theme.FONT, legend=False), "aria": False},
+        "flows": list(charts) or [""],
+        "file": f"engpass-{run.id}.csv",
+    }
+    about = words.description(run)
+    return _PAGE.format(
+        policy=_policy(_library(), _script()),
+        title=esc(run.name),
+        style=_style(),
+        heading=esc(run.name),
+        about=f"<p>{esc(about)}</p>" if about else "",
+        summary=prose(words.summary(run, table)),
+        meta=_meta(run),
+        contents=contents,
+        body=body,
+        values=embed_json(values),
+        points=embed_json(points),
+        version=esc(run.environment.get("version", "")),
+        library=_library(),
+        script=_script(),
+    )
+
+
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{title} · Engpass</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+<header>
+<h1>{heading}</h1>
+<button id="theme" type="button" hidden aria-label="Change between light and dark">Dark</button>
+<p class="muted meta">{meta}</p>
+{about}<p id="summary">{summary}</p>
+<nav aria-label="Contents"><ul>{contents}</ul></nav>
+<noscript><p class="warning">The figures need JavaScript; the tables do not.</p></noscript>
+</header>
+<main>
+{body}
+</main>
+<footer>Written by Engpass {version}. This file holds everything it shows and asks nothing of the network.</footer>
+<script type="application/json" id="report">{values}</script>
+<script type="application/json" id="points">{points}</script>
+<script>{library}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _meta(run: Run) -> str:
+    parts = [f"Run <code>{esc(run.id)}</code>", f"<code>{esc(run.source)}</code>", esc(run.created)]
+    if run.status and run.status != "done":
+        parts.append(f'<span class="badge mark">{esc(run.status)}</span>')
+    return " · ".join(parts)
+
+
+def _results(table: Table, charts: dict[str, dict[str, object]]) -> str:
+    if not charts:
+        return "<p>There is nothing to draw yet.</p>"
+    notes = list(table.notes)
+    if len(table.flows) > MAX_FLOWS:
+        notes.append(f"{MAX_FLOWS} of {len(table.flows)} flows are drawn.")
+    said = f'<p class="muted">{esc(" ".join(notes))}</p>' if notes else ""
+    boxes = "".join(figure_box(name, table, charts, whole) for name, whole in (("goodput", True), ("loss", False), ("offered-received", False)))
+    return f'{said}{choices(table, list(charts))}<div class="figures">{boxes}</div>'
+
+
+def _points(run: Run, table: Table, outcomes: Sequence[Outcome]) -> tuple[str, bool]:
+    """The points for the download, encoded, and whether the repeats had to be folded for size."""
+    encoded = download.encode(download.raw(run, outcomes))
+    if len(encoded) <= download.MAX_ENCODED:
+        return encoded, False
+    return download.encode(download.folded(table)), True
+
+
+@cache
+def _library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, as vl-convert ships them."""
+    text = vl_convert.javascript_bundle().replace("\r\n", "\n").replace("\r", "\n")
+    # Inside a script element these end it or change how it is read; in JavaScript strings the escapes mean the same.
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+@cache
+def _script() -> str:
+    return _resource("page.js")
+
+
+@cache
+def _style() -> str:
+    light, dark = theme.variables(theme.LIGHT), theme.variables(theme.DARK)
+    return (
+        f":root{{{light}}}\n"
+        f"@media (prefers-color-scheme: dark){{:root:not([data-theme=light]){{{dark}}}}}\n"
+        f":root[data-theme=dark]{{{dark};color-scheme:dark}}\n:root[data-theme=light]{{color-scheme:light}}\n"
+        f"@media print{{:root,:root[data-theme=dark],:root:not([data-theme=light]){{{light};color-scheme:light}}}}\n"
+        f"body{{font-family:{theme.FONT}}}\n" + _resource("page.css")
+    )
+
+
+def _resource(name: str) -> str:
+    return files("engpass.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _policy(*scripts: str) -> str:
+    hashes = " ".join(
+        "'sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") + "'"
+        for script in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,251 @@
+"""The parts of the page as HTML, in words, tables and boxes for the figures. Everything from outside is escaped here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from engpass.report import theme
+from engpass.report.aggregate import GENERATORS, Point, Table
+from engpass.report.diagram import diagram
+from engpass.report.figures import FIGURES
+from engpass.report.html import esc, prose, table as html_table
+from engpass.report.record import Claim, Outcome, Run
+from engpass.report.units import plain, say_rate, say_share
+from engpass.report.words import bottlenecks
+
+MAX_TABLE = 160
+"""Rows of the table of points at most."""
+
+Charts = Mapping[str, Mapping[str, object]]
+
+
+def claims_section(claims: Sequence[Claim]) -> str:
+    """Published, obtained, and whether it holds; estimates are marked as such."""
+    if not claims:
+        return ""
+    held = sum(1 for claim in claims if claim.get("holds"))
+    rows = []
+    for claim in claims:
+        holds = claim.get("holds")
+        verdict = '<span class="good">✓ holds</span>' if holds else '<span class="bad">✗ does not hold</span>'
+        if holds is None:
+            verdict = '<span class="muted">not tested</span>'
+        kind = str(claim.get("kind", ""))
+        badge = f'<span class="badge{" mark" if kind == "estimate" else ""}">{esc(kind)}</span>'
+        statement = prose(claim.get("statement", ""))
+        source = f'<br><span class="muted">{esc(claim["source"])}</span>' if claim.get("source") else ""
+        rows.append(
+            [
+                f'<div class="wide">{statement}{source}</div>',
+                _value(claim.get("published")),
+                _value(claim.get("obtained")),
+                _value(claim.get("tolerance")),
+                verdict,
+                badge,
+            ]
+        )
+    estimates = any(claim.get("kind") == "estimate" for claim in claims)
+    note = '<p class="muted">An <span class="badge mark">estimate</span> is not a published value: the study does not state it.</p>'
+    wide = html_table(
+        f"{held} of {len(claims)} claims hold", ["Statement", "Published", "Obtained", "Tolerance", "Holds", "Kind"], rows
+    )
+    return wide + (note if estimates else "")
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return '<span class="muted">not stated</span>'
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return esc(plain(float(value)) if isinstance(value, (int, float)) else value)
+
+
+def choices(table: Table, flows: Sequence[str]) -> str:
+    """Menus for the flow and for the axes that the figures show one value of at a time."""
+    menus = []
+    if len(flows) > 1:
+        menus.append(f'<label>Flow <select id="flow">{_options(flows)}</select></label>')
+    for index, choice in enumerate(table.choices):
+        label = esc(choice.axis.label)
+        menus.append(f'<label>{label} <select data-choice="choice{index}">{_options(choice.texts)}</select></label>')
+    return f'<div class="choices">{"".join(menus)}</div>' if menus else ""
+
+
+def _options(texts: Iterable[str]) -> str:
+    return "".join(f'<option value="{esc(text)}">{esc(text)}</option>' for text in texts)
+
+
+def figure_box(name: str, table: Table, charts: Charts, whole: bool) -> str:
+    """The place of a figure, with its heading, key and caption; nothing if no flow has it."""
+    figure = next(figure for figure in FIGURES if figure.name == name)
+    flow = next((flow for flow, drawn in charts.items() if name in drawn), None)
+    if flow is None:
+        return ""
+    says = figure.says(table, flow)
+    return (
+        f'<figure{" class=whole" if whole else ""} id="figure-{name}"><h3>{esc(figure.title)}</h3>{_key(figure.key, table)}'
+        f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(figure.title)}. {esc(says)} '
+        f'The table of points has the numbers."></div><figcaption>{esc(says)}</figcaption></figure>'
+    )
+
+
+def _key(kind: str, table: Table) -> str:
+    """Colours, markers and dashes of a figure in words."""
+    if kind == "none":
+        return ""
+    items = []
+    names = table.variants if kind == "blocks" else table.series
+    if len(names) > 1:
+        items += [(_swatch(kind, index), name) for index, name in enumerate(names)]
+    if kind == "lines" and len(table.engines) > 1:
+        for engine in table.engines:
+            dash = ",".join(str(length) for length in theme.dash(engine))
+            line = f'<path d="M1,7H33" stroke="var(--ink)" stroke-width="2" stroke-dasharray="{dash}"/>'
+            items.append((f'<svg width="34" height="14" aria-hidden="true">{line}</svg>', engine))
+    if not items:
+        return ""
+    return '<ul class="key">' + "".join(f"<li>{swatch}{esc(name)}</li>" for swatch, name in items) + "</ul>"
+
+
+def _swatch(kind: str, index: int) -> str:
+    colour = f"var(--{theme.colour(index)})"
+    if kind == "blocks":
+        inner = f'<rect x="4" y="1" width="12" height="12" fill="{colour}"/>'
+        return f'<svg width="20" height="14" aria-hidden="true">{inner}</svg>'
+    inner = f'<path d="{theme.shape(index)}" transform="translate(13 7) scale(4.4)" fill="{colour}"/>'
+    if kind == "lines":
+        inner = f'<path d="M1,7H25" stroke="{colour}" stroke-width="2"/>{inner}'
+    return f'<svg width="26" height="14" aria-hidden="true">{inner}</svg>'
+
+
+def testbed_section(run: Run) -> str:
+    """The diagram in both its layouts; the style sheet shows the one that suits the width."""
+    if not run.topology.get("nodes"):
+        return ""
+    drawings = diagram(run.topology) + diagram(run.topology, narrow=True)
+    return f'<div class="drawing" tabindex="0" role="region" aria-label="Diagram of the testbed">{drawings}</div>'
+
+
+def points_section(table: Table, raw: int, folded: bool) -> str:
+    """The aggregated points as a table, thinned if long, and the button for all of them."""
+    if not table.points:
+        return ""
+    groups: dict[tuple[bool, str, int, tuple[int, ...]], list[Point]] = {}
+    order = {name: index for index, name in enumerate(table.variants)}
+    for point in table.points:
+        groups.setdefault((point.kind in GENERATORS, point.flow, order[point.variant], point.at), []).append(point)
+    keys = sorted(groups)
+    places = sorted({key[3] for key in keys})
+    step = max(1, -(-len(keys) // MAX_TABLE))
+    kept = set(places[::step])
+    shown = [key for key in keys if key[3] in kept][: 2 * MAX_TABLE]
+    caption = "Mean of the repeats, with the least and the greatest"
+    if len(shown) < len(keys):
+        caption += f"; {len(shown)} of {len(keys)} points, every {_ordinal(step)} of the sweep"
+    engine = ["Engine"] if len(table.measured) > 1 else []
+    head = ["Flow", "Variant", *(esc(axis.label) for axis in table.axes), *engine]
+    numbers = ["Goodput", "Least", "Greatest", "Offered", "Loss", "Repeats"] if table.measured else []
+    limit = ["Limit"] if "limit" in table.engines else []
+    rows = [row for key in shown for row in _point_rows(table, groups[key])]
+    right = [*range(2, 2 + len(table.axes)), *range(len(head), len(head) + len(limit) + len(numbers))]
+    grid = html_table(caption, [*head, *limit, *numbers], rows, numeric=right)
+    what = "mean, least and greatest of every point; the store has the raw points" if folded else f"all {raw} outcomes, in base units"
+    return (
+        grid.replace('class="scroll"', 'class="scroll tall"', 1)
+        + '<p class="meta"><button id="download" type="button" hidden>Download CSV</button> '
+        f'<span class="muted">{esc(what)}</span></p>'
+    )
+
+
+def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
+    """One row per engine that counts datagrams, the limit beside it; or the limit alone."""
+    limit = next((point for point in points if point.engine == "limit"), None)
+    measured = [point for point in points if point.engine != "limit"]
+    blank = '<span class="muted">–</span>'
+    rows = []
+    for point in measured or points[:1]:
+        row = [esc(point.flow), esc(point.variant)]
+        row += [esc(axis.texts[at]) for axis, at in zip(table.axes, point.at, strict=True)]
+        if len(table.measured) > 1:
+            row.append(esc(point.engine))
+        if "limit" in table.engines:
+            row.append(say_rate(limit.goodput.mean) if limit else blank)
+        if table.measured and point.engine == "limit":
+            row += [blank] * 6
+        elif table.measured:
+            row += [say_rate(rate) for rate in (point.goodput.mean, point.goodput.low, point.goodput.high)]
+            row += [say_rate(point.offered.mean), say_share(point.loss.mean) if point.loss else blank, str(point.repeats)]
+        rows.append(row)
+    return rows
+
+
+def _ordinal(number: int) -> str:
+    tens = number % 100
+    suffix = "th" if 10 < tens < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+def bottleneck_section(table: Table, charts: Charts) -> str:
+    """What limits each flow in each variant, over the sweep, in the words of the limit engine."""
+    parts = [f'<div class="figures">{box}</div>'] if (box := figure_box("waterfall", table, charts, True)) else []
+    for flow in table.flows:
+        for variant in table.variants:
+            stretches = bottlenecks(table, flow, variant)
+            if not stretches:
+                continue
+            names = [f"<code>{esc(variant)}</code>"] if len(table.variants) > 1 else []
+            names += [f"<code>{esc(flow)}</code>"] if len(table.flows) > 1 or not names else []
+            items = []
+            for stretch in stretches:
+                where = f"{esc(stretch.where)}: " if stretch.where else ""
+                cause = f"{prose(stretch.bottleneck)} lets {esc(stretch.goodput)} through" if stretch.bottleneck else ""
+                after = f", next would be {prose(stretch.next)}" if stretch.next and cause else ""
+                said = f'<br><span class="muted">{prose(stretch.sentence)}</span>' if stretch.sentence else ""
+                items.append(f"<li>{where}{cause}{after}{said if cause else prose(stretch.sentence)}</li>")
+            parts.append(f'<h3>{", ".join(names)}</h3><ul class="stretches">{"".join(items)}</ul>')
+    return "\n".join(parts)
+
+
+def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
+    """Where cells and datagrams were lost, over all points of a variant."""
+    lost: dict[tuple[str, str, str, str], list[int]] = {}
+    for outcome in outcomes:
+        for drop in outcome.get("drops", ()):
+            key = (str(outcome["variant"]), str(drop.get("place", "")), str(drop.get("cause", "")), str(drop.get("flow", "")))
+            sums = lost.setdefault(key, [0, 0])
+            sums[0] += int(drop.get("cells") or 0)
+            sums[1] += int(drop.get("datagrams") or 0)
+    found = [(key, sums) for key, sums in lost.items() if any(sums)]
+    if not found:
+        return ""
+    order = {name: index for index, name in enumerate(table.variants)}
+    found.sort(key=lambda item: (order.get(item[0][0], len(order)), -item[1][1], -item[1][0]))
+    most = 60
+    rows = [[*(esc(text) for text in key), *(f"{count:,}".replace(",", "\u202f") for count in sums)] for key, sums in found[:most]]
+    caption = "What was lost where, all points and repeats of a variant together"
+    if len(found) > most:
+        caption += f"; the first {most} of {len(found)} rows"
+    return html_table(caption, ["Variant", "Place", "Cause", "Flow", "Cells", "Datagrams"], rows, numeric=[4, 5])
+
+
+def environment_section(run: Run) -> str:
+    """What it ran on, as the store recorded it."""
+    entries: list[tuple[str, Any]] = [("run", run.id), ("created", run.created), ("status", run.status)]
+    entries += [("points", f"{run.points_done} of {run.points_total}"), ("engines", ", ".join(run.engines))]
+    entries += [(str(key).replace("_", " "), value) for key, value in run.environment.items()]
+    return "<dl>" + "".join(f"<dt>{esc(key)}</dt><dd>{esc(_flat(value))}</dd>" for key, value in entries) + "</dl>"
+
+
+def _flat(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_flat(item)}" for key, item in value.items())
+    return ", ".join(map(_flat, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def file_section(run: Run) -> str:
+    """The testbed file as it ran, with what was set over it."""
+    sets = ""
+    if run.overrides:
+        items = "".join(f"<li><code>{esc(path)} = {esc(value)}</code></li>" for path, value in run.overrides)
+        sets = f"<p>Set over the file:</p><ul>{items}</ul>"
+    name = esc(run.source)
+    return f'<p><code>{name}</code></p>{sets}<pre tabindex="0" aria-label="Text of {name}"><code>{esc(run.text)}</code></pre>'

@@ -1,0 +1,148 @@
+"""Colours, dashes and shapes: one palette for the page (as CSS variables) and for the pictures (as literal colours).
+
+Series differ in colour *and* shape, engines in dash, so nothing is told by colour alone. Every colour has a contrast of at least
+3:1 to its background (WCAG 1.4.11), every text colour 4.5:1 (1.4.3); tests compute both.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+LIGHT: Mapping[str, str] = {
+    "paper": "#ffffff",
+    "panel": "#f5f7f9",
+    "ink": "#1a1f26",
+    "muted": "#55606c",
+    "line": "#d3d9e0",
+    "accent": "#0a5aa8",
+    "good": "#1a6e3c",
+    "bad": "#b3261e",
+    "mark": "#8a5a00",
+    "s1": "#0067b1",
+    "s2": "#c7490b",
+    "s3": "#00805e",
+    "s4": "#a6367f",
+    "s5": "#7a6600",
+    "s6": "#3d434a",
+    "s7": "#008aa8",
+    "s8": "#8a4b2a",
+}
+DARK: Mapping[str, str] = {
+    "paper": "#11151a",
+    "panel": "#1a2027",
+    "ink": "#e6eaef",
+    "muted": "#a3aeba",
+    "line": "#35404b",
+    "accent": "#7dbbff",
+    "good": "#6fd096",
+    "bad": "#ff8f86",
+    "mark": "#f0b95a",
+    "s1": "#5ab4f5",
+    "s2": "#ff9057",
+    "s3": "#35cba0",
+    "s4": "#f08cc4",
+    "s5": "#d9c84a",
+    "s6": "#d5d9de",
+    "s7": "#3fd0e0",
+    "s8": "#d0a488",
+}
+CSS: Mapping[str, str] = {name: f"var(--{name})" for name in LIGHT}
+"""The palette by name: what is drawn on the page changes its colours with the page."""
+
+SERIES = 8
+"""Number of series colours."""
+
+SHAPES = (
+    "M0,-1A1,1,0,1,1,0,1A1,1,0,1,1,0,-1Z",
+    "M-0.9,-0.9H0.9V0.9H-0.9Z",
+    "M0,-1.15L1.1,0.85H-1.1Z",
+    "M0,-1.3L1.1,0L0,1.3L-1.1,0Z",
+    "M-0.4,-1.1H0.4V-0.4H1.1V0.4H0.4V1.1H-0.4V0.4H-1.1V-0.4H-0.4Z",
+    "M0,1.15L1.1,-0.85H-1.1Z",
+    "M-1.2,-0.5H1.2V0.5H-1.2Z",
+)
+"""Markers as SVG paths around the origin. Seven shapes against eight colours: the first 56 series are all different."""
+
+DASHES: Mapping[str, Sequence[int]] = {"simulate": (1, 0), "limit": (6, 4), "emulate": (2, 2), "measure": (10, 3, 2, 3)}
+"""One dash per engine; the closed form of `limit` is the dashed line."""
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', 'DejaVu Sans', sans-serif"
+PICTURE_FONT = "Liberation Sans, DejaVu Sans, Arial, sans-serif"
+
+
+def colour(index: int) -> str:
+    """Name of the colour of the series at that position."""
+    return f"s{index % SERIES + 1}"
+
+
+def shape(index: int) -> str:
+    """Marker of the series at that position."""
+    return SHAPES[index % len(SHAPES)]
+
+
+def dash(engine: str) -> Sequence[int]:
+    """Dash of an engine; one that is not known here gets short dashes of its own."""
+    return DASHES.get(engine, (4, 2, 1, 2))
+
+
+def variables(palette: Mapping[str, str]) -> str:
+    """The palette as CSS declarations."""
+    return "".join(f"--{name}:{value};" for name, value in palette.items())
+
+
+def config(palette: Mapping[str, str], font: str, legend: bool) -> dict[str, Any]:
+    """Vega-Lite configuration in the colours of `palette`; without a legend where the page draws it as HTML."""
+    text = {"labelFont": font, "titleFont": font, "labelFontSize": 12, "titleFontSize": 12}
+    return {
+        "background": "transparent" if palette is CSS else palette["paper"],
+        "font": font,
+        "view": {"stroke": None},
+        "range": {"category": [palette[colour(i)] for i in range(SERIES)]},
+        "axis": {
+            **text,
+            "labelColor": palette["muted"],
+            "titleColor": palette["ink"],
+            "titleFontWeight": "normal",
+            "titlePadding": 8,
+            "gridColor": palette["line"],
+            "gridOpacity": 0.7,
+            "domainColor": palette["muted"],
+            "tickColor": palette["muted"],
+            "labelOverlap": True,
+            "labelLimit": 150,
+        },
+        "legend": {
+            **text,
+            "disable": not legend,
+            "labelColor": palette["ink"],
+            "titleColor": palette["muted"],
+            "titleFontWeight": "normal",
+            "orient": "bottom",
+            "direction": "horizontal",
+            "columns": 4,
+            "labelLimit": 260,
+            "symbolStrokeWidth": 2,
+            "symbolSize": 90,
+        },
+        "header": {
+            **text,
+            "labelColor": palette["ink"],
+            "titleColor": palette["muted"],
+            "titleFontWeight": "normal",
+            "labelFontWeight": "bold",
+        },
+        "title": {
+            "font": font,
+            "subtitleFont": font,
+            "color": palette["ink"],
+            "subtitleColor": palette["muted"],
+            "anchor": "start",
+            "fontSize": 15,
+            "subtitleFontSize": 12,
+            "subtitlePadding": 6,
+            "offset": 14,
+        },
+        "style": {
+            "reference": {"stroke": palette["muted"], "strokeDash": [3, 3], "strokeWidth": 1},
+            "note": {"fill": palette["muted"], "font": font, "fontSize": 11},
+        },
+    }

@@ -1,0 +1,144 @@
+"""The run in words: the opening paragraph and the bottleneck of each variant."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engpass.report.aggregate import Point, Table
+from engpass.report.record import Run
+from engpass.report.units import say_rate, say_share
+
+_DONE_BY = {
+    "limit": "computed in closed form",
+    "simulate": "simulated",
+    "emulate": "emulated in real time",
+    "measure": "measured",
+}
+_MOST_SENTENCES = 8
+
+
+def description(run: Run) -> str:
+    """What the testbed file says of itself; nothing if it cannot be read."""
+    try:
+        text = tomllib.loads(run.text).get("description")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return ""
+    return text.strip() if isinstance(text, str) else ""
+
+
+def summary(run: Run, table: Table) -> str:
+    """What ran and what came out, as one paragraph; names stand in backticks."""
+    parts = [_what_ran(run, table)]
+    if run.points_done < run.points_total:
+        parts.append(f"Only {run.points_done} of {run.points_total} points are done.")
+    results = [
+        sentence
+        for flow in table.flows
+        for variant in table.variants
+        if (sentence := _result(table, flow, variant))
+    ]
+    parts.extend(results[:_MOST_SENTENCES])
+    if len(results) > _MOST_SENTENCES:
+        parts.append("The table below has the rest.")
+    return " ".join(parts)
+
+
+def _what_ran(run: Run, table: Table) -> str:
+    if not table.points:
+        return "No point of this run is done yet."
+    parts = [_count(len(table.variants), "variant")]
+    parts += [f"{_count(len(axis.texts), 'value')} of the {axis.label} ({axis.span})" for axis in table.axes]
+    if table.measured:
+        parts.append(_count(run.repeats, "repeat"))
+    engines = [_DONE_BY.get(engine, f"run with `{engine}`") for engine in table.engines]
+    return f"{_join(parts)}, {' and '.join(engines)}."
+
+
+def _result(table: Table, flow: str, variant: str) -> str:
+    mine = [p for p in table.points if p.flow == flow and p.variant == variant]
+    measured = [p for p in mine if p.engine != "limit"]
+    limits = {p.at: p.goodput.mean for p in mine if p.engine == "limit"}
+    if not mine:
+        return ""
+    best = max(measured or mine, key=lambda p: p.goodput.mean)
+    who = f"In `{variant}`, `{flow}`" if len(table.variants) > 1 else f"`{flow}`"
+    verb = "reaches" if measured else "is limited to"
+    most = "up to " if table.axes else ""
+    text = f"{who} {verb} {most}{say_rate(best.goodput.mean)}{_at(table, best)}"
+    if not measured:
+        return text + "."
+    limit = limits.get(best.at)
+    if limit:
+        text += f", {say_share(best.goodput.mean / limit)} of its limit"
+    lossy = [p for p in measured if p.loss is not None]
+    if not lossy:
+        return text + "."
+    worst = max(lossy, key=lambda p: p.loss.mean if p.loss else 0.0)
+    loss = worst.loss.mean if worst.loss else 0.0
+    if loss == 0:
+        return f"{text}; nothing is lost."
+    if worst is best:
+        return f"{text}; {say_share(loss)} of the datagrams are lost."
+    low = say_rate(worst.goodput.mean, 3)
+    return f"{text}; the greatest loss is {say_share(loss)}{_at(table, worst)}, with {low} left."
+
+
+def _at(table: Table, point: Point) -> str:
+    values = [axis.texts[at] for axis, at in zip(table.axes, point.at, strict=True)]
+    return f" (at {', '.join(values)})" if values else ""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Neighbouring points of a sweep with the same bottleneck: where, how much it lets through, and the engine's own words."""
+
+    where: str
+    bottleneck: str
+    next: str
+    goodput: str
+    sentence: str
+
+
+def bottlenecks(table: Table, flow: str, variant: str, most: int = 12) -> list[Stretch]:
+    """The bottleneck over the sweep, in stretches along the first axis; beyond `most` the rest is left out."""
+    points = [
+        p
+        for p in table.points
+        if p.flow == flow and p.variant == variant and p.engine == "limit" and (p.bottleneck or p.sentence)
+    ]
+    stretches: list[list[Point]] = []
+    for point in sorted(points, key=lambda p: (p.at[1:], p.at[:1])):
+        last = stretches[-1][-1] if stretches else None
+        same = last is not None and (last.bottleneck, last.next, last.at[1:]) == (point.bottleneck, point.next, point.at[1:])
+        if same:
+            stretches[-1].append(point)
+        else:
+            stretches.append([point])
+    return [_stretch(table, points) for points in stretches[:most]]
+
+
+def _stretch(table: Table, points: Sequence[Point]) -> Stretch:
+    first, last = points[0], points[-1]
+    where = ""
+    if table.axes:
+        ends = [table.axes[0].texts[point.at[0]] for point in (first, last)]
+        where = ends[0] if first is last else f"{ends[0]} to {ends[1]}"
+        rest = [f"{axis.label} {axis.texts[at]}" for axis, at in zip(table.axes[1:], first.at[1:], strict=True)]
+        where = ", ".join([f"{table.axes[0].label} {where}", *rest])
+    rates = [point.goodput.mean for point in points]
+    low, high = say_rate(min(rates)), say_rate(max(rates))
+    return Stretch(
+        where=where,
+        bottleneck=last.bottleneck or "",
+        next=last.next or "",
+        goodput=low if low == high else f"{low} to {high}",
+        sentence=last.sentence or "",
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _join(parts: Sequence[str]) -> str:
+    return " × ".join(parts)

@@ -1,0 +1,198 @@
+"""A made-up run in the shape of the Kyoto UDP study, for tests of the report: curves as the closed forms draw them, not as an engine did.
+
+4 variants x 64 message sizes x 5 repeats; see `kyoto()`.
+"""
+
+import math
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+TEXT = """\
+name = "IP over ATM on a congested OC-3c link"
+
+[host.ss2]
+cost = { per_fragment = "0.93 ms", per_byte = "135 ns" }
+[host.ss20]
+[host.generator]
+
+[switch.atomis5]
+kind = "atm"
+output_buffer = "384 cells"
+
+[sweep]
+"traffic.stream.message" = { from = "1 kB", to = "64 kB", step = "1 kB" }
+"""
+
+TOPOLOGY: dict[str, Any] = {
+    "nodes": [
+        {"name": "ss2", "kind": "host"},
+        {"name": "ss20", "kind": "host"},
+        {"name": "generator", "kind": "host"},
+        {"name": "atomis5", "kind": "atm switch"},
+    ],
+    "links": [
+        {"name": "sender", "ends": ["ss2", "atomis5"], "medium": "oc-3c", "rate_bit_per_s": 155_520_000},
+        {"name": "receiver", "ends": ["atomis5", "ss20"], "medium": "oc-3c", "rate_bit_per_s": 155_520_000},
+        {"name": "load", "ends": ["generator", "atomis5"], "medium": "oc-3c", "rate_bit_per_s": 155_520_000},
+    ],
+    "circuits": [
+        {"name": "data", "from": "ss2", "to": "ss20"},
+        {"name": "interference", "from": "generator", "to": "ss20"},
+    ],
+    "flows": [
+        {"name": "stream", "kind": "udp-stream", "from": "ss2", "to": "ss20"},
+        {"name": "interference", "kind": "cbr", "from": "generator", "to": "ss20"},
+    ],
+}
+
+ENVIRONMENT = {
+    "version": "0.1.0",
+    "python": "3.11.7",
+    "kernel": "Linux 6.1.0",
+    "machine": "x86_64",
+    "cpu": "Example CPU at 2.4 GHz",
+    "cores": 2,
+    "started": "1997-11-05T10:00:00Z",
+    "hostname": "laboratory",
+}
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run's record as the store gives it."""
+
+    id: str = "3f9c2a71"
+    name: str = "IP over ATM on a congested OC-3c link"
+    source: str = "kyoto-1997.toml"
+    text: str = TEXT
+    overrides: list[tuple[str, str]] = field(default_factory=list)
+    engines: list[str] = field(default_factory=lambda: ["limit", "simulate"])
+    variants: list[str] = field(default_factory=lambda: ["free", "congested", "shaped-16", "shaped-18"])
+    axes: list[dict[str, Any]] = field(default_factory=list)
+    repeats: int = 5
+    topology: dict[str, Any] = field(default_factory=lambda: TOPOLOGY)
+    environment: dict[str, Any] = field(default_factory=lambda: ENVIRONMENT)
+    created: str = "1997-11-05T10:00:00Z"
+    points_total: int = 0
+    points_done: int = 0
+    status: str = "done"
+
+
+def axis(path: str, values: list[tuple[str, float | None]], unit: str | None) -> dict[str, Any]:
+    return {"path": path, "values": [{"text": text, "number": number, "unit": unit} for text, number in values]}
+
+
+MESSAGES = axis("traffic.stream.message", [(f"{kilo} kB", kilo * 1000.0) for kilo in range(1, 65)], "B")
+
+
+def host(length: int) -> float:
+    """What the sending host manages, in bit/s."""
+    fragments = math.ceil((length + 8) / 9160)
+    return length * 8 / (0.93e-3 * fragments + 135e-9 * length)
+
+
+def wire(length: int, cells_per_s: float) -> float:
+    """What that many cells per second carry, in bit/s."""
+    left, cells = length + 8, 0
+    while left > 0:
+        cells += math.ceil((min(left, 9160) + 20 + 16) / 48)
+        left -= 9160
+    return length * 8 * cells_per_s / cells
+
+
+CELLS = {"free": 353_207.5, "congested": 57_959.0, "shaped-16": 56_513.0, "shaped-18": 57_959.0}
+
+
+def limit(variant: str, length: int) -> dict[str, Any]:
+    line, own = wire(length, CELLS[variant]), host(length)
+    goodput = min(line, own)
+    narrow = "host `ss2`" if own < line else "the shaper of circuit `data`" if variant == "shaped-16" else "link `receiver`"
+    other = "link `receiver`" if own < line else "host `ss2`"
+    stages = [
+        ("line rate", 155_520_000.0),
+        ("SDH framing", 149_760_000.0),
+        ("left by interference", CELLS[variant] * 424),
+        ("cell headers", CELLS[variant] * 384),
+        ("AAL5, LLC/SNAP, IP, UDP", line),
+        ("host ss2", goodput),
+    ]
+    return {
+        "stream": {
+            "kind": "udp-stream",
+            "goodput_bit_per_s": goodput,
+            "offered_bit_per_s": goodput,
+            "bottleneck": narrow,
+            "next": other,
+            "sentence": f"{narrow} limits `stream` to {goodput / 1e6:.2f} Mbit/s; next is {other}",
+            "stages": [{"name": name, "rate_bit_per_s": rate} for name, rate in stages],
+        }
+    }
+
+
+def simulate(variant: str, length: int, chance: random.Random) -> dict[str, Any]:
+    offered = host(length) * (1 - 0.004 * chance.random())
+    share = min(1.0, wire(length, 56_513.0) / offered) if variant == "shaped-16" else 1.0
+    offered *= share
+    goodput = offered
+    if variant in ("congested", "shaped-18") and offered > wire(length, 57_959.0):
+        goodput = offered * 0.03 * chance.random()
+    sent = round(offered * 10 / 8 / length)
+    received = round(goodput * 10 / 8 / length)
+    flows: dict[str, Any] = {
+        "stream": {
+            "kind": "udp-stream",
+            "goodput_bit_per_s": goodput,
+            "offered_bit_per_s": offered,
+            "sent_datagrams": sent,
+            "received_datagrams": received,
+            "lost_datagrams": sent - received,
+            "in_flight_datagrams": 0,
+        }
+    }
+    if variant != "free":
+        flows["interference"] = {
+            "kind": "cbr",
+            "goodput_bit_per_s": 113_375_232.0,
+            "offered_bit_per_s": 113_375_232.0,
+            "sent_datagrams": 2_952_480,
+            "received_datagrams": 2_952_480,
+            "lost_datagrams": 0,
+            "in_flight_datagrams": 0,
+            "sent_cells": 2_952_480,
+            "lost_cells": 0,
+        }
+    return flows
+
+
+def outcome(variant: str, engine: str, repeat: int, sweep: dict[str, Any], flows: dict[str, Any]) -> dict[str, Any]:
+    stream = flows["stream"]
+    lost = stream.get("lost_datagrams", 0)
+    return {
+        "variant": variant,
+        "engine": engine,
+        "repeat": repeat,
+        "seed": repeat + 1 if engine == "simulate" else 0,
+        "sweep": sweep,
+        "flows": flows,
+        "links": {},
+        "drops": [
+            {"place": "atomis5 -> ss20", "cause": "buffer full", "flow": "stream", "cells": 64 * lost, "datagrams": lost}
+        ]
+        if lost
+        else [],
+    }
+
+
+def kyoto(repeats: int = 5) -> tuple[Record, list[dict[str, Any]]]:
+    """The study: its record and its outcomes."""
+    chance = random.Random(1997)
+    outcomes = []
+    for variant in CELLS:
+        for value in MESSAGES["values"]:
+            sweep = {"traffic.stream.message": value["number"]}
+            length = int(value["number"])
+            outcomes.append(outcome(variant, "limit", 0, sweep, limit(variant, length)))
+            for repeat in range(repeats):
+                outcomes.append(outcome(variant, "simulate", repeat, sweep, simulate(variant, length, chance)))
+    return Record(axes=[MESSAGES], repeats=repeats, points_total=len(outcomes), points_done=len(outcomes)), outcomes
