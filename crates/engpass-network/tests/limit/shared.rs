@@ -69,6 +69,22 @@ fn a_generator_does_not_yield() {
     insta::assert_snapshot!(second.sentence, @"link `yz` limits `second` to 0 bit/s: `long` takes 100.0 % of the line; next is link `d-z` at 2.12 Gbit/s");
 }
 
+/// Generators that together want more than two links after one another fill both, and no more.
+#[test]
+fn generators_that_are_too_many() {
+    let cbr = |name: &str| INTERFERENCE.replace("interference", name).replace("130 Mbit/s", "80 Mbit/s");
+    let outcome = limits(&kyoto("", &(cbr("one") + &cbr("two") + &cbr("three"))));
+    for (link, name) in [("interferer", "link `interferer`"), ("receiver", "link `receiver`")] {
+        let shares: Vec<_> =
+            outcome.links[link].directions[0].taken.iter().map(|taken| taken.share).collect();
+        assert!(
+            shares.len() == 3 && shares.iter().all(|share| close(*share, 1.0 / 3.0)),
+            "{link}: {shares:?}"
+        );
+        assert!(close(candidate(&outcome.flows["two"], name), 353_207.547_169_811_3 * 384.0 / 3.0));
+    }
+}
+
 /// With priorities a circuit of the `cbr` category goes first, in one queue it does not.
 #[test]
 fn the_category_counts_where_switches_know_priorities() {
