@@ -11,9 +11,24 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-pyo3::create_exception!(_engpass, InvalidTestbed, PyValueError, "A testbed file has errors: `diagnostics` and `rendered`.");
-pyo3::create_exception!(_engpass, Interrupted, PyRuntimeError, "A run was interrupted; nothing of it is kept.");
-pyo3::create_exception!(_engpass, Unsupported, PyRuntimeError, "The engine does not carry something in the testbed.");
+pyo3::create_exception!(
+    _engpass,
+    InvalidTestbed,
+    PyValueError,
+    "A testbed file has errors: `diagnostics` and `rendered`."
+);
+pyo3::create_exception!(
+    _engpass,
+    Interrupted,
+    PyRuntimeError,
+    "A run was interrupted; nothing of it is kept."
+);
+pyo3::create_exception!(
+    _engpass,
+    Unsupported,
+    PyRuntimeError,
+    "The engine does not carry something in the testbed."
+);
 
 /// A flag that ends runs early.
 #[pyclass(name = "Interrupt", module = "engpass._engpass", frozen)]
@@ -107,8 +122,9 @@ impl PyCampaign {
         let outcome = match engine {
             "limit" => py.detach(|| serde_json::to_value(limit(&point.testbed, &point.topology))),
             "simulate" => {
-                let outcome =
-                    py.detach(|| simulate(&point.testbed, &point.topology, seed, &|| flag.load(Ordering::Relaxed)));
+                let outcome = py.detach(|| {
+                    simulate(&point.testbed, &point.topology, seed, &|| flag.load(Ordering::Relaxed))
+                });
                 match outcome {
                     Ok(outcome) => serde_json::to_value(outcome),
                     Err(SimError::Interrupted) => return Err(Interrupted::new_err("interrupted")),
@@ -116,7 +132,9 @@ impl PyCampaign {
                 }
             }
             other => {
-                return Err(PyValueError::new_err(format!("no engine is called `{other}`: use `limit` or `simulate`")));
+                return Err(PyValueError::new_err(format!(
+                    "no engine is called `{other}`: use `limit` or `simulate`"
+                )));
             }
         };
         let outcome = outcome.expect("an outcome is plain data");
@@ -136,7 +154,12 @@ impl PyCampaign {
 }
 
 impl PyCampaign {
-    fn point(&self, py: Python<'_>, variant: &str, sweep: &[(String, String)]) -> PyResult<engpass_testbed::Point> {
+    fn point(
+        &self,
+        py: Python<'_>,
+        variant: &str,
+        sweep: &[(String, String)],
+    ) -> PyResult<engpass_testbed::Point> {
         self.0.point(variant, sweep).map_err(|diagnostics| invalid(py, &diagnostics))
     }
 

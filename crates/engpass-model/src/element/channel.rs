@@ -95,6 +95,11 @@ impl Channel {
         self.generator.is_some()
     }
 
+    /// Whether a generator fills it whose cells are evenly spaced from the first to the last.
+    pub fn is_even(&self) -> bool {
+        self.generator.as_ref().is_some_and(Generator::is_even)
+    }
+
     /// Announce cells, which come after all that were announced before.
     #[inline]
     pub fn announce(&mut self, cells: Cells) {

@@ -53,6 +53,11 @@ impl Generator {
         self.vc
     }
 
+    /// Whether its cells are evenly spaced from the first to the last.
+    pub fn is_even(&self) -> bool {
+        matches!(self.pattern, Pattern::Constant { .. })
+    }
+
     /// The same cells `shift` picoseconds later.
     pub fn shifted(mut self, shift: u64) -> Self {
         self.shift = shift;

@@ -27,6 +27,11 @@ impl Default for Reassembly {
 }
 
 impl Reassembly {
+    /// The frame whose cells wait for the end of their PDU, and how many do.
+    pub fn pending(&self) -> Option<(FrameId, u32)> {
+        (self.frame != NO_FRAME).then_some((self.frame, self.count as u32))
+    }
+
     /// Take cells that arrive, in order; the PDU when its last cell is among them. Of a generator's cells, each of which is
     /// a PDU, the answer is that of the first, and all others are good.
     pub fn take(&mut self, cells: &Cells) -> Option<Pdu> {

@@ -161,7 +161,7 @@ impl Network {
                 let datagram = self.fabric.frames[frame].datagram;
                 let this = &mut self.fabric.datagrams[datagram];
                 this.arrived += 1;
-                if this.arrived == this.fragments && !this.lost {
+                if this.arrived == this.fragments && this.loss.is_none() {
                     self.receive(datagram);
                 }
             }

@@ -284,19 +284,19 @@ impl Builder<'_> {
     fn pass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
         let [channel] = self.channels[line].as_slice() else { return None };
         let slot = self.slots[line / 2].after(1);
-        if !channel.is_generated()
+        if !channel.is_even()
             || channel.pace().at_least() <= slot
             || self.node_of(line) >= self.topology.hosts
         {
             return None;
         }
-        let vc = self.onward[line].first()?.vc;
         let delay = self.delay_of(line);
+        let vcs = &self.vcs;
+        let hops = |source: &Source| &vcs[source.generator.vc() as usize].hops;
         let source = self
             .sources
             .iter_mut()
-            .find(|source| self.vcs[vc as usize].hops[0] == line && source.generator.vc() == vc)?;
-        debug_assert_eq!(self.onward[line][0].channel.map(|(port, _)| port), Some(next));
+            .find(|source| hops(source)[0] == line && hops(source).get(1) == Some(&next))?;
         source.passed = Some((line, slot));
         let channel = Channel::generated(source.pace, source.generator.clone().shifted(slot + delay));
         self.channels[line].clear();
@@ -348,7 +348,7 @@ impl Builder<'_> {
         let slot = self.slots[port / 2].after(1);
         let mut channels = self.channels[port].iter();
         let place = channels.position(|channel| {
-            channel.is_generated()
+            channel.is_even()
                 && channel.pace().at_least() > slot
                 && channel.head() != u64::MAX
                 && channel.front().vc == only.vc

@@ -18,19 +18,23 @@ pub(super) enum Event {
     Hand(u32),
 }
 
+/// Marks a NIC among the processes of the handing group.
+const ROOM: u32 = 1 << 31;
+
 /// Pending events, earliest first. Ties go by the order in `docs/model.md`, then by position in the file.
 #[derive(Debug, Default)]
 pub(super) struct Events(BinaryHeap<Reverse<u128>>);
 
 impl Events {
-    /// Let `event` happen at `at`, for the flow (or NIC) at `position` of the file.
+    /// Let `event` happen at `at`, for the flow at `position` of the file.
     pub(super) fn push(&mut self, at: u64, position: usize, event: Event) {
         let (group, payload) = match event {
             Event::Frame(frame) => (0, frame),
             Event::CpuDone(host) => (1, host),
             Event::Ready(process) => (2, process),
-            Event::Room(nic) => (3, nic),
-            Event::Hand(process) => (4, process),
+            Event::Hand(process) => (3, process),
+            // Whoever waits for room is handing, too, and takes its turn among the others.
+            Event::Room(nic) => (3, nic | ROOM),
         };
         let position = position as u128 & 0x1fff_ffff;
         self.0.push(Reverse(u128::from(at) << 64 | group << 61 | position << 32 | u128::from(payload)));
@@ -52,8 +56,8 @@ impl Events {
             0 => Event::Frame(payload),
             1 => Event::CpuDone(payload),
             2 => Event::Ready(payload),
-            3 => Event::Room(payload),
-            _ => Event::Hand(payload),
+            _ if payload & ROOM == 0 => Event::Hand(payload),
+            _ => Event::Room(payload & !ROOM),
         };
         Some(((key >> 64) as u64, event))
     }
@@ -71,10 +75,18 @@ mod tests {
         events.push(5, 0, Event::Ready(0));
         events.push(5, 9, Event::Frame(3));
         events.push(4, 9, Event::Room(3));
+        events.push(5, 1, Event::Room(4));
         let order: Vec<_> = std::iter::from_fn(|| events.pop_until(5)).map(|(_, event)| event).collect();
         assert_eq!(
             order,
-            [Event::Room(3), Event::Frame(3), Event::Ready(0), Event::Ready(1), Event::Hand(7)]
+            [
+                Event::Room(3),
+                Event::Frame(3),
+                Event::Ready(0),
+                Event::Ready(1),
+                Event::Hand(7),
+                Event::Room(4)
+            ]
         );
     }
 }

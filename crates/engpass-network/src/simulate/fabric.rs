@@ -65,7 +65,8 @@ pub(super) struct Datagram {
     pub(super) fragments: u32,
     pub(super) arrived: u32,
     pub(super) sent: bool,
-    pub(super) lost: bool,
+    /// When and where it lost its first cell, by what is known: ports look at their cells in no common order.
+    pub(super) loss: Option<(u64, Place)>,
     /// Frames on the way, plus one while its process works on it or its receiver holds it.
     pub(super) holds: u32,
 }
@@ -120,11 +121,28 @@ pub(super) struct Tally {
     /// Lost so far, the warm-up included; for generators.
     pub(super) lost_ever: u64,
     pub(super) received_ever: u64,
-    /// Lost by place: (place, datagrams).
-    pub(super) places: Vec<(Place, u64)>,
-    pub(super) last_received: Option<u64>,
-    /// FNV-1a over (index, time) of all receptions: equal runs have equal hashes.
-    pub(super) hash: u64,
+    pub(super) places: Vec<Losses>,
+    pub(super) receptions: Receptions,
+}
+
+/// What a flow lost at one place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    pub(super) place: Place,
+    pub(super) cells: u64,
+    /// Datagrams whose first loss it was.
+    pub(super) datagrams: u64,
+}
+
+/// When datagrams were received, the warm-up included: equal runs have equal sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receptions {
+    /// Time of the last one in ps.
+    pub last: Option<u64>,
+    /// Sum of the times, modulo 2^64; zero for generators.
+    pub times: u64,
+    /// Sum of time * (number of the datagram + 1), modulo 2^64; zero for generators.
+    pub weighted: u64,
 }
 
 /// Where something can be lost.
@@ -221,30 +239,38 @@ impl Fabric {
         }
     }
 
-    /// `count` cells or the verdict about a frame: it is lost at `place`.
+    /// A cell of a frame, or its PDU, is lost at `place`.
     pub(super) fn lose_frame(&mut self, frame: FrameId, place: Place, at: u64) {
         let this = &mut self.frames[frame];
-        if this.dead {
-            return;
-        }
         this.dead = true;
         let datagram = this.datagram;
         self.lose_datagram(datagram, place, at);
     }
 
     pub(super) fn lose_datagram(&mut self, datagram: u32, place: Place, at: u64) {
-        let this = &mut self.datagrams[datagram];
-        if this.lost {
-            return;
+        let loss = &mut self.datagrams[datagram].loss;
+        *loss = Some(loss.map_or((at, place), |earlier| earlier.min((at, place))));
+    }
+
+    /// Count the losses of datagrams that are still on their way when the run is over.
+    pub(super) fn count_open_losses(&mut self) {
+        for index in 0..self.datagrams.items.len() {
+            if self.datagrams.items[index].holds > 0 {
+                self.count_loss(index as u32);
+            }
         }
-        this.lost = true;
-        let sent = this.sent;
+    }
+
+    fn count_loss(&mut self, datagram: u32) {
+        let this = &mut self.datagrams[datagram];
+        let Some((at, place)) = this.loss.take() else { return };
         let tally = &mut self.flows[this.flow as usize];
-        if sent {
+        if this.sent {
             tally.in_flight -= 1;
         }
         if self.window.holds(at) {
-            tally.lose(1, place);
+            tally.lost += 1;
+            tally.losses(place).datagrams += 1;
         }
     }
 
@@ -254,7 +280,10 @@ impl Fabric {
         // The cells of a batch were lost at different instants of one record; the batch is cut at the window's edges
         // because ports are advanced to them one by one.
         if self.window.holds(at) {
-            tally.lose(cells.count, place);
+            tally.lost += cells.count;
+            let losses = tally.losses(place);
+            losses.datagrams += cells.count;
+            losses.cells += if place == Place::Reassembly { 0 } else { cells.count };
         }
     }
 
@@ -273,20 +302,35 @@ impl Fabric {
         let this = &mut self.datagrams[datagram];
         this.holds -= 1;
         if this.holds == 0 {
+            self.count_loss(datagram);
             self.datagrams.release(datagram);
         }
     }
 
     fn deliver(&mut self, cells: Cells, pace: Pace, delay: u64) {
-        let pdu = self.vcs[cells.vc as usize].reassembly.take(&cells);
+        let reassembly = &mut self.vcs[cells.vc as usize].reassembly;
+        let pending = reassembly.pending();
+        let pdu = reassembly.take(&cells);
+        // A frame stays while cells of it wait for the end of their PDU.
+        let mut own = cells.count as u32;
+        match pending {
+            Some((frame, count)) if frame != cells.frame => {
+                let at = cells.base + pace.after(cells.n) + delay;
+                if cells.are_generated() && at <= self.window.end {
+                    // The generator's cell ends the PDU in the midst of the frame.
+                    self.lose_frame(frame, Place::Reassembly, at);
+                }
+                self.settle(frame, count);
+            }
+            Some((_, count)) => own += count,
+            None => {}
+        }
         if let Some(flow) = generator_of(cells.frame) {
             self.receive_generated(flow, cells, pace, delay, pdu == Some(Pdu::Bad));
-            return;
-        }
-        if let Some(pdu) = pdu {
+        } else if let Some(pdu) = pdu {
             self.frames[cells.frame].pdu = Some(pdu);
+            self.settle(cells.frame, own);
         }
-        self.settle(cells.frame, cells.count as u32);
     }
 
     fn receive_generated(
@@ -314,30 +358,27 @@ impl Fabric {
         let tally = &mut self.flows[flow];
         tally.received += count;
         if ever > 0 {
-            tally.last_received = Some(delay + nth(&cells, pace, ever));
+            tally.receptions.last = Some(delay + nth(&cells, pace, ever));
         }
         tally.received_ever += ever;
     }
 }
 
 impl Tally {
-    fn lose(&mut self, count: u64, place: Place) {
-        self.lost += count;
-        match self.places.iter_mut().find(|(other, _)| *other == place) {
-            Some((_, lost)) => *lost += count,
-            None => self.places.push((place, count)),
-        }
+    fn losses(&mut self, place: Place) -> &mut Losses {
+        let index = self.places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
+            self.places.push(Losses { place, cells: 0, datagrams: 0 });
+            self.places.len() - 1
+        });
+        &mut self.places[index]
     }
 
     /// A datagram was received at `at`.
     pub(super) fn receive(&mut self, index: u64, at: u64) {
         self.received_ever += 1;
-        self.last_received = Some(at);
-        for word in [index, at] {
-            for byte in word.to_le_bytes() {
-                self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-            }
-        }
+        self.receptions.last = Some(at);
+        self.receptions.times = self.receptions.times.wrapping_add(at);
+        self.receptions.weighted = self.receptions.weighted.wrapping_add(at.wrapping_mul(index + 1));
     }
 }
 
@@ -423,6 +464,11 @@ impl Behind<'_> {
             Some(flow) => self.fabric.lose_generated(flow, cells, place, at),
             None => {
                 self.fabric.lose_frame(cells.frame, place, at);
+                if self.fabric.window.holds(at) {
+                    let datagram = self.fabric.frames[cells.frame].datagram;
+                    let flow = self.fabric.datagrams[datagram].flow as usize;
+                    self.fabric.flows[flow].losses(place).cells += cells.count;
+                }
                 self.fabric.settle(cells.frame, cells.count as u32);
             }
         }

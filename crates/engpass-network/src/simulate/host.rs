@@ -101,7 +101,7 @@ impl Network {
             fragments: this.fragments.count as u32,
             arrived: 0,
             sent: false,
-            lost: false,
+            loss: None,
             holds: 1,
         };
         this.datagram = Some(self.fabric.datagrams.insert(datagram));
@@ -168,9 +168,7 @@ impl Network {
         let datagram = &mut self.fabric.datagrams[id];
         datagram.sent = true;
         let tally = &mut self.fabric.flows[datagram.flow as usize];
-        if !datagram.lost {
-            tally.in_flight += 1;
-        }
+        tally.in_flight += 1;
         if self.fabric.window.holds(self.now) {
             tally.sent += 1;
             tally.sent_bytes += datagram.bytes;

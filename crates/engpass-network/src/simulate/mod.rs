@@ -19,7 +19,7 @@ use event::{Event, Events};
 use fabric::Fabric;
 use host::{Cpu, Process, Socket};
 use nic::Nic;
-pub use outcome::{Direction, Drop, Flow, LinkUse, SimOutcome, VcCount};
+pub use outcome::{Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, VcCount};
 
 /// Why a run has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,28 +69,27 @@ pub fn simulate(
 impl Network {
     /// Run to the end of the testbed's duration.
     pub fn run(&mut self, interrupted: &dyn Fn() -> bool) -> Result<(), SimError> {
-        while let Some((at, event)) = self.events.pop_until(self.end.min(self.next_sweep)) {
-            self.now = at;
-            self.handled += 1;
-            self.handle(event);
-            if self.handled.is_multiple_of(4096) && interrupted() {
-                return Err(SimError::Interrupted);
-            }
-            while self.events.next().unwrap_or(u64::MAX) > self.next_sweep && self.next_sweep < self.end {
+        loop {
+            let next = self.events.next().unwrap_or(u64::MAX);
+            if next > self.next_sweep && self.next_sweep < self.end {
                 self.sweep();
-                if interrupted() {
-                    return Err(SimError::Interrupted);
+            } else if let Some((at, event)) = self.events.pop_until(self.end) {
+                self.now = at;
+                self.handled += 1;
+                self.handle(event);
+                if !self.handled.is_multiple_of(4096) {
+                    continue;
                 }
+            } else {
+                break;
             }
-        }
-        while self.next_sweep < self.end {
-            self.sweep();
             if interrupted() {
                 return Err(SimError::Interrupted);
             }
         }
         self.now = self.end;
         self.advance_all(self.end);
+        self.fabric.count_open_losses();
         Ok(())
     }
 

@@ -83,7 +83,7 @@ impl Network {
         self.emit(process);
         if !self.nics[nic].waiting.is_empty() {
             // Others may fit at this very instant, after what this handing has caused.
-            self.events.push(self.now, nic, Event::Room(nic as u32));
+            self.push_room(self.now, nic);
         }
     }
 
@@ -108,7 +108,13 @@ impl Network {
             Some(&(left, _)) => left,
             None => this.unknown.iter().min().map_or(self.now + 1, |emitted| emitted + slot),
         };
-        self.events.push(at.max(self.now + 1), nic, Event::Room(nic as u32));
+        self.push_room(at.max(self.now + 1), nic);
+    }
+
+    /// The first that waits looks again at `at`.
+    fn push_room(&mut self, at: u64, nic: usize) {
+        let first = *self.nics[nic].waiting.front().expect("somebody waits for the room");
+        self.events.push(at, self.processes[first].flow, Event::Room(nic as u32));
     }
 
     /// The process' fragment enters the NIC now.

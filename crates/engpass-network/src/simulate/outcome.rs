@@ -3,9 +3,9 @@
 use engpass_model::source::Traffic;
 use engpass_testbed::{Testbed, Topology};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 use super::Network;
+pub use super::fabric::Receptions;
 use super::fabric::{Counter, Place, Window};
 
 /// The outcome of one simulated run.
@@ -40,12 +40,9 @@ pub struct Flow {
     pub lost_datagrams: u64,
     /// Datagrams sent and neither received nor lost at the end of the run.
     pub in_flight_datagrams: u64,
-    /// Hash over all receptions and their times, in ps.
+    /// When they were received.
     #[serde(skip)]
-    pub reception_hash: u64,
-    /// Time of the last reception in ps.
-    #[serde(skip)]
-    pub last_received: Option<u64>,
+    pub receptions: Receptions,
 }
 
 /// What went over a link.
@@ -101,8 +98,13 @@ pub struct Drop {
     pub cause: &'static str,
     /// Whose: the name of the traffic.
     pub flow: String,
+    /// Cells lost there, also of frames that had lost one before.
+    pub cells: u64,
     /// Datagrams (for generators: cells) whose first loss this was.
     pub datagrams: u64,
+    /// The transmitter by link and end, where it is one.
+    #[serde(skip)]
+    pub port: Option<(usize, usize)>,
 }
 
 fn in_order<T: Serialize, S: serde::Serializer>(
@@ -142,17 +144,21 @@ impl Network {
                     } else {
                         tally.in_flight
                     },
-                    reception_hash: tally.hash,
-                    last_received: tally.last_received,
+                    receptions: tally.receptions,
                 },
             ));
-            let mut places: BTreeMap<Place, u64> = BTreeMap::new();
-            for (place, lost) in &tally.places {
-                *places.entry(*place).or_default() += lost;
-            }
-            drops.extend(places.into_iter().map(|(place, datagrams)| {
-                let (place, cause) = self.place_name(place, topology, index);
-                Drop { place, cause, flow: name.clone(), datagrams }
+            let mut places = tally.places.clone();
+            places.sort_by_key(|losses| losses.place);
+            drops.extend(places.iter().map(|losses| {
+                let (place, cause, port) = self.place_name(losses.place, topology, index);
+                Drop {
+                    place,
+                    cause,
+                    flow: name.clone(),
+                    cells: losses.cells,
+                    datagrams: losses.datagrams,
+                    port,
+                }
             }));
         }
         let links = topology.links.iter().enumerate().map(|(link, ends)| {
@@ -212,7 +218,8 @@ impl Network {
         };
         // Cells of a generator whose line was passed over: they left one slot after they were emitted.
         let passed = self.sources.iter().find_map(|source| {
-            source.passed.filter(|passed| passed.0 == port).map(|passed| (source, passed.1))
+            let (line, slot) = source.passed?;
+            (line == port && source.generator.vc() == counter.vc).then_some((source, slot))
         });
         if let Some((source, slot)) = passed {
             let window = self.fabric.window;
@@ -228,18 +235,25 @@ impl Network {
         count
     }
 
-    fn place_name(&self, place: Place, topology: &Topology, flow: usize) -> (String, &'static str) {
-        let transmitter = |port: usize| {
+    fn place_name(
+        &self,
+        place: Place,
+        topology: &Topology,
+        flow: usize,
+    ) -> (String, &'static str, Option<(usize, usize)>) {
+        let transmitter = |port: usize, cause| {
             let port = &self.ports[port];
             let ends = &topology.links[port.link].ends;
-            format!("{} -> {}", topology.nodes[ends[port.end]], topology.nodes[ends[1 - port.end]])
+            let name =
+                format!("{} -> {}", topology.nodes[ends[port.end]], topology.nodes[ends[1 - port.end]]);
+            (name, cause, Some((port.link, port.end)))
         };
-        let host = || topology.nodes[topology.flows[flow].to].clone();
+        let host = |cause| (topology.nodes[topology.flows[flow].to].clone(), cause, None);
         match place {
-            Place::Port(port) => (transmitter(port), "buffer full"),
-            Place::Policer(port) => (transmitter(port), "policer"),
-            Place::Reassembly => (host(), "reassembly"),
-            Place::ReceiveBuffer => (host(), "receive buffer"),
+            Place::Port(port) => transmitter(port, "buffer full"),
+            Place::Policer(port) => transmitter(port, "policer"),
+            Place::Reassembly => host("reassembly"),
+            Place::ReceiveBuffer => host("receive buffer"),
         }
     }
 }

@@ -8,6 +8,7 @@ mod bench;
 mod by_hand;
 mod cell;
 mod engine;
+mod fast;
 mod generator;
 mod host;
 mod ledger;

@@ -1,0 +1,71 @@
+//! The engine that users run, seen as the oracle is seen, and the law: equal bit for bit.
+
+use std::collections::BTreeMap;
+
+use engpass_network::simulate::{SimOutcome, simulate};
+use engpass_testbed::{Testbed, Topology};
+use proptest::prelude::*;
+
+use crate::engine::Engine;
+use crate::networks::network;
+use crate::outcome::{Departed, Departing, FlowSeen, Losing, Lost, Observed, Place, Receptions, compare};
+use crate::resolve::resolve;
+
+/// What the fast engine shows of a whole run.
+fn fast(testbed: &Testbed, topology: &Topology, seed: u64) -> Observed {
+    let outcome = simulate(testbed, topology, seed, &|| false).expect("an ATM testbed is simulated");
+    observed(&outcome, testbed, topology)
+}
+
+fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) -> Observed {
+    let flows = outcome.flows.iter().map(|(_, flow)| FlowSeen {
+        sent: flow.sent_datagrams,
+        received: flow.received_datagrams,
+        lost: flow.lost_datagrams,
+        in_flight: flow.in_flight_datagrams,
+        receptions: Receptions {
+            last: flow.receptions.last,
+            times: flow.receptions.times,
+            weighted: flow.receptions.weighted,
+        },
+    });
+    let mut departures = BTreeMap::new();
+    for (link, (_, used)) in outcome.links.iter().enumerate() {
+        for (end, direction) in used.directions.iter().enumerate() {
+            for vc in &direction.vcs {
+                let key = Departing { link, end, circuit: vc.circuit, forward: vc.forward };
+                if let Some(last) = vc.last_sent {
+                    departures.insert(key, Departed { cells: vc.sent, last });
+                }
+            }
+        }
+    }
+    let mut losses = BTreeMap::new();
+    for drop in &outcome.drops {
+        let flow = testbed.traffic.get_index_of(&drop.flow).expect("what is lost is a flow's");
+        let circuit = topology.flows[flow].circuit.expect("flows cross circuits");
+        let place = match (drop.cause, drop.port) {
+            ("buffer full", Some((link, end))) => Place::Port { link, end },
+            ("policer", _) => Place::Policer { circuit },
+            ("reassembly", _) => Place::Reassembly { circuit },
+            ("receive buffer", _) => Place::ReceiveBuffer,
+            other => panic!("no place: {other:?}"),
+        };
+        losses.insert(Losing { place, flow }, Lost { cells: drop.cells, datagrams: drop.datagrams });
+    }
+    Observed { at: testbed.run.duration.0, flows: flows.collect(), departures, losses }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn trains_are_equal_to_cells_bit_for_bit(testbed in network(), seed in any::<u64>()) {
+        let topology = resolve(&testbed);
+        let mut oracle = Engine::new(&testbed, &topology, seed);
+        let end = testbed.run.duration.0;
+        oracle.run_until(end);
+        let difference = compare(&fast(&testbed, &topology, seed), &oracle.snapshot(end));
+        prop_assert!(difference.is_ok(), "{}\n{topology:#?}\n{testbed:#?}", difference.unwrap_err());
+    }
+}
