@@ -187,10 +187,10 @@ impl Channel {
 
     /// How many cells of the front record arrive at or before `until`.
     pub fn front_until(&self, until: u64) -> u64 {
-        let front = self.front();
-        if until < self.head {
+        if until < self.head || self.queue.is_empty() {
             return 0;
         }
+        let front = self.front();
         // `ended_within` counts units 1, 2, …; the unit 0 stands at the base itself.
         let last = self.pace.ended_within(until - front.base);
         (last + 1).saturating_sub(front.n).min(front.count)

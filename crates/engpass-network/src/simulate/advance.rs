@@ -123,14 +123,20 @@ impl Network {
     /// The last cell of a frame may have arrived.
     pub(super) fn frame_wake(&mut self, frame: FrameId) {
         let vc = self.fabric.frames[frame].vc as usize;
-        if !self.fabric.frames[frame].dead
-            && usize::from(self.fabric.frames[frame].hop) < self.fabric.vcs[vc].hops.len()
-        {
-            let last = *self.fabric.vcs[vc].hops.last().expect("a circuit has at least one hop");
-            let delay = self.delay_behind(vc);
-            self.advance(last, self.now - delay);
-            self.collect_nic_departures();
+        loop {
+            let this = &self.fabric.frames[frame];
+            let hop = usize::from(this.hop);
+            if this.dead || hop == self.fabric.vcs[vc].hops.len() {
+                break;
+            }
+            // Whatever has left here by then is all that can have arrived at the host by now.
+            let until = self.now - self.fabric.vcs[vc].delays[hop];
+            self.advance(self.fabric.vcs[vc].hops[hop], until);
+            if usize::from(self.fabric.frames[frame].hop) == hop {
+                break;
+            }
         }
+        self.collect_nic_departures();
         let this = &self.fabric.frames[frame];
         let arrived = usize::from(this.hop) == self.fabric.vcs[vc].hops.len();
         if this.dead {
@@ -167,11 +173,5 @@ impl Network {
             }
         }
         self.fabric.settle(frame, 1);
-    }
-
-    fn delay_behind(&self, vc: usize) -> u64 {
-        let last = self.fabric.vcs[vc].transit.len() - 1;
-        let port = self.fabric.vcs[vc].hops[last];
-        self.fabric.vcs[vc].transit[last] - self.ports[port].slot_at_least
     }
 }

@@ -153,15 +153,22 @@ impl Builder<'_> {
                 }
                 let slot = self.slots[hops[0] / 2];
                 let pace = circuit.shaping.filter(|_| forward).unwrap_or(slot);
-                let mut transit: Vec<u64> =
-                    hops.iter().map(|port| self.ports[*port].slot_at_least + self.delay_of(*port)).collect();
-                for hop in (1..transit.len()).rev() {
-                    transit[hop - 1] += transit[hop];
+                let mut delays: Vec<u64> = hops.iter().map(|port| self.delay_of(*port)).collect();
+                let mut transit: Vec<u64> = hops
+                    .iter()
+                    .zip(&delays)
+                    .map(|(port, delay)| self.ports[*port].slot_at_least + delay)
+                    .collect();
+                for sums in [&mut delays, &mut transit] {
+                    for hop in (1..sums.len()).rev() {
+                        sums[hop - 1] += sums[hop];
+                    }
                 }
                 self.vcs.push(Vc {
                     circuit: index,
                     forward,
                     transit,
+                    delays,
                     shaper: Shaper::new(vc, pace),
                     entry: 0,
                     nic: hops[0],

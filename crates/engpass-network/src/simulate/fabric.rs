@@ -80,6 +80,8 @@ pub(super) struct Vc {
     pub(super) hops: Vec<usize>,
     /// From the arrival at port `hop` to that at the host, at least.
     pub(super) transit: Vec<u64>,
+    /// Propagation delays from the line of hop `hop` to the host.
+    pub(super) delays: Vec<u64>,
     pub(super) shaper: Shaper,
     /// Place of the shaper's channel among those of the line.
     pub(super) entry: usize,
