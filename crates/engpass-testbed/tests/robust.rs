@@ -203,6 +203,11 @@ proptest! {
         survives(&text, &[]);
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
     #[test]
     fn any_set(path in "((traffic|host|run|sweep|variant|switch)\\.(stream|ss2|free|seed|atomis5)(\\.[a-z_]{1,8})?|\\PC{0,20})", value in "\\PC{0,20}") {
         survives(KYOTO, &[(path, value)]);

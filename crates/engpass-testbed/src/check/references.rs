@@ -133,7 +133,7 @@ impl Checker<'_> {
         let message = format!("`{}` is not the name of {what}", shortened(name));
         let family = what.trim_start_matches("a ").split(' ').next().unwrap_or("host");
         // Who has made so many mistakes looks for the first ones.
-        if self.errors > 1000 {
+        if self.errors > 200 {
             self.report(path, Diagnostic::error("dangling-reference", message));
             return false;
         }
