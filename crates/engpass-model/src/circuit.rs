@@ -1,14 +1,14 @@
 //! Permanent virtual circuits across ATM links.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::shape::Policing;
 use crate::unit::{Basis, FramedRate, Size};
 use crate::wire::Encapsulation;
 
 /// A permanent virtual circuit, both ways, along the shortest path of ATM links between two hosts.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Circuit {
     /// Host that it starts at. Shaping and policing hold for this direction.
@@ -32,7 +32,7 @@ pub struct Circuit {
 }
 
 /// Service category of a circuit (ATM Forum TM 4.0 section 2), as far as a queue tells them apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
     /// Constant bit rate: served first.

@@ -92,6 +92,16 @@ macro_rules! family {
             }
         }
 
+        impl serde::Serialize for $name {
+            /// As `deserialize` reads it: `{ kind = config }`.
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap;
+                let mut map = serializer.serialize_map(Some(1))?;
+                match self { $(Self::$variant(config) => map.serialize_entry($kind, config)?),+ }
+                map.end()
+            }
+        }
+
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()

@@ -1,13 +1,13 @@
 //! Links: full duplex, point to point.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::Medium;
 
 /// A full-duplex link between two nodes.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// The two nodes it joins: hosts or switches.

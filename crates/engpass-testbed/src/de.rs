@@ -184,7 +184,8 @@ impl Below<'_> {
         match (&self.node.value, &self.node.origin.giver) {
             (Value::Table(_) | Value::List(_), _) => None,
             (_, crate::origin::Giver::Set { text, .. } | crate::origin::Giver::Point { text, .. }) => {
-                (!text.starts_with(['"', '\''])).then(|| text.to_string())
+                // In a list or a table from there, the text is not this value's.
+                (!text.trim_start().starts_with(['"', '\'', '[', '{'])).then(|| text.to_string())
             }
             _ => None,
         }

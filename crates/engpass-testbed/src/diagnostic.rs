@@ -101,10 +101,12 @@ impl Diagnostic {
         self.span = place.span.clone();
         self.source = place.giver.name();
         match &place.giver {
-            Giver::Set { path, text } => {
-                let written = format!("{path}={text}");
-                let value = path.len() + 1..written.len();
-                self.set = Some((written, value));
+            Giver::Set { path, text, key } => {
+                let option = "--set ".len();
+                let written = format!("--set {path}={text}");
+                let meant =
+                    if *key { option..option + path.len() } else { option + path.len() + 1..written.len() };
+                self.set = Some((written, meant));
             }
             Giver::Sweep { axis, .. } => self.axis = Some(axis.clone()),
             _ => {}
@@ -132,6 +134,8 @@ impl Diagnostic {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
+    /// Findings beyond the first two hundred.
+    more: usize,
     text: Arc<str>,
 }
 
@@ -139,15 +143,21 @@ impl Diagnostics {
     /// Put the findings in order, leave out repetitions, find lines and columns.
     pub(crate) fn new(source: &Source, list: Vec<Diagnostic>) -> Self {
         let lines = LineStarts::of(&source.text);
+        /// A testbed that is wrong in more ways than this is not repaired from one list.
+        const MOST: usize = 200;
         let mut kept: Vec<Diagnostic> = Vec::new();
+        let mut more = 0;
         for mut found in list {
             let again = |old: &Diagnostic| {
                 let alike = old.code == found.code && old.path == found.path;
                 alike && (old.axis.is_some() && old.axis == found.axis)
                     || alike && old.message == found.message && old.span == found.span && old.set == found.set
             };
-            // A testbed that is wrong in more ways than this is not repaired from one list.
-            if kept.len() >= 200 || kept.iter().any(again) {
+            if kept.iter().any(again) {
+                continue;
+            }
+            if kept.len() == MOST {
+                more += 1;
                 continue;
             }
             found.file.clone_from(&source.name);
@@ -160,7 +170,7 @@ impl Diagnostics {
             kept.push(found);
         }
         kept.sort_by_key(|found| (found.span.is_none(), found.span.as_ref().map(|span| span.start)));
-        Self { list: kept, text: source.text.as_str().into() }
+        Self { list: kept, more, text: source.text.as_str().into() }
     }
 
     /// The findings.
@@ -188,6 +198,9 @@ impl Diagnostics {
             }
             text.push_str(&renderer.render(&self.report(found)));
         }
+        if self.more > 0 {
+            text.push_str(&format!("\n\nand about {} more", self.more));
+        }
         if !text.is_empty() {
             text.push('\n');
         }
@@ -202,7 +215,7 @@ impl Diagnostics {
         let title = level.primary_title(found.message.as_str()).id(found.code);
         let mut group = if let Some((written, value)) = &found.set {
             let note = AnnotationKind::Primary.span(value.clone());
-            title.element(Snippet::source(written.as_str()).path("--set").annotation(note))
+            title.element(Snippet::source(written.as_str()).path("command line").annotation(note))
         } else if let Some(span) = &found.span {
             // Only the lines around the place are shown, so only they are handed over.
             let (from, to) = window(&self.text, span);

@@ -7,6 +7,7 @@
 
 mod amount;
 mod campaign;
+mod catalogue;
 mod check;
 pub mod codes;
 mod de;
@@ -18,6 +19,7 @@ mod path;
 mod rates;
 mod read;
 mod resolve;
+mod schema;
 mod shape;
 mod source;
 mod sweep;
@@ -26,7 +28,9 @@ pub mod topology;
 mod tree;
 
 pub use campaign::{Campaign, Point, load};
+pub use catalogue::catalogue;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use schema::schema;
 pub use source::{MAX_TEXT, Source};
 pub use sweep::{Axis, AxisValue, MAX_VALUES};
 pub use testbed::{Run, Testbed};

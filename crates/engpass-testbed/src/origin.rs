@@ -15,8 +15,8 @@ pub(crate) enum Giver {
     Sweep { axis: Arc<str>, index: usize },
     /// A sweep value that the caller of [`crate::Campaign::point`] made up.
     Point { axis: Arc<str>, text: Arc<str> },
-    /// `--set PATH=VALUE`.
-    Set { path: Arc<str>, text: Arc<str> },
+    /// `--set PATH=VALUE`; `key` where the path and not the value is meant.
+    Set { path: Arc<str>, text: Arc<str>, key: bool },
 }
 
 impl Giver {

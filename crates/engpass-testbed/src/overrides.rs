@@ -21,12 +21,12 @@ pub(crate) struct Override {
 pub(crate) fn from_command_line(pairs: &[(String, String)], found: &mut Vec<Diagnostic>) -> Vec<Override> {
     let mut overrides = Vec::new();
     for (path, text) in pairs {
-        let giver = Giver::Set { path: path.as_str().into(), text: text.as_str().into() };
-        let key = Origin { giver: giver.clone(), span: None };
+        let giver = |key| Giver::Set { path: path.as_str().into(), text: text.as_str().into(), key };
+        let key = Origin { giver: giver(true), span: None };
         match path::parse(path) {
             Ok(path) => {
                 let mut node = tree::parse_value(text);
-                node.stamp(&giver);
+                node.stamp(&giver(false));
                 overrides.push(Override { path, key, node });
             }
             Err(cause) => found.push(bad_path(path, &cause, &key)),
@@ -115,14 +115,15 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
         return Err(unknown(message, suggestion(first, "a path begins with", TOP)));
     }
     if FAMILIES.contains(&first) {
-        let known: Vec<String> = component_names(top, first);
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let members = top.get(first).and_then(|entry| entry.node.table());
         let Some(name) = path.get(1) else {
             let message = format!("`{first}` is a family: a path names one of its members");
             return Err(unknown(message, Some(format!("write `{first}.NAME.KEY`"))));
         };
         let made_whole = path.len() == 2 && change.node.table().is_some();
-        if !known.contains(&name.as_str()) && !made_whole {
+        if !members.is_some_and(|table| table.contains_key(name)) && !made_whole {
+            let known: Vec<&str> =
+                members.into_iter().flat_map(|table| table.keys().map(String::as_str)).collect();
             let message = format!("there is no {first} `{}`", tree::shortened(name));
             let none = || Some(format!("the file has no `[{first}.NAME]` table"));
             return Err(unknown(message, suggestion(name, "known", &known).or_else(none)));
@@ -149,11 +150,6 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
     let last = path.last().expect("a path has at least one part");
     table.insert(last.clone(), Entry { key: change.key.clone(), node: change.node.clone() });
     Ok(())
-}
-
-fn component_names(top: &Table, family: &str) -> Vec<String> {
-    let table = top.get(family).and_then(|entry| entry.node.table());
-    table.map(|table| table.keys().cloned().collect()).unwrap_or_default()
 }
 
 /// A sweep value that stands for an axis at one point.

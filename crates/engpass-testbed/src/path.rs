@@ -70,8 +70,10 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         return None;
     }
     let lower = word.to_lowercase();
+    // Nor does anyone want to wait for the best of a hundred thousand.
     known
         .into_iter()
+        .take(2000)
         .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| {
             let longer = lower.chars().count().max(candidate.chars().count());

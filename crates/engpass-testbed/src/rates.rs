@@ -81,7 +81,7 @@ fn readings(written: &str, rate: Rate, cells: Option<(u64, Pace)>) -> String {
     let reading = |basis: Basis, word: &str, what: &str| {
         let number = cells.and_then(|(line_rate, slot)| {
             let pace = try_cell_pace(FramedRate::Bits(rate, Some(basis)), basis, line_rate, slot).ok()??;
-            Some(format!(" ({} cells/s here)", per_second(pace)))
+            Some(format!(" ({} cells/s here)", grouped(pace.per_second().round() as u64)))
         });
         format!("`{written} {word}`: {what}{}", number.unwrap_or_default())
     };
@@ -93,9 +93,14 @@ fn readings(written: &str, rate: Rate, cells: Option<(u64, Pace)>) -> String {
     format!("say it in the value, or with `counts = \"line\"` in the table\n{}", three.join("\n"))
 }
 
-/// Whole cells per second, with thin groups of three digits.
+/// Whole cells per second.
 fn per_second(pace: Pace) -> String {
-    let digits = (pace.per_second() as u64).to_string();
+    grouped(pace.per_second() as u64)
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index) % 3 == 0 {

@@ -62,7 +62,7 @@ pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
             "switch" => {
                 draft.switches = family(key, entry, found, &mut |path, entry, found| {
                     let kind = kind(path, entry, found, Switch::FAMILY, &SHAPES.switch)?;
-                    component(path, entry, found, &SHAPES.switch[kind], Some("kind"), &|table| {
+                    component(path, entry, found, &SHAPES.switch[kind], Some(kind), &|table| {
                         Switch::read(kind, table).expect("a kind of the family's list can be read")
                     })
                 })
@@ -70,7 +70,7 @@ pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
             "traffic" => {
                 draft.traffic = family(key, entry, found, &mut |path, entry, found| {
                     let kind = kind(path, entry, found, Traffic::FAMILY, &SHAPES.traffic)?;
-                    component(path, entry, found, &SHAPES.traffic[kind], Some("kind"), &|table| {
+                    component(path, entry, found, &SHAPES.traffic[kind], Some(kind), &|table| {
                         Traffic::read(kind, table).expect("a kind of the family's list can be read")
                     })
                 })
@@ -196,15 +196,15 @@ fn component<T>(
     entry: &Entry,
     found: &mut Vec<Diagnostic>,
     schema: &Json,
-    also: Option<&str>,
+    kind: Option<&str>,
     read: ReadTable<'_, T>,
 ) -> Option<T> {
     let table = as_table(path, entry, found)?;
     let before = found.len();
-    let mut audit = Audit { base: path, also, found, unknown: Vec::new() };
+    let mut audit = Audit { base: path, kind, found, unknown: Vec::new() };
     audit.table(table, &entry.key, schema, &[]);
     let mut without = audit.unknown;
-    without.extend(also.map(|key| vec![key.to_string()]));
+    without.extend(kind.map(|_| vec!["kind".to_string()]));
     loop {
         match read(Without { table, without: &without, at: Vec::new() }) {
             Ok(component) => return (found.len() == before).then_some(component),

@@ -21,7 +21,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>) -
     let mut links = Vec::new();
     for (name, link) in &draft.links {
         let Some(link) = link else { continue };
-        let end = |name: &String| nodes.iter().position(|node| node == name);
+        let end = |name: &String| node_id(draft, name);
         let (Some(a), Some(b)) = (end(&link.ends[0]), end(&link.ends[1])) else { continue };
         let Some(line_rate) = link.medium.line_rate().or(link.rate.map(|rate| rate.0)) else { continue };
         links.push(LinkEnds {
@@ -36,7 +36,6 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>) -
         });
     }
     let whole = links.len() == draft.links.len();
-    let before = found.len();
     let mut resolver = Resolver {
         draft,
         hosts: draft.hosts.len(),
@@ -44,7 +43,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>) -
         nodes: &nodes,
         links: &links,
         whole,
-        checker: Checker { tree, found },
+        checker: Checker::new(tree, found),
         circuits: Vec::new(),
     };
     let declared: Vec<Option<CircuitPath>> =
@@ -55,7 +54,8 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>) -
     let flows: Vec<Option<FlowPath>> =
         draft.traffic.iter().map(|(name, traffic)| resolver.flow(name, traffic.as_ref()?)).collect();
     let circuits = std::mem::take(&mut resolver.circuits);
-    if !whole || !complete || found.len() > before {
+    let errors = resolver.checker.errors;
+    if !whole || !complete || errors > 0 {
         return None;
     }
     Some(Topology {
@@ -65,6 +65,12 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>) -
         circuits: circuits.into_iter().collect::<Option<_>>()?,
         flows: flows.into_iter().collect::<Option<_>>()?,
     })
+}
+
+/// Hosts first, then switches.
+fn node_id(draft: &Draft, name: &str) -> Option<NodeId> {
+    let switch = || Some(draft.hosts.len() + draft.switches.get_index_of(name)?);
+    draft.hosts.get_index_of(name).or_else(switch)
 }
 
 struct Resolver<'a> {
@@ -81,7 +87,7 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     fn node(&self, name: &str) -> NodeId {
-        self.nodes.iter().position(|node| node == name).expect("references were checked before")
+        node_id(self.draft, name).expect("references were checked before")
     }
 
     /// Over ATM links and through switches.
@@ -126,7 +132,7 @@ impl Resolver<'_> {
             let help = "take `policing` out, or put a switch between the hosts";
             self.checker.report_key(
                 &["circuit", name, "policing"],
-                Diagnostic::error("no-effect", message).help(help),
+                Diagnostic::warning("no-effect", message).help(help),
             );
         }
         Some(CircuitPath {
@@ -251,6 +257,9 @@ impl Resolver<'_> {
     fn no_atm_path(&mut self, path: &[&str; 2], what: &str, from: NodeId, to: NodeId) {
         if !self.whole {
             return;
+        }
+        if [from, to].iter().any(|host| !self.links.iter().any(|link| link.ends.contains(host))) {
+            return self.no_path(path, what, from, to);
         }
         for (key, host) in [("from", from), ("to", to)] {
             if !self.links.iter().any(|link| link.ends.contains(&host) && link.medium.is_atm()) {

@@ -33,12 +33,17 @@ pub(crate) fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator()
 }
 
+fn clean(mut schema: Json) -> Json {
+    crate::schema::without_null(&mut schema);
+    schema
+}
+
 fn of<T: JsonSchema>() -> Json {
-    T::json_schema(&mut generator()).to_value()
+    clean(T::json_schema(&mut generator()).to_value())
 }
 
 fn kinds(listing: Listing) -> IndexMap<&'static str, Json> {
-    listing.kinds.into_iter().map(|(kind, schema)| (kind, schema.to_value())).collect()
+    listing.kinds.into_iter().map(|(kind, schema)| (kind, clean(schema.to_value()))).collect()
 }
 
 pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| Shapes {
@@ -54,8 +59,8 @@ pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| Shapes {
 pub(crate) struct Audit<'a> {
     /// Path of the component's table.
     pub(crate) base: &'a [String],
-    /// A key that is read apart from the schema: `kind`.
-    pub(crate) also: Option<&'a str>,
+    /// The kind, where the table says it with the key `kind`, which is read apart from the schema.
+    pub(crate) kind: Option<&'a str>,
     pub(crate) found: &'a mut Vec<Diagnostic>,
     /// Paths below the component that nothing reads.
     pub(crate) unknown: Vec<Vec<String>>,
@@ -77,10 +82,11 @@ impl Audit<'_> {
         }) else {
             return;
         };
-        let also = self.also.filter(|_| at.is_empty());
-        let known: Vec<&str> = also.into_iter().chain(properties.keys().map(String::as_str)).collect();
+        let kind = self.kind.filter(|_| at.is_empty());
+        let known: Vec<&str> =
+            kind.map(|_| "kind").into_iter().chain(properties.keys().map(String::as_str)).collect();
         for (key, entry) in table {
-            if also == Some(key.as_str()) {
+            if kind.is_some() && key == "kind" {
                 continue;
             }
             let below: Vec<String> = at.iter().chain([key]).cloned().collect();
@@ -95,7 +101,8 @@ impl Audit<'_> {
                 None => {
                     let path: Vec<String> = self.base.iter().chain(&below).cloned().collect();
                     let message = format!("unknown key `{}`", crate::tree::shortened(key));
-                    let help = suggestion(key, "known keys", &known);
+                    let list = kind.map_or_else(|| "known keys".into(), |kind| format!("keys of `{kind}`"));
+                    let help = suggestion(key, &list, &known);
                     let help = help.unwrap_or_else(|| "this table takes no keys".into());
                     let diagnostic =
                         Diagnostic::error("unknown-key", message).path(&path).at(&entry.key).help(help);
@@ -122,24 +129,17 @@ fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Js
     if schema["type"] == "object" || schema["properties"].is_object() {
         return Some(schema);
     }
-    let choices = || {
-        schema["anyOf"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .chain(schema["oneOf"].as_array().into_iter().flatten())
-    };
-    let tables: Vec<&Json> = choices().filter(|choice| choice["type"] == "object").collect();
+    // A family: the table whose one key is the kind; of a table with several the reader itself complains.
+    if node.table().is_none_or(|table| table.len() != 1) {
+        return None;
+    }
     let has = |key: &Json| {
         key.as_str().is_some_and(|key| node.table().is_some_and(|table| table.contains_key(key)))
     };
-    match tables[..] {
-        [only] if choices().any(|choice| choice["type"] == "null") => Some(only),
-        // A family: the table whose one key is the kind.
-        _ => tables
-            .into_iter()
-            .find(|choice| choice["required"].as_array().is_some_and(|keys| keys.iter().all(has))),
-    }
+    let choices = schema["anyOf"].as_array().into_iter().flatten();
+    choices
+        .filter(|choice| choice["type"] == "object")
+        .find(|choice| choice["required"].as_array().is_some_and(|keys| keys.iter().all(has)))
 }
 
 /// A value of this schema as a file would write it.

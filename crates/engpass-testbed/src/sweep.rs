@@ -53,12 +53,7 @@ impl Swept {
         let mut node = self.nodes[index].clone();
         let giver = Giver::Sweep { axis: self.axis.path.as_str().into(), index: index + 1 };
         node.stamp(&giver);
-        let key = if self.key.giver == Giver::File {
-            Origin { giver, span: self.key.span.clone() }
-        } else {
-            self.key.clone()
-        };
-        Override { path: self.path.clone(), key, node }
+        Override { path: self.path.clone(), key: self.key.clone(), node }
     }
 }
 
@@ -192,7 +187,7 @@ fn range(node: &Node, table: &Table) -> Result<Vec<Node>, Box<Diagnostic>> {
         return Err(mixed(last, &from.dimension(), &to.dimension()));
     }
     if from.steps > to.steps {
-        let message = format!("the range begins at {}, after its end {}", first.what(), last.what());
+        let message = format!("the range begins at `{}`, after its end `{}`", first.text(), last.text());
         return Err(impossible(
             at("from"),
             message,

@@ -8,10 +8,10 @@ use engpass_model::switch::Switch;
 use engpass_model::unit::Duration;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// One testbed, every table in the order of the file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Testbed {
     /// What it is called in reports.
     pub name: String,
@@ -32,7 +32,7 @@ pub struct Testbed {
 }
 
 /// How long a run is and how often it is repeated.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
     /// Simulated (or real) time of one run.

@@ -133,7 +133,7 @@ pub(crate) fn parse(text: &str, found: &mut Vec<Diagnostic>) -> Option<Node> {
         return None;
     }
     let span = tree.span();
-    Some(Node { origin: Origin::file(span), value: Value::Table(table(tree.into_inner(), found)) })
+    Some(Node { origin: Origin::file(span), value: Value::Table(table(tree.into_inner())) })
 }
 
 fn syntax_help(message: &str) -> Option<String> {
@@ -152,11 +152,7 @@ pub(crate) fn parse_value(text: &str) -> Node {
     let origin = Origin::default();
     let read = DeValue::parse(text).ok().filter(|value| !value.get_ref().is_datetime());
     let value = match read {
-        Some(read) => {
-            let mut problems = Vec::new();
-            let value = self::value(read.into_inner(), 0..0, &mut problems);
-            if problems.is_empty() { value } else { Value::Text(text.into()) }
-        }
+        Some(read) => value(read.into_inner()),
         None => Value::Text(text.into()),
     };
     let mut node = Node { origin, value };
@@ -179,11 +175,11 @@ fn forget_spans(node: &mut Node) {
     }
 }
 
-fn table(table: DeTable<'_>, found: &mut Vec<Diagnostic>) -> Table {
+fn table(table: DeTable<'_>) -> Table {
     let read = table.into_iter().map(|(key, node)| {
         let place = Origin::file(key.span());
         let span = node.span();
-        let value = value(node.into_inner(), span.clone(), found);
+        let value = value(node.into_inner());
         (
             key.into_inner().into_owned(),
             Entry { key: place, node: Node { origin: Origin::file(span), value } },
@@ -192,16 +188,13 @@ fn table(table: DeTable<'_>, found: &mut Vec<Diagnostic>) -> Table {
     read.collect()
 }
 
-fn value(value: DeValue<'_>, span: std::ops::Range<usize>, found: &mut Vec<Diagnostic>) -> Value {
+fn value(value: DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::Text(text.into_owned()),
         DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => Value::Integer(number),
-            Err(_) => {
-                let message = format!("the number `{}` is too large", shortened(&number.to_string()));
-                found.push(Diagnostic::error("bad-value", message).at(&Origin::file(span)));
-                Value::Integer(0)
-            }
+            // No key takes a number of so many digits; as text it is shown whole when it is refused.
+            Err(_) => Value::Float(number.to_string()),
         },
         DeValue::Float(number) => Value::Float(number.as_str().into()),
         DeValue::Boolean(flag) => Value::Boolean(flag),
@@ -210,11 +203,11 @@ fn value(value: DeValue<'_>, span: std::ops::Range<usize>, found: &mut Vec<Diagn
             list.into_iter()
                 .map(|node| {
                     let span = node.span();
-                    let value = self::value(node.into_inner(), span.clone(), found);
+                    let value = self::value(node.into_inner());
                     Node { origin: Origin::file(span), value }
                 })
                 .collect(),
         ),
-        DeValue::Table(inner) => Value::Table(table(inner, found)),
+        DeValue::Table(inner) => Value::Table(table(inner)),
     }
 }

@@ -84,3 +84,200 @@ fn points_are_counted() {
     assert!(load(&source(KYOTO), &[], Some(960)).is_ok());
     assert_eq!(codes(load(&source(KYOTO), &[], Some(959))), ["too-many-points"]);
 }
+
+#[test]
+fn the_small_testbed_of_the_message_for_an_empty_file_loads() {
+    let found = load(&source(""), &[], None).unwrap_err();
+    let (_, example) = found.list()[0].help.as_deref().unwrap().split_once("\n\n").unwrap();
+    let campaign = load(&source(example), &[], None).unwrap_or_else(|found| panic!("{found}"));
+    assert_eq!((campaign.name(), campaign.variants()), ("kyoto", &["base".to_string()][..]));
+    let point = campaign.point("base", &[]).unwrap();
+    let flow = &point.topology.flows[0];
+    assert_eq!((flow.circuit, flow.forward, flow.route.len(), flow.cells), (None, true, 1, None));
+    assert_eq!(point.topology.links[0].mtu, 1500);
+}
+
+/// Two ways of equal length, and a circuit that is used backwards.
+const DIAMOND: &str = r#"
+[host.a]
+[host.b]
+[switch.left]
+kind = "atm"
+[switch.right]
+kind = "atm"
+[link.b-right]
+ends = ["b", "right"]
+medium = "oc-3c"
+[link.a-left]
+ends = ["a", "left"]
+medium = "ds3"
+[link.a-right]
+ends = ["right", "a"]
+medium = "oc-3c"
+[link.left-b]
+ends = ["left", "b"]
+medium = "oc-3c"
+[circuit.back]
+from = "b"
+to = "a"
+shaping = "50 %"
+policing = { rate = "10 Mbit/s payload", tolerance = "100 us" }
+[traffic.t]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+[traffic.bursts]
+kind = "on-off"
+from = "a"
+to = "b"
+rate = "100 %"
+on = "1 ms"
+off = "1 ms"
+"#;
+
+#[test]
+fn the_shortest_way_and_among_equals_the_first_links() {
+    let campaign = load(&source(DIAMOND), &[], None).unwrap_or_else(|found| panic!("{found}"));
+    let topology = campaign.point("base", &[]).unwrap().topology;
+    let way = |route: &[engpass_testbed::topology::Hop]| {
+        let name = |hop: &engpass_testbed::topology::Hop| {
+            format!("{}>{}", topology.nodes[hop.from], topology.nodes[hop.to])
+        };
+        route.iter().map(name).collect::<Vec<_>>()
+    };
+    // From b both ways have two links; `b-right` is the first of the file.
+    assert_eq!(way(&topology.circuits[0].route), ["b>right", "right>a"]);
+    assert_eq!(way(&topology.flows[0].route), ["a>right", "right>b"]);
+    assert_eq!((topology.flows[0].circuit, topology.flows[0].forward), (Some(0), false));
+    // From a the first link of the file is `a-left`, and what the line carries is DS3.
+    assert_eq!(way(&topology.circuits[1].route), ["a>left", "left>b"]);
+    assert_eq!(
+        (topology.circuits[1].name.as_str(), topology.circuits[1].category),
+        ("bursts", Category::Ubr)
+    );
+    assert_eq!(topology.flows[1].cells.unwrap().per_second() as u64, 96_000);
+    let (pace, tolerance) = topology.circuits[0].policing.unwrap();
+    assert_eq!((pace.per_second() as u64, tolerance.ps()), (26_041, 100_000_000));
+}
+
+#[test]
+fn an_adsl_line_with_pppoe() {
+    let text = r#"
+[host.server]
+[host.home]
+[switch.dslam]
+kind = "atm"
+schedule = "fifo"
+[link.uplink]
+ends = ["server", "dslam"]
+medium = "oc-3c"
+[link.line]
+ends = ["dslam", "home"]
+medium = "atm"
+rate = "8 Mbit/s"
+delay = "5 ms"
+[circuit.pvc]
+from = "server"
+to = "home"
+encapsulation = "pppoe-llc"
+[traffic.download]
+kind = "tcp-stream"
+from = "server"
+to = "home"
+message = "64 KiB"
+"#;
+    let campaign = load(&source(text), &[], None).unwrap_or_else(|found| panic!("{found}"));
+    let point = campaign.point("base", &[]).unwrap();
+    assert_eq!(point.topology.circuits[0].mtu, 1492);
+    assert_eq!(point.topology.links[1].line_rate, 8_000_000);
+}
+
+#[test]
+fn sweep_values_keep_their_unit_and_their_numbers() {
+    let set = |sweep: &str| kyoto(&[("sweep", sweep), ("run.repeats", "1")]);
+    let texts = |sweep: &str| -> Vec<String> {
+        let campaign = set(sweep).unwrap_or_else(|found| panic!("{found}"));
+        campaign.axes()[0].values.iter().map(|value| value.text.clone()).collect()
+    };
+    let range = |path: &str, range: &str| format!("{{ \"{path}\" = {range} }}");
+    assert_eq!(
+        texts(&range("circuit.data.shaping", r#"{ from = "16 %", to = "16.5 %", step = "0.25 %" }"#)),
+        ["16 %", "16.25 %", "16.5 %"]
+    );
+    assert_eq!(
+        texts(&range("traffic.stream.message", r#"{ from = "1 KiB", to = "3 kB", step = "1 kB" }"#)),
+        ["1 KiB", "1.9765625 KiB"]
+    );
+    assert_eq!(
+        texts(&range("traffic.stream.message", r#"{ from = "1 kB", to = "10 kB", factor = 1.5 }"#)),
+        ["1 kB", "1.5 kB", "2.25 kB", "3.375 kB", "5.063 kB", "7.595 kB"]
+    );
+    assert_eq!(
+        texts(&range(
+            "traffic.interference.rate",
+            r#"{ from = "1 Mbit/s line", to = "2 Mbit/s line", step = "500 kbit/s line" }"#
+        )),
+        ["1 Mbit/s line", "1.5 Mbit/s line", "2 Mbit/s line"]
+    );
+    let shares = set(&range("circuit.data.shaping", r#"["16 %", "16.41 %"]"#)).unwrap();
+    let values = &shares.axes()[0].values;
+    assert_eq!((values[1].number, values[1].unit.as_deref()), (Some(0.1641), Some("")));
+    let words = set(&range("circuit.data.encapsulation", r#"["llc-snap", "vc-mux"]"#)).unwrap();
+    assert_eq!((words.axes()[0].values[0].number, words.axes()[0].values[0].unit.as_deref()), (None, None));
+}
+
+#[test]
+fn a_sweep_over_hosts_and_kinds() {
+    let sweep = r#"{ traffic.stream.kind = ["udp-stream", "tcp-stream"], "traffic.interference.from" = ["generator", "ss2"] }"#;
+    let campaign = kyoto(&[("sweep", sweep)]).unwrap_or_else(|found| panic!("{found}"));
+    assert_eq!(campaign.axes().len(), 2);
+    let at = [
+        ("traffic.stream.kind".to_string(), "tcp-stream".to_string()),
+        ("traffic.interference.from".to_string(), "ss2".to_string()),
+    ];
+    let point = campaign.point("loaded", &at).unwrap();
+    assert_eq!(point.testbed.traffic["stream"].kind(), "tcp-stream");
+    assert_eq!(point.topology.flows[1].from, 0);
+}
+
+#[test]
+fn what_only_some_points_break_is_found() {
+    // An IP packet of 65 520 bytes fits an AAL5 SDU alone, but not behind PPPoE.
+    let sweep = r#"{ "circuit.data.encapsulation" = ["vc-mux", "pppoe-llc"] }"#;
+    let found = kyoto(&[("sweep", sweep), ("circuit.data.mtu", "65520 B")]).unwrap_err();
+    assert_eq!(found.list().len(), 1, "{found}");
+    assert_eq!(found.list()[0].code, "out-of-range");
+    assert_eq!(found.list()[0].source.as_deref(), Some("--set circuit.data.mtu"));
+}
+
+#[test]
+fn findings_as_json_have_the_fields_of_the_contract() {
+    let found = kyoto(&[("host.ss2.cost.per_byte", "9")]).unwrap_err().to_json();
+    assert_eq!(found[0]["code"], "missing-unit");
+    assert_eq!(found[0]["source"], "--set host.ss2.cost.per_byte");
+    assert!(found[0]["line"].is_null());
+    let found = load(&source(&KYOTO.replace("medium = \"oc-3c\"", "medum = \"oc-3c\"")), &[], None)
+        .unwrap_err()
+        .to_json();
+    let unknown = found.as_array().unwrap().iter().find(|found| found["code"] == "unknown-key").unwrap();
+    assert_eq!(
+        (&unknown["line"], &unknown["column"], &unknown["file"]),
+        (&15.into(), &1.into(), &"kyoto.toml".into())
+    );
+    assert_eq!((&unknown["path"], &unknown["severity"]), (&"link.sender.medum".into(), &"error".into()));
+}
+
+#[test]
+fn the_generated_files_are_fresh() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
+    for (name, value) in
+        [("testbed.schema.json", engpass_testbed::schema()), ("catalogue.json", engpass_testbed::catalogue())]
+    {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        assert!(
+            text == format!("{value:#}\n"),
+            "schema/{name} is stale: run the example `generate` with `write`"
+        );
+    }
+}

@@ -1,12 +1,12 @@
 //! Tail drop: a cell that finds the queue full is lost.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{CellView, DiscardPolicy, QueueView};
 
 /// A cell that finds the queue full is lost, whatever frame it belongs to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tail {}
 

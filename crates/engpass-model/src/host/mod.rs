@@ -1,12 +1,12 @@
 //! Hosts: what sending and receiving costs them.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::unit::{Duration, Share, Size};
 
 /// A host: a CPU that pays for every datagram, sockets, and a NIC whose full queue holds the sender back.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
     /// CPU time of sending.
@@ -34,7 +34,7 @@ impl Default for Host {
 }
 
 /// CPU time of the parts of sending or receiving. What is not named costs nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cost {
     /// For every UDP datagram: the system call and UDP.
@@ -74,7 +74,7 @@ pub fn ps(cost: Option<Duration>) -> u64 {
 }
 
 /// Pauses of the sending process: before a share of the messages it does not run for a while.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pauses {
     /// Share of the messages that a pause precedes.

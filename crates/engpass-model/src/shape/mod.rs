@@ -3,14 +3,14 @@
 pub mod gcra;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::time::{Pace, SECOND};
 use crate::unit::{Basis, Duration, FramedRate, Rate, Share};
 use crate::wire::aal5::{CELL_BITS, CELL_PAYLOAD_BYTES};
 
 /// Usage parameter control of a circuit: GCRA(1/rate, tolerance) (ITU-T I.371 Annex A).
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policing {
     /// Contracted peak cell rate.

@@ -1,14 +1,14 @@
 //! Cells at a constant rate, as a traffic generator sends them.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::unit::{Basis, Duration, FramedRate};
 
 /// Cells at a constant rate with exact, fractional spacing, from an ATM traffic generator: no host cost, no datagrams.
 ///
 /// The first cell's place within one spacing is drawn from the run's seed.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cbr {
     /// Sending host; it needs an ATM link.

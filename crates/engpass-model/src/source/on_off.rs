@@ -1,12 +1,12 @@
 //! Cells in bursts.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::unit::{Basis, Duration, FramedRate};
 
 /// Cells at a peak rate during on-times, none during off-times; from an ATM traffic generator.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OnOff {
     /// Sending host; it needs an ATM link.
@@ -35,7 +35,7 @@ pub struct OnOff {
 }
 
 /// Distribution of on-times and off-times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lengths {
     /// Every one as long as the mean.

@@ -1,12 +1,12 @@
 //! A bulk TCP transfer.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::unit::{Duration, Size};
 
 /// Writes of one size into a TCP connection, one after the other (netperf's TCP_STREAM).
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpStream {
     /// Sending host.

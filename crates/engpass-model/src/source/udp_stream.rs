@@ -1,12 +1,12 @@
 //! UDP datagrams as fast as the host can, or at a rate.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::unit::{Duration, Rate, Size};
 
 /// Datagrams of one size, one after the other as fast as the sending host can (netperf's UDP_STREAM), or paced.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UdpStream {
     /// Sending host.

@@ -1,14 +1,14 @@
 //! An output-buffered ATM switch.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::discard::Discard;
 use crate::schedule::Schedule;
 use crate::unit::CellCount;
 
 /// An ATM switch with a buffer at every output port. It forwards a cell when it has arrived whole.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AtmSwitch {
     /// Cells an output port can hold, the one being sent included. With priorities, each class has so many.

@@ -1,5 +1,7 @@
 //! Sizes of queues.
 
+use std::fmt;
+
 use super::{Quantity, Size, quantity_serde, scaled};
 
 /// A number of cells.
@@ -17,6 +19,12 @@ impl Quantity for CellCount {
 }
 
 quantity_serde!(CellCount);
+
+impl fmt::Display for CellCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cells", self.0)
+    }
+}
 
 /// The size of a queue, in packets or in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +50,15 @@ impl Quantity for BufferSize {
 }
 
 quantity_serde!(BufferSize);
+
+impl fmt::Display for BufferSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(packets) => write!(f, "{packets} packets"),
+            Self::Bytes(bytes) => Size(*bytes).fmt(f),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,8 @@
 //! Lengths of time.
 
-use super::{Quantity, quantity_serde, scaled};
+use std::fmt;
+
+use super::{Quantity, in_units, quantity_serde, scaled};
 use crate::time::Time;
 
 /// A length of time in picoseconds.
@@ -36,6 +38,23 @@ impl Quantity for Duration {
 }
 
 quantity_serde!(Duration);
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 {
+            return f.write_str("0 s");
+        }
+        const UNITS: &[(&str, u64)] = &[
+            ("ps", 1),
+            ("ns", 1_000),
+            ("us", 1_000_000),
+            ("ms", 1_000_000_000),
+            ("s", 1_000_000_000_000),
+            ("min", 60_000_000_000_000),
+        ];
+        f.write_str(&in_units(self.0, UNITS))
+    }
+}
 
 #[cfg(test)]
 mod tests {

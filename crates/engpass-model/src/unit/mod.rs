@@ -49,7 +49,15 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// `Deserialize` from a string with a unit and `JsonSchema` as a string, for a [`Quantity`].
+/// `value` in the unit that gives the smallest whole number; the units are listed with their factors, `1` among them.
+fn in_units(value: u64, units: &[(&str, u64)]) -> String {
+    let exact = units.iter().filter(|(_, factor)| value % factor == 0 && value >= *factor);
+    let (unit, factor) = exact.max_by_key(|(_, factor)| *factor).unwrap_or(&units[0]);
+    format!("{} {unit}", value / factor)
+}
+
+/// `Deserialize` from a string with a unit, `Serialize` to one (through `Display`) and `JsonSchema` as a string, for a
+/// [`Quantity`].
 macro_rules! quantity_serde {
     ($name:ident) => {
         impl<'de> serde::Deserialize<'de> for $name {
@@ -66,6 +74,12 @@ macro_rules! quantity_serde {
                     }
                 }
                 deserializer.deserialize_any(Visitor)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
             }
         }
 
@@ -86,3 +100,37 @@ macro_rules! quantity_serde {
     };
 }
 use quantity_serde;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn quantities_are_written_in_the_shortest_way() {
+        let texts = ["9 kB", "512 KiB", "9180 B", "0 B", "10 s", "1 us", "0 s", "1 min", "16.41 %", "100 %", "155.52 Mbit/s"];
+        for text in texts {
+            let written = Size::parse(text).map(|size| size.to_string());
+            let written = written.or_else(|_| Duration::parse(text).map(|time| time.to_string()));
+            let written = written.or_else(|_| Share::parse(text).map(|share| share.to_string()));
+            let written = written.or_else(|_| Rate::parse(text).map(|rate| rate.to_string()));
+            assert_eq!(written.as_deref(), Ok(text));
+        }
+        for text in ["130 Mbit/s line", "130 Mbit/s", "57959 cells/s", "16 %"] {
+            assert_eq!(FramedRate::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(value in 0u64..u64::MAX) {
+            prop_assert_eq!(Size::parse(&Size(value).to_string()), Ok(Size(value)));
+            prop_assert_eq!(Duration::parse(&Duration(value).to_string()), Ok(Duration(value)));
+            prop_assert_eq!(Share::parse(&Share(value).to_string()), Ok(Share(value)));
+            prop_assert_eq!(Rate::parse(&Rate(value).to_string()), Ok(Rate(value)));
+            prop_assert_eq!(CellCount::parse(&CellCount(value).to_string()), Ok(CellCount(value)));
+            prop_assert_eq!(BufferSize::parse(&BufferSize::Bytes(value).to_string()), Ok(BufferSize::Bytes(value)));
+            prop_assert_eq!(BufferSize::parse(&BufferSize::Packets(value).to_string()), Ok(BufferSize::Packets(value)));
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! Rates in bit/s, and what they count on a framed medium.
 
+use std::fmt;
+
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Decimal, Quantity, Share, quantity_serde, scaled};
 
@@ -33,11 +35,28 @@ impl Quantity for Rate {
 
 quantity_serde!(Rate);
 
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, places) = match self.0 {
+            0..1_000 => return write!(f, "{} bit/s", self.0),
+            1_000..1_000_000 => ("kbit/s", 3),
+            1_000_000..1_000_000_000 => ("Mbit/s", 6),
+            _ => ("Gbit/s", 9),
+        };
+        let one = 10u64.pow(places);
+        let fraction = format!("{:0width$}", self.0 % one, width = places as usize);
+        match fraction.trim_end_matches('0') {
+            "" => write!(f, "{} {unit}", self.0 / one),
+            fraction => write!(f, "{}.{fraction} {unit}", self.0 / one),
+        }
+    }
+}
+
 /// What a rate counts on a framed medium.
 ///
 /// A study's "130 Mbit/s" means nothing until this is said: on an OC-3c it is 295 248 cells/s of the line but
 /// 306 604 cells/s when it counts the bits of whole cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// Bits of the line, physical framing included: a share of the medium's line rate.
@@ -103,6 +122,19 @@ impl Quantity for FramedRate {
 }
 
 quantity_serde!(FramedRate);
+
+impl fmt::Display for FramedRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share(share) => share.fmt(f),
+            Self::CellsPerSecond(cells) => write!(f, "{cells} cells/s"),
+            Self::Bits(rate, None) => rate.fmt(f),
+            Self::Bits(rate, Some(Basis::Line)) => write!(f, "{rate} line"),
+            Self::Bits(rate, Some(Basis::Cells)) => write!(f, "{rate} cells"),
+            Self::Bits(rate, Some(Basis::Payload)) => write!(f, "{rate} payload"),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

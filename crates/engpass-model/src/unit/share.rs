@@ -1,5 +1,7 @@
 //! Shares in per cent.
 
+use std::fmt;
+
 use super::{Quantity, quantity_serde, scaled};
 
 /// A share of a whole, in parts per 10^9, written in per cent: `"16.41 %"`.
@@ -27,6 +29,17 @@ impl Quantity for Share {
 }
 
 quantity_serde!(Share);
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let per_cent = Self::WHOLE / 100;
+        let fraction = format!("{:07}", self.0 % per_cent);
+        match fraction.trim_end_matches('0') {
+            "" => write!(f, "{} %", self.0 / per_cent),
+            fraction => write!(f, "{}.{fraction} %", self.0 / per_cent),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

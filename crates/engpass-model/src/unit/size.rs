@@ -1,6 +1,8 @@
 //! Sizes in bytes.
 
-use super::{Quantity, quantity_serde, scaled};
+use std::fmt;
+
+use super::{Quantity, in_units, quantity_serde, scaled};
 
 /// A size in bytes; `kB` is 1000 B and `KiB` is 1024 B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +38,21 @@ impl Quantity for Size {
 }
 
 quantity_serde!(Size);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: &[(&str, u64)] = &[
+            ("B", 1),
+            ("kB", 1000),
+            ("KiB", 1 << 10),
+            ("MB", 1_000_000),
+            ("MiB", 1 << 20),
+            ("GB", 1_000_000_000),
+            ("GiB", 1 << 30),
+        ];
+        f.write_str(&in_units(self.0, UNITS))
+    }
+}
 
 #[cfg(test)]
 mod tests {

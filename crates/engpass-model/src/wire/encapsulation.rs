@@ -1,10 +1,10 @@
 //! How a circuit wraps an IP packet in an AAL5 SDU (RFC 2684, RFC 2364, RFC 2516, af-lane-0021).
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The encapsulation of IP on a circuit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encapsulation {
     /// Routed IP behind LLC/SNAP, 8 bytes (RFC 2684 section 5.1, RFC 2225).

@@ -4,13 +4,13 @@
 //! payload rate; the 125 us row structure of SDH (a jitter of about 0.6 us) is not.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::aal5::CELL_BITS;
 use crate::time::Pace;
 
 /// A medium by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 pub enum Medium {
     /// SONET STS-3c / SDH STM-1: 155.52 Mbit/s, 260 of 270 columns carry cells (ITU-T I.432.2).
     #[serde(rename = "oc-3c")]

@@ -3,7 +3,7 @@
 mod ranges;
 mod references;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::origin::Origin;
 use crate::read::Draft;
 use crate::tree::Node;
@@ -17,21 +17,32 @@ pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
 
 /// Finds places in the tree and collects what is wrong there.
 pub(crate) struct Checker<'a> {
-    pub(crate) tree: &'a Node,
-    pub(crate) found: &'a mut Vec<Diagnostic>,
+    tree: &'a Node,
+    found: &'a mut Vec<Diagnostic>,
+    /// Errors so far, warnings not counted.
+    pub(crate) errors: usize,
 }
 
-impl Checker<'_> {
+impl<'a> Checker<'a> {
+    pub(crate) fn new(tree: &'a Node, found: &'a mut Vec<Diagnostic>) -> Self {
+        Self { tree, found, errors: 0 }
+    }
+
+    fn push(&mut self, diagnostic: Diagnostic) {
+        self.errors += usize::from(diagnostic.severity == Severity::Error);
+        self.found.push(diagnostic);
+    }
+
     /// Report at the value of a path, or at the nearest table around it that is there.
     pub(crate) fn report(&mut self, path: &[&str], diagnostic: Diagnostic) {
         let diagnostic = diagnostic.path(path).at(&self.place(path));
-        self.found.push(diagnostic);
+        self.push(diagnostic);
     }
 
     /// Report at the key of a path.
     pub(crate) fn report_key(&mut self, path: &[&str], diagnostic: Diagnostic) {
         let place = key_place(self.tree, path).unwrap_or_default();
-        self.found.push(diagnostic.path(path).at(&place));
+        self.push(diagnostic.path(path).at(&place));
     }
 
     /// The value as it was written.

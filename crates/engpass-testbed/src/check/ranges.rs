@@ -4,7 +4,7 @@ use engpass_model::host::Host;
 use engpass_model::link::Link;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
-use engpass_model::unit::{Duration, Share, Size};
+use engpass_model::unit::{Duration, Rate, Share, Size};
 use engpass_model::wire::aal5::MAX_SDU_BYTES;
 use engpass_model::wire::ip::{MAX_UDP_PAYLOAD, MIN_MTU};
 use engpass_model::wire::{Encapsulation, Medium};
@@ -27,18 +27,18 @@ const MAX_RATE: u64 = 1_000_000_000_000;
 const MAX_WRITE: u64 = 1 << 30;
 
 pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>) {
-    let mut checker = Checker { tree, found };
+    let mut checker = Checker::new(tree, found);
     fn each<'a, 'b, T>(
         checker: &mut Checker<'b>,
         map: &'a mut indexmap::IndexMap<String, Option<T>>,
         mut check: impl FnMut(&mut Checker<'b>, &str, &T),
     ) {
         for (name, slot) in map {
-            let before = checker.found.len();
+            let before = checker.errors;
             if let Some(component) = slot {
                 check(checker, name, component);
             }
-            if checker.found.len() > before {
+            if checker.errors > before {
                 *slot = None;
             }
         }
@@ -51,7 +51,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
                 &path,
                 switch.output_buffer.0,
                 1,
-                "1 cells",
+                "1 cell",
                 "a port holds at least the cell it sends",
             );
         }
@@ -65,13 +65,14 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
             checker.duration(&["circuit", name, "policing", "tolerance"], policing.tolerance, 0, DAY);
         }
     });
-    each(&mut checker, &mut draft.traffic, |checker, name, traffic| checker.traffic(name, traffic));
+    let duration = draft.run.as_ref().map(|run| run.duration);
+    each(&mut checker, &mut draft.traffic, |checker, name, traffic| checker.traffic(name, traffic, duration));
     if let Some(run) = &draft.run {
-        let before = checker.found.len();
+        let before = checker.errors;
         checker.duration(&["run", "duration"], run.duration, 1, DAY);
         if let Some(warmup) = run.warmup.filter(|warmup| *warmup >= run.duration) {
-            let message = format!("the warm-up of {} leaves nothing to measure", show(warmup.0));
-            let help = format!("it must be shorter than the run of {}", show(run.duration.0));
+            let message = format!("the warm-up of {} leaves nothing to measure", warmup);
+            let help = format!("it must be shorter than the run of {}", run.duration);
             checker.report(&["run", "warmup"], Diagnostic::error("out-of-range", message).help(help));
         }
         checker.at_least(&["run", "repeats"], u64::from(run.repeats), 1, "1", "a point is run at least once");
@@ -82,7 +83,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
                 Diagnostic::error("out-of-range", message).help("take a smaller seed"),
             );
         }
-        if checker.found.len() > before {
+        if checker.errors > before {
             draft.run = None;
         }
     }
@@ -116,10 +117,10 @@ impl Checker<'_> {
             self.out_of_range(
                 path,
                 "it cannot be zero",
-                format!("give more than zero, at most {}", show(most)),
+                format!("give more than zero, at most {}", Duration(most)),
             );
         } else if value.0 > most {
-            self.out_of_range(path, "that is too long", format!("give at most {}", show(most)));
+            self.out_of_range(path, "that is too long", format!("give at most {}", Duration(most)));
         }
     }
 
@@ -163,8 +164,8 @@ impl Checker<'_> {
                 self.report(&["link", name, "rate"], Diagnostic::error("missing-key", message).help(help));
             }
             Some(_) if !own_rate => {
-                let line = link.medium.line_rate().unwrap_or_default();
-                let message = format!("`{medium}` has its own line rate, {line} bit/s");
+                let line = Rate(link.medium.line_rate().unwrap_or_default());
+                let message = format!("`{medium}` has its own line rate, {line}");
                 let help = "take `rate` out, or the medium `atm` or `point-to-point` for a rate of your own";
                 self.report_key(
                     &["link", name, "rate"],
@@ -172,7 +173,7 @@ impl Checker<'_> {
                 );
             }
             Some(rate) => {
-                self.between(&["link", name, "rate"], rate.0, (1, MAX_RATE), "bit/s", "no line is like that")
+                self.between(&["link", name, "rate"], rate.0, (1, MAX_RATE), "bit/s", "no line has that rate")
             }
             None => {}
         }
@@ -201,7 +202,7 @@ impl Checker<'_> {
                 let help = "take it out, and write `mtu` in `[circuit.NAME]`";
                 self.report_key(&["link", name, "mtu"], Diagnostic::error("not-allowed", message).help(help));
             } else {
-                let why = "no IP packet is like that";
+                let why = "IPv4 does not work with that";
                 self.between(&["link", name, "mtu"], mtu.0, (MIN_MTU, MAX_IP), "B", why);
             }
         }
@@ -214,7 +215,7 @@ impl Checker<'_> {
         self.between(&["circuit", name, "mtu"], mtu.0, (MIN_MTU, most), "B", why);
     }
 
-    fn traffic(&mut self, name: &str, traffic: &Traffic) {
+    fn traffic(&mut self, name: &str, traffic: &Traffic, run: Option<Duration>) {
         let path = |key| ["traffic", name, key];
         let (start, stop) = match traffic {
             Traffic::UdpStream(config) => {
@@ -249,25 +250,17 @@ impl Checker<'_> {
             }
         }
         let start = start.unwrap_or(Duration(0));
+        if let Some(run) = run.filter(|run| start >= *run && start.0 > 0) {
+            let message = format!(
+                "traffic `{name}` starts at {start}, and the run is over at {run}: nothing is ever sent"
+            );
+            let help = "let it start earlier or the run last longer";
+            self.report(&path("start"), Diagnostic::warning("no-effect", message).help(help));
+        }
         if let Some(stop) = stop.filter(|stop| *stop <= start) {
-            let message =
-                format!("it stops at {} and starts at {}: nothing is ever sent", show(stop.0), show(start.0));
+            let message = format!("it stops at {} and starts at {}: nothing is ever sent", stop, start);
             let help = "let `stop` be later than `start`";
             self.report(&path("stop"), Diagnostic::error("out-of-range", message).help(help));
         }
     }
-}
-
-/// A time as a file would write it.
-fn show(ps: u64) -> String {
-    let units = [
-        ("min", 60 * SECOND),
-        ("s", SECOND),
-        ("ms", 1_000_000_000),
-        ("us", 1_000_000),
-        ("ns", 1000),
-        ("ps", 1),
-    ];
-    let (unit, factor) = units.into_iter().find(|(_, factor)| ps % factor == 0).unwrap_or(("ps", 1));
-    if ps == 0 { "0 s".into() } else { format!("{} {unit}", ps / factor) }
 }

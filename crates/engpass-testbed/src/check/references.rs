@@ -1,5 +1,7 @@
 //! Names that must lead somewhere.
 
+use std::collections::BTreeSet;
+
 use engpass_model::source::Traffic;
 
 use super::Checker;
@@ -8,15 +10,31 @@ use crate::path::suggestion;
 use crate::read::Draft;
 use crate::tree::{Node, shortened};
 
-pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>) {
-    let mut checker = Checker { tree, found };
-    let hosts: Vec<String> = draft.hosts.keys().cloned().collect();
-    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    let switches: Vec<String> = draft.switches.keys().cloned().collect();
-    let switches: Vec<&str> = switches.iter().map(String::as_str).collect();
-    let nodes: Vec<&str> = hosts.iter().chain(&switches).copied().collect();
+/// Names in the order of the file.
+struct Names<'a> {
+    list: Vec<&'a str>,
+    set: BTreeSet<&'a str>,
+}
 
-    for name in switches.iter().filter(|name| hosts.contains(name)) {
+impl<'a> Names<'a> {
+    fn new(names: impl IntoIterator<Item = &'a String>) -> Self {
+        let mut set = BTreeSet::new();
+        let list = names.into_iter().map(String::as_str).filter(|name| set.insert(*name)).collect();
+        Self { list, set }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.set.contains(name)
+    }
+}
+
+pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>) {
+    let mut checker = Checker::new(tree, found);
+    let hosts = Names::new(draft.hosts.keys());
+    let switches = Names::new(draft.switches.keys());
+    let nodes = Names::new(draft.hosts.keys().chain(draft.switches.keys()));
+
+    for name in switches.list.iter().filter(|name| hosts.has(name)) {
         let message = format!("`{name}` is the name of a host and of a switch");
         let help = "give one of them another name: links name their ends without saying what they are";
         checker.report_key(&["switch", name], Diagnostic::error("duplicate-name", message).help(help));
@@ -42,9 +60,10 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
         let mut good = true;
         for (key, end) in [("from", from), ("to", to)] {
             let path = [family, name, key];
-            if switches.contains(&end) && !hosts.contains(&end) {
+            if switches.has(end) && !hosts.has(end) {
                 let message = format!("`{end}` is a switch, and `{key}` needs a host");
-                let help = suggestion(end, "hosts", &hosts).unwrap_or_else(|| "the file has no host".into());
+                let help =
+                    suggestion(end, "hosts", &hosts.list).unwrap_or_else(|| "the file has no host".into());
                 checker.report(&path, Diagnostic::error("dangling-reference", message).help(help));
                 good = false;
             } else {
@@ -67,7 +86,8 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
             *slot = None;
         }
     }
-    let circuits: Vec<&str> = draft.circuits.keys().map(String::as_str).collect();
+    let names: Vec<String> = draft.circuits.keys().cloned().collect();
+    let circuits = Names::new(&names);
     for (name, slot) in &mut draft.traffic {
         let Some(traffic) = slot else { continue };
         let (from, to) = traffic.ends();
@@ -101,8 +121,8 @@ fn joins(checker: &mut Checker<'_>, name: &str, traffic: &Traffic, ends: (&str, 
 }
 
 impl Checker<'_> {
-    fn refers(&mut self, path: &[&str], name: &str, what: &str, known: &[&str]) -> bool {
-        if known.contains(&name) {
+    fn refers(&mut self, path: &[&str], name: &str, what: &str, known: &Names<'_>) -> bool {
+        if known.has(name) {
             return true;
         }
         let plural = match what {
@@ -112,7 +132,12 @@ impl Checker<'_> {
         };
         let message = format!("`{}` is not the name of {what}", shortened(name));
         let family = what.trim_start_matches("a ").split(' ').next().unwrap_or("host");
-        let help = suggestion(name, plural, known).unwrap_or_else(|| {
+        // Who has made so many mistakes looks for the first ones.
+        if self.errors > 200 {
+            self.report(path, Diagnostic::error("dangling-reference", message));
+            return false;
+        }
+        let help = suggestion(name, plural, &known.list).unwrap_or_else(|| {
             format!("add `[{family}.{}]`: the file has no {plural}", crate::path::quoted(name))
         });
         self.report(path, Diagnostic::error("dangling-reference", message).help(help));

@@ -1,0 +1,125 @@
+//! The catalogue: every kind of component with its keys, for the reference and for `engpass catalogue`.
+
+use engpass_model::discard::Discard;
+use engpass_model::schedule::Schedule;
+use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
+use engpass_model::wire::{Encapsulation, Medium};
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+
+use crate::codes::CODES;
+use crate::schema::without_null;
+use crate::shape::{SHAPES, generator};
+
+/// Families with their kinds, the kinds with their keys: type, help, default; the words that a medium or an
+/// encapsulation can be; the codes of diagnostics.
+pub fn catalogue() -> Value {
+    let single = |name: &str, schema: &Value| family(name, &format!("[{name}.NAME]"), [(name, schema)]);
+    let tables = |map: &'static indexmap::IndexMap<&'static str, Value>| {
+        map.iter().map(|(kind, schema)| (*kind, schema))
+    };
+    let nested = |family_name: &str, key: &str, listing: engpass_model::family::Listing| {
+        let kinds: Vec<(&str, Value)> =
+            listing.kinds.into_iter().map(|(kind, schema)| (kind, clean(schema.to_value()))).collect();
+        family(family_name, key, kinds.iter().map(|(kind, schema)| (*kind, schema)))
+    };
+    json!({
+        "families": [
+            single("host", &SHAPES.host),
+            family(Switch::FAMILY, "[switch.NAME]", tables(&SHAPES.switch)),
+            single("link", &SHAPES.link),
+            single("circuit", &SHAPES.circuit),
+            family(Traffic::FAMILY, "[traffic.NAME]", tables(&SHAPES.traffic)),
+            nested(Discard::FAMILY, "`discard` of a switch", Discard::listing(&mut generator())),
+            nested(Schedule::FAMILY, "`schedule` of a switch", Schedule::listing(&mut generator())),
+            family("run", "[run]", [("run", &SHAPES.run)]),
+        ],
+        "words": [
+            words::<Medium>("medium"),
+            words::<Encapsulation>("encapsulation"),
+        ],
+        "codes": CODES.iter().map(|(code, help)| json!({ "code": code, "help": help })).collect::<Vec<_>>(),
+    })
+}
+
+fn clean(mut schema: Value) -> Value {
+    without_null(&mut schema);
+    schema
+}
+
+fn family<'a>(name: &str, place: &str, kinds: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Value {
+    let kinds = kinds
+        .into_iter()
+        .map(|(kind, schema)| json!({ "kind": kind, "help": schema["description"], "keys": keys(schema) }));
+    json!({ "family": name, "place": place, "kinds": kinds.collect::<Vec<_>>() })
+}
+
+/// The keys of a table; those of tables in it follow under their dotted names.
+fn keys(schema: &Value) -> Vec<Value> {
+    let required =
+        |key: &str| schema["required"].as_array().is_some_and(|keys| keys.iter().any(|name| name == key));
+    let mut all = Vec::new();
+    for (key, inner) in schema["properties"].as_object().into_iter().flatten() {
+        all.push(json!({
+            "key": key,
+            "type": type_of(inner),
+            "help": inner["description"],
+            "required": required(key),
+            "default": written(&inner["default"]),
+            "example": inner["examples"][0],
+        }));
+        if inner["properties"].is_object() {
+            for mut below in keys(inner) {
+                below["key"] = format!("{key}.{}", below["key"].as_str().unwrap_or_default()).into();
+                all.push(below);
+            }
+        }
+    }
+    all
+}
+
+/// A default as a file would write it; that of a table stands with its keys.
+fn written(default: &Value) -> Value {
+    match default {
+        Value::Object(map) => match map.iter().next() {
+            // A family: `{ kind = {} }` is written as the kind alone.
+            Some((kind, Value::Object(config))) if map.len() == 1 && config.is_empty() => json!(kind),
+            _ => Value::Null,
+        },
+        other => other.clone(),
+    }
+}
+
+fn type_of(schema: &Value) -> String {
+    let list = |words: Vec<&Value>| {
+        let words: Vec<String> =
+            words.into_iter().filter_map(Value::as_str).map(|word| format!("`{word}`")).collect();
+        format!("one of {}", words.join(", "))
+    };
+    if let Some(words) = schema["oneOf"].as_array() {
+        return list(words.iter().map(|word| &word["const"]).collect());
+    }
+    if let Some(title) = schema["title"].as_str() {
+        return title.into();
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        return list(words.iter().collect());
+    }
+    match schema["type"].as_str() {
+        Some("string") => "text".into(),
+        Some("integer") => "a whole number".into(),
+        Some("array") => "a list of two names".into(),
+        Some("object") => "a table".into(),
+        Some(other) => other.into(),
+        None => "anything".into(),
+    }
+}
+
+fn words<T: JsonSchema>(name: &str) -> Value {
+    let schema = T::json_schema(&mut generator()).to_value();
+    let words = schema["oneOf"].as_array().into_iter().flatten();
+    let words: Vec<Value> =
+        words.map(|word| json!({ "word": word["const"], "help": word["description"] })).collect();
+    json!({ "name": name, "words": words })
+}
