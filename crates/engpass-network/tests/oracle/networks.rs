@@ -4,7 +4,8 @@
 //! shrinks part by part. `resolve` gives the matching topology, `text::text` the file that says the same.
 
 mod assemble;
-pub(crate) mod text;
+mod file;
+mod text;
 
 use engpass_model::circuit::Category;
 use engpass_model::source::on_off::Lengths;
@@ -219,11 +220,9 @@ fn generator() -> impl Strategy<Value = GeneratorDraw> {
         weighted(0.5, (mean(), mean(), lengths)),
         times(),
     )
-        .prop_map(|(circuit, ends, rate, on_off, times)| GeneratorDraw {
-            circuit,
-            ends,
-            rate,
-            on_off,
-            times,
+        .prop_map(|(circuit, ends, rate, on_off, times)| {
+            // Only a `cbr` source may have a rate of zero.
+            let on_off = on_off.filter(|_| rate.0 > 0);
+            GeneratorDraw { circuit, ends, rate, on_off, times }
         })
 }
