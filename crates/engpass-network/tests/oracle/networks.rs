@@ -4,7 +4,8 @@
 //! shrinks part by part. `resolve` gives the matching topology, `text::text` the file that says the same.
 
 mod assemble;
-pub(crate) mod text;
+mod file;
+mod text;
 
 use engpass_model::circuit::Category;
 use engpass_model::source::on_off::Lengths;
@@ -32,6 +33,8 @@ struct Graph {
     switches: usize,
     /// One for each host: the switch it hangs on, modulo their number.
     hosts: Vec<usize>,
+    /// A host with a second link, to this switch; both modulo their numbers.
+    second: Option<(usize, usize)>,
     /// All links of the first medium and delay: this makes cells of several links arrive in one instant.
     alike: bool,
     /// Medium, delay in picoseconds, whether the ends change places.
@@ -105,20 +108,24 @@ pub(crate) fn network() -> impl Strategy<Value = Testbed> {
         // By how many places the traffic tables are turned round; duration in parts per 1000 of what is affordable;
         // warm-up in parts per 1000 of the duration.
         (0usize..7, 200u64..=1000, weighted(0.25, 0u64..=900)),
+        prop::bool::weighted(0.3),
     );
-    parts.prop_map(|(graph, hosts, switches, circuits, udp, generators, run)| {
-        assemble::Parts { graph, hosts, switches, circuits, udp, generators, run }.testbed()
+    parts.prop_map(|(graph, hosts, switches, circuits, udp, generators, run, in_step)| {
+        let parts = assemble::Parts { graph, hosts, switches, circuits, udp, generators, run };
+        if in_step { parts.in_step().testbed() } else { parts.testbed() }
     })
 }
 
 fn graph() -> impl Strategy<Value = Graph> {
     let shape = select(vec![Shape::Line, Shape::Line, Shape::Star, Shape::Ring, Shape::Ring, Shape::Wire]);
     let link = (medium(), delay(), any::<bool>());
-    (shape, 1usize..=3, vec(0usize..4, 2..=5), any::<bool>(), vec(link, 9), 0usize..9).prop_map(
-        |(shape, switches, hosts, alike, links, turned)| Graph {
+    let second = weighted(0.2, (0usize..5, 0usize..4));
+    (shape, 1usize..=3, vec(0usize..4, 2..=5), second, any::<bool>(), vec(link, 10), 0usize..10).prop_map(
+        |(shape, switches, hosts, second, alike, links, turned)| Graph {
             shape,
             switches,
             hosts,
+            second,
             alike,
             links,
             turned,
@@ -219,11 +226,9 @@ fn generator() -> impl Strategy<Value = GeneratorDraw> {
         weighted(0.5, (mean(), mean(), lengths)),
         times(),
     )
-        .prop_map(|(circuit, ends, rate, on_off, times)| GeneratorDraw {
-            circuit,
-            ends,
-            rate,
-            on_off,
-            times,
+        .prop_map(|(circuit, ends, rate, on_off, times)| {
+            // Only a `cbr` source may have a rate of zero.
+            let on_off = on_off.filter(|_| rate.0 > 0);
+            GeneratorDraw { circuit, ends, rate, on_off, times }
         })
 }

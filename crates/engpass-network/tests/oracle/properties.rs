@@ -89,8 +89,6 @@ fn at_the_end(testbed: &Testbed, topology: &Topology, seed: u64) -> Observed {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
     #[test]
     fn cells_and_datagrams_balance_at_every_instant(mut testbed in network(), seed in any::<u64>()) {
         testbed.run.warmup = None;

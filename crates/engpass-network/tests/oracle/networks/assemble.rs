@@ -50,10 +50,29 @@ fn line_rate(link: &Link) -> u64 {
 }
 
 impl Parts {
+    /// Take away what brings cells out of step: on links that are alike they then arrive in the same instants.
+    pub(super) fn in_step(mut self) -> Self {
+        self.graph.alike = true;
+        for host in &mut self.hosts {
+            host.send = [None; 3];
+            host.pauses = None;
+        }
+        let shaping = self.circuits[0].shaping;
+        for circuit in &mut self.circuits {
+            circuit.shaping = shaping;
+        }
+        let rate = self.udp[0].rate;
+        for stream in &mut self.udp {
+            stream.rate = rate;
+            stream.times.0 = None;
+        }
+        self
+    }
+
     pub(super) fn testbed(self) -> Testbed {
         let hosts = if matches!(self.graph.shape, Shape::Wire) { 2 } else { self.graph.hosts.len() };
         let links = self.links(hosts);
-        // Every host hangs on one link.
+        // If a host has two links, they are alike.
         let first = |host: &str| links.values().find(|link| link.ends.iter().any(|end| end == host));
         let first = |host: &str| first(host).expect("a host has a link");
         let circuits = self.circuits(hosts, &first);
@@ -104,11 +123,16 @@ impl Parts {
         if switches > 0 {
             ends.extend((0..hosts).map(|h| [format!("h{h}"), format!("s{}", graph.hosts[h] % switches)]));
         }
+        let mut draws = graph.links.clone();
+        if let (Some((host, switch)), true) = (graph.second, switches > 0) {
+            // Of the same medium and rate as the host's first link: a share is the same on both.
+            let host = host % hosts;
+            draws[ends.len()] = draws[ends.len() - hosts + host];
+            ends.push([format!("h{host}"), format!("s{}", switch % switches)]);
+        }
         let link = |(i, mut ends): (usize, [String; 2])| {
-            let (medium, delay, flipped) = graph.links[i];
-            let (medium, delay) =
-                if graph.alike { (graph.links[0].0, graph.links[0].1) } else { (medium, delay) };
-            if flipped {
+            let (medium, delay, _) = if graph.alike { draws[0] } else { draws[i] };
+            if draws[i].2 {
                 ends.reverse();
             }
             let rate = (medium == Medium::Atm).then_some(Rate(1_000_000 + delay % 100_000 * 1000));

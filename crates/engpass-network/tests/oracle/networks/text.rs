@@ -46,7 +46,7 @@ impl Table {
 }
 
 /// The file.
-pub(crate) fn text(testbed: &Testbed) -> String {
+pub(super) fn text(testbed: &Testbed) -> String {
     let mut file = Table::default();
     file.text("name", &testbed.name);
     for (name, host) in &testbed.hosts {
