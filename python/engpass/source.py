@@ -42,7 +42,7 @@ def read(path: str | os.PathLike[str]) -> Source:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise SourceError(
-            f"`{name}` cannot be read: {reason}", "check the path and the file system"
+            f"`{name}` cannot be read: {reason}", "check the path and the disk"
         ) from None
     return Source(name, _checked(f"`{name}`", data))
 

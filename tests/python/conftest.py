@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -58,6 +58,14 @@ def testbed_file(tmp_path: Path) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a command printed."""
+
+    stdout: str
+    stderr: str
+
+
 class Cli:
     """The command `engpass`, run in a directory as a user would."""
 
@@ -93,7 +101,6 @@ class Cli:
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[bytes]:
         """Start and leave running."""
-        # Ctrl-C must reach it even where the tests themselves run in the background with SIGINT ignored.
         return subprocess.Popen(
             self.command(*args),
             cwd=self.directory,
@@ -101,7 +108,6 @@ class Cli:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
 
 
@@ -115,3 +121,19 @@ def cli(tmp_path: Path) -> Cli:
 def cli_in() -> Callable[[Path], Cli]:
     """The command, run in another directory."""
     return Cli
+
+
+@pytest.fixture
+def engpass_main(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """The command within this process, for tests that put something of their own into it."""
+    from engpass.cli import main
+
+    def run(*args: str, code: int = 0) -> Result:
+        monkeypatch.setattr(sys, "argv", ["engpass", *args])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        out, err = capfd.readouterr()
+        assert exit_.value.code == code, err
+        return Result(out, err)
+
+    return run
