@@ -95,7 +95,8 @@ def tell_invalid(error: Any, *, as_json: bool) -> None:  # noqa: ANN401 (the nat
         for diagnostic in error.diagnostics:
             tell(json.dumps(diagnostic, ensure_ascii=False))
     else:
-        tell(error.rendered.rstrip("\n"))
+        colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
+        tell((error.rendered_color if colour else error.rendered).rstrip("\n"))
 
 
 def _write(stream: TextIO | None, text: str) -> None:
