@@ -20,9 +20,13 @@ class InvalidTestbed(ValueError):
 
     diagnostics: list[Diagnostic]
     rendered: str
+    rendered_color: str
 
-class Interrupted(Exception):
+class Interrupted(RuntimeError):
     """The run of a point was given up because its interrupt was set."""
+
+class Unsupported(RuntimeError):
+    """The engine does not carry something that the testbed asks for."""
 
 def version() -> str:
     """Version of the native module."""
@@ -85,7 +89,7 @@ class Campaign:
     def run(
         self, engine: str, variant: str, sweep: Sequence[tuple[str, str]], repeat: int, interrupt: Interrupt
     ) -> str:
-        """Outcome of one point as JSON; raises `InvalidTestbed` and `Interrupted`; releases the GIL."""
+        """Outcome of one point as JSON; raises `InvalidTestbed`, `Unsupported`, `Interrupted`."""
 
 def load(text: bytes, source: str, overrides: Sequence[tuple[str, str]], max_points: int | None) -> Campaign:
     """Check a testbed; raises `InvalidTestbed` with all that is wrong."""

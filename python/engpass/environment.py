@@ -7,6 +7,9 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
+DEFAULT_STORE = "engpass.db"
+"""Where runs are kept if nobody says otherwise: in the working directory."""
+
 
 def now() -> str:
     """The present moment in ISO 8601, UTC; sorts as text."""

@@ -251,6 +251,8 @@ def _told(error: BaseException) -> str:
     """What a point's error says in the store."""
     if isinstance(error, _engpass.InvalidTestbed):
         return error.rendered
+    if isinstance(error, _engpass.Unsupported):
+        return str(error)
     if isinstance(error, MemoryError):
         return "out of memory\nhelp: run with fewer `--jobs`, or a smaller testbed"
     # A panic of the native module arrives as an exception of its own kind, with the message of the invariant.

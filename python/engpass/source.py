@@ -41,9 +41,7 @@ def read(path: str | os.PathLike[str]) -> Source:
         raise SourceError(f"`{name}` may not be read", "give yourself permission to read it") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise SourceError(
-            f"`{name}` cannot be read: {reason}", "check the path and the file system"
-        ) from None
+        raise SourceError(f"`{name}` cannot be read: {reason}", "check the path and the disk") from None
     return Source(name, _checked(f"`{name}`", data))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
-import signal
+import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -58,8 +60,42 @@ def testbed_file(tmp_path: Path) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a command printed."""
+
+    stdout: str
+    stderr: str
+
+
 class Cli:
-    """The command `engpass`, run in a directory as a user would."""
+    """The command `engpass` within this process, in a directory of its own: quick."""
+
+    def __init__(
+        self, directory: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.directory = directory
+        self._capfd = capfd
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, *args: str, stdin: bytes = b"", code: int = 0) -> Result:
+        """Run to the end, expecting an exit code."""
+        from engpass.cli import main
+
+        with self._monkeypatch.context() as patch:
+            patch.chdir(self.directory)
+            patch.setattr(sys, "argv", ["engpass", *args])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+            self._capfd.readouterr()
+            with pytest.raises(SystemExit) as exit_:
+                main()
+        result = Result(*self._capfd.readouterr())
+        assert exit_.value.code == code, result
+        return result
+
+
+class Program:
+    """The command `engpass` as a process of its own, as a user runs it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -72,28 +108,28 @@ class Cli:
     def command(self, *args: str) -> list[str]:
         return [sys.executable, str(HERE / "engpass_command.py"), *args]
 
-    def __call__(
-        self, *args: str, stdin: bytes | None = None, code: int | None = 0, **env: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Run to the end, expecting an exit code (`None`: any)."""
+    def __call__(self, *args: str, code: int = 0, **env: str) -> Result:
+        """Run to the end, expecting an exit code."""
+        return self.shell(shlex.join(self.command(*args)), code=code, **env)
+
+    def shell(self, line: str, code: int = 0, **env: str) -> Result:
+        """Run a line of shell to the end, expecting an exit code and no trace of a traceback."""
         done = subprocess.run(
-            self.command(*args),
+            ["sh", "-c", line],
             cwd=self.directory,
             env=self.environment(env),
-            input=stdin if stdin is not None else b"",
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=60,
         )
-        result = subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
+        result = Result(done.stdout.decode(), done.stderr.decode())
         assert "Traceback" not in result.stderr, result.stderr
-        assert code is None or result.returncode == code, (result.returncode, result.stdout, result.stderr)
+        assert "Exception ignored" not in result.stderr, result.stderr
+        assert done.returncode == code, result
         return result
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[bytes]:
         """Start and leave running."""
-        # Ctrl-C must reach it even where the tests themselves run in the background with SIGINT ignored.
         return subprocess.Popen(
             self.command(*args),
             cwd=self.directory,
@@ -101,17 +137,16 @@ class Cli:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    """The command, run where `testbed_file` is."""
-    return Cli(tmp_path)
+def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """The command within this process, run where `testbed_file` is."""
+    return Cli(tmp_path, capfd, monkeypatch)
 
 
 @pytest.fixture
-def cli_in() -> Callable[[Path], Cli]:
-    """The command, run in another directory."""
-    return Cli
+def program(tmp_path: Path) -> Program:
+    """The command as a process, run where `testbed_file` is."""
+    return Program(tmp_path)

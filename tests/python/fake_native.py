@@ -17,13 +17,18 @@ class InvalidTestbed(ValueError):
     def __init__(self, message: str, code: str = "invalid") -> None:
         super().__init__(message)
         self.rendered = f"error[{code}]: {message}"
+        self.rendered_color = self.rendered
         self.diagnostics = [
             {"code": code, "severity": "error", "path": None, "file": "?", "line": 1, "column": 1}
             | {"message": message, "help": None}
         ]
 
 
-class Interrupted(Exception):
+class Interrupted(RuntimeError):
+    pass
+
+
+class Unsupported(RuntimeError):
     pass
 
 

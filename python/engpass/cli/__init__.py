@@ -103,9 +103,13 @@ def _main(
 
 def main() -> None:
     """Entry point of the command `engpass`; ends with its exit code."""
-    from engpass.cli.console import finished
+    from engpass.cli.console import finished, prepare, unwritable
 
+    prepare()
     try:
         app(prog_name="engpass")
     except SystemExit as exit_:
         sys.exit(finished(exit_.code))
+    except OSError as error:
+        # The help and the messages of Typer: our own commands are guarded.
+        sys.exit(finished(unwritable(error)))

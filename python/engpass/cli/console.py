@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import io
 import json
 import os
 import sys
@@ -47,13 +48,25 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             tell("interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise typer.Exit(CLOSED) from None
-            # `export` and others name the file they write; what is left comes from standard output.
-            tell(f"error: the output cannot be written: {error.strerror}\nhelp: look for a full disk")
-            raise typer.Exit(BAD_INPUT) from None
+            # Files are read and written under their names; what is left comes from standard output.
+            raise typer.Exit(unwritable(error)) from None
 
     return run
+
+
+def prepare() -> None:
+    """Let no letter fail: not every terminal or pipe is UTF-8; a figure beside a `?` is better than none."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def unwritable(error: OSError) -> int:
+    """Tell why standard output takes no more, unless its reader has just had enough; the exit code."""
+    if error.errno == errno.EPIPE:
+        return CLOSED
+    tell(f"error: standard output fails: {error.strerror}\nhelp: look for a full disk")
+    return BAD_INPUT
 
 
 def finished(code: object) -> int:
@@ -67,9 +80,7 @@ def finished(code: object) -> int:
             # Else the interpreter tries again at its end, and complains.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if stream is sys.stdout and status == OK:
-                status = CLOSED if error.errno == errno.EPIPE else BAD_INPUT
-                if status == BAD_INPUT:
-                    tell(f"error: standard output fails: {error.strerror}\nhelp: look for a full disk")
+                status = unwritable(error)
     return status
 
 
@@ -84,7 +95,8 @@ def tell_invalid(error: Any, *, as_json: bool) -> None:  # noqa: ANN401 (the nat
         for diagnostic in error.diagnostics:
             tell(json.dumps(diagnostic, ensure_ascii=False))
     else:
-        tell(error.rendered.rstrip("\n"))
+        colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
+        tell((error.rendered_color if colour else error.rendered).rstrip("\n"))
 
 
 def _write(stream: TextIO | None, text: str) -> None:
@@ -106,9 +118,7 @@ def line(data: object) -> None:
 def out(text: str) -> None:
     """Print a line on standard output; raises `OSError` when nobody takes it."""
     if sys.stdout is not None:
-        # Not every terminal or pipe is UTF-8; a figure with a replaced letter is better than no figure.
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        sys.stdout.write(text + "\n")
 
 
 def tables() -> Console:

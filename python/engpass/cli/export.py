@@ -38,18 +38,17 @@ def command(
     run: options.Run = "last",
     format_: As = None,
     output: Output = None,
-    store: options.StoreAt = None,
+    store: options.StoreAt = options.STORE,
 ) -> None:
     """Write the points of a run, one row per point and flow, in the order of the points."""
     from engpass.store import Store
-    from engpass.store.store import DEFAULT
 
     if output == "-":
         output = None
     chosen = format_ or (_SUFFIXES.get(Path(output).suffix.lower()) if output else None) or Format.CSV
     if output is None and chosen is not Format.CSV and sys.stdout is not None and sys.stdout.isatty():
         raise EngpassError(f"{chosen} is binary, and this is a terminal", "write to a file with `-o FILE`")
-    with Store.open(store or DEFAULT, create=False) as opened:
+    with Store.open(store, create=False) as opened:
         record = opened.run(run)
         table = opened.table(record.id)
     if output is None:

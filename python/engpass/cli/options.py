@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from engpass.campaign import MAX_POINTS
+from engpass.environment import DEFAULT_STORE
 from engpass.error import EngpassError
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="Testbed file; `-` is standard input.")]
@@ -22,12 +23,14 @@ Variants = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines on standard output.")]
 Yes = Annotated[bool, typer.Option("--yes", help=f"Agree to more than {MAX_POINTS:,} points.")]
 StoreAt = Annotated[
-    str | None,
-    typer.Option(
-        "--store", metavar="PATH|URL", help="SQLite file or postgresql:// URL; else engpass.db here."
-    ),
+    str,
+    typer.Option("--store", metavar="PATH|URL", help="Where runs are kept: a file, or a postgresql:// URL."),
 ]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, or `last`.")]
+
+
+STORE = DEFAULT_STORE
+"""Default of `StoreAt`."""
 
 
 def overrides(given: list[str] | None) -> list[tuple[str, str]]:

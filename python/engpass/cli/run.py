@@ -10,6 +10,7 @@ import typer
 from engpass.cli import console, options
 
 if TYPE_CHECKING:
+    from engpass.campaign import Point
     from engpass.lab import Ended, Progress
     from engpass.store import RunRecord, Store
     from engpass.testbed import Started
@@ -34,7 +35,7 @@ def command(
     set_: options.Set = None,
     repeats: Repeats = None,
     jobs: Jobs = None,
-    store: options.StoreAt = None,
+    store: options.StoreAt = options.STORE,
     as_json: options.Json = False,
     yes: options.Yes = False,
     fresh: Fresh = False,
@@ -45,14 +46,13 @@ def command(
     1 if some ended with an error, 130 after Ctrl-C.
     """
     from engpass.store import Store
-    from engpass.store.store import DEFAULT
     from engpass.testbed import load
 
     limit = options.max_points(yes)
     testbed = load(file, options.overrides(set_), max_points=limit)
     engines = None if engine is None else [name.strip() for part in engine for name in part.split(",")]
     plan = testbed.plan(engines, variant, repeats)
-    with Store.open(store or DEFAULT) as opened:
+    with Store.open(store) as opened:
         started = testbed.start(plan, opened, jobs=jobs, fresh=fresh, max_points=limit)
         record = opened.run(started.run_id)
         _announce(record, opened)
@@ -128,17 +128,22 @@ def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool) -> int:
     if record.points_failed:
         tell_failures(store, record)
         return console.FAILED
-    console.tell(
-        f"run {record.id} is kept in `{store.where}`; `engpass report {record.id} -o report.html` draws it"
-    )
+    at = "" if store.where == options.STORE else f" --store {store.where}"
+    report = f"`engpass report {record.id}{at} -o report.html` draws it"
+    console.tell(f"run {record.id} is kept in `{store.where}`; {report}")
     return console.OK
 
 
 def tell_failures(store: Store, record: RunRecord, most: int = 5) -> None:
-    """Say which points failed, and why."""
-    failures = store.failures(record)
-    console.tell(f"error: {len(failures):,} of {record.points_total:,} points failed")
-    for failure in failures[:most]:
-        console.tell(f"{failure.point}:\n" + "\n".join(f"  {part}" for part in failure.error.splitlines()))
-    if len(failures) > most:
-        console.tell(f"and {len(failures) - most:,} more; `engpass show {record.id} --json` has them all")
+    """Say which points failed, and why; the same reason once."""
+    reasons: dict[str, list[Point]] = {}
+    for failure in store.failures(record):
+        reasons.setdefault(failure.error, []).append(failure.point)
+    count = sum(map(len, reasons.values()))
+    console.tell(f"error: {count:,} of {record.points_total:,} points failed")
+    for reason, points in list(reasons.items())[:most]:
+        more = f" and {len(points) - 1:,} more" if len(points) > 1 else ""
+        console.tell(f"{points[0]}{more}:\n" + "\n".join(f"  {part}" for part in reason.splitlines()))
+    if len(reasons) > most:
+        more = f"`engpass show {record.id} --json` has them all"
+        console.tell(f"and {len(reasons) - most:,} more reasons; {more}")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from engpass.cli import console, options
 
 
-def command(store: options.StoreAt = None, as_json: options.Json = False) -> None:
+def command(store: options.StoreAt = options.STORE, as_json: options.Json = False) -> None:
     """List the runs in the store, the one used last at the end."""
     from engpass.store import Store
-    from engpass.store.store import DEFAULT
 
-    with Store.open(store or DEFAULT, create=False) as opened:
+    with Store.open(store, create=False) as opened:
         records = opened.runs()
     if as_json:
         for record in records:

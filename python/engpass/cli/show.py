@@ -6,13 +6,14 @@ from engpass.cli import console, options
 from engpass.cli.run import tell_failures
 
 
-def command(run: options.Run = "last", store: options.StoreAt = None, as_json: options.Json = False) -> None:
+def command(
+    run: options.Run = "last", store: options.StoreAt = options.STORE, as_json: options.Json = False
+) -> None:
     """Show a run: what was asked, where it ran, how far it is, what came out and what failed."""
     from engpass.campaign import sweep_numbers
     from engpass.store import Store
-    from engpass.store.store import DEFAULT
 
-    with Store.open(store or DEFAULT, create=False) as opened:
+    with Store.open(store, create=False) as opened:
         record = opened.run(run)
         if as_json:
             axes = record.plan.axes

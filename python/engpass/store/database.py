@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import QueuePool, StaticPool
 
 from engpass.error import StoreError
 from engpass.store import migrations, schema
@@ -32,11 +33,14 @@ class Database:
     def __init__(self, engine: Engine, where: str) -> None:
         self.engine = engine
         self.where = where
+        # A store in memory has one connection, and that one transaction at a time.
+        shared = isinstance(engine.pool, StaticPool)
+        self._turn = threading.RLock() if shared else contextlib.nullcontext()
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of the database."""
-        with translated(self.where), self.engine.connect() as connection, connection.begin():
+        with self._turn, translated(self.where), self.engine.connect() as connection, connection.begin():
             yield connection
 
     def write(self, work: Callable[[Connection], T]) -> T:
@@ -44,7 +48,7 @@ class Database:
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
-                with self.engine.connect() as connection:
+                with self._turn, self.engine.connect() as connection:
                     connection.execution_options(engpass_write=True)
                     with connection.begin():
                         return work(connection)
@@ -143,6 +147,7 @@ def _sqlite(path: Path, create: bool) -> Database:
     uri = f"file:{quote(os.fsencode(path.absolute()))}{query}"
     engine = create_engine(
         "sqlite://",
+        poolclass=QueuePool,
         creator=lambda: sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False),
     )
     _use_own_transactions(engine, durable=not query)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Row, case, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from engpass.environment import now
+from engpass.environment import DEFAULT_STORE, now
 from engpass.error import ChoiceError, nearest
 from engpass.store import schema
 from engpass.store.database import Database, open_database
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     import pyarrow as pa
-
-DEFAULT = "engpass.db"
 
 # Rows fetched at a time: outcomes of some kB each, so some MB.
 _ROWS = 2_000
@@ -35,7 +33,7 @@ class Store:
         self._database = database
 
     @classmethod
-    def open(cls, where: str | os.PathLike[str] = DEFAULT, *, create: bool = True) -> Store:
+    def open(cls, where: str | os.PathLike[str] = DEFAULT_STORE, *, create: bool = True) -> Store:
         """Open a store by path or URL; `:memory:` is one that nobody else sees. Raises `StoreError`.
 
         Without `create` the store must exist, and may lie on read-only media.

@@ -1,0 +1,438 @@
+"""The command line: exit codes, what goes to which stream, and every file a user can hand it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.ipc
+import pyarrow.parquet
+import pytest
+
+from conftest import POINTS, TESTBED, Cli, Program
+from engpass import lab
+from engpass.campaign import Point
+from engpass.lab import Job
+
+ID = re.compile(r"\b[0-9a-f]{10}\b")
+
+
+def lines(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+# What a command prints
+
+
+def test_help_lists_all_commands(cli: Cli) -> None:
+    from engpass.cli import COMMANDS
+
+    for args in (["--help"], ["-h"]):
+        shown = cli(*args).stdout
+        for command in COMMANDS:
+            assert re.search(rf"^  {command.name} +{re.escape(command.help)}", shown, re.MULTILINE)
+    assert "Usage: engpass" in cli(code=2).stderr + cli(code=2).stdout
+
+
+def test_every_command_has_help(cli: Cli) -> None:
+    from engpass.cli import COMMANDS
+
+    for command in COMMANDS:
+        assert f"Usage: engpass {command.name}" in cli(command.name, "--help").stdout
+
+
+def test_version(cli: Cli) -> None:
+    assert re.fullmatch(r"engpass \d+\.\d+\.\d+\n", cli("--version").stdout)
+
+
+def test_an_unknown_command_offers_the_nearest(cli: Cli) -> None:
+    assert "there is no command `chek`\nhelp: did you mean `check`?" in cli("chek", code=2).stderr
+
+
+def test_check_of_a_sound_file(cli: Cli, testbed_file: Path) -> None:
+    assert cli("check", testbed_file.name).stdout == (
+        "lan.toml is sound: 2 nodes, 1 flow, 2 variants, 4 values of `traffic.stream.message`, 2 repeats;"
+        f" {POINTS} points to run\n"
+    )
+    (shown,) = lines(cli("check", testbed_file.name, "--json").stdout)
+    assert (shown["ok"], shown["points"], shown["diagnostics"]) == (True, POINTS, [])
+
+
+def test_check_reads_standard_input(cli: Cli) -> None:
+    assert cli("check", "-", stdin=TESTBED.encode()).stdout.startswith("<stdin> is sound")
+
+
+def test_check_of_a_broken_file(cli: Cli) -> None:
+    shown = cli("check", "-", stdin=b"name = [", code=2)
+    assert shown.stdout == ""
+    assert shown.stderr.startswith("error")
+    shown = cli("check", "-", "--json", stdin=b"name = [", code=2)
+    (report,) = lines(shown.stdout)
+    assert report["ok"] is False
+    assert isinstance(report["diagnostics"], list)
+    assert shown.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["limit", "run"])
+def test_diagnostics_are_json_lines_on_standard_error(command: str, cli: Cli) -> None:
+    shown = cli(command, "-", "--json", stdin=b"name = [", code=2)
+    assert shown.stdout == ""
+    for diagnostic in lines(shown.stderr):
+        assert set(diagnostic) >= {"code", "severity", "path", "file", "line", "column", "message", "help"}
+
+
+def test_schema_and_catalogue_are_json(cli: Cli) -> None:
+    assert isinstance(json.loads(cli("schema").stdout), dict)
+    assert isinstance(json.loads(cli("catalogue").stdout), dict | list)
+
+
+def test_limit_shows_the_stages_and_the_bottleneck(cli: Cli, testbed_file: Path) -> None:
+    shown = cli("limit", testbed_file.name, "--variant", "plain").stdout
+    assert "stream, variant plain" in shown
+    assert "variant fast" not in shown
+    assert re.search(r"│ goodput +│ +\d+\.\d\d Mbit/s │", shown)
+    testbed_file.write_text(TESTBED.partition("[variant")[0])
+    assert "variant" not in cli("limit", testbed_file.name).stdout
+
+
+def test_limit_as_json_names_variants_only_where_the_file_does(cli: Cli, testbed_file: Path) -> None:
+    (shown,) = lines(cli("limit", testbed_file.name, "--json").stdout)
+    assert list(shown) == ["variants"]
+    testbed_file.write_text(TESTBED.partition("[variant")[0])
+    (shown,) = lines(cli("limit", testbed_file.name, "--json").stdout)
+    assert "variants" not in shown
+    flow = shown["flows"]["stream"]  # type: ignore[index]
+    assert {"goodput_bit_per_s", "bottleneck", "stages"} <= set(flow)
+    testbed_file.write_text(TESTBED.partition("[variant")[0] + "[variant.base]\n")
+    (shown,) = lines(cli("limit", testbed_file.name, "--json").stdout)
+    assert list(shown["variants"]) == ["base"]  # type: ignore[call-overload]
+
+
+def test_a_run_tells_its_story_and_prints_a_table(cli: Cli, testbed_file: Path) -> None:
+    shown = cli("run", testbed_file.name)
+    (run_id,) = set(ID.findall(shown.stderr))
+    assert shown.stderr == (
+        f"run {run_id}: {POINTS} points, kept in `engpass.db`\n"
+        f"run {run_id} is kept in `engpass.db`; `engpass report {run_id} -o report.html` draws it\n"
+    )
+    header = [cell.strip() for cell in shown.stdout.splitlines()[2].strip("┃").split("┃")]
+    assert shown.stdout.startswith("Two hosts")
+    assert header == ["Variant", "traffic.stream.message", "Goodput", "Spread", "Offered", "Loss", "Limit"]
+    rows = [
+        [c.strip() for c in row.strip("│").split("│")] for row in shown.stdout.splitlines() if "kB" in row
+    ]
+    assert [row[:2] for row in rows] == [[v, f"{k} kB"] for v in ("plain", "fast") for k in (1, 2, 3, 4)]
+    assert all(re.fullmatch(r"\d+\.\d\d [kM]bit/s", row[2]) for row in rows)
+    again = cli("run", testbed_file.name)
+    assert again.stdout == shown.stdout
+    assert again.stderr.startswith(
+        f"run {run_id}: all {POINTS} points are there; `--fresh` runs them again\n"
+    )
+
+
+def test_a_long_sweep_is_thinned_and_says_so(cli: Cli, testbed_file: Path) -> None:
+    testbed_file.write_text(TESTBED.replace('to = "4 kB", step = "1 kB"', 'to = "40 kB", step = "1 kB"'))
+    shown = cli("run", testbed_file.name, "--engine", "limit").stdout
+    assert re.search(
+        r"^11 of 40 swept values are shown; `engpass export [0-9a-f]{10}` has all$", shown, re.MULTILINE
+    )
+    assert shown.count("│ plain") == 11
+
+
+def test_run_as_json_is_one_line_per_point_in_order_and_nothing_else(cli: Cli, testbed_file: Path) -> None:
+    shown = cli("run", testbed_file.name, "--json", "--jobs", "4")
+    points = lines(shown.stdout)
+    assert len(points) == POINTS
+    assert [p["engine"] for p in points] == ["limit"] * 8 + ["simulate"] * 16
+    assert points[0]["sweep"] == {"traffic.stream.message": 1000}
+    for point in points:
+        assert {"variant", "engine", "repeat", "seed", "sweep", "flows", "links", "drops"} <= set(point)
+    # A campaign that is complete gives the same lines again.
+    assert cli("run", testbed_file.name, "--json", "--jobs", "1").stdout == shown.stdout
+
+
+def test_run_takes_engines_variants_overrides_and_repeats(cli: Cli, testbed_file: Path) -> None:
+    shown = cli(
+        "run", testbed_file.name, "--json", "--engine", "simulate", "--variant", "fast", "--repeats", "3",
+        "--set", "traffic.stream.message=2 kB", "--store", "other.db",
+    )  # fmt: skip
+    points = lines(shown.stdout)
+    assert [(p["variant"], p["engine"], p["repeat"], p["sweep"]) for p in points] == [
+        ("fast", "simulate", repeat, {}) for repeat in range(3)
+    ]
+    assert (cli.directory / "other.db").exists()
+    assert not (cli.directory / "engpass.db").exists()
+    both = lines(cli("run", testbed_file.name, "--json", "--engine", "simulate,limit").stdout)
+    assert len(both) == POINTS
+
+
+def test_runs_show_and_export(cli: Cli, testbed_file: Path) -> None:
+    cli("run", testbed_file.name, "--engine", "limit")
+    run_id = str(lines(cli("runs", "--json").stdout)[0]["id"])
+    assert re.search(rf"│ {run_id} │ Two hosts │ lan.toml │ done +│ +8 of 8 │", cli("runs").stdout)
+    shown = cli("show").stdout
+    assert re.search(rf"^run +{run_id} *$", shown, re.MULTILINE)
+    assert re.search(r"^sweep +traffic.stream.message \(4 values\)", shown, re.MULTILINE)
+    assert "│ fast" in shown
+    (record,) = lines(cli("show", run_id[:4], "--json").stdout)
+    assert record["text"] == TESTBED
+    assert len(record["sessions"]) == 1  # type: ignore[arg-type]
+
+    rows = list(csv.DictReader(io.StringIO(cli("export").stdout)))
+    assert len(rows) == 8
+    assert rows[0]["traffic.stream.message"] == "1000"
+    for suffix in ("csv", "parquet", "arrow"):
+        said = cli("export", run_id, "-o", f"points.{suffix}")
+        assert said.stdout == ""
+        assert said.stderr == f"8 rows of run {run_id} are in `points.{suffix}`\n"
+    assert pyarrow.parquet.read_table(cli.directory / "points.parquet").num_rows == 8
+    with pyarrow.ipc.open_file(cli.directory / "points.arrow") as file:
+        assert file.read_all().num_rows == 8
+    assert sorted(p.name for p in cli.directory.iterdir()) == [
+        "engpass.db", "lan.toml", "points.arrow", "points.csv", "points.parquet"
+    ]  # fmt: skip
+    cli("export", run_id, "--format", "arrow", "-o", "points.csv")
+    assert (cli.directory / "points.csv").read_bytes().startswith(b"ARROW1")
+    assert "cannot be written: No such file" in cli("export", "-o", "none/points.csv", code=2).stderr
+    assert "cannot be written: Is a directory" in cli("export", "-o", ".", code=2).stderr
+
+
+def test_a_failing_point_exits_with_1_and_is_told(
+    cli: Cli, testbed_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = lab.work
+
+    def work(job: Job, point: Point) -> tuple[str, float]:
+        if point.engine == "simulate" and point.variant == "fast":
+            raise MemoryError
+        return original(job, point)
+
+    monkeypatch.setattr(lab, "work", work)
+    shown = cli("run", testbed_file.name, code=1)
+    assert f"error: 8 of {POINTS} points failed\n" in shown.stderr
+    first = "simulate of `fast`, traffic.stream.message = 1 kB, repeat 0 and 7 more:\n  out of memory\n"
+    assert first in shown.stderr
+    shown = cli("run", testbed_file.name, "--json", code=1)
+    assert f"{POINTS - 8} of {POINTS} points are there; 8 that failed are tried again" in shown.stderr
+    failed = [point for point in lines(shown.stdout) if "error" in point]
+    assert len(failed) == 8
+    assert failed[0]["sweep"] == {"traffic.stream.message": 1000}
+    shown = cli("show", "--json")
+    assert len(json.loads(shown.stdout)["failures"]) == 8
+    assert "8 of 24 points failed" in cli("show").stderr
+
+
+# What a user can get wrong
+
+
+@pytest.mark.parametrize("command", ["check", "limit", "run"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "error: there is no file `x.toml`\nhelp: check the path; `-` reads standard input\n"),
+        (b"", "error"),
+        (
+            b"\xff\xfe\x00\x01" * 100,
+            "error: `x.toml` is not a text file: byte 3 is NUL\nhelp: a testbed is a TOML",
+        ),
+        (os.urandom(1000).replace(b"\0", b"\xff") + b"\xff", "error"),
+        (b"\xff" * 1000, "error"),
+        (
+            b"a" * 5_000_000,
+            "error: `x.toml` is larger than 4 MiB: this is no testbed file\nhelp: a testbed is",
+        ),
+        (b"[" * 100_000, "error"),
+        (b"x = 1\r\ny = 2\r", "error"),
+        (b"\x1b[31mred", "error"),
+    ],
+)
+def test_a_bad_file_is_told_and_exits_with_2(
+    command: str, content: bytes | None, message: str, cli: Cli
+) -> None:
+    if content is not None:
+        (cli.directory / "x.toml").write_bytes(content)
+    shown = cli(command, "x.toml", code=2)
+    assert shown.stderr.startswith(message)
+    assert shown.stdout == ""
+    assert "\x1b" not in shown.stderr, "nothing of the file reaches the terminal as a command"
+    assert not (cli.directory / "engpass.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            ["run", "lan.toml", "--variant", "fasst"],
+            "there is no variant `fasst`\nhelp: did you mean `fast`?",
+        ),
+        (["limit", "lan.toml", "--variant", "x"], "there is no variant `x`\nhelp: there are `plain`, `fast`"),
+        (["run", "lan.toml", "--engine", "limit,sim"], "there is no engine `sim`\nhelp: there are `limit`"),
+        (["run", "lan.toml", "--engine", ""], "there is no engine ``"),
+        (["run", "lan.toml", "--set", "a.b"], "`--set a.b` has no value\nhelp: write `--set PATH=VALUE`"),
+        (["run", "lan.toml", "--set", "=3"], "`--set =3` has no value"),
+        (["run", "lan.toml", "--repeats", "0"], "--repeats"),
+        (["run", "lan.toml", "--jobs", "none"], "--jobs"),
+        (
+            ["run", "lan.toml", "--repeats", "10000"],
+            "this campaign has 80,008 points, more than 10,000\nhelp: `--yes`",
+        ),
+        (
+            ["run", "lan.toml", "--yes", "--repeats", "99999999999"],
+            "more than 100,000,000\nhelp: take larger steps",
+        ),
+        (["run", "lan.toml", "--store", "none/x.db"], "there is no directory `none` for the store"),
+        (["runs"], "there is no store `engpass.db`\nhelp: `engpass run FILE` makes one"),
+        (["show"], "there is no store `engpass.db`"),
+        (["export", "--store", "lan.toml"], "`lan.toml` is not a database"),
+        (["export", "--format", "xls"], "--format"),
+        (["check"], "Missing argument"),
+        (["check", "."], "`.` is a directory\nhelp: name a testbed file in it"),
+    ],
+)
+def test_a_bad_argument_is_told_and_exits_with_2(
+    args: list[str], message: str, cli: Cli, testbed_file: Path
+) -> None:
+    shown = cli(*args, code=2)
+    assert message in shown.stderr
+    assert shown.stdout == ""
+    assert testbed_file.read_text() == TESTBED
+
+
+def test_arguments_that_are_no_utf8(program: Program, testbed_file: Path) -> None:
+    def run(*args: str | bytes) -> subprocess.CompletedProcess[bytes]:
+        command = [*program.command(), *args]
+        return subprocess.run(command, cwd=program.directory, env=program.environment(), capture_output=True)
+
+    done = run("check", b"\xff.toml")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "error: there is no file `\ufffd.toml`".encode(),
+    )
+    done = run("check", "lan.toml", "--set", b"a.b=\xff")
+    assert (done.returncode, b"is not UTF-8" in done.stderr) == (2, True)
+    testbed_file.rename(os.fsdecode(os.fsencode(program.directory) + b"/\xff.toml"))
+    assert run("run", b"\xff.toml", "--engine", "limit").returncode == 0
+    assert run("runs").returncode == 0
+
+
+# Streams
+
+
+def test_standard_output_that_closes_early(program: Program, testbed_file: Path) -> None:
+    process = program.start("run", testbed_file.name, "--json", "--set", "run.repeats=400", "--yes")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert json.loads(process.stdout.readline())["engine"] == "limit"
+    process.stdout.close()
+    said = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait(30) == 141
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
+
+
+@pytest.mark.parametrize("command", ["check lan.toml", "limit lan.toml", "run lan.toml", "schema", "--help"])
+@pytest.mark.parametrize(
+    ("redirect", "code"),
+    [(">&-", 0), ("2>&-", 0), ("> /dev/full", 2), ("2> /dev/full", 0), ("| true", 0)],
+)
+def test_streams_that_are_closed_or_full(
+    command: str, redirect: str, code: int, program: Program, testbed_file: Path
+) -> None:
+    said = program.shell(f"{shlex.join(program.command())} {command} {redirect}", code=code).stderr
+    if redirect == "> /dev/full":
+        assert "No space left on device" in said
+
+
+def terminal(program: Program, *args: str, **env: str) -> str:
+    """What a command shows on a terminal of 100 columns, both streams."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        program.command(*args),
+        cwd=program.directory,
+        env=program.environment({"TERM": "xterm-256color", "COLUMNS": "100", **env}),
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            data = os.read(leader, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        shown += data
+    os.close(leader)
+    assert process.wait(30) == 0
+    return shown.decode()
+
+
+def test_colour_and_a_bar_only_on_a_terminal(program: Program, testbed_file: Path) -> None:
+    shown = terminal(program, "run", testbed_file.name, ENGPASS_FAKE_DELAY="0.02")
+    assert "\x1b[1m" in shown
+    assert "/24" in shown, "the bar counts points"
+    plain = terminal(program, "show", NO_COLOR="1")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", plain)
+    piped = program("show").stdout
+    assert "\x1b" not in piped
+
+
+def test_an_ascii_terminal_gets_ascii(program: Program, testbed_file: Path) -> None:
+    testbed_file.write_text(TESTBED.replace("Two hosts", "Zwei Bürorechner"))
+    shown = program(
+        "run", testbed_file.name, "--engine", "limit", PYTHONIOENCODING="ascii", PYTHONUTF8="0"
+    ).stdout
+    assert shown.isascii()
+    assert shown.startswith("Zwei B?rorechner")
+
+
+def test_help_and_check_answer_at_once(program: Program, testbed_file: Path) -> None:
+    """No timing here, only what costs the time: nothing heavy is imported."""
+    code = (
+        "import sys, atexit; atexit.register(lambda: print(sorted(set(sys.modules) & {"
+        "'rich', 'sqlalchemy', 'pyarrow', 'altair', 'pydantic', 'concurrent.futures'}), file=sys.stderr));"
+    )
+    script = Path(__file__).with_name("engpass_command.py").read_text()
+    for args in (["--help"], ["check", testbed_file.name]):
+        done = subprocess.run(
+            [sys.executable, "-c", code + "\n" + script, *args],
+            cwd=program.directory,
+            env=program.environment(),
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    from engpass.lab import Progress
+    from engpass.progress import bar
+
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    log = io.StringIO()
+    with bar(log) as watch:
+        assert watch is not None
+        for second in range(1, 41):
+            now[0] = float(second)
+            watch(Progress(1000, 200 + 10 * second, second // 20, 200, 0))
+        now[0] = 80.0
+        watch(Progress(1000, 998, 2, 200, 1000))
+    assert log.getvalue() == (
+        "300 of 1,000 points, 10.0 points/s, 70 s left\n"
+        "401 of 1,000 points, 1 failed, 10.1 points/s, 60 s left\n"
+        "501 of 1,000 points, 1 failed, 10.0 points/s, 50 s left\n"
+        "602 of 1,000 points, 2 failed, 10.1 points/s, 40 s left\n"
+    )

@@ -1,0 +1,189 @@
+"""Runs that are interrupted, killed, or shared by several processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import TESTBED, Program
+from engpass.store import Store
+
+# Points of some milliseconds each, enough of them to be caught in the middle.
+SLOW = {"ENGPASS_FAKE_DELAY": "0.01"}
+ARGS = ["--engine", "simulate", "--set", "run.repeats=50", "--jobs", "2"]
+TOTAL = 2 * 4 * 50
+
+
+def stored(path: Path) -> int:
+    """Points in a store another process is writing; 0 before there is one."""
+    if not path.exists():
+        return 0
+    try:
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
+        try:
+            return int(connection.execute("SELECT count(*) FROM point").fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.OperationalError:
+        return 0
+
+
+def wait_for(path: Path, points: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while stored(path) < points:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def end(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=60)
+    assert b"Traceback" not in err, err.decode()
+    return process.returncode, out.decode(), err.decode()
+
+
+def test_kill_9_loses_no_counted_point_and_repeats_none(program: Program, testbed_file: Path) -> None:
+    path = program.directory / "engpass.db"
+    counted = 0
+    for _ in range(3):
+        process = program.start("run", testbed_file.name, "--json", *ARGS, **SLOW)
+        wait_for(path, counted + 30, process)
+        process.send_signal(signal.SIGKILL)
+        code, out, _ = end(process)
+        assert code == -signal.SIGKILL
+        # What was printed was counted: all of it is there. The kill may cut the last line.
+        printed = [json.loads(line) for line in out.splitlines(keepends=True) if line.endswith("\n")]
+        with Store.open(path, create=False) as store:
+            (record,) = store.runs()
+            there = store.outcomes(record.id)
+            assert printed == there[: len(printed)]
+            assert counted < len(there) < TOTAL
+            assert record.status == "partial"
+            counted = len(there)
+            written = list(store.raw_outcomes(record.id))
+    shown = program("run", testbed_file.name, "--json", *ARGS)
+    assert re.match(rf"resuming {record.id}: {counted} of {TOTAL} points are there\n", shown.stderr)
+    with Store.open(path, create=False) as store:
+        assert store.run().points_done == TOTAL
+        after = dict(store.raw_outcomes(record.id))
+        assert [(p, after[p]) for p, _ in written] == written
+        assert [s["ended"] is None for s in store.sessions(record.id)] == [True, True, True, False]
+        # Each point was written by one session, and those of the killed ones were not run again.
+        connection = sqlite3.connect(path)
+        sessions = connection.execute(
+            "SELECT count(*) FROM point GROUP BY session_id ORDER BY session_id"
+        ).fetchall()
+        connection.close()
+        assert sum(n for (n,) in sessions) == TOTAL
+        assert sessions[-1] == (TOTAL - counted,)
+    # The whole is the same as one run that nobody disturbed.
+    assert program("run", testbed_file.name, "--json", *ARGS, "--fresh").stdout == shown.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
+    number: signal.Signals, program: Program, testbed_file: Path
+) -> None:
+    path = program.directory / "engpass.db"
+    process = program.start("run", testbed_file.name, *ARGS, **SLOW)
+    wait_for(path, 10, process)
+    begin = time.monotonic()
+    process.send_signal(number)
+    code, out, err = end(process)
+    assert code == 130
+    assert time.monotonic() - begin < 10
+    done = stored(path)
+    assert 10 <= done < TOTAL
+    assert err.endswith(
+        f"interrupted: {done} of {TOTAL} points are kept in `engpass.db`\n"
+        "help: the same command goes on where this one stopped\n"
+    )
+    assert out.startswith("Two hosts"), "the table of what is there"
+    again = program("run", testbed_file.name, *ARGS)
+    assert again.stderr.startswith("resuming ")
+    assert stored(path) == TOTAL
+
+
+def test_ctrl_c_ends_a_point_that_is_running(program: Program, testbed_file: Path) -> None:
+    testbed_file.write_text(TESTBED.replace('"20 ms"', '"100000 s"').partition("[sweep]")[0])
+    process = program.start(
+        "run", testbed_file.name, "--engine", "simulate", "--json", ENGPASS_FAKE_DELAY="600"
+    )
+    deadline = time.monotonic() + 30
+    while not (program.directory / "engpass.db").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    code, out, _ = end(process)
+    assert (code, out) == (130, "")
+    assert time.monotonic() - begin < 20
+
+
+def test_json_of_an_interrupted_run_has_every_point_that_is_kept(
+    program: Program, testbed_file: Path
+) -> None:
+    process = program.start("run", testbed_file.name, "--json", *ARGS, **SLOW)
+    wait_for(program.directory / "engpass.db", 20, process)
+    process.send_signal(signal.SIGINT)
+    code, out, _ = end(process)
+    assert code == 130
+    with Store.open(program.directory / "engpass.db", create=False) as store:
+        assert [json.loads(line) for line in out.splitlines()] == store.outcomes(store.run().id)
+
+
+def test_two_processes_share_a_store_and_a_campaign(program: Program, testbed_file: Path) -> None:
+    other = program.directory / "other.toml"
+    other.write_text(TESTBED + "# another campaign\n")
+    commands = [testbed_file.name, testbed_file.name, other.name, other.name]
+    processes = [program.start("run", name, "--json", *ARGS, ENGPASS_FAKE_DELAY="0.002") for name in commands]
+    results = [end(process) for process in processes]
+    assert [code for code, _, _ in results] == [0] * 4, [err for _, _, err in results]
+    outs = [out for _, out, _ in results]
+    assert len(outs[0].splitlines()) == TOTAL
+    assert outs == [outs[0]] * 4
+    with Store.open(program.directory / "engpass.db", create=False) as store:
+        assert [(r.points_done, r.status) for r in store.runs()] == [(TOTAL, "done")] * 2
+    connection = sqlite3.connect(program.directory / "engpass.db")
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+def test_a_file_size_limit_stands_for_a_full_disk(program: Program, testbed_file: Path) -> None:
+    # `ulimit -f` makes writes fail as a full disk does, with another number.
+    line = "ulimit -f 200; exec " + shlex.join(program.command("run", testbed_file.name, *ARGS))
+    said = program.shell(line, code=2).stderr
+    assert re.search(r"error: (the store `engpass.db` cannot be|there is no room left)", said)
+    assert "points stored before are kept" in said
+    kept = stored(program.directory / "engpass.db")
+    again = program("run", testbed_file.name, *ARGS)
+    assert kept == 0 or again.stderr.startswith("resuming ")
+    assert stored(program.directory / "engpass.db") == TOTAL
+
+
+def test_a_background_job_keeps_ignoring_ctrl_c(program: Program, testbed_file: Path) -> None:
+    code = "import signal, os; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    code += (
+        Path(__file__)
+        .with_name("engpass_command.py")
+        .read_text()
+        .replace("signal.signal(signal.SIGINT, ", "(")
+    )
+    command = [program.command()[0], "-c", code, "run", testbed_file.name, *ARGS]
+    env = program.environment({"ENGPASS_FAKE_DELAY": "0.002"})
+    process = subprocess.Popen(
+        command, cwd=program.directory, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    wait_for(program.directory / "engpass.db", 5, process)
+    os.kill(process.pid, signal.SIGINT)
+    code_, _, err = end(process)
+    assert code_ == 0, err

@@ -1,0 +1,298 @@
+"""The public interface from Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import engpass
+from conftest import POINTS, TESTBED
+from engpass import lab
+from engpass.campaign import Point
+from engpass.lab import Job, Progress
+
+
+def test_a_testbed_shows_what_it_is(testbed_file: Path) -> None:
+    lan = engpass.load(testbed_file)
+    assert lan.name == "Two hosts"
+    assert lan.text == TESTBED
+    assert lan.variants == ["plain", "fast"]
+    assert lan.has_variants
+    assert lan.repeats == 2
+    assert [axis.path for axis in lan.axes] == ["traffic.stream.message"]
+    assert next((v.text, v.number, v.unit) for v in lan.axes[0].values) == ("1 kB", 1000, "B")
+    assert [flow["name"] for flow in lan.topology["flows"]] == ["stream"]
+    assert lan.plan().total == POINTS
+    assert "24 points" in repr(lan)
+
+
+def test_an_override_takes_the_axis_away(testbed_file: Path) -> None:
+    lan = engpass.load(testbed_file, set={"traffic.stream.message": "3 kB", "run.repeats": 7})
+    assert lan.axes == ()
+    assert lan.repeats == 7
+    assert lan.plan().total == 2 * (1 + 7)
+
+
+def test_a_broken_testbed_raises_with_all_that_is_wrong() -> None:
+    with pytest.raises(engpass.InvalidTestbed) as error:
+        engpass.loads("name = [", name="broken.toml")
+    assert error.value.diagnostics[0]["severity"] == "error"
+    assert "broken.toml" in error.value.rendered
+
+
+def test_check_reads_the_file_again(testbed_file: Path) -> None:
+    lan = engpass.load(testbed_file)
+    assert lan.check() == []
+    testbed_file.write_text("name = [")
+    assert len(lan.check()) == 1
+
+
+def test_a_testbed_built_from_tables_passes_the_same_check() -> None:
+    tables: dict[str, Any] = {
+        "name": "Built",
+        "host": {"a": {}, "b": {}},
+        "link": {"wire": {"ends": ["a", "b"], "medium": "ethernet-10"}},
+        "traffic": {"stream": {"kind": "udp-stream", "from": "a", "to": "b", "message": "1 kB"}},
+        "sweep": {"traffic.stream.message": ["1 kB", "2 kB"]},
+    }
+    lan = engpass.load(tables)
+    assert lan.variants == ["base"]
+    assert not lan.has_variants
+    assert [v.number for v in lan.axes[0].values] == [1000, 2000]
+    assert engpass.loads(lan.text).plan() == lan.plan()
+    assert lan.check() == []
+    with pytest.raises(engpass.InvalidTestbed):
+        engpass.load({"name": "No traffic"})
+    with pytest.raises(engpass.SourceError, match=r"`name` is a NoneType"):
+        engpass.load({"name": None})
+
+
+def test_limit_is_per_variant_and_at_the_files_own_values(testbed_file: Path) -> None:
+    lan = engpass.load(testbed_file)
+    limits = lan.limit()
+    assert list(limits) == ["plain", "fast"]
+    assert limits["plain"]["sweep"] == {}
+    assert 0 < limits["plain"]["flows"]["stream"]["goodput_bit_per_s"] < 10e6
+    assert limits["plain"]["flows"]["stream"]["stages"][0]["rate_bit_per_s"] > 0
+    assert list(lan.limit(["fast"])) == ["fast"]
+    with pytest.raises(engpass.ChoiceError, match="there is no variant `fasst`"):
+        lan.limit(["fasst"])
+
+
+def test_a_run_gives_points_to_pandas_and_polars(testbed_file: Path) -> None:
+    result = engpass.load(testbed_file).run()
+    assert result.record.status == "done"
+    assert len(result.outcomes) == POINTS
+    table = result.points
+    assert table.num_rows == POINTS
+    assert table.column_names == [
+        "point", "engine", "variant", "repeat", "seed", "traffic.stream.message", "flow", "kind",
+        "goodput_bit_per_s", "offered_bit_per_s", "sent_datagrams", "received_datagrams", "lost_datagrams",
+        "in_flight_datagrams", "sent_cells", "lost_cells", "bottleneck", "next", "sentence",
+    ]  # fmt: skip
+    assert table.schema.field("traffic.stream.message").type == pa.float64()
+    assert table.schema.field("sent_datagrams").type == pa.int64()
+    assert table.column("point").to_pylist() == list(range(POINTS))
+    frame = table.to_pandas()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.groupby("engine").size().to_dict() == {"limit": 8, "simulate": 16}
+    polars = pl.from_arrow(table)
+    assert isinstance(polars, pl.DataFrame)
+    assert polars.filter(pl.col("engine") == "simulate").height == 16
+
+
+def test_the_table_is_the_same_for_any_number_of_workers(testbed_file: Path) -> None:
+    lan = engpass.load(testbed_file)
+    one, many = (lan.run(jobs=jobs) for jobs in (1, 8))
+    assert one.points.equals(many.points)
+    assert one.outcomes == many.outcomes
+
+
+def test_choices_of_engine_variant_and_repeats(testbed_file: Path) -> None:
+    lan = engpass.load(testbed_file)
+    result = lan.run(engines=["simulate"], variants=["fast"], repeats=3)
+    assert {(o["engine"], o["variant"]) for o in result.outcomes} == {("simulate", "fast")}
+    assert len(result.outcomes) == 4 * 3
+    assert sorted({o["repeat"] for o in result.outcomes}) == [0, 1, 2]
+    assert len({o["seed"] for o in result.outcomes}) == 3
+    with pytest.raises(engpass.ChoiceError, match="did you mean `simulate`"):
+        lan.run(engines=["simulated"])
+    with pytest.raises(engpass.EngpassError, match="0 repeats"):
+        lan.run(repeats=0)
+
+
+@pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_points_run_on_an_executor_of_the_callers(kind: Any, testbed_file: Path) -> None:
+    lan = engpass.load(testbed_file)
+    options = (
+        {"mp_context": __import__("multiprocessing").get_context("fork")}
+        if kind is ProcessPoolExecutor
+        else {}
+    )
+    with kind(2, **options) as executor:
+        result = lan.run(executor=executor)
+        assert executor.submit(int, "1").result() == 1, "a caller's executor stays open"
+    assert result.outcomes == lan.run().outcomes
+    assert result.record.environment["executor"] == kind.__name__
+
+
+def test_an_executor_that_is_shut_down_is_an_error(testbed_file: Path) -> None:
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(engpass.EngpassError, match="the executor gave up"):
+        engpass.load(testbed_file).run(executor=executor)
+
+
+def test_progress_counts_what_is_stored(testbed_file: Path, tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    store = engpass.Store.open(tmp_path / "s.db")
+
+    def watch(progress: Progress) -> None:
+        seen.append(progress)
+        assert store.run("last").points_done == progress.done
+
+    engpass.load(testbed_file).run(store=store, progress=watch)
+    assert seen[0] == Progress(POINTS, 0, 0, 0, 0)
+    assert seen[-1] == Progress(POINTS, POINTS, 0, 0, POINTS)
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    store.close()
+
+
+def fail_at(monkeypatch: pytest.MonkeyPatch, bad: int, error: BaseException | None) -> list[int]:
+    """Let the point at a position fail; returns the positions that were run."""
+    original = lab.work
+    ran = []
+
+    def work(job: Job, point: Point) -> tuple[str, float]:
+        ran.append(point.position)
+        if point.position == bad and error is not None:
+            raise error
+        return original(job, point)
+
+    monkeypatch.setattr(lab, "work", work)
+    return ran
+
+
+def test_a_point_that_fails_is_kept_and_the_others_go_on(
+    testbed_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lan = engpass.load(testbed_file)
+    with monkeypatch.context() as patch:
+        fail_at(patch, 5, MemoryError())
+        result = lan.run(store=tmp_path / "s.db")
+    assert result.record.status == "failed"
+    assert (result.record.points_done, result.record.points_failed) == (POINTS - 1, 1)
+    assert [(f.point.position, f.error.splitlines()[0]) for f in result.failures] == [(5, "out of memory")]
+    assert 5 not in result.points.column("point").to_pylist()
+    # The same run again tries that point alone.
+    with monkeypatch.context() as patch:
+        ran = fail_at(patch, 5, None)
+        again = lan.run(store=tmp_path / "s.db")
+    assert ran == [5]
+    assert again.id == result.id
+    assert again.record.status == "done"
+    assert again.failures == []
+
+
+def test_a_panic_is_told_as_a_bug(testbed_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        pass
+
+    fail_at(monkeypatch, 0, PanicException("the queue holds what it counted"))
+    result = engpass.load(testbed_file).run()
+    message = "internal error, a bug in Engpass: PanicException: the queue holds what it counted"
+    assert result.failures[0].error == message
+
+
+def test_a_finished_campaign_runs_nothing_and_fresh_runs_all(
+    testbed_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lan = engpass.load(testbed_file)
+    first = lan.run(store=tmp_path / "s.db")
+    ran = fail_at(monkeypatch, 0, None)
+    assert lan.run(store=tmp_path / "s.db").id == first.id
+    assert ran == []
+    fresh = lan.run(store=tmp_path / "s.db", fresh=True)
+    assert sorted(ran) == list(range(POINTS))
+    assert fresh.id != first.id
+    assert fresh.points.equals(first.points)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"repeats": 3},
+        {"variants": ["fast"]},
+        {"engines": ["limit"]},
+        {"set": {"link.wire.medium": "ethernet-100"}},
+        {"text": TESTBED + "\n# a comment\n"},
+    ],
+)
+def test_a_changed_campaign_is_another_run(
+    change: dict[str, Any], testbed_file: Path, tmp_path: Path
+) -> None:
+    first = engpass.load(testbed_file).run(store=tmp_path / "s.db")
+    testbed_file.write_text(change.pop("text", TESTBED))
+    lan = engpass.load(testbed_file, change.pop("set", None))
+    assert lan.run(store=tmp_path / "s.db", **change).id != first.id
+
+
+def test_an_interrupted_run_keeps_what_ended_and_goes_on(testbed_file: Path, tmp_path: Path) -> None:
+    import signal
+
+    lan = engpass.load(testbed_file, set={"run.repeats": 200})
+    total = lan.plan().total
+
+    def interrupt(progress: Progress) -> None:
+        if progress.done:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            lan.run(store=tmp_path / "s.db", progress=interrupt, jobs=1)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with engpass.Store.open(tmp_path / "s.db") as store:
+        kept = store.run()
+    assert 0 < kept.points_done < total
+    assert kept.status == "partial"
+    result = lan.run(store=tmp_path / "s.db")
+    assert result.id == kept.id
+    assert result.record.points_done == total
+    assert result.outcomes == lan.run().outcomes
+
+
+def test_a_run_in_another_thread_leaves_signals_alone(testbed_file: Path) -> None:
+    results = []
+    thread = threading.Thread(target=lambda: results.append(engpass.load(testbed_file).run()))
+    thread.start()
+    thread.join()
+    assert results[0].record.status == "done"
+
+
+def test_importing_engpass_imports_nothing_heavy() -> None:
+    heavy = ["sqlalchemy", "pyarrow", "altair", "rich", "pandas", "typer", "vl_convert"]
+    code = f"import sys, engpass, engpass.testbed; print([m for m in {heavy!r} if m in sys.modules])"
+    env = {"PYTHONPATH": ":".join(sys.path)}
+    code = "import fake_native; fake_native.install(); " + code
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout.strip() == "[]"
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="has no attribute `lode`"):
+        engpass.lode  # noqa: B018 (reading it is the test)
+    assert set(engpass.__all__) <= set(dir(engpass))
+    assert isinstance(engpass.__version__, str)

@@ -1,0 +1,127 @@
+"""Reading testbeds from files and from Python's tables."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engpass.error import SourceError
+from engpass.source import MAX_BYTES, from_tables, override_text, read
+
+text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=12)
+scalars = text | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
+tables = st.recursive(
+    st.dictionaries(text, scalars, max_size=4),
+    lambda inner: st.dictionaries(text, scalars | inner | st.lists(scalars, max_size=3), max_size=4),
+    max_leaves=8,
+)
+
+
+@given(tables)
+def test_tables_survive_being_written(data: dict[str, Any]) -> None:
+    assert tomllib.loads(from_tables(data).data.decode()) == data
+
+
+@given(scalars)
+def test_an_override_is_the_value_as_toml_would_read_it(value: str | float) -> None:
+    written = override_text(value)
+    if isinstance(value, str):
+        assert written == value
+    else:
+        assert tomllib.loads(f"value = {written}")["value"] == value
+
+
+def test_an_override_may_be_a_list() -> None:
+    assert tomllib.loads("value = " + override_text(["1 kB", 2]))["value"] == ["1 kB", 2]
+
+
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        ({"host": {"a": None}}, "`host.a` is a NoneType"),
+        ({"host": {"a": [1, object()]}}, r"`host.a\[1\]` is a object"),
+        ({"host": {1: "x"}}, "the key `1` in `host` is no text"),
+        ({"name": "a\0b"}, None),
+    ],
+)
+def test_what_is_no_toml_is_named(data: dict[str, Any], names: str | None) -> None:
+    if names is None:
+        # TOML can write a NUL, escaped.
+        assert tomllib.loads(from_tables(data).data.decode()) == data
+    else:
+        with pytest.raises(SourceError, match=names):
+            from_tables(data)
+
+
+def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "ä.toml"
+    path.write_bytes(b"\xff not UTF-8, which the check will say")
+    source = read(path)
+    assert source.data == path.read_bytes()
+    assert source.name == str(path)
+
+
+def test_a_name_that_is_no_utf8_can_be_shown_and_stored(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/\xff.toml"
+    Path(os.fsdecode(path)).write_bytes(b"x = 1")
+    assert read(os.fsdecode(path)).name.encode().endswith("/\N{REPLACEMENT CHARACTER}.toml".encode())
+
+
+def test_the_largest_file_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "large.toml"
+    path.write_bytes(b" " * MAX_BYTES)
+    assert len(read(path).data) == MAX_BYTES
+    path.write_bytes(b" " * (MAX_BYTES + 1))
+    with pytest.raises(SourceError, match="larger than 4 MiB"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing.toml", "there is no file `missing.toml`\nhelp: check the path; `-` reads standard input"),
+        ("", "there is no file ``\nhelp: check the path; `-` reads standard input"),
+        (".", "`.` is a directory\nhelp: name a testbed file in it"),
+        ("nul.toml", ("`nul.toml` is not a text file: byte 6 is NUL\n"
+         "help: a testbed is a TOML file in UTF-8; check the path and the encoding")),
+        ("/dev/zero", ("`/dev/zero` is larger than 4 MiB: this is no testbed file\n"
+         "help: a testbed is a TOML file of some kilobytes; check the path")),
+        ("x" * 5000, f"`{'x' * 5000}` cannot be read: File name too long\nhelp: check the path and the disk"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_says_why_and_what_to_do(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("nul.toml").write_bytes(b"name \0= 1")
+    with pytest.raises(SourceError) as error:
+        read(name)
+    assert str(error.value) == message
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "locked.toml"
+    path.write_text("name = 'x'")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    # The tests may run as root, whom no mode keeps out.
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(SourceError, match="may not be read"):
+        read(path)
+
+
+def test_a_file_that_vanishes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def vanish(*_: object, **__: object) -> None:
+        raise OSError(116, "Stale file handle")
+
+    monkeypatch.setattr("builtins.open", vanish)
+    with pytest.raises(SourceError, match="cannot be read: Stale file handle"):
+        read(tmp_path / "lan.toml")
