@@ -61,7 +61,13 @@ class Page:
             time.sleep(0.05)
 
     def size(self, width: int, height: int = 900) -> None:
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
 
     def scheme(self, name: str) -> None:
         """`light` or `dark`, as the system would prefer."""
@@ -83,7 +89,11 @@ class Page:
             match event["method"], event["params"]:
                 case "Runtime.exceptionThrown", parameters:
                     said.append(f"exception: {parameters['exceptionDetails']}")
-                case "Runtime.consoleAPICalled", parameters if parameters["type"] in ("error", "warning", "assert"):
+                case "Runtime.consoleAPICalled", parameters if parameters["type"] in (
+                    "error",
+                    "warning",
+                    "assert",
+                ):
                     said.append(f"console: {parameters['args']}")
                 case "Log.entryAdded", parameters if parameters["entry"]["level"] in ("error", "warning"):
                     said.append(f"log: {parameters['entry']}")
@@ -91,7 +101,9 @@ class Page:
 
     def requests(self) -> list[str]:
         """Addresses asked for, data within the page apart."""
-        sent = [e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent"]
+        sent = [
+            e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent"
+        ]
         return [url for url in sent if not url.startswith(("data:", "blob:"))]
 
 
@@ -146,4 +158,6 @@ def _tab(port: list[str]) -> str:
     finally:
         connection.close()
     targets = message["result"]["targetInfos"]
-    return f"{base}/devtools/page/{next(target['targetId'] for target in targets if target['type'] == 'page')}"
+    return (
+        f"{base}/devtools/page/{next(target['targetId'] for target in targets if target['type'] == 'page')}"
+    )

@@ -64,6 +64,9 @@ class Record:
 
     id: str = "3f9c2a71"
     name: str = "IP over ATM on a congested OC-3c link"
+    description: str | None = (
+        "What cell loss on a congested link does to UDP, and what shaping does against it."
+    )
     source: str = "kyoto-1997.toml"
     text: str = TEXT
     overrides: list[tuple[str, str]] = field(default_factory=list)
@@ -80,7 +83,10 @@ class Record:
 
 
 def axis(path: str, values: list[tuple[str, float | None]], unit: str | None) -> dict[str, Any]:
-    return {"path": path, "values": [{"text": text, "number": number, "unit": unit} for text, number in values]}
+    return {
+        "path": path,
+        "values": [{"text": text, "number": number, "unit": unit} for text, number in values],
+    }
 
 
 MESSAGES = axis("traffic.stream.message", [(f"{kilo} kB", kilo * 1000.0) for kilo in range(1, 65)], "B")
@@ -107,8 +113,19 @@ CELLS = {"free": 353_207.5, "congested": 57_959.0, "shaped-16": 56_513.0, "shape
 def limit(variant: str, length: int) -> dict[str, Any]:
     line, own = wire(length, CELLS[variant]), host(length)
     goodput = min(line, own)
-    narrow = "host `ss2`" if own < line else "the shaper of circuit `data`" if variant == "shaped-16" else "link `receiver`"
-    other = "link `receiver`" if own < line else "host `ss2`"
+    narrow = (
+        "host `ss2`"
+        if own < line
+        else "the shaper of circuit `data`"
+        if variant == "shaped-16"
+        else "link `receiver`"
+    )
+    other, left = ("link `receiver`", line) if own < line else ("host `ss2`", own)
+    reason = (
+        f"sending a message of {length} B takes {length * 8e3 / own:.2f} ms"
+        if own < line
+        else "83.6 % of the line are taken"
+    )
     stages = [
         ("line rate", 155_520_000.0),
         ("SDH framing", 149_760_000.0),
@@ -124,7 +141,7 @@ def limit(variant: str, length: int) -> dict[str, Any]:
             "offered_bit_per_s": goodput,
             "bottleneck": narrow,
             "next": other,
-            "sentence": f"{narrow} limits `stream` to {goodput / 1e6:.2f} Mbit/s; next is {other}",
+            "sentence": f"{narrow} limits `stream` to {goodput / 1e6:.2f} Mbit/s: {reason}; next is {other} at {left / 1e6:.2f} Mbit/s",
             "stages": [{"name": name, "rate_bit_per_s": rate} for name, rate in stages],
         }
     }
@@ -165,7 +182,9 @@ def simulate(variant: str, length: int, chance: random.Random) -> dict[str, Any]
     return flows
 
 
-def outcome(variant: str, engine: str, repeat: int, sweep: dict[str, Any], flows: dict[str, Any]) -> dict[str, Any]:
+def outcome(
+    variant: str, engine: str, repeat: int, sweep: dict[str, Any], flows: dict[str, Any]
+) -> dict[str, Any]:
     stream = flows["stream"]
     lost = stream.get("lost_datagrams", 0)
     return {
@@ -177,7 +196,13 @@ def outcome(variant: str, engine: str, repeat: int, sweep: dict[str, Any], flows
         "flows": flows,
         "links": {},
         "drops": [
-            {"place": "atomis5 -> ss20", "cause": "buffer full", "flow": "stream", "cells": 64 * lost, "datagrams": lost}
+            {
+                "place": "atomis5 -> ss20",
+                "cause": "buffer full",
+                "flow": "stream",
+                "cells": 64 * lost,
+                "datagrams": lost,
+            }
         ]
         if lost
         else [],
@@ -194,5 +219,9 @@ def kyoto(repeats: int = 5) -> tuple[Record, list[dict[str, Any]]]:
             length = int(value["number"])
             outcomes.append(outcome(variant, "limit", 0, sweep, limit(variant, length)))
             for repeat in range(repeats):
-                outcomes.append(outcome(variant, "simulate", repeat, sweep, simulate(variant, length, chance)))
-    return Record(axes=[MESSAGES], repeats=repeats, points_total=len(outcomes), points_done=len(outcomes)), outcomes
+                outcomes.append(
+                    outcome(variant, "simulate", repeat, sweep, simulate(variant, length, chance))
+                )
+    return Record(
+        axes=[MESSAGES], repeats=repeats, points_total=len(outcomes), points_done=len(outcomes)
+    ), outcomes

@@ -3,11 +3,12 @@
 The size of the table does not grow with the run: at most `MAX_ROWS` rows go to the figures however many points there are.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engpass.report.axes import Axis, axis_of
+from engpass.report.html import clean
 from engpass.report.record import Outcome, Run
 from engpass.report.units import PERCENT, Unit, unit_for
 
@@ -105,11 +106,9 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
     axes = tuple(axis_of(raw) for raw in run.axes)
     points = _fold(axes, outcomes)
     present = {point.variant for point in points}
-    variants = tuple(name for name in run.variants if name in present) + tuple(
-        sorted(present.difference(run.variants))
-    )
+    variants = _ordered(run.variants, present)
     seen = {point.engine for point in points}
-    engines = tuple(name for name in run.engines if name in seen) + tuple(sorted(seen.difference(run.engines)))
+    engines = _ordered(run.engines, seen)
     kinds = {point.flow: point.kind for point in points}
     flows = tuple(flow for flow, kind in kinds.items() if kind not in GENERATORS) or tuple(kinds)
     shown = [point for point in points if point.flow in flows]
@@ -133,10 +132,22 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
             choices.append(choice)
             notes.append(f"The {axis.label} is chosen above the figures{_of(choice.kept, axis)}.")
     if len(series) > MAX_SERIES:
-        notes.append(f"The figures show {MAX_SERIES} of {len(series)} {series_title}s; the table has them all.")
+        notes.append(
+            f"The figures show {MAX_SERIES} of {len(series)} {series_title}s; the table has them all."
+        )
         series = series[:MAX_SERIES]
     table = Table(
-        axes, variants, engines, flows, tuple(points), rate, series, series_title, panels, tuple(choices), tuple(notes)
+        axes,
+        variants,
+        engines,
+        flows,
+        tuple(points),
+        rate,
+        series,
+        series_title,
+        panels,
+        tuple(choices),
+        tuple(notes),
     )
     bins = _bins(table)
     if axes and len(axes[0].texts) > bins:
@@ -146,6 +157,12 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         )
         table = Table(**{**vars(table), "notes": (*table.notes, thin)})
     return table
+
+
+def _ordered(known: Sequence[str], present: Collection[str]) -> tuple[str, ...]:
+    """What is present, in the order of the run's record."""
+    names = dict.fromkeys([*map(clean, known), *sorted(present)])
+    return tuple(name for name in names if name in present)
 
 
 def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome]) -> list[Point]:
@@ -163,7 +180,8 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome]) -> list[Point]:
         if len(at) < len(axes):
             continue  # a point of values that the run's record does not have
         for flow, result in outcome["flows"].items():
-            groups.setdefault((outcome["variant"], outcome["engine"], tuple(at), flow), []).append(result)
+            key = (clean(outcome["variant"]), clean(outcome["engine"]), tuple(at), clean(flow))
+            groups.setdefault(key, []).append(result)
     return [_point(key, results) for key, results in groups.items()]
 
 
@@ -180,7 +198,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         engine=engine,
         at=at,
         flow=flow,
-        kind=str(last.get("kind", "")),
+        kind=clean(last.get("kind", "")),
         repeats=len(results),
         goodput=Spread.of([float(result["goodput_bit_per_s"]) for result in results]),
         offered=Spread.of([float(result["offered_bit_per_s"]) for result in results]),
@@ -188,7 +206,9 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         bottleneck=last.get("bottleneck"),
         next=last.get("next"),
         sentence=last.get("sentence"),
-        stages=tuple((str(stage["name"]), float(stage["rate_bit_per_s"])) for stage in last.get("stages", ())),
+        stages=tuple(
+            (clean(stage["name"]), float(stage["rate_bit_per_s"])) for stage in last.get("stages", ())
+        ),
     )
 
 
@@ -237,7 +257,12 @@ def _rows(table: Table, flow: str) -> list[dict[str, Any]]:
         head = {"series": series, "engine": engine}
         if panel_at:
             head["panel"] = panel
-        head.update({f"choice{i}": choice.axis.texts[at] for i, (choice, at) in enumerate(zip(table.choices, picks, strict=True))})
+        head.update(
+            {
+                f"choice{i}": choice.axis.texts[at]
+                for i, (choice, at) in enumerate(zip(table.choices, picks, strict=True))
+            }
+        )
         rows.extend({**head, **row} for row in _curve(table, curves[key], bins, series_index[series]))
     return rows
 
@@ -257,7 +282,9 @@ def _curve(table: Table, points: list[Point], bins: int, offset: int) -> Iterabl
         row: dict[str, Any] = {}
         if axis is not None:
             first, last = group[0].at[0], group[-1].at[0]
-            row["where"] = axis.texts[first] if len(group) == 1 else f"{axis.texts[first]} to {axis.texts[last]}"
+            row["where"] = (
+                axis.texts[first] if len(group) == 1 else f"{axis.texts[first]} to {axis.texts[last]}"
+            )
             if axis.numbers is not None:
                 row["x"] = axis.unit.of(sum(axis.numbers[point.at[0]] for point in group) / len(group))
         row["goodput"] = table.rate.of(_mean([point.goodput.mean for point in group]))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from engpass.report.html import clean
 from engpass.report.units import Unit, unit_for
 
 
@@ -54,27 +55,32 @@ class Axis:
 
 def _key(value: object) -> str:
     """Numbers compare to nine digits: what JSON and arithmetic do to a float does not lose a point."""
-    return f"{value:.9g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+    return f"{value:.9g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else clean(value)
 
 
 def label(path: str) -> str:
     """A path in words: `traffic.stream.message` becomes `message of stream`."""
+    # Vega-Lite writes titles into expressions of its own and escapes less than it should.
+    path = clean(path).replace("\\", "/")
     parts = [part.strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.]+", path)]
     key = parts[-1].replace("_", " ") if parts else path
-    return f"{key} of {parts[-2]}" if len(parts) > 1 else key
+    text = f"{key} of {parts[-2]}" if len(parts) > 1 else key
+    return text.replace('"', "'")
 
 
 def axis_of(raw: Mapping[str, Any]) -> Axis:
     """An axis from the run's record: `{"path", "values": [{"text", "number", "unit"}]}`."""
     path = str(raw["path"])
     values: Sequence[Mapping[str, Any]] = raw["values"]
-    spelt = [str(value["text"]) for value in values]
+    spelt = [clean(value["text"]) for value in values]
     numbers = [value.get("number") for value in values]
     if not values or any(number is None for number in numbers):
         return Axis(path, label(path), Unit("", 1), tuple(spelt), None, False)
     base = tuple(float(number) for number in numbers if number is not None)
     unit = unit_for(values[0].get("unit"), base, spelt)
-    return Axis(path, label(path), unit, tuple(unit.say(number, 6) for number in base), base, _over_decades(base))
+    return Axis(
+        path, label(path), unit, tuple(unit.say(number, 6) for number in base), base, _over_decades(base)
+    )
 
 
 def _over_decades(values: Sequence[float]) -> bool:

@@ -28,8 +28,14 @@ def figures(run: Run, outcomes: Iterable[Outcome]) -> dict[str, Drawing]:
     for flow in table.flows[:MAX_FLOWS]:
         for figure in FIGURES:
             if figure.applies(table, flow):
-                name = figure.name if len(table.flows) == 1 else _unused(f"{figure.name}-{_file_name(flow)}", drawn)
-                drawn[name] = figure.draw(table, flow).configure(**theme.config(theme.LIGHT, theme.PICTURE_FONT, True))
+                name = (
+                    figure.name
+                    if len(table.flows) == 1
+                    else _unused(f"{figure.name}-{_file_name(flow)}", drawn)
+                )
+                drawn[name] = figure.draw(table, flow).configure(
+                    **theme.config(theme.LIGHT, theme.PICTURE_FONT, True)
+                )
     return drawn
 
 
@@ -49,7 +55,9 @@ def export_figures(run: Run, outcomes: Iterable[Outcome], directory: Path) -> li
         svg = vl_convert.vegalite_to_svg(source, allowed_base_urls=[])
         written += _write(directory / name, svg)
     if run.topology.get("nodes"):
-        written += _write(directory / "testbed", diagram(run.topology, palette=theme.LIGHT, font=theme.PICTURE_FONT))
+        written += _write(
+            directory / "testbed", diagram(run.topology, palette=theme.LIGHT, font=theme.PICTURE_FONT)
+        )
     return written
 
 
@@ -81,7 +89,9 @@ def page_charts(table: Table) -> tuple[dict[str, dict[str, Any]], dict[str, Any]
         for figure in FIGURES:
             if figure.applies(table, flow):
                 chart = figure.draw(table, flow)
-                charts.setdefault(flow, {})[figure.name] = _for_page(chart, f"{figure.title}. {figure.says(table, flow)}", datasets)
+                charts.setdefault(flow, {})[figure.name] = _for_page(
+                    chart, f"{figure.title}. {figure.says(table, flow)}", datasets
+                )
     return charts, {name: _columns(rows) for name, rows in datasets.items()}
 
 

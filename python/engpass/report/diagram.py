@@ -49,7 +49,13 @@ class _Sheet:
         return count
 
 
-def diagram(topology: Mapping[str, Any], *, narrow: bool = False, palette: Mapping[str, str] = theme.CSS, font: str = "") -> str:
+def diagram(
+    topology: Mapping[str, Any],
+    *,
+    narrow: bool = False,
+    palette: Mapping[str, str] = theme.CSS,
+    font: str = "",
+) -> str:
     """The drawing as an `svg` element; in literal colours and with a background if `palette` is not the page's."""
     graph = read(topology)
     sheet = _sheet(graph, narrow)
@@ -61,7 +67,11 @@ def diagram(topology: Mapping[str, Any], *, narrow: bool = False, palette: Mappi
     legend, legend_height, legend_width = _legend(sheet, palette)
     width = max(sheet.width, legend_width, *(reach + _MARGIN for _, reach in labels))
     height = sheet.height + legend_height
-    paper = "" if palette is theme.CSS else f'<rect width="{width:.0f}" height="{height:.0f}" fill="{palette["paper"]}"/>'
+    paper = (
+        ""
+        if palette is theme.CSS
+        else f'<rect width="{width:.0f}" height="{height:.0f}" fill="{palette["paper"]}"/>'
+    )
     family = esc(font or "inherit")
     key = "narrow" if narrow else "wide"
     return (
@@ -76,9 +86,12 @@ def describe(topology: Mapping[str, Any]) -> str:
     graph = read(topology)
     nodes = "; ".join(f"{name} ({kind})" for name, kind in graph.nodes)
     links = "; ".join(
-        f"{graph.nodes[link.ends[0]][0]} to {graph.nodes[link.ends[1]][0]}, {_capacity(link)}" for link in graph.links
+        f"{graph.nodes[link.ends[0]][0]} to {graph.nodes[link.ends[1]][0]}, {_capacity(link)}"
+        for link in graph.links
     )
-    flows = "; ".join(f"{flow.name} ({flow.kind}) from {flow.ends[0]} to {flow.ends[1]}" for flow in graph.flows)
+    flows = "; ".join(
+        f"{flow.name} ({flow.kind}) from {flow.ends[0]} to {flow.ends[1]}" for flow in graph.flows
+    )
     return f"Diagram of the testbed. Nodes: {nodes}. Links: {links}. Traffic: {flows}."
 
 
@@ -94,10 +107,13 @@ def _sheet(graph: Graph, narrow: bool) -> _Sheet:
                 places[node] = (width * (i + 0.5) / len(row), _MARGIN + _BOX_HEIGHT / 2 + level * step)
         return _Sheet(graph, places, width, 2 * _MARGIN + _BOX_HEIGHT + step * max(0, len(rows) - 1), True)
     step, pitch = 300.0, 112.0
-    height = 2 * _MARGIN + max(widest * pitch, 120)
+    height = max((widest - 1) * pitch + _BOX_HEIGHT + 2 * _MARGIN, 140)
     for level, row in enumerate(rows):
         for i, node in enumerate(row):
-            places[node] = (_MARGIN + _BOX_WIDTH / 2 + level * step, height * (i + 0.5) / len(row))
+            places[node] = (
+                _MARGIN + _BOX_WIDTH / 2 + level * step,
+                height / 2 + (i - (len(row) - 1) / 2) * pitch,
+            )
     return _Sheet(graph, places, 2 * _MARGIN + _BOX_WIDTH + step * max(0, len(rows) - 1), height, False)
 
 
@@ -206,7 +222,11 @@ def _arrow(start: Place, end: Place, at: Place, lane: int, colour: str) -> str:
     ux, uy = (end[0] - start[0]) / length, (end[1] - start[1]) / length
     ahead = 16 - 11 * (lane % 3)
     x, y = at[0] + ux * ahead, at[1] + uy * ahead
-    corners = [(x + ux * 8, y + uy * 8), (x - uy * 5.5 - ux * 4, y + ux * 5.5 - uy * 4), (x + uy * 5.5 - ux * 4, y - ux * 5.5 - uy * 4)]
+    corners = [
+        (x + ux * 8, y + uy * 8),
+        (x - uy * 5.5 - ux * 4, y + ux * 5.5 - uy * 4),
+        (x + uy * 5.5 - ux * 4, y - ux * 5.5 - uy * 4),
+    ]
     points = " ".join(f"{px:.1f},{py:.1f}" for px, py in corners)
     return f'<polygon points="{points}" fill="{colour}"/>'
 
@@ -236,7 +256,9 @@ def _legend(sheet: _Sheet, palette: Mapping[str, str]) -> tuple[str, float, floa
     graph = sheet.graph
     entries: list[tuple[str | None, str]] = []
     for i, flow in enumerate(graph.flows[:_MOST_FLOWS]):
-        entries.append((palette[theme.colour(i)], f"{flow.name}: {flow.kind}, {flow.ends[0]} → {flow.ends[1]}"))
+        entries.append(
+            (palette[theme.colour(i)], f"{flow.name}: {flow.kind}, {flow.ends[0]} → {flow.ends[1]}")
+        )
     if len(graph.flows) > _MOST_FLOWS:
         entries.append((None, f"and {len(graph.flows) - _MOST_FLOWS} flows more"))
     for circuit in graph.circuits[:_MOST_FLOWS]:
@@ -256,7 +278,11 @@ def _legend(sheet: _Sheet, palette: Mapping[str, str]) -> tuple[str, float, floa
         tone = palette["ink"] if colour else palette["muted"]
         out.append(f'<text x="{_MARGIN + 34}" y="{y:.1f}" font-size="12" fill="{tone}">{esc(shown)}</text>')
         y += 19
-    return "".join(out), 19.0 * len(entries) + (10 if entries else 0), longest * 6.6 + _MARGIN + 44 if entries else 0.0
+    return (
+        "".join(out),
+        19.0 * len(entries) + (10 if entries else 0),
+        longest * 6.6 + _MARGIN + 44 if entries else 0.0,
+    )
 
 
 def _short(text: str, most: int) -> str:

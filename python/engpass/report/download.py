@@ -13,18 +13,38 @@ from engpass.report.record import Outcome, Run
 MAX_ENCODED = 4_000_000
 """Characters of base64 that raw points may take; beyond, the repeats are folded."""
 
-_COUNTS = ("sent_datagrams", "received_datagrams", "lost_datagrams", "in_flight_datagrams", "sent_cells", "lost_cells")
+_COUNTS = (
+    "sent_datagrams",
+    "received_datagrams",
+    "lost_datagrams",
+    "in_flight_datagrams",
+    "sent_cells",
+    "lost_cells",
+)
 
 
 def encode(text: str) -> str:
     """Text as gzip in base64, the same for the same text."""
-    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0)).decode(
+        "ascii"
+    )
 
 
 def raw(run: Run, outcomes: Iterable[Outcome]) -> str:
     """One line per point and flow, values in base units (bit/s, bytes, seconds, fractions)."""
     paths = [axis_of(axis).path for axis in run.axes]
-    head = ["variant", "engine", "repeat", "seed", *paths, "flow", "kind", "goodput_bit_per_s", "offered_bit_per_s", *_COUNTS]
+    head = [
+        "variant",
+        "engine",
+        "repeat",
+        "seed",
+        *paths,
+        "flow",
+        "kind",
+        "goodput_bit_per_s",
+        "offered_bit_per_s",
+        *_COUNTS,
+    ]
     return _csv(
         head,
         (
@@ -62,7 +82,10 @@ def folded(table: Table) -> str:
                 point.variant,
                 point.engine,
                 point.repeats,
-                *(axis.numbers[at] if axis.numbers else axis.texts[at] for axis, at in zip(table.axes, point.at, strict=True)),
+                *(
+                    axis.numbers[at] if axis.numbers else axis.texts[at]
+                    for axis, at in zip(table.axes, point.at, strict=True)
+                ),
                 point.flow,
                 point.kind,
                 *spread(point.goodput),

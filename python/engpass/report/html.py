@@ -4,7 +4,16 @@ import html
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
+
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+
+
+def clean(text: object) -> str:
+    """A name without what no name needs: control characters, line separators (which end strings in Vega's expressions), halves
+    of surrogate pairs (which no file can hold)."""
+    return _UNPRINTABLE.sub(" ", str(text))
 
 
 def esc(text: object) -> str:
@@ -27,20 +36,32 @@ def embed_json(value: Any) -> str:
 
 
 def table(
-    caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Iterable[int] = (), label: str = ""
+    caption: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numeric: Iterable[int] = (),
+    kind: Literal["plain", "tall", "cards"] = "plain",
 ) -> str:
-    """A table that scrolls inside its own box. Cells and heads are HTML already; `numeric` are columns set right."""
+    """A table that scrolls inside its own box, its caption above. Cells and heads are HTML already.
+
+    `numeric` are columns set to the right. A `tall` table scrolls down as well; of `cards` each row becomes a card on a phone.
+    """
     right = set(numeric)
+    labels = [re.sub(r"<[^>]*>", " ", text).strip() for text in head]
 
     def cell(tag: str, index: int, content: str) -> str:
-        scope = ' scope="col"' if tag == "th" else ""
         style = ' class="number"' if index in right else ""
-        return f"<{tag}{scope}{style}>{content}</{tag}>"
+        more = ' scope="col"' if tag == "th" else f' data-label="{labels[index]}"' if kind == "cards" else ""
+        return f"<{tag}{more}{style}>{content}</{tag}>"
 
     header = "".join(cell("th", i, text) for i, text in enumerate(head))
-    body = "".join("<tr>" + "".join(cell("td", i, text) for i, text in enumerate(row)) + "</tr>\n" for row in rows)
-    name = esc(label or re.sub(r"<[^>]*>", "", caption))
+    body = "".join(
+        "<tr>" + "".join(cell("td", i, text) for i, text in enumerate(row)) + "</tr>\n" for row in rows
+    )
+    name = re.sub(r"<[^>]*>", "", caption)
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{name}">'
-        f"<table><caption>{caption}</caption><thead><tr>{header}</tr></thead><tbody>\n{body}</tbody></table></div>"
+        f'<p class="caption">{caption}</p>'
+        f'<div class="scroll {kind}" role="region" tabindex="0" aria-label="{name}">'
+        f'<table aria-label="{name}"><thead><tr>{header}</tr></thead><tbody>\n{body}</tbody></table></div>'
     )

@@ -112,7 +112,9 @@ def layers(graph: Graph) -> list[list[int]]:
             place = {node: (i + 0.5) / len(row) for row in beside for i, node in enumerate(row)}
             now = {node: (i + 0.5) / len(rows[at]) for i, node in enumerate(rows[at])}
 
-            def middle(node: int, place: Mapping[int, float] = place, now: Mapping[int, float] = now) -> float:
+            def middle(
+                node: int, place: Mapping[int, float] = place, now: Mapping[int, float] = now
+            ) -> float:
                 known = [place[other] for other in neighbours[node] if other in place]
                 return sum(known) / len(known) if known else now[node]
 

@@ -34,7 +34,7 @@
     if (spec.facet) {
       const columns = width > 620 ? 2 : 1;
       spec.columns = columns;
-      spec.spec.width = Math.floor(width / columns) - 66;
+      spec.spec.width = Math.floor((width - (columns > 1 ? 76 : 58)) / columns);
       spec.spec.height = Math.round(height * 0.6);
     } else {
       spec.width = "container";
@@ -82,7 +82,7 @@
   if (flows) flows.addEventListener("change", () => { flow = flows.value; all(); });
 
   const download = document.getElementById("download");
-  if (typeof DecompressionStream === "function") {
+  if (download && typeof DecompressionStream === "function") {
     download.hidden = false;
     download.addEventListener("click", async () => {
       const packed = Uint8Array.from(atob(read("points")), (letter) => letter.charCodeAt(0));

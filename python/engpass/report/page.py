@@ -49,16 +49,17 @@ def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None
     shown = [(key, title, body) for key, title, body in sections if body]
     contents = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title, _ in shown)
     body = "\n".join(
-        f'<section aria-labelledby="{key}"><h2 id="{key}">{title}</h2>\n{content}\n</section>' for key, title, content in shown
+        f'<section aria-labelledby="{key}"><h2 id="{key}">{title}</h2>\n{content}\n</section>'
+        for key, title, content in shown
     )
     values = {
         "datasets": datasets,
         "charts": charts,
-        "config": {**theme.config(theme.CSS, theme.FONT, legend=False), "aria": False},
+        "config": theme.config(theme.CSS, theme.FONT, legend=False),
         "flows": list(charts) or [""],
         "file": f"engpass-{run.id}.csv",
     }
-    about = words.description(run)
+    about = run.description or ""
     return _PAGE.format(
         policy=_policy(_library(), _script()),
         title=esc(run.name),
@@ -128,7 +129,10 @@ def _results(table: Table, charts: dict[str, dict[str, object]]) -> str:
     if len(table.flows) > MAX_FLOWS:
         notes.append(f"{MAX_FLOWS} of {len(table.flows)} flows are drawn.")
     said = f'<p class="muted">{esc(" ".join(notes))}</p>' if notes else ""
-    boxes = "".join(figure_box(name, table, charts, whole) for name, whole in (("goodput", True), ("loss", False), ("offered-received", False)))
+    boxes = "".join(
+        figure_box(name, table, charts, whole)
+        for name, whole in (("goodput", True), ("loss", False), ("offered-received", False))
+    )
     return f'{said}{choices(table, list(charts))}<div class="figures">{boxes}</div>'
 
 

@@ -7,13 +7,15 @@ from engpass.report import theme
 from engpass.report.aggregate import GENERATORS, Point, Table
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES
+from engpass.report.figures.base import Key
 from engpass.report.html import esc, prose, table as html_table
 from engpass.report.record import Claim, Outcome, Run
-from engpass.report.units import plain, say_rate, say_share
-from engpass.report.words import bottlenecks
+from engpass.report.units import plain, say_share
+from engpass.report.words import Stretch, bottlenecks
 
 MAX_TABLE = 160
-"""Rows of the table of points at most."""
+MAX_STRETCHES = 40
+"""Rows of the table of points and stretches of bottlenecks at most."""
 
 Charts = Mapping[str, Mapping[str, object]]
 
@@ -46,7 +48,10 @@ def claims_section(claims: Sequence[Claim]) -> str:
     estimates = any(claim.get("kind") == "estimate" for claim in claims)
     note = '<p class="muted">An <span class="badge mark">estimate</span> is not a published value: the study does not state it.</p>'
     wide = html_table(
-        f"{held} of {len(claims)} claims hold", ["Statement", "Published", "Obtained", "Tolerance", "Holds", "Kind"], rows
+        f"{held} of {len(claims)} claims hold",
+        ["Statement", "Published", "Obtained", "Tolerance", "Holds", "Kind"],
+        rows,
+        kind="cards",
     )
     return wide + (note if estimates else "")
 
@@ -66,7 +71,9 @@ def choices(table: Table, flows: Sequence[str]) -> str:
         menus.append(f'<label>Flow <select id="flow">{_options(flows)}</select></label>')
     for index, choice in enumerate(table.choices):
         label = esc(choice.axis.label)
-        menus.append(f'<label>{label} <select data-choice="choice{index}">{_options(choice.texts)}</select></label>')
+        menus.append(
+            f'<label>{label} <select data-choice="choice{index}">{_options(choice.texts)}</select></label>'
+        )
     return f'<div class="choices">{"".join(menus)}</div>' if menus else ""
 
 
@@ -82,13 +89,13 @@ def figure_box(name: str, table: Table, charts: Charts, whole: bool) -> str:
         return ""
     says = figure.says(table, flow)
     return (
-        f'<figure{" class=whole" if whole else ""} id="figure-{name}"><h3>{esc(figure.title)}</h3>{_key(figure.key, table)}'
+        f'<figure{" class=whole" if whole else ""} id="figure-{name}"><h3>{esc(figure.title)}</h3>{_key(figure.key(table), table)}'
         f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(figure.title)}. {esc(says)} '
         f'The table of points has the numbers."></div><figcaption>{esc(says)}</figcaption></figure>'
     )
 
 
-def _key(kind: str, table: Table) -> str:
+def _key(kind: Key, table: Table) -> str:
     """Colours, markers and dashes of a figure in words."""
     if kind == "none":
         return ""
@@ -106,7 +113,7 @@ def _key(kind: str, table: Table) -> str:
     return '<ul class="key">' + "".join(f"<li>{swatch}{esc(name)}</li>" for swatch, name in items) + "</ul>"
 
 
-def _swatch(kind: str, index: int) -> str:
+def _swatch(kind: Key, index: int) -> str:
     colour = f"var(--{theme.colour(index)})"
     if kind == "blocks":
         inner = f'<rect x="4" y="1" width="12" height="12" fill="{colour}"/>'
@@ -132,7 +139,9 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     groups: dict[tuple[bool, str, int, tuple[int, ...]], list[Point]] = {}
     order = {name: index for index, name in enumerate(table.variants)}
     for point in table.points:
-        groups.setdefault((point.kind in GENERATORS, point.flow, order[point.variant], point.at), []).append(point)
+        groups.setdefault((point.kind in GENERATORS, point.flow, order[point.variant], point.at), []).append(
+            point
+        )
     keys = sorted(groups)
     places = sorted({key[3] for key in keys})
     step = max(1, -(-len(keys) // MAX_TABLE))
@@ -143,15 +152,20 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
         caption += f"; {len(shown)} of {len(keys)} points, every {_ordinal(step)} of the sweep"
     engine = ["Engine"] if len(table.measured) > 1 else []
     head = ["Flow", "Variant", *(esc(axis.label) for axis in table.axes), *engine]
-    numbers = ["Goodput", "Least", "Greatest", "Offered", "Loss", "Repeats"] if table.measured else []
-    limit = ["Limit"] if "limit" in table.engines else []
+    unit = f'<span class="unit">{esc(table.rate.name)}</span>'
+    rates = [f"{name} {unit}" for name in ("Limit", "Goodput", "Least", "Greatest", "Offered")]
+    numbers = [*rates[1:], "Loss", "Repeats"] if table.measured else []
+    limit = rates[:1] if "limit" in table.engines else []
     rows = [row for key in shown for row in _point_rows(table, groups[key])]
     right = [*range(2, 2 + len(table.axes)), *range(len(head), len(head) + len(limit) + len(numbers))]
-    grid = html_table(caption, [*head, *limit, *numbers], rows, numeric=right)
-    what = "mean, least and greatest of every point; the store has the raw points" if folded else f"all {raw} outcomes, in base units"
+    grid = html_table(caption, [*head, *limit, *numbers], rows, numeric=right, kind="tall")
+    what = (
+        "mean, least and greatest of every point; the store has the raw points"
+        if folded
+        else f"all {raw} outcomes, in base units"
+    )
     return (
-        grid.replace('class="scroll"', 'class="scroll tall"', 1)
-        + '<p class="meta"><button id="download" type="button" hidden>Download CSV</button> '
+        f'{grid}<p class="meta"><button id="download" type="button" hidden>Download CSV</button> '
         f'<span class="muted">{esc(what)}</span></p>'
     )
 
@@ -161,6 +175,10 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
     limit = next((point for point in points if point.engine == "limit"), None)
     measured = [point for point in points if point.engine != "limit"]
     blank = '<span class="muted">–</span>'
+
+    def rate(bit_per_s: float) -> str:
+        return plain(bit_per_s / table.rate.factor)
+
     rows = []
     for point in measured or points[:1]:
         row = [esc(point.flow), esc(point.variant)]
@@ -168,12 +186,16 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
         if len(table.measured) > 1:
             row.append(esc(point.engine))
         if "limit" in table.engines:
-            row.append(say_rate(limit.goodput.mean) if limit else blank)
+            row.append(rate(limit.goodput.mean) if limit else blank)
         if table.measured and point.engine == "limit":
             row += [blank] * 6
         elif table.measured:
-            row += [say_rate(rate) for rate in (point.goodput.mean, point.goodput.low, point.goodput.high)]
-            row += [say_rate(point.offered.mean), say_share(point.loss.mean) if point.loss else blank, str(point.repeats)]
+            row += [rate(value) for value in (point.goodput.mean, point.goodput.low, point.goodput.high)]
+            row += [
+                rate(point.offered.mean),
+                say_share(point.loss.mean) if point.loss else blank,
+                str(point.repeats),
+            ]
         rows.append(row)
     return rows
 
@@ -186,7 +208,9 @@ def _ordinal(number: int) -> str:
 
 def bottleneck_section(table: Table, charts: Charts) -> str:
     """What limits each flow in each variant, over the sweep, in the words of the limit engine."""
-    parts = [f'<div class="figures">{box}</div>'] if (box := figure_box("waterfall", table, charts, True)) else []
+    parts = (
+        [f'<div class="figures">{box}</div>'] if (box := figure_box("waterfall", table, charts, True)) else []
+    )
     for flow in table.flows:
         for variant in table.variants:
             stretches = bottlenecks(table, flow, variant)
@@ -194,15 +218,37 @@ def bottleneck_section(table: Table, charts: Charts) -> str:
                 continue
             names = [f"<code>{esc(variant)}</code>"] if len(table.variants) > 1 else []
             names += [f"<code>{esc(flow)}</code>"] if len(table.flows) > 1 or not names else []
-            items = []
-            for stretch in stretches:
-                where = f"{esc(stretch.where)}: " if stretch.where else ""
-                cause = f"{prose(stretch.bottleneck)} lets {esc(stretch.goodput)} through" if stretch.bottleneck else ""
-                after = f", next would be {prose(stretch.next)}" if stretch.next and cause else ""
-                said = f'<br><span class="muted">{prose(stretch.sentence)}</span>' if stretch.sentence else ""
-                items.append(f"<li>{where}{cause}{after}{said if cause else prose(stretch.sentence)}</li>")
-            parts.append(f'<h3>{", ".join(names)}</h3><ul class="stretches">{"".join(items)}</ul>')
+            parts.append(f"<h3>{', '.join(names)}</h3>{_stretches(stretches)}")
     return "\n".join(parts)
+
+
+def _stretches(stretches: Sequence[Stretch]) -> str:
+    """The stretches as a list; a long one is folded under how often each bottleneck is the one."""
+    items = "".join(f"<li>{_stretch(stretch)}</li>" for stretch in stretches[:MAX_STRETCHES])
+    if len(stretches) > MAX_STRETCHES:
+        items += f"<li>and {len(stretches) - MAX_STRETCHES} stretches more</li>"
+    shown = f'<ul class="stretches">{items}</ul>'
+    if len(stretches) <= 4:
+        return shown
+    points: dict[str, int] = {}
+    for stretch in stretches:
+        points[stretch.bottleneck] = points.get(stretch.bottleneck, 0) + stretch.points
+    total = sum(points.values())
+    often = sorted(points.items(), key=lambda item: -item[1])
+    said = "; ".join(f"{prose(name)} at {count} of {total} points" for name, count in often[:6])
+    return f"<details><summary>{said}</summary>{shown}</details>"
+
+
+def _stretch(stretch: Stretch) -> str:
+    """One stretch of the sweep: the engine's sentence, and before it, where there are several points, what they share."""
+    if stretch.points == 1 or not stretch.bottleneck:
+        return (
+            f"{esc(stretch.where)}: {prose(stretch.sentence)}" if stretch.where else prose(stretch.sentence)
+        )
+    after = f"; next is {prose(stretch.next)}" if stretch.next else ""
+    text = f"{esc(stretch.where)}: {prose(stretch.bottleneck)}, {esc(stretch.goodput)}{after}"
+    said = f"At {esc(stretch.end)}: {prose(stretch.sentence)}" if stretch.sentence else ""
+    return f'{text}<br><span class="muted">{said}</span>' if said else text
 
 
 def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
@@ -210,7 +256,12 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     lost: dict[tuple[str, str, str, str], list[int]] = {}
     for outcome in outcomes:
         for drop in outcome.get("drops", ()):
-            key = (str(outcome["variant"]), str(drop.get("place", "")), str(drop.get("cause", "")), str(drop.get("flow", "")))
+            key = (
+                str(outcome["variant"]),
+                str(drop.get("place", "")),
+                str(drop.get("cause", "")),
+                str(drop.get("flow", "")),
+            )
             sums = lost.setdefault(key, [0, 0])
             sums[0] += int(drop.get("cells") or 0)
             sums[1] += int(drop.get("datagrams") or 0)
@@ -220,11 +271,16 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     order = {name: index for index, name in enumerate(table.variants)}
     found.sort(key=lambda item: (order.get(item[0][0], len(order)), -item[1][1], -item[1][0]))
     most = 60
-    rows = [[*(esc(text) for text in key), *(f"{count:,}".replace(",", "\u202f") for count in sums)] for key, sums in found[:most]]
+    rows = [
+        [*(esc(text) for text in key), *(f"{count:,}".replace(",", "\u202f") for count in sums)]
+        for key, sums in found[:most]
+    ]
     caption = "What was lost where, all points and repeats of a variant together"
     if len(found) > most:
         caption += f"; the first {most} of {len(found)} rows"
-    return html_table(caption, ["Variant", "Place", "Cause", "Flow", "Cells", "Datagrams"], rows, numeric=[4, 5])
+    return html_table(
+        caption, ["Variant", "Place", "Cause", "Flow", "Cells", "Datagrams"], rows, numeric=[4, 5]
+    )
 
 
 def environment_section(run: Run) -> str:
@@ -232,7 +288,11 @@ def environment_section(run: Run) -> str:
     entries: list[tuple[str, Any]] = [("run", run.id), ("created", run.created), ("status", run.status)]
     entries += [("points", f"{run.points_done} of {run.points_total}"), ("engines", ", ".join(run.engines))]
     entries += [(str(key).replace("_", " "), value) for key, value in run.environment.items()]
-    return "<dl>" + "".join(f"<dt>{esc(key)}</dt><dd>{esc(_flat(value))}</dd>" for key, value in entries) + "</dl>"
+    return (
+        "<dl>"
+        + "".join(f"<dt>{esc(key)}</dt><dd>{esc(_flat(value))}</dd>" for key, value in entries)
+        + "</dl>"
+    )
 
 
 def _flat(value: object) -> str:

@@ -62,7 +62,12 @@ SHAPES = (
 )
 """Markers as SVG paths around the origin. Seven shapes against eight colours: the first 56 series are all different."""
 
-DASHES: Mapping[str, Sequence[int]] = {"simulate": (1, 0), "limit": (6, 4), "emulate": (2, 2), "measure": (10, 3, 2, 3)}
+DASHES: Mapping[str, Sequence[int]] = {
+    "simulate": (1, 0),
+    "limit": (6, 4),
+    "emulate": (2, 2),
+    "measure": (10, 3, 2, 3),
+}
 """One dash per engine; the closed form of `limit` is the dashed line."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', 'DejaVu Sans', sans-serif"
@@ -95,7 +100,10 @@ def config(palette: Mapping[str, str], font: str, legend: bool) -> dict[str, Any
     return {
         "background": "transparent" if palette is CSS else palette["paper"],
         "font": font,
+        "aria": False,  # what is drawn has a description of its own, and the table has the numbers
         "view": {"stroke": None},
+        "mark": {"color": palette["muted"]},
+        "tick": {"color": palette["ink"], "opacity": 1},
         "range": {"category": [palette[colour(i)] for i in range(SERIES)]},
         "axis": {
             **text,

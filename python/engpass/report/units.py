@@ -22,7 +22,13 @@ class Unit:
 
 
 _LADDERS: dict[str, list[Unit]] = {
-    "bit/s": [Unit("bit/s", 1), Unit("kbit/s", 1e3), Unit("Mbit/s", 1e6), Unit("Gbit/s", 1e9), Unit("Tbit/s", 1e12)],
+    "bit/s": [
+        Unit("bit/s", 1),
+        Unit("kbit/s", 1e3),
+        Unit("Mbit/s", 1e6),
+        Unit("Gbit/s", 1e9),
+        Unit("Tbit/s", 1e12),
+    ],
     "B": [Unit("B", 1), Unit("kB", 1e3), Unit("MB", 1e6), Unit("GB", 1e9)],
     "s": [Unit("ps", 1e-12), Unit("ns", 1e-9), Unit("µs", 1e-6), Unit("ms", 1e-3), Unit("s", 1)],
 }

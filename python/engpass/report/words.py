@@ -1,6 +1,5 @@
 """The run in words: the opening paragraph and the bottleneck of each variant."""
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,15 +14,6 @@ _DONE_BY = {
     "measure": "measured",
 }
 _MOST_SENTENCES = 8
-
-
-def description(run: Run) -> str:
-    """What the testbed file says of itself; nothing if it cannot be read."""
-    try:
-        text = tomllib.loads(run.text).get("description")
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return ""
-    return text.strip() if isinstance(text, str) else ""
 
 
 def summary(run: Run, table: Table) -> str:
@@ -90,17 +80,19 @@ def _at(table: Table, point: Point) -> str:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Neighbouring points of a sweep with the same bottleneck: where, how much it lets through, and the engine's own words."""
+    """Neighbouring points of a sweep with the same bottleneck: where, what it lets through, and the engine's words at `end`."""
 
+    points: int
     where: str
+    end: str
     bottleneck: str
     next: str
     goodput: str
     sentence: str
 
 
-def bottlenecks(table: Table, flow: str, variant: str, most: int = 12) -> list[Stretch]:
-    """The bottleneck over the sweep, in stretches along the first axis; beyond `most` the rest is left out."""
+def bottlenecks(table: Table, flow: str, variant: str) -> list[Stretch]:
+    """The bottleneck over the sweep, in stretches along the first axis."""
     points = [
         p
         for p in table.points
@@ -109,12 +101,16 @@ def bottlenecks(table: Table, flow: str, variant: str, most: int = 12) -> list[S
     stretches: list[list[Point]] = []
     for point in sorted(points, key=lambda p: (p.at[1:], p.at[:1])):
         last = stretches[-1][-1] if stretches else None
-        same = last is not None and (last.bottleneck, last.next, last.at[1:]) == (point.bottleneck, point.next, point.at[1:])
+        same = last is not None and (last.bottleneck, last.next, last.at[1:]) == (
+            point.bottleneck,
+            point.next,
+            point.at[1:],
+        )
         if same:
             stretches[-1].append(point)
         else:
             stretches.append([point])
-    return [_stretch(table, points) for points in stretches[:most]]
+    return [_stretch(table, points) for points in stretches]
 
 
 def _stretch(table: Table, points: Sequence[Point]) -> Stretch:
@@ -123,12 +119,16 @@ def _stretch(table: Table, points: Sequence[Point]) -> Stretch:
     if table.axes:
         ends = [table.axes[0].texts[point.at[0]] for point in (first, last)]
         where = ends[0] if first is last else f"{ends[0]} to {ends[1]}"
-        rest = [f"{axis.label} {axis.texts[at]}" for axis, at in zip(table.axes[1:], first.at[1:], strict=True)]
+        rest = [
+            f"{axis.label} {axis.texts[at]}" for axis, at in zip(table.axes[1:], first.at[1:], strict=True)
+        ]
         where = ", ".join([f"{table.axes[0].label} {where}", *rest])
     rates = [point.goodput.mean for point in points]
     low, high = say_rate(min(rates)), say_rate(max(rates))
     return Stretch(
+        points=len(points),
         where=where,
+        end=table.axes[0].texts[last.at[0]] if table.axes else "",
         bottleneck=last.bottleneck or "",
         next=last.next or "",
         goodput=low if low == high else f"{low} to {high}",

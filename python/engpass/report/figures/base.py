@@ -11,6 +11,9 @@ from engpass.report.aggregate import Table
 
 Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 
+Key: TypeAlias = Literal["lines", "marks", "blocks", "none"]
+"""What tells series apart: lines with markers (and dashes), markers alone, blocks of colour; `none` where labels do."""
+
 WIDTH = 640
 HEIGHT = 340
 
@@ -20,7 +23,7 @@ class Figure:
     """One figure of the report.
 
     `draw` makes it from the table and the name of a flow, `says` the sentence under it; `applies` tells whether the table has
-    what it shows. `key` is what tells the series apart: lines with markers (and dashes), markers, or blocks of colour.
+    what it shows. `key` is what tells the series apart.
     """
 
     name: str
@@ -28,7 +31,7 @@ class Figure:
     applies: Callable[[Table, str], bool]
     draw: Callable[[Table, str], Drawing]
     says: Callable[[Table, str], str]
-    key: Literal["lines", "marks", "blocks", "none"]
+    key: Callable[[Table], Key]
 
 
 def data(table: Table, flow: str) -> alt.InlineData:
@@ -50,7 +53,11 @@ def series_shape(table: Table) -> alt.Shape:
 def engine_dash(engines: Sequence[str]) -> alt.StrokeDash:
     """Dash by engine: the limit is dashed."""
     dashes = [list(theme.dash(engine)) for engine in engines]
-    legend = alt.Legend(title="engine", symbolType="stroke", symbolSize=300, symbolOpacity=1) if len(engines) > 1 else None
+    legend = (
+        alt.Legend(title="engine", symbolType="stroke", symbolSize=300, symbolOpacity=1)
+        if len(engines) > 1
+        else None
+    )
     return alt.StrokeDash("engine:N").scale(domain=list(engines), range=dashes).legend(legend)
 
 
@@ -70,13 +77,21 @@ def x_words(table: Table) -> alt.X:
     """The first axis of the sweep as words, in the order of the file."""
     axis = table.x
     assert axis is not None, "the caller has looked"
-    return alt.X("where:N").title(axis.title).sort(list(axis.texts)).axis(labelAngle=0 if len(axis.texts) < 6 else -40)
+    return (
+        alt.X("where:N")
+        .title(axis.title)
+        .sort(list(axis.texts))
+        .axis(labelAngle=0 if len(axis.texts) < 6 else -40)
+    )
 
 
 def tooltip(table: Table) -> list[alt.Tooltip]:
     """What a point says of itself."""
     rate = table.rate.name
-    first: list[alt.Tooltip] = [alt.Tooltip("series:N", title=table.series_title), alt.Tooltip("engine:N", title="engine")]
+    first: list[alt.Tooltip] = [
+        alt.Tooltip("series:N", title=table.series_title),
+        alt.Tooltip("engine:N", title="engine"),
+    ]
     if table.x is not None:
         first.append(alt.Tooltip("where:N", title=table.x.label))
     if table.panels:
@@ -91,7 +106,9 @@ def tooltip(table: Table) -> list[alt.Tooltip]:
     ]
 
 
-def finish(table: Table, flow: str, chart: alt.LayerChart, title: str) -> Drawing:
+def finish(
+    table: Table, flow: str, chart: alt.LayerChart, title: str, height: int | alt.Step = HEIGHT
+) -> Drawing:
     """Facets, choices and title around the layers of a figure."""
     subtitle = [f"flow {flow}"] if len(table.flows) > 1 else []
     for index, choice in enumerate(table.choices):
@@ -104,6 +121,10 @@ def finish(table: Table, flow: str, chart: alt.LayerChart, title: str) -> Drawin
         subtitle.append(f"{choice.axis.label}: {texts[0]}")
     heading = alt.TitleParams(title, subtitle=subtitle) if subtitle else alt.TitleParams(title)
     if not table.panels:
-        return chart.properties(width=WIDTH, height=HEIGHT, title=heading)
+        return chart.properties(width=WIDTH, height=height, title=heading)
     facet = alt.Facet("panel:N").title(table.axes[1].label).sort(list(table.panels))
-    return chart.properties(width=WIDTH // 2 - 30, height=HEIGHT * 2 // 3).facet(facet, columns=2).properties(title=heading)
+    return (
+        chart.properties(width=WIDTH // 2 - 30, height=HEIGHT * 2 // 3)
+        .facet(facet, columns=2)
+        .properties(title=heading)
+    )

@@ -28,24 +28,32 @@ def draw(table: Table, flow: str) -> base.Drawing:
     domain = [name for name in table.variants if name in shown]
     y = alt.Y("stage:N").title(None).sort(order).axis(labelLimit=170)
     x = alt.X("rate:Q").title(f"left of the line rate, in {rate.name}").scale(zero=True)
-    colour = alt.Color("series:N").scale(domain=domain).legend(
-        alt.Legend(title="variant") if len(domain) > 1 else None
+    colour = (
+        alt.Color("series:N")
+        .scale(domain=domain)
+        .legend(alt.Legend(title="variant") if len(domain) > 1 else None)
     )
-    bars = alt.Chart().mark_bar().encode(
-        y=y,
-        x=x,
-        color=colour,
-        tooltip=[
-            alt.Tooltip("series:N", title="variant"),
-            alt.Tooltip("stage:N", title="after"),
-            alt.Tooltip("label:N", title="left"),
-        ],
+    bars = (
+        alt.Chart()
+        .mark_bar()
+        .encode(
+            y=y,
+            x=x,
+            color=colour,
+            tooltip=[
+                alt.Tooltip("series:N", title="variant"),
+                alt.Tooltip("stage:N", title="after"),
+                alt.Tooltip("label:N", title="left"),
+            ],
+        )
     )
     if len(domain) > 1:
         bars = bars.encode(yOffset=alt.YOffset("series:N").scale(domain=domain))
     height = max(160, len(order) * (14 + 8 * len(domain)))
     heading = alt.TitleParams(f"From line rate to goodput, {flow}", subtitle=[_where(table, chosen[0])])
-    return alt.layer(bars, data=alt.InlineData(values=rows)).properties(width=base.WIDTH, height=height, title=heading)
+    return alt.layer(bars, data=alt.InlineData(values=rows)).properties(
+        width=base.WIDTH, height=height, title=heading
+    )
 
 
 def says(table: Table, flow: str) -> str:
@@ -70,4 +78,4 @@ def _where(table: Table, point: Point) -> str:
     return ", ".join(parts) if parts else "one point per variant"
 
 
-FIGURE = base.Figure("waterfall", "From line rate to goodput", applies, draw, says, "blocks")
+FIGURE = base.Figure("waterfall", "From line rate to goodput", applies, draw, says, lambda _: "blocks")

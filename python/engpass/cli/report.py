@@ -1,0 +1,91 @@
+"""`engpass report`: a run as an HTML file, and its figures as pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engpass.cli import console, options
+from engpass.error import EngpassError
+
+if TYPE_CHECKING:
+    from engpass.store import Store
+
+Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")]
+Figures = Annotated[
+    str | None, typer.Option("--figures", metavar="DIR", help="Also write the figures here, as PNG and SVG.")
+]
+Claims = Annotated[
+    str | None,
+    typer.Option("--claims", metavar="FILE", help="Claims to show: what `engpass reproduce --json` prints."),
+]
+
+
+def command(
+    run: options.Run = "last",
+    output: Output = "report.html",
+    figures: Figures = None,
+    claims: Claims = None,
+    store: options.StoreAt = None,
+) -> None:
+    """Write a run as one HTML file that opens offline: curves, testbed, points, bottlenecks, environment."""
+    from engpass.store import Store
+    from engpass.store.store import DEFAULT
+
+    made = _claims(Path(claims)) if claims else None
+    with Store.open(store or DEFAULT, create=False) as opened:
+        record = opened.run(run)
+        outcomes = _outcomes(opened, record.id)
+    with console.waiting(f"Drawing run {record.id}"):
+        from engpass.report import export_figures, render
+
+        _write(Path(output), render(record, outcomes, made))
+        files = []
+        if figures:
+            try:
+                files = export_figures(record, outcomes, Path(figures))
+            except OSError as error:
+                raise EngpassError(
+                    f"`{figures}` cannot be written: {error.strerror}", "check the path and the disk"
+                ) from None
+    console.tell(f"the report of run {record.id} is in `{output}`")
+    if files:
+        console.tell(f"{len(files)} pictures are in `{figures}`")
+    if record.points_done < record.points_total:
+        console.tell(f"note: the run has {record.points_done:,} of its {record.points_total:,} points")
+
+
+def _outcomes(store: Store, run_id: str) -> list[dict[str, Any]]:
+    """The outcomes without what the report does not show: the links are most of a large run."""
+    outcomes = []
+    for _, text in store.raw_outcomes(run_id):
+        outcome = json.loads(text)
+        outcome.pop("links", None)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _claims(path: Path) -> list[dict[str, Any]]:
+    cure = "give what `engpass reproduce STUDY --json` printed"
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise EngpassError(f"`{path}` cannot be read: {error.strerror}", cure) from None
+    except (ValueError, RecursionError):
+        raise EngpassError(f"`{path}` is not JSON", cure) from None
+    claims = data.get("claims") if isinstance(data, dict) else data
+    if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
+        raise EngpassError(f"`{path}` has no list of claims", cure)
+    return claims
+
+
+def _write(path: Path, html: str) -> None:
+    try:
+        path.write_text(html, encoding="utf-8", errors="xmlcharrefreplace")
+    except OSError as error:
+        raise EngpassError(
+            f"`{path}` cannot be written: {error.strerror}", "check the path and the disk"
+        ) from None

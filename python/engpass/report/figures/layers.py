@@ -1,0 +1,95 @@
+"""The layers of a figure that shows one quantity over the first axis: curves, markers over words, or bars where nothing is swept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+
+from engpass.report.aggregate import Table
+from engpass.report.figures import base
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is drawn: the fields of its mean, least and greatest, its title, the filter of the rows that have it, and the
+    engines whose curves are drawn."""
+
+    mean: str
+    low: str
+    high: str
+    title: str
+    counted: str
+    engines: Sequence[str]
+    top: float | None = None
+    """Upper end of its axis, if it is not the data's."""
+
+    def on(self, channel: type[alt.X] | type[alt.Y], field: str = "") -> alt.X | alt.Y:
+        scale = alt.Scale(zero=True) if self.top is None else alt.Scale(domain=[0, self.top], nice=False)
+        return channel(f"{field or self.mean}:Q").title(self.title).scale(scale)
+
+
+def layers(table: Table, quantity: Quantity) -> list[alt.Chart]:
+    """The layers that suit the first axis."""
+    if table.x is None:
+        return _bars(table, quantity)
+    return _curves(table, quantity) if table.x.numbers is not None else _words(table, quantity)
+
+
+def height(table: Table) -> int | alt.Step:
+    """Height of the figure: bars grow with their number."""
+    return alt.Step(22 + 20 * max(1, len(table.measured))) if table.x is None else base.HEIGHT
+
+
+def _curves(table: Table, quantity: Quantity) -> list[alt.Chart]:
+    x, y, colour = base.x_quantity(table), quantity.on(alt.Y), base.series_colour(table)
+    counted = alt.Chart().transform_filter(quantity.counted)
+    everything = alt.Chart() if "limit" in quantity.engines else counted
+    band = counted.mark_area(opacity=0.2, clip=True).encode(
+        x=x, y=quantity.on(alt.Y, quantity.low), y2=f"{quantity.high}:Q", color=colour, detail="engine:N"
+    )
+    dash = base.engine_dash(quantity.engines)
+    line = everything.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour, strokeDash=dash)
+    marks = counted.transform_filter("datum.marked").mark_point(filled=True, size=46, opacity=1)
+    hover = everything.mark_circle(size=160, opacity=0).encode(
+        x=x, y=y, color=colour, tooltip=base.tooltip(table)
+    )
+    if not table.measured:
+        return [line, hover]
+    return [band, line, marks.encode(x=x, y=y, color=colour, shape=base.series_shape(table)), hover]
+
+
+def _words(table: Table, quantity: Quantity) -> list[alt.Chart]:
+    x, y, colour = base.x_words(table), quantity.on(alt.Y), base.series_colour(table)
+    side = alt.XOffset("series:N").scale(domain=list(table.series))
+    counted = alt.Chart().transform_filter(quantity.counted)
+    spread = counted.mark_rule(strokeWidth=3, opacity=0.35).encode(
+        x=x, xOffset=side, y=quantity.on(alt.Y, quantity.low), y2=f"{quantity.high}:Q", color=colour
+    )
+    marks = counted.mark_point(filled=True, size=70, opacity=1).encode(
+        x=x, xOffset=side, y=y, color=colour, shape=base.series_shape(table), tooltip=base.tooltip(table)
+    )
+    if "limit" not in quantity.engines:
+        return [spread, marks]
+    limit = _limit().mark_tick(thickness=2, size=22, orient="horizontal")
+    return [spread, marks, limit.encode(x=x, xOffset=side, y=y, tooltip=base.tooltip(table))]
+
+
+def _bars(table: Table, quantity: Quantity) -> list[alt.Chart]:
+    x, colour = quantity.on(alt.X), base.series_colour(table).legend(None)
+    y = alt.Y("series:N").title(None).sort(list(table.series)).axis(labelLimit=120)
+    counted = alt.Chart().transform_filter(quantity.counted)
+    bar = counted.mark_bar().encode(y=y, x=x, color=colour, tooltip=base.tooltip(table))
+    spread = counted.mark_rule(strokeWidth=3).encode(
+        y=y, x=quantity.on(alt.X, quantity.low), x2=f"{quantity.high}:Q"
+    )
+    if len(table.measured) > 1:
+        side = alt.YOffset("engine:N").scale(domain=list(table.measured))
+        bar, spread = bar.encode(yOffset=side), spread.encode(yOffset=side)
+    if "limit" not in quantity.engines:
+        return [bar, spread]
+    limit = _limit().mark_tick(thickness=3, size=16 + 20 * len(table.measured), orient="vertical")
+    return [bar, spread, limit.encode(y=y, x=x, tooltip=base.tooltip(table))]
+
+
+def _limit() -> alt.Chart:
+    return alt.Chart().transform_filter("datum.engine === 'limit'")
