@@ -22,8 +22,7 @@ $(VENV)/.tools: $(VENV)/bin/python pyproject.toml tools/dependencies.py
 	@touch $@
 
 $(STAMP): $(VENV)/.tools $(RUST)
-	$(BIN)/maturin develop --release --quiet --skip-install 2>/dev/null || $(BIN)/maturin develop --release --quiet
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . 2>/dev/null || true
+	$(BIN)/maturin develop --release --quiet
 	@touch $@
 
 dev: $(STAMP) ## build the core and install the package into .venv
