@@ -32,7 +32,9 @@ pub struct Circuit {
 }
 
 /// Service category of a circuit (ATM Forum TM 4.0 section 2), as far as a queue tells them apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
     /// Constant bit rate: served first.

@@ -9,6 +9,7 @@
 //! [`schedule`] decide for a queue.
 
 pub mod circuit;
+pub mod complaint;
 pub mod discard;
 pub mod element;
 pub mod family;

@@ -81,6 +81,12 @@ impl Campaign {
         // Someone who sets a swept path wants that value alone.
         swept.retain(|axis| !overrides.iter().any(|change| change.path == axis.path));
         let draft = read::read(&tree, found);
+        // Points are made from the rest of the tree.
+        let mut sweep_place = None;
+        if let Value::Table(top) = &mut tree.value {
+            sweep_place = top.shift_remove("sweep").map(|entry| entry.key);
+            top.shift_remove("variant");
+        }
         let mut campaign = Self {
             name: draft.name.unwrap_or_else(|| source.stem().to_string()),
             description: draft.description,
@@ -103,74 +109,59 @@ impl Campaign {
         let run = campaign.every_point(found)?;
         campaign.run = run;
         if let Some(allowed) = max_points {
-            let place = campaign.tree.table().and_then(|top| top.get("sweep")).map(|entry| &entry.key);
             let (variants, repeats) = (campaign.variants.len(), campaign.run.repeats);
-            found.extend(sweep::too_many(&campaign.swept, variants, repeats, allowed, place));
+            found.extend(sweep::too_many(&campaign.swept, variants, repeats, allowed, sweep_place.as_ref()));
         }
         Some(campaign)
     }
 
-    /// Check the points, all of them where there are not too many: each problem counts once. The `run` table of the
-    /// first.
+    /// Check the points, each problem counting once. The `run` table of the first.
+    ///
+    /// All points where there are not too many of them; else every variant at the first values, and the first variant
+    /// at every value of every axis.
     fn every_point(&self, found: &mut Vec<Diagnostic>) -> Option<Run> {
         /// Values that are read, all points together.
         const WORK: usize = 2_000_000;
         let most = (WORK / self.tree.size().max(1)).clamp(8, 4096);
-        let combinations = self
-            .swept
-            .iter()
-            .try_fold(self.variants.len(), |count, axis| count.checked_mul(axis.nodes.len()));
-        let all = combinations.is_some_and(|count| count <= most);
+        let lengths: Vec<usize> = self.swept.iter().map(|axis| axis.nodes.len()).collect();
+        let points =
+            lengths.iter().try_fold(self.variants.len(), |points, length| points.checked_mul(*length));
+        let points: Box<dyn Iterator<Item = (usize, Vec<usize>)>> =
+            if points.is_some_and(|points| points <= most) {
+                Box::new(
+                    (0..self.variants.len())
+                        .flat_map(|variant| every_place(&lengths).map(move |at| (variant, at))),
+                )
+            } else {
+                let first = vec![0; lengths.len()];
+                let variants = (0..self.variants.len()).map({
+                    let first = first.clone();
+                    move |variant| (variant, first.clone())
+                });
+                // The far ends of ranges are where they go wrong.
+                let ends = lengths.iter().map(|length| length - 1).enumerate();
+                let rest = lengths
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(axis, length)| (1..length - 1).map(move |at| (axis, at)));
+                let singles: Vec<(usize, usize)> = ends.chain(rest).take(most).collect();
+                Box::new(variants.chain(singles.into_iter().map(move |(axis, at)| {
+                    let mut places = first.clone();
+                    places[axis] = at;
+                    (0, places)
+                })))
+            };
         let mut run = None;
-        let mut done = 0;
-        for variant in 0..self.variants.len() {
-            let mut places = vec![0; self.swept.len()];
-            loop {
-                let values = self.swept.iter().zip(&places).map(|(axis, place)| axis.nth(*place)).collect();
-                let (draft, point) = self.build(variant, values, found);
-                if run.is_none() {
-                    run = draft.run.clone();
-                }
-                done += 1;
-                // Nothing new is learnt from a testbed that is wrong at every point.
-                let hopeless = point.is_none() && found.len() > 200;
-                if done >= most
-                    || hopeless
-                    || !self.next_places(&mut places, all && variant < self.variants.len(), variant == 0)
-                {
-                    break;
-                }
+        for (variant, places) in points.take(most) {
+            let values = self.swept.iter().zip(&places).map(|(axis, place)| axis.nth(*place)).collect();
+            let (draft, point) = self.build(variant, values, found);
+            run = run.or(draft.run);
+            // Nothing new is learnt from a testbed in which everything is wrong.
+            if point.is_none() && found.len() > 200 {
+                break;
             }
         }
         run
-    }
-
-    /// Go on to the next point: through all, or (`each`) through each axis alone, or not at all.
-    fn next_places(&self, places: &mut [usize], all: bool, each: bool) -> bool {
-        if all {
-            for (place, axis) in places.iter_mut().zip(&self.swept).rev() {
-                *place += 1;
-                if *place < axis.nodes.len() {
-                    return true;
-                }
-                *place = 0;
-            }
-            return false;
-        }
-        if !each {
-            return false;
-        }
-        // At most one place is not the first: move it on, then go to the next axis.
-        let mut axis = places.iter().position(|place| *place > 0).unwrap_or(0);
-        while axis < places.len() {
-            if places[axis] + 1 < self.swept[axis].nodes.len() {
-                places[axis] += 1;
-                return true;
-            }
-            places[axis] = 0;
-            axis += 1;
-        }
-        false
     }
 
     fn build(
@@ -181,7 +172,9 @@ impl Campaign {
     ) -> (Draft, Option<Point>) {
         let before = found.iter().filter(|problem| problem.severity == crate::Severity::Error).count();
         let mut tree = self.tree.clone();
-        for change in self.changes[variant].iter().chain(&values).chain(&self.overrides) {
+        let set =
+            self.overrides.iter().filter(|change| change.path[0] != "sweep" && change.path[0] != "variant");
+        for change in self.changes[variant].iter().chain(&values).chain(set) {
             if let Err(problem) = overrides::apply(&mut tree, change) {
                 found.push(*problem);
             }
@@ -277,6 +270,19 @@ impl Campaign {
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
+}
+
+/// Every combination of indices below these lengths, the last turning fastest.
+fn every_place(lengths: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let lengths = lengths.to_vec();
+    let count: usize = lengths.iter().product();
+    (0..count).map(move |mut index| {
+        let mut places = vec![0; lengths.len()];
+        for (place, length) in places.iter_mut().zip(&lengths).rev() {
+            (*place, index) = (index % length, index / length);
+        }
+        places
+    })
 }
 
 /// Paths that are not about a point.

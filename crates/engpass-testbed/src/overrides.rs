@@ -114,7 +114,7 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
             format!("`{}` leads nowhere: there is no `{}`", path::join(path), tree::shortened(first));
         return Err(unknown(message, suggestion(first, "a path begins with", TOP)));
     }
-    if FAMILIES.contains(&first) {
+    if FAMILIES.contains(&first) || first == "variant" {
         let members = top.get(first).and_then(|entry| entry.node.table());
         let Some(name) = path.get(1) else {
             let message = format!("`{first}` is a family: a path names one of its members");

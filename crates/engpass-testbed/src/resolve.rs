@@ -1,7 +1,7 @@
 //! From names to indices: links, circuits with their routes, the way of every flow.
 
 use engpass_model::circuit::{Category, Circuit};
-use engpass_model::source::Traffic;
+use engpass_model::source::{CellDemand, Traffic};
 use engpass_model::wire::Encapsulation;
 
 use crate::check::Checker;
@@ -149,15 +149,11 @@ impl Resolver<'_> {
     fn flow(&mut self, name: &str, traffic: &Traffic) -> Option<FlowPath> {
         let (from, to) = traffic.ends();
         let (from, to) = (self.node(from), self.node(to));
-        let generator = match traffic {
-            Traffic::Cbr(config) => Some((config.rate, config.counts, Category::Cbr, true)),
-            Traffic::OnOff(config) => Some((config.rate, config.counts, Category::Ubr, false)),
-            Traffic::UdpStream(_) | Traffic::TcpStream(_) => None,
-        };
+        let demand = traffic.cells();
         let circuit = match traffic.circuit() {
             Some(circuit) => Some(self.draft.circuits.get_index_of(circuit)?),
-            None => match generator {
-                Some((.., category, _)) => Some(self.implicit_circuit(name, category, from, to)?),
+            None => match demand {
+                Some(demand) => Some(self.implicit_circuit(name, demand.category, from, to)?),
                 None => self.only_circuit(name, from, to)?,
             },
         };
@@ -177,9 +173,9 @@ impl Resolver<'_> {
         let forward = taken.is_none_or(|circuit| circuit.route[0].from == from);
         let route =
             taken.map(|circuit| if forward { circuit.route.clone() } else { reversed(&circuit.route) });
-        let cells = match generator {
+        let cells = match demand {
             None => None,
-            Some((rate, counts, _, zero)) => {
+            Some(CellDemand { rate, counts, can_be_off: zero, .. }) => {
                 let first = route.as_ref().map(|route| &self.links[route[0].link]);
                 let wanted = Wanted { rate, counts, zero, bounded: true };
                 rates::pace(&mut self.checker, wanted, &["traffic", name, "rate"], first)?

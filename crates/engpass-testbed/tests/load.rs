@@ -281,3 +281,19 @@ fn the_generated_files_are_fresh() {
         );
     }
 }
+
+#[test]
+fn a_file_from_windows_has_the_same_lines_and_columns() {
+    let text = KYOTO.replace("per_byte", "per_bite").replace('\n', "\r\n");
+    let found = load(&source(&text), &[], None).unwrap_err();
+    assert_eq!((found.list()[0].line, found.list()[0].column), (Some(4), Some(36)));
+    assert!(!found.render(false).contains('\r'));
+    assert!(load(&source(&KYOTO.replace('\n', "\r\n")), &[], None).is_ok());
+}
+
+#[test]
+fn a_campaign_is_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Campaign>();
+    shared::<Diagnostics>();
+}

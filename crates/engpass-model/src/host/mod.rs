@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::complaint::{Complaints, LONGEST};
 use crate::unit::{Duration, Share, Size};
 
 /// A host: a CPU that pays for every datagram, sockets, and a NIC whose full queue holds the sender back.
@@ -81,4 +82,32 @@ pub struct Pauses {
     pub share: Share,
     /// Mean length; lengths are exponentially distributed.
     pub mean: Duration,
+}
+
+/// No part of a host's cost is longer: times 65 507 bytes it stays far below 2^64 ps.
+const MAX_COST: Duration = Duration(60_000_000_000_000);
+
+impl Host {
+    /// What is wrong with the values.
+    pub fn check(&self, complaints: &mut Complaints) {
+        for (key, cost) in [("cost", &self.cost), ("receive_cost", &self.receive_cost)] {
+            complaints.at_most(&[key, "per_datagram"], cost.per_datagram, MAX_COST);
+            complaints.at_most(&[key, "per_fragment"], cost.per_fragment, MAX_COST);
+            complaints.at_most(&[key, "per_byte"], cost.per_byte, MAX_COST);
+            complaints.at_most(&[key, "per_write"], cost.per_write, MAX_COST);
+            complaints.at_most(&[key, "per_segment"], cost.per_segment, MAX_COST);
+            complaints.at_most(&[key, "per_ack"], cost.per_ack, MAX_COST);
+        }
+        if let Some(pauses) = &self.pauses {
+            if pauses.share.0 > Share::WHOLE {
+                let cause = "no more than all messages can wait";
+                complaints.add(&["pauses", "share"], cause, "give `0 %` to `100 %`");
+            }
+            complaints.at_most(&["pauses", "mean"], Some(pauses.mean), LONGEST);
+        }
+        if self.receive_buffer.bytes() == 0 {
+            let cause = "a socket that holds nothing receives nothing";
+            complaints.add(&["receive_buffer"], cause, "give at least `1 B`");
+        }
+    }
 }

@@ -10,7 +10,10 @@ pub use on_off::OnOff;
 pub use tcp_stream::TcpStream;
 pub use udp_stream::UdpStream;
 
+use crate::circuit::Category;
+use crate::complaint::{Complaints, LONGEST};
 use crate::family::family;
+use crate::unit::{Basis, Duration, FramedRate};
 
 family! {
     /// A source of traffic, by its kind.
@@ -42,4 +45,64 @@ impl Traffic {
             Self::OnOff(config) => config.circuit.as_deref(),
         }
     }
+
+    /// When it starts and when it stops, as far as the table says.
+    pub fn window(&self) -> (Option<Duration>, Option<Duration>) {
+        match self {
+            Self::UdpStream(config) => (config.start, config.stop),
+            Self::TcpStream(config) => (config.start, config.stop),
+            Self::Cbr(config) => (config.start, config.stop),
+            Self::OnOff(config) => (config.start, config.stop),
+        }
+    }
+
+    /// What a generator of cells asks of its link; `None` for what sends datagrams from a host.
+    pub fn cells(&self) -> Option<CellDemand> {
+        match self {
+            Self::UdpStream(_) | Self::TcpStream(_) => None,
+            Self::Cbr(config) => Some(CellDemand {
+                rate: config.rate,
+                counts: config.counts,
+                category: Category::Cbr,
+                can_be_off: true,
+            }),
+            Self::OnOff(config) => Some(CellDemand {
+                rate: config.rate,
+                counts: config.counts,
+                category: Category::Ubr,
+                can_be_off: false,
+            }),
+        }
+    }
+
+    /// What is wrong with the values, the rates of cells apart: those need a link.
+    pub fn check(&self, complaints: &mut Complaints) {
+        match self {
+            Self::UdpStream(config) => config.check(complaints),
+            Self::TcpStream(config) => config.check(complaints),
+            Self::Cbr(_) => {}
+            Self::OnOff(config) => config.check(complaints),
+        }
+        let (start, stop) = self.window();
+        complaints.at_most(&["start"], start, LONGEST);
+        complaints.at_most(&["stop"], stop, LONGEST);
+        let start = start.unwrap_or(Duration(0));
+        if stop.is_some_and(|stop| stop <= start) {
+            let cause = format!("it starts at {start}, and nothing is ever sent");
+            complaints.add(&["stop"], cause, "let `stop` be later than `start`");
+        }
+    }
+}
+
+/// Cells that a generator sends, and the circuit that it has where its table names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellDemand {
+    /// Rate, of an `on-off` source while it is on.
+    pub rate: FramedRate,
+    /// What a rate without its own word counts.
+    pub counts: Option<Basis>,
+    /// Category of its own circuit.
+    pub category: Category,
+    /// Whether a rate of zero switches it off.
+    pub can_be_off: bool,
 }

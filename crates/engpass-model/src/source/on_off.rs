@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::complaint::{Complaints, LONGEST};
 use crate::unit::{Basis, Duration, FramedRate};
 
 /// Cells at a peak rate during on-times, none during off-times; from an ATM traffic generator.
@@ -43,4 +44,12 @@ pub enum Lengths {
     Fixed,
     /// Exponential.
     Exponential,
+}
+
+impl OnOff {
+    /// What is wrong with the values; the rate is checked against the link.
+    pub fn check(&self, complaints: &mut Complaints) {
+        complaints.positive(&["on"], self.on, LONGEST);
+        complaints.positive(&["off"], self.off, LONGEST);
+    }
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::complaint::Complaints;
 use crate::discard::Discard;
 use crate::schedule::Schedule;
 use crate::unit::CellCount;
@@ -32,4 +33,17 @@ fn default_discard() -> Discard {
 
 fn default_schedule() -> Schedule {
     Schedule::Priority(Default::default())
+}
+
+impl AtmSwitch {
+    /// What is wrong with the values.
+    pub fn check(&self, complaints: &mut Complaints) {
+        if self.output_buffer.0 == 0 {
+            complaints.add(
+                &["output_buffer"],
+                "a port holds at least the cell it sends",
+                "give at least `1 cell`",
+            );
+        }
+    }
 }

@@ -108,7 +108,19 @@ mod tests {
 
     #[test]
     fn quantities_are_written_in_the_shortest_way() {
-        let texts = ["9 kB", "512 KiB", "9180 B", "0 B", "10 s", "1 us", "0 s", "1 min", "16.41 %", "100 %", "155.52 Mbit/s"];
+        let texts = [
+            "9 kB",
+            "512 KiB",
+            "9180 B",
+            "0 B",
+            "10 s",
+            "1 us",
+            "0 s",
+            "1 min",
+            "16.41 %",
+            "100 %",
+            "155.52 Mbit/s",
+        ];
         for text in texts {
             let written = Size::parse(text).map(|size| size.to_string());
             let written = written.or_else(|_| Duration::parse(text).map(|time| time.to_string()));

@@ -1,0 +1,69 @@
+//! What a component finds wrong with its own values, beyond their types.
+
+use crate::unit::Duration;
+
+/// One value that is too small or too large.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// Keys from the component's table down to the value: `["pauses", "share"]`.
+    pub path: Vec<&'static str>,
+    /// Why it cannot be; it completes "`key` is 5 kB: …".
+    pub cause: String,
+    /// What would be right.
+    pub help: String,
+}
+
+/// The complaints of one component.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Complaints {
+    list: Vec<Complaint>,
+}
+
+/// The longest time anything in a testbed can take: 24 hours.
+pub const LONGEST: Duration = Duration(86_400_000_000_000_000);
+/// The fastest line, in bit/s: what is sent on it still takes whole picoseconds.
+pub const FASTEST: u64 = 1_000_000_000_000;
+
+impl Complaints {
+    /// Complain about a value.
+    pub fn add(&mut self, path: &[&'static str], cause: impl Into<String>, help: impl Into<String>) {
+        self.list.push(Complaint { path: path.to_vec(), cause: cause.into(), help: help.into() });
+    }
+
+    /// Complain unless `least <= value <= most`, both in `unit`s.
+    pub fn between(
+        &mut self,
+        path: &[&'static str],
+        value: u64,
+        (least, most): (u64, u64),
+        unit: &str,
+        cause: &str,
+    ) {
+        if value < least || value > most {
+            self.add(path, cause, format!("give {least} {unit} to {most} {unit}"));
+        }
+    }
+
+    /// Complain about a time of more than `most`.
+    pub fn at_most(&mut self, path: &[&'static str], value: Option<Duration>, most: Duration) {
+        if value.is_some_and(|value| value > most) {
+            self.add(path, "that is too long", format!("give at most {most}"));
+        }
+    }
+
+    /// Complain about a time of zero, or of more than `most`.
+    pub fn positive(&mut self, path: &[&'static str], value: Duration, most: Duration) {
+        if value.0 == 0 {
+            self.add(path, "it cannot be zero", format!("give more than zero, at most {most}"));
+        }
+        self.at_most(path, Some(value), most);
+    }
+}
+
+impl IntoIterator for Complaints {
+    type Item = Complaint;
+    type IntoIter = std::vec::IntoIter<Complaint>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
