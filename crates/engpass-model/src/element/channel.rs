@@ -227,6 +227,57 @@ impl Channel {
     }
 }
 
+/// The cells of an evenly generated channel, taken one by one or many at once, outside of it.
+#[derive(Clone, Debug)]
+pub(super) struct Even {
+    pub(super) cells: Cells,
+    pub(super) pace: Pace,
+    walk: Stepper,
+    /// Arrival of the next cell, `u64::MAX` when there is none.
+    pub(super) head: u64,
+}
+
+impl Even {
+    /// Take the next cell.
+    #[inline]
+    pub(super) fn take(&mut self) {
+        self.cells.n += 1;
+        self.cells.count -= 1;
+        self.walk.step();
+        self.head = if self.cells.count > 0 { self.cells.base + self.walk.after() } else { u64::MAX };
+    }
+
+    /// Take all cells that arrive before `before`: how many, and when the last of them does.
+    pub(super) fn take_before(&mut self, before: u64) -> (u64, u64) {
+        let ended = self.pace.ended_within(before - 1 - self.cells.base);
+        let count = (ended + 1 - self.cells.n).min(self.cells.count);
+        let last = self.cells.base + self.pace.after(self.cells.n + count - 1);
+        self.cells.n += count;
+        self.cells.count -= count;
+        self.walk.seek(self.cells.n);
+        self.head = if self.cells.count > 0 { self.cells.base + self.walk.after() } else { u64::MAX };
+        (count, last)
+    }
+}
+
+impl Channel {
+    /// Look at the cells that an even generator has left.
+    pub(super) fn even(&self) -> Option<Even> {
+        let cells = *self.queue.front()?;
+        Some(Even { cells, pace: self.pace, walk: self.walk.clone(), head: self.head })
+    }
+
+    /// Take the cells that have been taken from `even`.
+    pub(super) fn set_even(&mut self, even: Even) {
+        if even.cells.count == 0 {
+            self.queue.clear();
+        } else if let Some(front) = self.queue.front_mut() {
+            *front = even.cells;
+        }
+        (self.walk, self.head) = (even.walk, even.head);
+    }
+}
+
 /// The channels of one queue, in the order that breaks ties.
 #[derive(Debug)]
 pub struct Inputs<'a>(&'a mut [Channel]);
@@ -237,14 +288,28 @@ impl<'a> Inputs<'a> {
         Self(channels)
     }
 
+    /// The channel in this place.
+    pub(super) fn channel(&mut self, index: usize) -> &mut Channel {
+        &mut self.0[index]
+    }
+
     /// The channel with the earliest next cell (the first of several), and until when, at most, it stays the earliest.
     #[inline]
     pub fn earliest(&mut self) -> Option<(&mut Channel, u64)> {
+        self.earliest_but(usize::MAX)
+    }
+
+    /// The same among all channels but the one in place `but`.
+    #[inline]
+    pub(super) fn earliest_but(&mut self, but: usize) -> Option<(&mut Channel, u64)> {
         let mut best = usize::MAX;
         let mut head = u64::MAX;
         let mut until = u64::MAX;
         for (index, channel) in self.0.iter().enumerate() {
             let next = channel.head();
+            if index == but {
+                continue;
+            }
             if next < head {
                 // The channel before wins a tie against this one: it must be overtaken strictly.
                 until = head.saturating_sub(1);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::channel::{Cells, Channel, Inputs};
+use super::channel::{Cells, Channel, Even, Inputs};
 use super::{NO_FRAME, Outlet, Rule};
 use crate::discard::{CellView, DiscardPolicy, QueueView};
 use crate::time::{Pace, Stepper, Time};
@@ -28,6 +28,8 @@ pub struct Classes {
     decide_at: u64,
     /// Cells sent back to back from one record, not yet handed on.
     sent: Cells,
+    /// Place of the channel whose cells overtake all others, if it is known in advance: see [`Self::overtaken_by`].
+    overtaking: Option<usize>,
 }
 
 struct Class {
@@ -58,11 +60,24 @@ impl Classes {
             serving: 0,
             decide_at: 0,
             sent: NOTHING,
+            overtaking: None,
         }
+    }
+
+    /// All cells of class 0 come by the channel in this place, from one even generator without a policer, spaced by more
+    /// than a slot: at most one of them waits at any time, so it need not be queued but is drawn when its turn comes.
+    pub fn overtaken_by(&mut self, channel: usize) {
+        self.overtaking = Some(channel);
     }
 
     /// Take all cells that arrive at or before `until` and begin all transmissions that begin at or before it.
     pub fn advance(&mut self, until: u64, mut inputs: Inputs<'_>, rules: &mut [Rule], out: &mut impl Outlet) {
+        if let Some(channel) = self.overtaking
+            && let Some(high) = inputs.channel(channel).even()
+        {
+            self.advance_overtaken(until, inputs, (channel, high), rules, out);
+            return;
+        }
         while let Some((channel, limit)) = inputs.earliest() {
             if channel.head() > until {
                 break;
@@ -211,6 +226,48 @@ impl Classes {
         true
     }
 
+    /// As [`Self::advance`], with the cells of class 0 drawn from `high` when the transmitter chooses.
+    fn advance_overtaken(
+        &mut self,
+        until: u64,
+        mut inputs: Inputs<'_>,
+        (place, mut high): (usize, Even),
+        rules: &mut [Rule],
+        out: &mut impl Outlet,
+    ) {
+        let gather = until.saturating_add(2 * self.slot.after(1)) <= out.gathers_until();
+        let mut line = Overtaken { high: &mut high, sent: [NOTHING; 2], gather };
+        while let Some((channel, limit)) = inputs.earliest_but(place) {
+            if channel.head() > until {
+                break;
+            }
+            let limit = limit.min(until);
+            while channel.head() <= limit {
+                let front = channel.front();
+                let policer = &mut rules[front.vc as usize].policer;
+                let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
+                channel.take_until(limit, |at| {
+                    let cell = Cells { count: 1, cell: index, ..front };
+                    index += step;
+                    line.serve(self, at, out);
+                    if policer.as_mut().is_some_and(|policer| !policer.conforms(Time(at))) {
+                        out.policed(&cell, at);
+                    } else {
+                        self.join(1, cell, at, out);
+                    }
+                });
+            }
+        }
+        line.serve(self, until.saturating_add(1), out);
+        for sent in line.sent {
+            if sent.count > 0 {
+                out.sent(sent, self.slot);
+            }
+        }
+        self.flush(out);
+        inputs.channel(place).set_even(high);
+    }
+
     /// When cell number `sequence` of `class` will have left at the earliest, from what is known up to now: exact when all
     /// cells of higher classes that are still to come are generators'.
     ///
@@ -234,5 +291,136 @@ impl Classes {
             }
             slots = needed;
         }
+    }
+}
+
+/// The transmitter while the cells of one even generator overtake all others.
+struct Overtaken<'a> {
+    high: &'a mut Even,
+    /// Cells of either class that have been sent and not handed on.
+    sent: [Cells; 2],
+    /// Whether they may be handed on together, whatever was sent between them.
+    gather: bool,
+}
+
+impl Overtaken<'_> {
+    /// Begin all transmissions that begin before `before`.
+    #[inline]
+    fn serve(&mut self, queue: &mut Classes, before: u64, out: &mut impl Outlet) {
+        loop {
+            if queue.waiting > 0 {
+                if queue.decide_at >= before {
+                    return;
+                }
+                self.serve_both(queue, before, out);
+            } else {
+                let start = queue.last_end.max(self.high.head);
+                if start >= before {
+                    return;
+                }
+                self.serve_high(queue, start, before, out);
+            }
+        }
+    }
+
+    /// Cells wait: choose at the end of every slot.
+    fn serve_both(&mut self, queue: &mut Classes, before: u64, out: &mut impl Outlet) {
+        let mut at = queue.decide_at;
+        if at > queue.last_end {
+            (queue.base, queue.n) = (at, 0);
+            queue.end.seek(0);
+        }
+        let front = *queue.classes[1].queue.front().expect("a class in which cells wait has a record");
+        let (base, first) = (queue.base, queue.n + 1);
+        let mut end = queue.end.clone();
+        let (mut lows, mut highs) = (0, 0);
+        let (mut last_low, mut last_high) = (0, 0);
+        while at < before && lows < front.count {
+            end.step();
+            let left = base + end.after();
+            let overtaken = self.high.head <= at;
+            if !self.gather {
+                let n = first + lows + highs;
+                let sent = if overtaken {
+                    Cells { base, n, count: 1, last: left, ..self.high.cells }
+                } else {
+                    Cells { base, n, count: 1, last: left, cell: front.cell + lows as u32, ..front }
+                };
+                queue.hand_on(sent, out);
+            }
+            if overtaken {
+                self.high.take();
+                (highs, last_high) = (highs + 1, left);
+            } else {
+                (lows, last_low) = (lows + 1, left);
+            }
+            at = left;
+        }
+        queue.n += lows + highs;
+        queue.end = end;
+        (queue.last_end, queue.decide_at) = (at, at);
+        queue.serving = usize::from(last_low == at);
+        queue.waiting -= lows;
+        let class = &mut queue.classes[1];
+        class.waiting -= lows;
+        class.taken += lows;
+        let waiting = class.queue.front_mut().expect("a class in which cells wait has a record");
+        waiting.count -= lows;
+        waiting.cell += if front.are_generated() { 0 } else { lows as u32 };
+        if waiting.count == 0 {
+            class.queue.pop_front();
+        }
+        if self.gather {
+            let at_first = Cells { base, n: first, ..front };
+            self.gather(Cells { count: lows, last: last_low, ..at_first }, 1, queue.slot, out);
+            let at_first = Cells { base, n: first, ..self.high.cells };
+            self.gather(Cells { count: highs, last: last_high, ..at_first }, 0, queue.slot, out);
+        }
+    }
+
+    /// No other cell waits: those of class 0 go at once, or when the cell being sent has left.
+    fn serve_high(&mut self, queue: &mut Classes, start: u64, before: u64, out: &mut impl Outlet) {
+        let slot = queue.slot.after(1);
+        let cells = self.high.cells;
+        queue.serving = 0;
+        if start > self.high.head || start == queue.last_end {
+            queue.n += 1;
+            queue.end.step();
+            queue.last_end = queue.base + queue.end.after();
+            self.high.take();
+            let sent = Cells { base: queue.base, n: queue.n, count: 1, last: queue.last_end, ..cells };
+            if self.gather {
+                self.gather(sent, 0, queue.slot, out);
+            } else {
+                queue.hand_on(sent, out);
+            }
+        } else {
+            let (count, last) = self.high.take_before(before);
+            (queue.base, queue.n, queue.last_end) = (last, 1, last + slot);
+            queue.end.seek(1);
+            let sent = Cells { base: cells.base + slot, count, last: last + slot, ..cells };
+            if self.gather {
+                self.gather(sent, 0, queue.slot, out);
+            } else {
+                queue.flush(out);
+                out.sent(sent, self.high.pace);
+            }
+        }
+        queue.decide_at = queue.last_end;
+    }
+
+    fn gather(&mut self, cells: Cells, class: usize, slot: Pace, out: &mut impl Outlet) {
+        let sent = &mut self.sent[class];
+        if cells.count == 0 {
+            return;
+        }
+        if sent.count > 0 && sent.comes_before(&cells) {
+            sent.extend(&cells);
+            return;
+        }
+        if sent.count > 0 {
+            out.sent(*sent, slot);
+        }
+        *sent = cells;
     }
 }

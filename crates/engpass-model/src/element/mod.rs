@@ -55,6 +55,9 @@ pub trait Outlet {
     fn policed(&mut self, cells: &Cells, at: u64);
     /// The last cell of a frame waits as number `sequence` of its class: its departure is not known yet.
     fn waiting(&mut self, frame: FrameId, class: usize, sequence: u64);
+    /// Cells of one frame, or of one generator, that have left by this instant may be handed to [`Self::sent`] together
+    /// whatever was sent between them: only the record's first and last instant are then true.
+    fn gathers_until(&self) -> u64;
 }
 
 /// What a queue knows of a circuit that passes it.

@@ -327,7 +327,11 @@ impl Builder<'_> {
             let sole = open.next().filter(|_| open.next().is_none());
             drop(open);
             self.ports[port].sole = sole;
-            self.ports[port].overtaking = self.overtaking(port);
+            let overtaking = self.overtaking(port);
+            self.ports[port].overtaking = overtaking;
+            if let (Some(channel), Queue::Classes(queue)) = (overtaking, &mut self.ports[port].queue) {
+                queue.overtaken_by(channel);
+            }
         }
     }
 

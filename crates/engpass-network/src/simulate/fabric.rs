@@ -458,6 +458,17 @@ impl Outlet for Behind<'_> {
     fn waiting(&mut self, frame: FrameId, class: usize, sequence: u64) {
         self.fabric.frames[frame].waiting = Some((class, sequence));
     }
+
+    fn gathers_until(&self) -> u64 {
+        let Window { from, end } = self.fabric.window;
+        let onward = &self.fabric.onward[self.port];
+        // A host only counts; the next queue needs every instant, and so does the edge of the window.
+        if from.is_none() && onward.iter().all(|onward| onward.channel.is_none()) {
+            end.saturating_sub(onward.first().map_or(0, |onward| onward.delay))
+        } else {
+            0
+        }
+    }
 }
 
 impl Behind<'_> {
