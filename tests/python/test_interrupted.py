@@ -18,8 +18,8 @@ from conftest import TESTBED, Program
 from engpass.store import Store
 
 # Points of some milliseconds each, enough of them to be caught in the middle.
-ARGS = ["--engine", "simulate", "--set", "run.repeats=50", "--set", "run.duration=500 ms", "--jobs", "2"]
-TOTAL = 2 * 4 * 50
+ARGS = ["--engine", "simulate", "--set", "run.repeats=30", "--set", "run.duration=500 ms", "--jobs", "2"]
+TOTAL = 2 * 4 * 30
 
 
 def stored(path: Path) -> int:
@@ -142,7 +142,8 @@ def test_two_processes_share_a_store_and_a_campaign(program: Program, testbed_fi
     other = program.directory / "other.toml"
     other.write_text(TESTBED + "# another campaign\n")
     commands = [testbed_file.name, testbed_file.name, other.name, other.name]
-    processes = [program.start("run", name, "--json", *ARGS) for name in commands]
+    short = ["--set", "run.duration=50 ms"]
+    processes = [program.start("run", name, "--json", *ARGS, *short) for name in commands]
     results = [end(process) for process in processes]
     assert [code for code, _, _ in results] == [0] * 4, [err for _, _, err in results]
     outs = [out for _, out, _ in results]
