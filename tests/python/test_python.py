@@ -296,3 +296,9 @@ def test_unknown_names_are_attribute_errors() -> None:
         engpass.lode  # noqa: B018 (reading it is the test)
     assert set(engpass.__all__) <= set(dir(engpass))
     assert isinstance(engpass.__version__, str)
+
+
+def test_a_result_writes_its_report(testbed_file: Path, tmp_path: Path) -> None:
+    target = engpass.load(testbed_file).run(repeats=1).report(tmp_path / "report.html")
+    assert target == tmp_path / "report.html"
+    assert "Two hosts" in target.read_text(encoding="utf-8")
