@@ -1,19 +1,21 @@
 """What the Rust side gives to Python: a handful of coarse calls, none of them per packet."""
 
 from collections.abc import Sequence
-from typing import TypedDict, final
+from typing import final
 
-class Diagnostic(TypedDict):
-    """One thing wrong with a testbed."""
+from engpass.error import Diagnostic
 
-    code: str
-    severity: str
-    path: str | None
-    file: str
-    line: int | None
-    column: int | None
-    message: str
-    help: str | None
+__all__ = [
+    "Campaign",
+    "Interrupt",
+    "Interrupted",
+    "InvalidTestbed",
+    "Unsupported",
+    "catalogue",
+    "load",
+    "schema",
+    "version",
+]
 
 class InvalidTestbed(ValueError):
     """A testbed that does not pass the check, with everything that is wrong with it."""

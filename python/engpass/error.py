@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypedDict
+
+
+class Diagnostic(TypedDict):
+    """One thing wrong with a testbed."""
+
+    code: str
+    severity: str
+    path: str | None
+    file: str
+    line: int | None
+    column: int | None
+    message: str
+    help: str | None
 
 
 class EngpassError(Exception):

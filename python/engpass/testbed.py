@@ -20,7 +20,7 @@ from engpass.campaign import (
     choose,
     digest,
 )
-from engpass.error import EngpassError
+from engpass.error import Diagnostic, EngpassError
 from engpass.source import Source, from_tables, override_text, read
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Testbed:
 
         return self.variants != ["base"] or bool(tomllib.loads(self.text).get("variant"))
 
-    def check(self) -> list[_engpass.Diagnostic]:
+    def check(self) -> list[Diagnostic]:
         """Check again what this was made from, as the file is now: all that is wrong with it, or nothing."""
         try:
             data = read(self._path).data if self._path not in (None, "-") else self._data

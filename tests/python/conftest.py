@@ -13,22 +13,23 @@ from pathlib import Path
 
 import pytest
 
-import fake_native
-
-fake_native.install()
-
 HERE = Path(__file__).parent
 
-# Two hosts on a wire: sound for the real check, small enough to run in no time.
+# Two hosts on a wire, small enough to run in no time.
 TESTBED = """\
 name = "Two hosts"
 
 [host.a]
+cost = { per_datagram = "20 us", per_byte = "10 ns" }
 [host.b]
 
 [link.wire]
 ends = ["a", "b"]
-medium = "ethernet-10"
+medium = "oc-3c"
+
+[circuit.data]
+from = "a"
+to = "b"
 
 [traffic.stream]
 kind = "udp-stream"
@@ -45,7 +46,7 @@ repeats = 2
 
 [variant.plain]
 [variant.fast]
-"link.wire.medium" = "ethernet-100"
+"link.wire.medium" = "oc-12c"
 """
 
 # Limit once, simulate twice, for each of 2 variants and 4 sizes.
@@ -101,9 +102,8 @@ class Program:
         self.directory = directory
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        path = os.pathsep.join([str(HERE), str(HERE.parents[1] / "python")])
         kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
-        return {**kept, "PYTHONPATH": path, "PYTHONWARNINGS": "error", **(extra or {})}
+        return {**kept, "PYTHONWARNINGS": "error", **(extra or {})}
 
     def command(self, *args: str) -> list[str]:
         return [sys.executable, str(HERE / "engpass_command.py"), *args]

@@ -2,13 +2,9 @@
 
 import signal
 
-import fake_native
+from engpass.cli import main
 
 # Ctrl-C must reach it even where the tests themselves run in the background, with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-fake_native.install()
-
-from engpass.cli import main  # noqa: E402 (the double goes first)
 
 main()

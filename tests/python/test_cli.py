@@ -155,7 +155,7 @@ def test_run_as_json_is_one_line_per_point_in_order_and_nothing_else(cli: Cli, t
     assert [p["engine"] for p in points] == ["limit"] * 8 + ["simulate"] * 16
     assert points[0]["sweep"] == {"traffic.stream.message": 1000}
     for point in points:
-        assert {"variant", "engine", "repeat", "seed", "sweep", "flows", "links", "drops"} <= set(point)
+        assert {"variant", "engine", "repeat", "seed", "sweep", "flows", "links"} <= set(point)
     # A campaign that is complete gives the same lines again.
     assert cli("run", testbed_file.name, "--json", "--jobs", "1").stdout == shown.stdout
 
@@ -380,7 +380,7 @@ def terminal(program: Program, *args: str, **env: str) -> str:
 
 
 def test_colour_and_a_bar_only_on_a_terminal(program: Program, testbed_file: Path) -> None:
-    shown = terminal(program, "run", testbed_file.name, ENGPASS_FAKE_DELAY="0.02")
+    shown = terminal(program, "run", testbed_file.name, "--set", "run.duration=200 ms")
     assert "\x1b[1m" in shown
     assert "/24" in shown, "the bar counts points"
     plain = terminal(program, "show", NO_COLOR="1")

@@ -18,9 +18,8 @@ from conftest import TESTBED, Program
 from engpass.store import Store
 
 # Points of some milliseconds each, enough of them to be caught in the middle.
-SLOW = {"ENGPASS_FAKE_DELAY": "0.01"}
-ARGS = ["--engine", "simulate", "--set", "run.repeats=50", "--jobs", "2"]
-TOTAL = 2 * 4 * 50
+ARGS = ["--engine", "simulate", "--set", "run.repeats=30", "--set", "run.duration=500 ms", "--jobs", "2"]
+TOTAL = 2 * 4 * 30
 
 
 def stored(path: Path) -> int:
@@ -55,7 +54,7 @@ def test_kill_9_loses_no_counted_point_and_repeats_none(program: Program, testbe
     path = program.directory / "engpass.db"
     counted = 0
     for _ in range(3):
-        process = program.start("run", testbed_file.name, "--json", *ARGS, **SLOW)
+        process = program.start("run", testbed_file.name, "--json", *ARGS)
         wait_for(path, counted + 30, process)
         process.send_signal(signal.SIGKILL)
         code, out, _ = end(process)
@@ -94,7 +93,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     number: signal.Signals, program: Program, testbed_file: Path
 ) -> None:
     path = program.directory / "engpass.db"
-    process = program.start("run", testbed_file.name, *ARGS, **SLOW)
+    process = program.start("run", testbed_file.name, *ARGS)
     wait_for(path, 10, process)
     begin = time.monotonic()
     process.send_signal(number)
@@ -114,10 +113,8 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
 
 
 def test_ctrl_c_ends_a_point_that_is_running(program: Program, testbed_file: Path) -> None:
-    testbed_file.write_text(TESTBED.replace('"20 ms"', '"100000 s"').partition("[sweep]")[0])
-    process = program.start(
-        "run", testbed_file.name, "--engine", "simulate", "--json", ENGPASS_FAKE_DELAY="600"
-    )
+    testbed_file.write_text(TESTBED.replace('"20 ms"', '"10000 s"').partition("[sweep]")[0])
+    process = program.start("run", testbed_file.name, "--engine", "simulate", "--json")
     deadline = time.monotonic() + 30
     while not (program.directory / "engpass.db").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -132,7 +129,7 @@ def test_ctrl_c_ends_a_point_that_is_running(program: Program, testbed_file: Pat
 def test_json_of_an_interrupted_run_has_every_point_that_is_kept(
     program: Program, testbed_file: Path
 ) -> None:
-    process = program.start("run", testbed_file.name, "--json", *ARGS, **SLOW)
+    process = program.start("run", testbed_file.name, "--json", *ARGS)
     wait_for(program.directory / "engpass.db", 20, process)
     process.send_signal(signal.SIGINT)
     code, out, _ = end(process)
@@ -145,7 +142,8 @@ def test_two_processes_share_a_store_and_a_campaign(program: Program, testbed_fi
     other = program.directory / "other.toml"
     other.write_text(TESTBED + "# another campaign\n")
     commands = [testbed_file.name, testbed_file.name, other.name, other.name]
-    processes = [program.start("run", name, "--json", *ARGS, ENGPASS_FAKE_DELAY="0.002") for name in commands]
+    short = ["--set", "run.duration=50 ms"]
+    processes = [program.start("run", name, "--json", *ARGS, *short) for name in commands]
     results = [end(process) for process in processes]
     assert [code for code, _, _ in results] == [0] * 4, [err for _, _, err in results]
     outs = [out for _, out, _ in results]
@@ -179,7 +177,7 @@ def test_a_background_job_keeps_ignoring_ctrl_c(program: Program, testbed_file: 
         .replace("signal.signal(signal.SIGINT, ", "(")
     )
     command = [program.command()[0], "-c", code, "run", testbed_file.name, *ARGS]
-    env = program.environment({"ENGPASS_FAKE_DELAY": "0.002"})
+    env = program.environment()
     process = subprocess.Popen(
         command, cwd=program.directory, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

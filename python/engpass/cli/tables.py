@@ -66,11 +66,9 @@ def waterfall(title: str, flow: dict[str, Any]) -> Table:
         taken = "" if before is None or before == value else rate(before - value)
         table.add_row(*_cells(stage["name"], rate(value), percent(value / first if first else None), taken))
         before = value
-    table.add_section()
-    goodput = flow["goodput_bit_per_s"]
-    table.add_row(
-        *_cells("goodput", rate(goodput), percent(goodput / first if first else None), ""), style="bold"
-    )
+    if table.rows:
+        # The last stage is what the application gets.
+        table.rows[-1].style = "bold"
     return table
 
 
