@@ -31,14 +31,13 @@ def command(
     output: Output = "report.html",
     figures: Figures = None,
     claims: Claims = None,
-    store: options.StoreAt = None,
+    store: options.StoreAt = options.STORE,
 ) -> None:
     """Write a run as one HTML file that opens offline: curves, testbed, points, bottlenecks, environment."""
     from engpass.store import Store
-    from engpass.store.store import DEFAULT
 
     made = _claims(Path(claims)) if claims else None
-    with Store.open(store or DEFAULT, create=False) as opened:
+    with Store.open(store, create=False) as opened:
         record = opened.run(run)
         outcomes = _outcomes(opened, record.id)
     with _waiting(f"drawing run {record.id}"):

@@ -92,7 +92,7 @@ def page_charts(table: Table) -> tuple[dict[str, dict[str, Any]], dict[str, Any]
 
 
 def _for_page(spec: dict[str, Any], data: str) -> dict[str, Any]:
-    """A specification without what the page adds: configuration, data, heading, keys and menus for all figures."""
+    """A specification without what the page adds: configuration, data, heading, keys, menus."""
     for key in ("config", "title"):
         spec.pop(key, None)
     if spec.get("data") == {"name": ROWS}:
