@@ -1,4 +1,7 @@
-"""A headless Chromium driven over the DevTools protocol: enough to open a page, look at it and listen to it."""
+"""A headless Chromium driven over the DevTools protocol.
+
+Enough to open a page, look at it and listen to it.
+"""
 
 import base64
 import json

@@ -1,4 +1,7 @@
-"""Runs of other shapes than the Kyoto study: no sweep, several axes, axes of words, several flows, hostile names, 100,000 points."""
+"""Runs of other shapes than the Kyoto study.
+
+No sweep, several axes, axes of words, several flows, hostile names, 100,000 points.
+"""
 
 import itertools
 import random
@@ -116,11 +119,11 @@ def hostile() -> tuple[Record, list[dict[str, Any]]]:
 def hundred_thousand() -> tuple[Record, list[dict[str, Any]]]:
     """One variant, 20,000 values, 5 repeats."""
     chance = random.Random(3)
-    values = [(f"{n} B", float(n)) for n in range(100, 20_100)]
+    values: list[tuple[str, float | None]] = [(f"{n} B", float(n)) for n in range(100, 20_100)]
     swept_axis = axis("traffic.stream.message", values, "B")
     outcomes = []
-    for _, number in values:
-        rate = host(int(number))
+    for number in range(100, 20_100):
+        rate = host(number)
         for repeat in range(5):
             got = rate * (1 - 0.02 * chance.random())
             flow = {
@@ -132,7 +135,7 @@ def hundred_thousand() -> tuple[Record, list[dict[str, Any]]]:
                 "lost_datagrams": 10,
                 "in_flight_datagrams": 0,
             }
-            sweep = {"traffic.stream.message": number}
+            sweep = {"traffic.stream.message": float(number)}
             outcomes.append(outcome("base", "simulate", repeat, sweep, {"stream": flow}))
     record = Record(
         variants=["base"],

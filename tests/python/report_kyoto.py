@@ -1,6 +1,6 @@
-"""A made-up run in the shape of the Kyoto UDP study, for tests of the report: curves as the closed forms draw them, not as an engine did.
+"""A made-up run in the shape of the Kyoto UDP study, for tests of the report.
 
-4 variants x 64 message sizes x 5 repeats; see `kyoto()`.
+4 variants x 64 message sizes x 5 repeats, drawn as the closed forms draw them: no engine ran. See `kyoto()`.
 """
 
 import math
@@ -141,7 +141,10 @@ def limit(variant: str, length: int) -> dict[str, Any]:
             "offered_bit_per_s": goodput,
             "bottleneck": narrow,
             "next": other,
-            "sentence": f"{narrow} limits `stream` to {goodput / 1e6:.2f} Mbit/s: {reason}; next is {other} at {left / 1e6:.2f} Mbit/s",
+            "sentence": (
+                f"{narrow} limits `stream` to {goodput / 1e6:.2f} Mbit/s: {reason}; "
+                f"next is {other} at {left / 1e6:.2f} Mbit/s"
+            ),
             "stages": [{"name": name, "rate_bit_per_s": rate} for name, rate in stages],
         }
     }
@@ -218,10 +221,10 @@ def kyoto(repeats: int = 5) -> tuple[Record, list[dict[str, Any]]]:
             sweep = {"traffic.stream.message": value["number"]}
             length = int(value["number"])
             outcomes.append(outcome(variant, "limit", 0, sweep, limit(variant, length)))
-            for repeat in range(repeats):
-                outcomes.append(
-                    outcome(variant, "simulate", repeat, sweep, simulate(variant, length, chance))
-                )
+            outcomes += [
+                outcome(variant, "simulate", repeat, sweep, simulate(variant, length, chance))
+                for repeat in range(repeats)
+            ]
     return Record(
         axes=[MESSAGES], repeats=repeats, points_total=len(outcomes), points_done=len(outcomes)
     ), outcomes

@@ -30,6 +30,7 @@ COMMANDS = [
     Command("run", "run", "Run every variant, swept value and repeat"),
     Command("runs", "runs", "List the runs in the store"),
     Command("show", "show", "Show a run: what was asked, how far it is, what came out"),
+    Command("report", "report", "Write a run as an HTML page, and its figures as pictures"),
     Command("export", "export", "Write the points of a run as CSV, Parquet or Arrow"),
     Command("schema", "schema", "Print the JSON Schema of testbed files"),
     Command("catalogue", "catalogue", "Print all component kinds and their settings"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,17 +31,16 @@ def command(
     output: Output = "report.html",
     figures: Figures = None,
     claims: Claims = None,
-    store: options.StoreAt = None,
+    store: options.StoreAt = options.STORE,
 ) -> None:
     """Write a run as one HTML file that opens offline: curves, testbed, points, bottlenecks, environment."""
     from engpass.store import Store
-    from engpass.store.store import DEFAULT
 
     made = _claims(Path(claims)) if claims else None
-    with Store.open(store or DEFAULT, create=False) as opened:
+    with Store.open(store, create=False) as opened:
         record = opened.run(run)
         outcomes = _outcomes(opened, record.id)
-    with console.waiting(f"Drawing run {record.id}"):
+    with _waiting(f"drawing run {record.id}"):
         from engpass.report import export_figures, render
 
         _write(Path(output), render(record, outcomes, made))
@@ -56,6 +57,19 @@ def command(
         console.tell(f"{len(files)} pictures are in `{figures}`")
     if record.points_done < record.points_total:
         console.tell(f"note: the run has {record.points_done:,} of its {record.points_total:,} points")
+
+
+@contextmanager
+def _waiting(what: str) -> Iterator[None]:
+    """A spinner on standard error, if that is a terminal: the drawing takes some seconds."""
+    from rich.console import Console
+
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield
+        return
+    with screen.status(what):
+        yield
 
 
 def _outcomes(store: Store, run_id: str) -> list[dict[str, Any]]:

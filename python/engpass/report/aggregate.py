@@ -1,6 +1,7 @@
 """From outcomes to the table the figures are drawn from: repeats folded, thinned to what a picture can show.
 
-The size of the table does not grow with the run: at most `MAX_ROWS` rows go to the figures however many points there are.
+The size of the table does not grow with the run: at most `MAX_ROWS` rows go to the figures however many
+points there are.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,12 +34,16 @@ class Spread:
 
     @staticmethod
     def of(values: Sequence[float]) -> "Spread":
+        """The spread of at least one value."""
         return Spread(sum(values) / len(values), min(values), max(values))
 
 
 @dataclass(frozen=True)
 class Point:
-    """All repeats of one flow at one point of the sweep. Rates in bit/s; `loss` is a fraction of the datagrams sent."""
+    """All repeats of one flow at one point of the sweep.
+
+    Rates in bit/s; `loss` is a fraction of the datagrams sent.
+    """
 
     variant: str
     engine: str
@@ -64,6 +69,7 @@ class Choice:
 
     @property
     def texts(self) -> list[str]:
+        """The values to choose from."""
         return [self.axis.texts[index] for index in self.kept]
 
 
@@ -71,8 +77,9 @@ class Choice:
 class Table:
     """The aggregated run.
 
-    `series` are what colours and shapes tell apart: the variants, or the values of the second axis where there is one variant
-    only. `panels` are the values of the second axis where it is drawn as facets; `choices` the axes beyond the second.
+    `series` are what colours and shapes tell apart: the variants, or the values of the second axis where
+    there is one variant only. `panels` are the values of the second axis where it is drawn as facets;
+    `choices` the axes beyond the second.
     """
 
     axes: tuple[Axis, ...]
@@ -89,6 +96,7 @@ class Table:
 
     @property
     def x(self) -> Axis | None:
+        """The first axis, if anything is swept."""
         return self.axes[0] if self.axes else None
 
     @property

@@ -14,8 +14,8 @@ from engpass.report.units import Unit, unit_for
 class Axis:
     """One swept path.
 
-    `texts` are its values as the figure writes them; `numbers` the same in the base unit, or `None` for an axis of words (an
-    encapsulation, a discard policy). `log` says that the values are spread over decades.
+    `texts` are its values as the figure writes them; `numbers` the same in the base unit, or `None` for an
+    axis of words (an encapsulation, a discard policy). `log` says that the values are spread over decades.
     """
 
     path: str
@@ -30,19 +30,13 @@ class Axis:
         """Title of a figure's axis."""
         return f"{self.label} in {self.unit.name}" if self.unit.name else self.label
 
-    def shown(self, index: int) -> float:
-        """The value at that position in the axis' unit."""
-        assert self.numbers is not None, "only quantitative axes have numbers"
-        return self.unit.of(self.numbers[index])
-
     @property
     def span(self) -> str:
         """The range in words, such as `1 kB to 64 kB`."""
         if len(self.texts) <= 3 or self.numbers is None:
             return ", ".join(self.texts)
-        low = min(range(len(self.numbers)), key=self.numbers.__getitem__)
-        high = max(range(len(self.numbers)), key=self.numbers.__getitem__)
-        return f"{self.texts[low]} to {self.texts[high]}"
+        by_value = sorted(zip(self.numbers, self.texts, strict=True))
+        return f"{by_value[0][1]} to {by_value[-1][1]}"
 
     def find(self, value: object) -> int | None:
         """Position of a value of an outcome's `sweep`; `None` if the axis does not have it."""
@@ -84,7 +78,10 @@ def axis_of(raw: Mapping[str, Any]) -> Axis:
 
 
 def _over_decades(values: Sequence[float]) -> bool:
-    """Whether a logarithmic scale suits: all positive, over a factor of 30, and the steps grow with the values."""
+    """Whether a logarithmic scale suits.
+
+    All positive, over a factor of 30, and the steps grow with the values.
+    """
     ordered = sorted(set(values))
     if len(ordered) < 3 or ordered[0] <= 0 or ordered[-1] / ordered[0] < 30:
         return False

@@ -1,20 +1,18 @@
 """The figures of a run: as Altair charts, as the page's specifications, as files."""
 
-import copy
 import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import vl_convert
 
 from engpass.report import theme
 from engpass.report.aggregate import Table, tabulate
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Drawing
-from engpass.report.figures.base import HEIGHT
+from engpass.report.figures.base import HEIGHT, ROWS
 from engpass.report.record import Outcome, Run
 
 MAX_FLOWS = 12
@@ -22,20 +20,17 @@ MAX_FLOWS = 12
 
 
 def figures(run: Run, outcomes: Iterable[Outcome]) -> dict[str, Drawing]:
-    """The charts by name, such as `goodput`; with several flows one of each per flow, such as `goodput-stream`."""
+    """The charts by name, such as `goodput`; with several flows one per flow, such as `goodput-stream`."""
     table = tabulate(run, outcomes)
+    settings = theme.config(theme.LIGHT, theme.PICTURE_FONT, legend=True)
     drawn: dict[str, Drawing] = {}
     for flow in table.flows[:MAX_FLOWS]:
+        rows = {ROWS: table.rows(flow)}
         for figure in FIGURES:
             if figure.applies(table, flow):
-                name = (
-                    figure.name
-                    if len(table.flows) == 1
-                    else _unused(f"{figure.name}-{_file_name(flow)}", drawn)
-                )
-                drawn[name] = figure.draw(table, flow).configure(
-                    **theme.config(theme.LIGHT, theme.PICTURE_FONT, True)
-                )
+                name = figure.name if len(table.flows) == 1 else f"{figure.name}-{_file_name(flow)}"
+                chart = figure.draw(table, flow).configure(**settings)
+                drawn[_unused(name, drawn)] = chart.properties(datasets=rows)
     return drawn
 
 
@@ -82,53 +77,46 @@ def _unused(name: str, taken: dict[str, Drawing]) -> str:
 
 
 def page_charts(table: Table) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """The specifications for the page, by flow and figure, and their data: each set once, as columns and rows."""
-    datasets: dict[str, Any] = {}
+    """The specifications for the page, by flow and figure, and the rows they share, by flow."""
     charts: dict[str, dict[str, Any]] = {}
-    for flow in table.flows[:MAX_FLOWS]:
+    datasets: dict[str, Any] = {}
+    for number, flow in enumerate(table.flows[:MAX_FLOWS]):
+        data = f"flow{number}"
         for figure in FIGURES:
             if figure.applies(table, flow):
-                chart = figure.draw(table, flow)
-                charts.setdefault(flow, {})[figure.name] = _for_page(
-                    chart, f"{figure.title}. {figure.says(table, flow)}", datasets
-                )
-    return charts, {name: _columns(rows) for name, rows in datasets.items()}
+                spec = figure.draw(table, flow).to_dict()
+                spec["description"] = f"{figure.title}. {figure.says(table, flow)}"
+                charts.setdefault(flow, {})[figure.name] = _for_page(spec, data)
+        datasets[data] = _columns(table.rows(flow))
+    return charts, datasets
 
 
-def _for_page(chart: Drawing, description: str, datasets: dict[str, Any]) -> dict[str, Any]:
-    with alt.data_transformers.enable("default", consolidate_datasets=False):
-        spec = copy.deepcopy(chart.to_dict())
-    spec.pop("config", None)
-    spec.pop("title", None)  # the page has a heading of its own
-    spec["description"] = description
-    _detach(spec, datasets)
+def _for_page(spec: dict[str, Any], data: str) -> dict[str, Any]:
+    """A specification without what the page adds: configuration, data, heading, keys, menus."""
+    for key in ("config", "title"):
+        spec.pop(key, None)
+    if spec.get("data") == {"name": ROWS}:
+        spec["data"] = {"name": data}
     for parameter in spec.get("params", []):
-        parameter.pop("bind", None)  # the page has menus of its own, for all figures at once
+        parameter.pop("bind", None)
+    _drop_legends(spec)
     if "facet" not in spec:
         spec["autosize"] = {"type": "fit-x", "contains": "padding"}
         spec["usermeta"] = {"fluid": spec.get("height") == HEIGHT}
     return spec
 
 
-def _detach(node: Any, datasets: dict[str, Any]) -> None:
-    """Moves inline data out of a specification (figures about one flow share theirs) and takes the legends off (the page has
-    keys in HTML, which wrap on a phone)."""
+def _drop_legends(node: object) -> None:
+    """The page has keys in HTML instead, which wrap on a phone."""
     if isinstance(node, list):
         for value in node:
-            _detach(value, datasets)
-    if not isinstance(node, dict):
-        return
-    data = node.get("data")
-    if isinstance(data, dict) and "values" in data:
-        rows = data["values"]
-        name = next((name for name, known in datasets.items() if known == rows), f"data{len(datasets)}")
-        datasets[name] = rows
-        node["data"] = {"name": name}
-    for channel in node.get("encoding", {}).values():
-        if isinstance(channel, dict) and "legend" in channel:
-            channel["legend"] = None
-    for value in node.values():
-        _detach(value, datasets)
+            _drop_legends(value)
+    if isinstance(node, dict):
+        for channel in node.get("encoding", {}).values():
+            if isinstance(channel, dict) and "legend" in channel:
+                channel["legend"] = None
+        for value in node.values():
+            _drop_legends(value)
 
 
 def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

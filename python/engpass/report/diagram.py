@@ -1,6 +1,7 @@
 """The testbed as a drawing: hosts, switches, links with medium and rate, and the traffic's ways, as one SVG.
 
-There are two layouts of the same drawing, along the page and down it; the page shows the one that its width lets read.
+There are two layouts of the same drawing, along the page and down it; the page shows the one that its width
+lets read.
 """
 
 from collections.abc import Mapping
@@ -56,7 +57,10 @@ def diagram(
     palette: Mapping[str, str] = theme.CSS,
     font: str = "",
 ) -> str:
-    """The drawing as an `svg` element; in literal colours and with a background if `palette` is not the page's."""
+    """The drawing as an `svg` element.
+
+    In literal colours and with a background if `palette` is not the page's.
+    """
     graph = read(topology)
     sheet = _sheet(graph, narrow)
     body = [_link(sheet, link, palette) for link in graph.links]
@@ -75,7 +79,8 @@ def diagram(
     family = esc(font or "inherit")
     key = "narrow" if narrow else "wide"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="diagram {key}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="diagram {key}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{esc(describe(topology))}" '
         f'font-family="{family}" font-size="13">{paper}{"".join(body)}{legend}</svg>'
     )
@@ -106,7 +111,7 @@ def _sheet(graph: Graph, narrow: bool) -> _Sheet:
             for i, node in enumerate(row):
                 places[node] = (width * (i + 0.5) / len(row), _MARGIN + _BOX_HEIGHT / 2 + level * step)
         return _Sheet(graph, places, width, 2 * _MARGIN + _BOX_HEIGHT + step * max(0, len(rows) - 1), True)
-    step, pitch = 300.0, 112.0
+    step, pitch = 300.0, 126.0
     height = max((widest - 1) * pitch + _BOX_HEIGHT + 2 * _MARGIN, 140)
     for level, row in enumerate(rows):
         for i, node in enumerate(row):
@@ -123,8 +128,11 @@ def _capacity(link: Link) -> str:
 
 
 def _along(sheet: _Sheet, a: int, b: int) -> tuple[float, float, float]:
-    """Unit vector and length from one node to the other, always the way the page reads: what lies to its right hand is
-    below the line (beside it on the left, where the drawing goes down the page)."""
+    """Unit vector and length from one node to the other, always the way the page reads.
+
+    What lies to its right hand is below the line (beside it on the left, where the drawing goes down the
+    page).
+    """
     first, second = sheet.places[a], sheet.places[b]
     if (first[::-1] if sheet.narrow else first) > (second[::-1] if sheet.narrow else second):
         first, second = second, first
@@ -150,7 +158,10 @@ def _bend(sheet: _Sheet, link: Link) -> float:
 
 
 def _path(sheet: _Sheet, link: Link, lane: int = 0) -> tuple[str, Place]:
-    """A link, or a lane beside it, as SVG path data, and its middle. The bundle of both is centred on its nodes."""
+    """A link, or a lane beside it, as SVG path data, and its middle.
+
+    The bundle of both is centred on its nodes.
+    """
     ux, uy, _ = _along(sheet, *link.ends)
     lanes = sheet.lanes.get(link.name, 0)
     side, swerve = (lane - lanes / 2) * min(_LANE, 40 / max(1, lanes)), _bend(sheet, link)
@@ -170,8 +181,8 @@ def _link(sheet: _Sheet, link: Link, palette: Mapping[str, str]) -> str:
 def _label(sheet: _Sheet, link: Link, palette: Mapping[str, str]) -> tuple[str, float]:
     """Name, medium and rate of a link on the side where no lanes are, and how far to the right they reach.
 
-    A corner of the text touches a steep line, so that the slope does not run through it; a halo in the colour of the paper
-    keeps what crosses all the same from the letters.
+    A corner of the text touches a steep line, so that the slope does not run through it; a halo in the colour
+    of the paper keeps what crosses all the same from the letters.
     """
     ux, uy, length = _along(sheet, *link.ends)
     _, (x, y) = _path(sheet, link)
@@ -254,35 +265,31 @@ def _node(sheet: _Sheet, node: int, palette: Mapping[str, str]) -> str:
 def _legend(sheet: _Sheet, palette: Mapping[str, str]) -> tuple[str, float, float]:
     """The flows by colour and the circuits by name, under the drawing; with its height and width."""
     graph = sheet.graph
-    entries: list[tuple[str | None, str]] = []
-    for i, flow in enumerate(graph.flows[:_MOST_FLOWS]):
-        entries.append(
-            (palette[theme.colour(i)], f"{flow.name}: {flow.kind}, {flow.ends[0]} → {flow.ends[1]}")
-        )
+    entries: list[tuple[str | None, str]] = [
+        (palette[theme.colour(i)], f"{flow.name}: {flow.kind}, {flow.ends[0]} → {flow.ends[1]}")
+        for i, flow in enumerate(graph.flows[:_MOST_FLOWS])
+    ]
     if len(graph.flows) > _MOST_FLOWS:
         entries.append((None, f"and {len(graph.flows) - _MOST_FLOWS} flows more"))
-    for circuit in graph.circuits[:_MOST_FLOWS]:
-        entries.append((None, f"circuit {circuit.name}: {circuit.ends[0]} → {circuit.ends[1]}"))
+    entries += [
+        (None, f"circuit {circuit.name}: {circuit.ends[0]} → {circuit.ends[1]}")
+        for circuit in graph.circuits[:_MOST_FLOWS]
+    ]
     if len(graph.circuits) > _MOST_FLOWS:
         entries.append((None, f"and {len(graph.circuits) - _MOST_FLOWS} circuits more"))
     room = 44 if sheet.narrow else 90
-    out, y, longest = [], sheet.height + 14, 0
-    for colour, text in entries:
-        shown = _short(text, room)
-        longest = max(longest, len(shown))
+    out, y = [], sheet.height + 14
+    shown = [(colour, _short(text, room)) for colour, text in entries]
+    for colour, text in shown:
         if colour:
-            out.append(
-                f'<path d="M{_MARGIN},{y - 4:.1f}h20" stroke="{colour}" stroke-width="3"/>'
-                f'<polygon points="{_MARGIN + 26},{y - 4:.1f} {_MARGIN + 17},{y - 9:.1f} {_MARGIN + 17},{y + 1:.1f}" fill="{colour}"/>'
-            )
+            head = f"{_MARGIN + 26},{y - 4:.1f} {_MARGIN + 17},{y - 9:.1f} {_MARGIN + 17},{y + 1:.1f}"
+            out.append(f'<path d="M{_MARGIN},{y - 4:.1f}h20" stroke="{colour}" stroke-width="3"/>')
+            out.append(f'<polygon points="{head}" fill="{colour}"/>')
         tone = palette["ink"] if colour else palette["muted"]
-        out.append(f'<text x="{_MARGIN + 34}" y="{y:.1f}" font-size="12" fill="{tone}">{esc(shown)}</text>')
+        out.append(f'<text x="{_MARGIN + 34}" y="{y:.1f}" font-size="12" fill="{tone}">{esc(text)}</text>')
         y += 19
-    return (
-        "".join(out),
-        19.0 * len(entries) + (10 if entries else 0),
-        longest * 6.6 + _MARGIN + 44 if entries else 0.0,
-    )
+    width = max((len(text) for _, text in shown), default=0) * 6.6 + _MARGIN + 44
+    return "".join(out), 19.0 * len(shown) + 10, width
 
 
 def _short(text: str, most: int) -> str:

@@ -4,15 +4,17 @@ import html
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
-
+from typing import Literal
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
 def clean(text: object) -> str:
-    """A name without what no name needs: control characters, line separators (which end strings in Vega's expressions), halves
-    of surrogate pairs (which no file can hold)."""
+    """A name without what no name needs.
+
+    Control characters, line separators (which end strings in Vega's expressions), halves of surrogate pairs
+    (which no file can hold).
+    """
     return _UNPRINTABLE.sub(" ", str(text))
 
 
@@ -26,7 +28,7 @@ def prose(text: object) -> str:
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", esc(text))
 
 
-def embed_json(value: Any) -> str:
+def embed_json(value: object) -> str:
     """JSON for inside a script element: no `<`, `>` or `&` as such, and no line separators of JavaScript.
 
     NaN and infinities are refused (`ValueError`): JSON has none.
@@ -45,7 +47,8 @@ def table(
 ) -> str:
     """A table that scrolls inside its own box, its caption above. Cells and heads are HTML already.
 
-    `numeric` are columns set to the right. A `tall` table scrolls down as well; of `cards` each row becomes a card on a phone.
+    `numeric` are columns set to the right. A `tall` table scrolls down as well; of `cards` each row becomes a
+    card on a phone.
     """
     right = set(numeric)
     labels = [re.sub(r"<[^>]*>", " ", text).strip() for text in head]

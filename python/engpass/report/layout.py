@@ -1,6 +1,7 @@
 """Where the nodes of a testbed's diagram stand: layers along the traffic, few crossings.
 
-Senders stand first, receivers last, switches between them; what no traffic passes stands one layer from a neighbour.
+Senders stand first, receivers last, switches between them; what no traffic passes stands one layer from a
+neighbour.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Link:
-    """A link of the drawing: indices of its two nodes; it is number `parallel`, from 0, of the `of` links between them."""
+    """A link of the drawing: indices of its two nodes.
+
+    It is number `parallel`, from 0, of the `of` links between them.
+    """
 
     name: str
     ends: tuple[int, int]
@@ -75,7 +79,10 @@ def _route(raw: Mapping[str, Any], kind: str, index: Mapping[str, int], links: S
 
 
 def shortest(start: int, end: int, links: Sequence[Link]) -> tuple[int, ...]:
-    """The nodes of the route with the fewest links, ties by the order of the links in the file; empty if there is none."""
+    """The nodes of the route with the fewest links, ties by the order of the links in the file.
+
+    Empty if there is none.
+    """
     before: dict[int, int] = {start: start}
     queue = [start]
     for node in queue:
@@ -123,7 +130,10 @@ def layers(graph: Graph) -> list[list[int]]:
 
 
 def _levels(graph: Graph) -> dict[int, int]:
-    """Longest distance from a sender along the routes of the traffic; an edge that would close a ring is passed over."""
+    """Longest distance from a sender along the routes of the traffic.
+
+    An edge that would close a ring is passed over.
+    """
     after: dict[int, list[int]] = {node: [] for node in range(len(graph.nodes))}
     for route in (*graph.flows, *graph.circuits):
         for a, b in zip(route.nodes, route.nodes[1:], strict=False):

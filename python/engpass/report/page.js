@@ -47,7 +47,7 @@
     box.closest("figure").hidden = !source;
     if (!source) return;
     const spec = structuredClone(source);
-    spec.datasets = datasets;
+    spec.datasets = { ...spec.datasets, ...datasets };
     spec.config = page.config;
     fit(spec, box);
     if (views.has(box)) views.get(box).finalize();

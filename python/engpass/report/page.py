@@ -1,7 +1,7 @@
 """The report: one HTML file that opens without a network and asks nothing of one.
 
-A content security policy in the page enforces what the code intends: no request leaves it, and only the scripts written here
-run, told by their hashes.
+A content security policy in the page enforces what the code intends: no request leaves it, and only the
+scripts written here run, told by their hashes.
 """
 
 import base64
@@ -31,7 +31,7 @@ from engpass.report.sections import (
 
 
 def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None = None) -> str:
-    """The report of a run as one HTML file: the run's record, its outcomes, and claims if a study makes any."""
+    """The report of a run as one HTML file, with the claims if a study makes any."""
     outcomes = list(outcomes)
     table = tabulate(run, outcomes)
     charts, datasets = page_charts(table)
@@ -60,7 +60,7 @@ def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None
         "file": f"engpass-{run.id}.csv",
     }
     about = run.description or ""
-    return _PAGE.format(
+    return _resource("page.html").format(
         policy=_policy(_library(), _script()),
         title=esc(run.name),
         style=_style(),
@@ -76,43 +76,6 @@ def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None
         library=_library(),
         script=_script(),
     )
-
-
-_PAGE = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{title} · Engpass</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<header>
-<h1>{heading}</h1>
-<button id="theme" type="button" hidden aria-label="Change between light and dark">Dark</button>
-<p class="muted meta">{meta}</p>
-{about}<p id="summary">{summary}</p>
-<nav aria-label="Contents"><ul>{contents}</ul></nav>
-<noscript><p class="warning">The figures need JavaScript; the tables do not.</p></noscript>
-</header>
-<main>
-{body}
-</main>
-<footer>Written by Engpass {version}. This file holds everything it shows and asks nothing of the network.</footer>
-<script type="application/json" id="report">{values}</script>
-<script type="application/json" id="points">{points}</script>
-<script>{library}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
 
 
 def _meta(run: Run) -> str:
@@ -147,8 +110,12 @@ def _points(run: Run, table: Table, outcomes: Sequence[Outcome]) -> tuple[str, b
 @cache
 def _library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, as vl-convert ships them."""
-    text = vl_convert.javascript_bundle().replace("\r\n", "\n").replace("\r", "\n")
-    # Inside a script element these end it or change how it is read; in JavaScript strings the escapes mean the same.
+    text = (
+        vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+    )
+    # Inside a script element these end it or change how it is read; to JavaScript the escapes mean the same.
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
@@ -164,7 +131,8 @@ def _style() -> str:
         f":root{{{light}}}\n"
         f"@media (prefers-color-scheme: dark){{:root:not([data-theme=light]){{{dark}}}}}\n"
         f":root[data-theme=dark]{{{dark};color-scheme:dark}}\n:root[data-theme=light]{{color-scheme:light}}\n"
-        f"@media print{{:root,:root[data-theme=dark],:root:not([data-theme=light]){{{light};color-scheme:light}}}}\n"
+        "@media print{:root,:root[data-theme=dark],:root:not([data-theme=light])"
+        f"{{{light};color-scheme:light}}}}\n"
         f"body{{font-family:{theme.FONT}}}\n" + _resource("page.css")
     )
 

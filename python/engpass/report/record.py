@@ -1,3 +1,4 @@
+# ruff: noqa: D102 (the record says itself what its fields are)
 """What the report reads of a run: the fields of the store's record, and nothing of the store itself."""
 
 from collections.abc import Mapping, Sequence
@@ -7,7 +8,10 @@ Outcome: TypeAlias = Mapping[str, Any]
 """One point as the engines give it: variant, engine, repeat, seed, sweep, flows, links, drops."""
 
 Claim: TypeAlias = Mapping[str, Any]
-"""A published statement and what became of it: id, statement, source, published, obtained, tolerance, holds, kind."""
+"""A published statement and what became of it.
+
+Id, statement, source, published, obtained, tolerance, holds, kind.
+"""
 
 
 class Run(Protocol):

@@ -1,4 +1,7 @@
-"""The parts of the page as HTML, in words, tables and boxes for the figures. Everything from outside is escaped here."""
+"""The parts of the page as HTML, in words, tables and boxes for the figures.
+
+Everything from outside is escaped here.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,7 +11,8 @@ from engpass.report.aggregate import GENERATORS, Point, Table
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES
 from engpass.report.figures.base import Key
-from engpass.report.html import esc, prose, table as html_table
+from engpass.report.html import esc, prose
+from engpass.report.html import table as html_table
 from engpass.report.record import Claim, Outcome, Run
 from engpass.report.units import plain, say_share
 from engpass.report.words import Stretch, bottlenecks
@@ -46,7 +50,10 @@ def claims_section(claims: Sequence[Claim]) -> str:
             ]
         )
     estimates = any(claim.get("kind") == "estimate" for claim in claims)
-    note = '<p class="muted">An <span class="badge mark">estimate</span> is not a published value: the study does not state it.</p>'
+    note = (
+        '<p class="muted">An <span class="badge mark">estimate</span> is not a published value: '
+        "the study does not state it.</p>"
+    )
     wide = html_table(
         f"{held} of {len(claims)} claims hold",
         ["Statement", "Published", "Obtained", "Tolerance", "Holds", "Kind"],
@@ -89,7 +96,8 @@ def figure_box(name: str, table: Table, charts: Charts, whole: bool) -> str:
         return ""
     says = figure.says(table, flow)
     return (
-        f'<figure{" class=whole" if whole else ""} id="figure-{name}"><h3>{esc(figure.title)}</h3>{_key(figure.key(table), table)}'
+        f'<figure{" class=whole" if whole else ""} id="figure-{name}"><h3>{esc(figure.title)}</h3>'
+        f"{_key(figure.key(table), table)}"
         f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(figure.title)}. {esc(says)} '
         f'The table of points has the numbers."></div><figcaption>{esc(says)}</figcaption></figure>'
     )
@@ -129,7 +137,8 @@ def testbed_section(run: Run) -> str:
     if not run.topology.get("nodes"):
         return ""
     drawings = diagram(run.topology) + diagram(run.topology, narrow=True)
-    return f'<div class="drawing" tabindex="0" role="region" aria-label="Diagram of the testbed">{drawings}</div>'
+    label = "Diagram of the testbed"
+    return f'<div class="drawing" tabindex="0" role="region" aria-label="{label}">{drawings}</div>'
 
 
 def points_section(table: Table, raw: int, folded: bool) -> str:
@@ -174,7 +183,7 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
     """One row per engine that counts datagrams, the limit beside it; or the limit alone."""
     limit = next((point for point in points if point.engine == "limit"), None)
     measured = [point for point in points if point.engine != "limit"]
-    blank = '<span class="muted">–</span>'
+    blank = '<span class="muted">&ndash;</span>'
 
     def rate(bit_per_s: float) -> str:
         return plain(bit_per_s / table.rate.factor)
@@ -240,7 +249,10 @@ def _stretches(stretches: Sequence[Stretch]) -> str:
 
 
 def _stretch(stretch: Stretch) -> str:
-    """One stretch of the sweep: the engine's sentence, and before it, where there are several points, what they share."""
+    """One stretch of the sweep.
+
+    The engine's sentence, and before it, where there are several points, what they share.
+    """
     if stretch.points == 1 or not stretch.bottleneck:
         return (
             f"{esc(stretch.where)}: {prose(stretch.sentence)}" if stretch.where else prose(stretch.sentence)
@@ -308,4 +320,5 @@ def file_section(run: Run) -> str:
         items = "".join(f"<li><code>{esc(path)} = {esc(value)}</code></li>" for path, value in run.overrides)
         sets = f"<p>Set over the file:</p><ul>{items}</ul>"
     name = esc(run.source)
-    return f'<p><code>{name}</code></p>{sets}<pre tabindex="0" aria-label="Text of {name}"><code>{esc(run.text)}</code></pre>'
+    text = f'<pre tabindex="0" aria-label="Text of {name}"><code>{esc(run.text)}</code></pre>'
+    return f"<p><code>{name}</code></p>{sets}{text}"

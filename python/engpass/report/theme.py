@@ -1,7 +1,9 @@
-"""Colours, dashes and shapes: one palette for the page (as CSS variables) and for the pictures (as literal colours).
+"""Colours, dashes and shapes.
 
-Series differ in colour *and* shape, engines in dash, so nothing is told by colour alone. Every colour has a contrast of at least
-3:1 to its background (WCAG 1.4.11), every text colour 4.5:1 (1.4.3); tests compute both.
+One palette for the page (as CSS variables) and for the pictures (as literal colours).
+
+Series differ in colour *and* shape, engines in dash, so nothing is told by colour alone. Every colour has a
+contrast of at least 3:1 to its background (WCAG 1.4.11), every text colour 4.5:1 (1.4.3); tests compute both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +62,10 @@ SHAPES = (
     "M0,1.15L1.1,-0.85H-1.1Z",
     "M-1.2,-0.5H1.2V0.5H-1.2Z",
 )
-"""Markers as SVG paths around the origin. Seven shapes against eight colours: the first 56 series are all different."""
+"""Markers as SVG paths around the origin.
+
+Seven shapes against eight colours: the first 56 series are all different.
+"""
 
 DASHES: Mapping[str, Sequence[int]] = {
     "simulate": (1, 0),
@@ -95,7 +100,10 @@ def variables(palette: Mapping[str, str]) -> str:
 
 
 def config(palette: Mapping[str, str], font: str, legend: bool) -> dict[str, Any]:
-    """Vega-Lite configuration in the colours of `palette`; without a legend where the page draws it as HTML."""
+    """Vega-Lite configuration in the colours of `palette`.
+
+    Without a legend where the page draws it as HTML.
+    """
     text = {"labelFont": font, "titleFont": font, "labelFontSize": 12, "titleFontSize": 12}
     return {
         "background": "transparent" if palette is CSS else palette["paper"],

@@ -1,4 +1,7 @@
-"""Units that people read: the data come in bytes, bit/s, seconds and fractions, pages show kB, Mbit/s, ms and %."""
+"""Units that people read.
+
+The data come in bytes, bit/s, seconds and fractions, pages show kB, Mbit/s, ms and %.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,7 +40,7 @@ PERCENT = Unit("%", 0.01)
 
 
 def plain(value: float, digits: int = 4) -> str:
-    """A number with at most that many significant digits (whole numbers keep all theirs) and no exponent up to 10^15."""
+    """A number with that many significant digits at most; whole numbers keep all theirs, up to 10^15."""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     text = f"{value:.{digits}g}"

@@ -80,7 +80,10 @@ def _at(table: Table, point: Point) -> str:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Neighbouring points of a sweep with the same bottleneck: where, what it lets through, and the engine's words at `end`."""
+    """Neighbouring points of a sweep with the same bottleneck.
+
+    Where, what it lets through, and the engine's words at `end`.
+    """
 
     points: int
     where: str
@@ -141,4 +144,4 @@ def _count(number: int, noun: str) -> str:
 
 
 def _join(parts: Sequence[str]) -> str:
-    return " × ".join(parts)
+    return " \N{MULTIPLICATION SIGN} ".join(parts)

@@ -8,11 +8,18 @@ import altair as alt
 
 from engpass.report import theme
 from engpass.report.aggregate import Table
+from engpass.report.axes import Axis
 
 Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 
 Key: TypeAlias = Literal["lines", "marks", "blocks", "none"]
-"""What tells series apart: lines with markers (and dashes), markers alone, blocks of colour; `none` where labels do."""
+"""What tells series apart: lines with markers (and dashes), markers alone, blocks of colour.
+
+`none` where labels do.
+"""
+
+ROWS = "rows"
+"""Name of the data set of a figure about one flow: what `Table.rows` gives."""
 
 WIDTH = 640
 HEIGHT = 340
@@ -22,8 +29,8 @@ HEIGHT = 340
 class Figure:
     """One figure of the report.
 
-    `draw` makes it from the table and the name of a flow, `says` the sentence under it; `applies` tells whether the table has
-    what it shows. `key` is what tells the series apart.
+    `draw` makes it from the table and the name of a flow, `says` the sentence under it; `applies` tells
+    whether the table has what it shows. `key` is what tells the series apart.
     """
 
     name: str
@@ -34,9 +41,9 @@ class Figure:
     key: Callable[[Table], Key]
 
 
-def data(table: Table, flow: str) -> alt.InlineData:
-    """The rows of one flow, the same for every figure about it."""
-    return alt.InlineData(values=table.rows(flow))
+def stack(layers: Sequence[alt.Chart]) -> alt.LayerChart:
+    """Layers over the rows of one flow, which are the same for every figure about it and are added later."""
+    return alt.LayerChart(data=alt.NamedData(name=ROWS), layer=list(layers))
 
 
 def series_colour(table: Table) -> alt.Color:
@@ -67,22 +74,26 @@ def _legend(table: Table) -> alt.Legend | None:
 
 def x_quantity(table: Table) -> alt.X:
     """The first axis of the sweep as a quantity, in its unit."""
-    axis = table.x
-    assert axis is not None and axis.numbers is not None, "the caller has looked"
+    axis = _first(table)
     scale = alt.Scale(type="log", nice=False) if axis.log else alt.Scale(nice=False, zero=False, padding=6)
     return alt.X("x:Q").title(axis.title).scale(scale)
 
 
 def x_words(table: Table) -> alt.X:
     """The first axis of the sweep as words, in the order of the file."""
-    axis = table.x
-    assert axis is not None, "the caller has looked"
+    axis = _first(table)
     return (
         alt.X("where:N")
         .title(axis.title)
         .sort(list(axis.texts))
         .axis(labelAngle=0 if len(axis.texts) < 6 else -40)
     )
+
+
+def _first(table: Table) -> Axis:
+    if table.x is None:
+        raise AssertionError("a figure over an axis is drawn only where one is swept")
+    return table.x
 
 
 def tooltip(table: Table) -> list[alt.Tooltip]:
@@ -106,9 +117,7 @@ def tooltip(table: Table) -> list[alt.Tooltip]:
     ]
 
 
-def finish(
-    table: Table, flow: str, chart: alt.LayerChart, title: str, height: int | alt.Step = HEIGHT
-) -> Drawing:
+def finish(table: Table, flow: str, chart: alt.LayerChart, title: str, height: int = HEIGHT) -> Drawing:
     """Facets, choices and title around the layers of a figure."""
     subtitle = [f"flow {flow}"] if len(table.flows) > 1 else []
     for index, choice in enumerate(table.choices):

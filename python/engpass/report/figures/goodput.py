@@ -1,7 +1,5 @@
 """Goodput over the swept axis: mean and spread of the repeats, and the limit as a dashed line."""
 
-import altair as alt
-
 from engpass.report.aggregate import Table
 from engpass.report.figures import base
 from engpass.report.figures.layers import Quantity, height, layers
@@ -22,11 +20,11 @@ def draw(table: Table, flow: str) -> base.Drawing:
         counted="datum.engine !== 'limit'",
         engines=table.engines,
     )
-    chart = alt.layer(*layers(table, goodput), data=base.data(table, flow))
+    chart = base.stack(layers(table, goodput))
     return base.finish(table, flow, chart, f"Goodput of {flow}", height(table))
 
 
-def says(table: Table, flow: str) -> str:
+def says(table: Table, _flow: str) -> str:
     """What the marks mean."""
     what, spread, limit = "Lines", "the band", "dashed line"
     if table.x is None:

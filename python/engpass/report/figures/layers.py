@@ -1,4 +1,7 @@
-"""The layers of a figure that shows one quantity over the first axis: curves, markers over words, or bars where nothing is swept."""
+"""The layers of a figure that shows one quantity over the first axis.
+
+Curves, markers over words, or bars where nothing is swept.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +14,11 @@ from engpass.report.figures import base
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is drawn: the fields of its mean, least and greatest, its title, the filter of the rows that have it, and the
-    engines whose curves are drawn."""
+    """What is drawn.
+
+    The fields of its mean, least and greatest, its title, the filter of the rows that have it, and the
+    engines whose curves are drawn.
+    """
 
     mean: str
     low: str
@@ -24,6 +30,7 @@ class Quantity:
     """Upper end of its axis, if it is not the data's."""
 
     def on(self, channel: type[alt.X] | type[alt.Y], field: str = "") -> alt.X | alt.Y:
+        """The mean, or another field, on that channel."""
         scale = alt.Scale(zero=True) if self.top is None else alt.Scale(domain=[0, self.top], nice=False)
         return channel(f"{field or self.mean}:Q").title(self.title).scale(scale)
 
@@ -35,9 +42,9 @@ def layers(table: Table, quantity: Quantity) -> list[alt.Chart]:
     return _curves(table, quantity) if table.x.numbers is not None else _words(table, quantity)
 
 
-def height(table: Table) -> int | alt.Step:
+def height(table: Table) -> int:
     """Height of the figure: bars grow with their number."""
-    return alt.Step(22 + 20 * max(1, len(table.measured))) if table.x is None else base.HEIGHT
+    return len(table.series) * (22 + 20 * max(1, len(table.measured))) if table.x is None else base.HEIGHT
 
 
 def _curves(table: Table, quantity: Quantity) -> list[alt.Chart]:
@@ -76,7 +83,8 @@ def _words(table: Table, quantity: Quantity) -> list[alt.Chart]:
 
 def _bars(table: Table, quantity: Quantity) -> list[alt.Chart]:
     x, colour = quantity.on(alt.X), base.series_colour(table).legend(None)
-    y = alt.Y("series:N").title(None).sort(list(table.series)).axis(labelLimit=120)
+    scale = alt.Scale(paddingInner=0.25, paddingOuter=0.15)
+    y = alt.Y("series:N").title(None).sort(list(table.series)).scale(scale).axis(labelLimit=120)
     counted = alt.Chart().transform_filter(quantity.counted)
     bar = counted.mark_bar().encode(y=y, x=x, color=colour, tooltip=base.tooltip(table))
     spread = counted.mark_rule(strokeWidth=3).encode(

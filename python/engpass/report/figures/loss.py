@@ -1,7 +1,5 @@
 """Loss over the swept axis: the share of the datagrams sent that never reached the application."""
 
-import altair as alt
-
 from engpass.report.aggregate import Table
 from engpass.report.figures import base
 from engpass.report.figures.layers import Quantity, height, layers
@@ -24,11 +22,11 @@ def draw(table: Table, flow: str) -> base.Drawing:
         engines=table.measured,
         top=100 if most > 0.5 else max(1.0, 110 * most),
     )
-    chart = alt.layer(*layers(table, loss), data=base.data(table, flow))
+    chart = base.stack(layers(table, loss))
     return base.finish(table, flow, chart, f"Loss of {flow}", height(table))
 
 
-def says(table: Table, flow: str) -> str:
+def says(_table: Table, _flow: str) -> str:
     """What is counted."""
     return (
         "Datagrams lost as a share of those sent, whatever lost them: buffers, policers, reassembly, sockets."

@@ -1,4 +1,9 @@
-"""Offered against received: on the diagonal everything arrives, below it the network loses, and where a curve turns is its knee."""
+"""Offered against received.
+
+On the diagonal everything arrives, below it the network loses, and where a curve turns is its knee.
+"""
+
+from typing import Any
 
 import altair as alt
 
@@ -7,23 +12,21 @@ from engpass.report.figures import base
 
 
 def applies(table: Table, flow: str) -> bool:
+    """Where an engine offered traffic itself."""
     return any(point.flow == flow and point.engine != "limit" for point in table.points)
 
 
 def draw(table: Table, flow: str) -> base.Drawing:
-    rate = table.rate
+    """The figure about one flow."""
     top = max(
         max(p.offered.mean, p.goodput.mean) for p in table.points if p.flow == flow and p.engine != "limit"
     )
-    x = alt.X("offered:Q").title(f"offered in {rate.name}").scale(zero=True)
-    y = alt.Y("goodput:Q").title(f"received in {rate.name}").scale(zero=True)
+    x = alt.X("offered:Q").title(f"offered in {table.rate.name}").scale(zero=True)
+    y = alt.Y("goodput:Q").title(f"received in {table.rate.name}").scale(zero=True)
     measured = alt.Chart().transform_filter("datum.engine !== 'limit'")
     colour = base.series_colour(table)
-    diagonal = alt.Chart(
-        alt.InlineData(
-            values=[{"offered": 0, "goodput": 0}, {"offered": rate.of(top), "goodput": rate.of(top)}]
-        )
-    )
+    ends: list[dict[str, Any]] = [{"offered": rate, "goodput": rate} for rate in (0, table.rate.of(top))]
+    diagonal = alt.Chart(alt.InlineData(values=ends))
     layers = [diagonal.mark_line(style="reference").encode(x=x, y=y)]
     if table.x is not None and table.x.numbers is not None:
         path = measured.mark_line(strokeWidth=1, opacity=0.45)
@@ -32,12 +35,12 @@ def draw(table: Table, flow: str) -> base.Drawing:
     layers.append(
         marks.encode(x=x, y=y, color=colour, shape=base.series_shape(table), tooltip=base.tooltip(table))
     )
-    return base.finish(
-        table, flow, alt.layer(*layers, data=base.data(table, flow)), f"Offered and received, {flow}"
-    )
+    chart = base.stack(layers)
+    return base.finish(table, flow, chart, f"Offered and received, {flow}")
 
 
-def says(table: Table, flow: str) -> str:
+def says(table: Table, _flow: str) -> str:
+    """What the diagonal and the lines mean."""
     along = (
         f" A line joins the points in the order of the {table.x.label}."
         if table.x and table.x.numbers

@@ -1,4 +1,7 @@
-"""From line rate to goodput: what each layer and each host leaves, at the point where the flow's limit is highest."""
+"""From line rate to goodput.
+
+What each layer and each host leaves, at the point where the flow's limit is highest.
+"""
 
 from typing import Any
 
@@ -10,10 +13,12 @@ from engpass.report.units import unit_for
 
 
 def applies(table: Table, flow: str) -> bool:
+    """Where the limit engine gave stages."""
     return bool(_points(table, flow))
 
 
 def draw(table: Table, flow: str) -> base.Drawing:
+    """The figure about one flow."""
     chosen = _points(table, flow)
     rate = unit_for("bit/s", [bit_per_s for point in chosen for _, bit_per_s in point.stages])
     rows: list[dict[str, Any]] = []
@@ -57,13 +62,17 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 
 def says(table: Table, flow: str) -> str:
+    """What the bars stand for."""
     where = _where(table, _points(table, flow)[0])
     at = f" The bars stand for {where}." if table.axes else ""
     return f"What is left of the line rate after each layer, other traffic, the shaper and the hosts.{at}"
 
 
 def _points(table: Table, flow: str) -> list[Point]:
-    """The limit's points with stages at one place of the sweep: where the first variant's limit is highest."""
+    """The limit's points with stages at one place of the sweep.
+
+    Where the first variant's limit is highest.
+    """
     staged = [p for p in table.points if p.flow == flow and p.engine == "limit" and p.stages]
     if not staged:
         return []
