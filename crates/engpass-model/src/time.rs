@@ -179,11 +179,15 @@ impl Stepper {
             (self.quotient, self.remainder) = (0, 0);
             return;
         }
-        let rest = u128::from(units) * u128::from(self.rest);
-        let den = u128::from(self.den);
-        self.quotient =
-            units.saturating_mul(self.whole).saturating_add(u64::try_from(rest / den).unwrap_or(u64::MAX));
-        self.remainder = (rest % den) as u64;
+        let (carry, remainder) = match units.checked_mul(self.rest) {
+            Some(rest) => (rest / self.den, rest % self.den),
+            None => {
+                let (rest, den) = (u128::from(units) * u128::from(self.rest), u128::from(self.den));
+                (u64::try_from(rest / den).unwrap_or(u64::MAX), (rest % den) as u64)
+            }
+        };
+        self.quotient = units.saturating_mul(self.whole).saturating_add(carry);
+        self.remainder = remainder;
     }
 
     /// Picoseconds from the start to the end of the unit that the walk stands at.

@@ -39,6 +39,11 @@ pub struct CellView {
 pub trait DiscardPolicy: Send {
     /// Whether `cell` joins. A full queue cannot take it whatever the answer.
     fn admits(&mut self, queue: QueueView, cell: CellView) -> bool;
+
+    /// Whether every cell that finds room joins, so that trains need not be looked at cell by cell.
+    fn only_when_full(&self) -> bool {
+        false
+    }
 }
 
 impl Discard {

@@ -14,6 +14,10 @@ impl DiscardPolicy for Tail {
     fn admits(&mut self, queue: QueueView, _: CellView) -> bool {
         queue.queued < queue.capacity
     }
+
+    fn only_when_full(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -6,13 +6,15 @@ use super::{FrameId, GENERATORS, Generator, VcId};
 use crate::time::{Pace, Stepper};
 
 /// Cells of one frame that follow each other at a constant pace: cell `k` of the record, from 0, stands at `base +
-/// pace.after(n + k)`, where the pace is that of the channel it is in.
+/// pace.after(n + k)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cells {
     /// Start of the busy period, or of the emission, that the cells belong to, in picoseconds.
     pub base: u64,
     /// Place of the first cell in it.
     pub n: u64,
+    /// The pace they follow each other at.
+    pub pace: Pace,
     /// How many.
     pub count: u64,
     /// When the last of them stands, in picoseconds: `base + pace.after(n + count - 1)`.
@@ -40,6 +42,17 @@ impl Cells {
         self.are_generated() || u64::from(self.cell) + self.count == u64::from(self.of)
     }
 
+    /// The same cells `later` picoseconds later.
+    #[inline]
+    pub fn shifted(self, later: u64) -> Self {
+        Self { base: self.base + later, last: self.last + later, ..self }
+    }
+
+    /// When cell number `k` of them stands, from 0.
+    pub fn nth(&self, k: u64) -> u64 {
+        if k + 1 == self.count { self.last } else { self.base + self.pace.after(self.n + k) }
+    }
+
     /// Say also what `next` says, which goes on with these cells.
     #[inline]
     pub(super) fn extend(&mut self, next: &Self) {
@@ -50,7 +63,10 @@ impl Cells {
     /// Whether `next` carries on where these cells end, so that one record can say both.
     #[inline]
     pub(super) fn goes_on_with(&self, next: &Self) -> bool {
-        self.base == next.base && self.n + self.count == next.n && self.comes_before(next)
+        self.base == next.base
+            && self.n + self.count == next.n
+            && self.pace == next.pace
+            && self.comes_before(next)
     }
 
     /// Whether `next` follows in the same frame, or from the same generator, whatever the time.
@@ -65,10 +81,11 @@ impl Cells {
 /// Trains that arrive at one queue from one transmitter, in order of time.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    pace: Pace,
     queue: VecDeque<Cells>,
-    /// Walks the cells of the front record.
+    /// Walks the cells of the front record, if it has more than one.
     walk: Stepper,
+    /// The pace of the walk.
+    pace: Pace,
     /// Arrival of the first cell that was not taken; `u64::MAX` when none is announced.
     head: u64,
     /// Arrival of the last cell that was announced.
@@ -77,15 +94,15 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// An empty channel whose cells come at the ends of `pace`.
-    pub fn new(pace: Pace) -> Self {
-        let walk = Stepper::new(pace);
-        Self { pace, queue: VecDeque::new(), walk, head: u64::MAX, last: 0, generator: None }
+    /// An empty channel; most of its records will be at `usual` pace.
+    pub fn new(usual: Pace) -> Self {
+        let walk = Stepper::new(usual);
+        Self { pace: usual, queue: VecDeque::new(), walk, head: u64::MAX, last: 0, generator: None }
     }
 
     /// A channel that a generator fills for ever: its cells need no announcement.
-    pub fn generated(pace: Pace, generator: Generator) -> Self {
-        let mut channel = Self { generator: Some(generator), ..Self::new(pace) };
+    pub fn generated(generator: Generator) -> Self {
+        let mut channel = Self { generator: Some(generator.clone()), ..Self::new(generator.pace()) };
         channel.refill();
         channel
     }
@@ -100,13 +117,26 @@ impl Channel {
         self.generator.as_ref().is_some_and(Generator::is_even)
     }
 
+    /// The least time between two cells of one record of its generator, in picoseconds; 0 without one.
+    pub fn generated_pace(&self) -> u64 {
+        self.generator.as_ref().map_or(0, |generator| generator.pace().at_least())
+    }
+
     /// Announce cells, which come after all that were announced before.
     #[inline]
     pub fn announce(&mut self, cells: Cells) {
-        debug_assert_eq!(cells.last, cells.base + self.pace.after(cells.n + cells.count - 1));
+        debug_assert_eq!(cells.last, cells.base + cells.pace.after(cells.n + cells.count - 1));
         self.last = cells.last;
         match self.queue.back_mut() {
-            Some(back) if back.goes_on_with(&cells) => back.extend(&cells),
+            Some(back) if back.goes_on_with(&cells) => {
+                let single = back.count == 1;
+                back.extend(&cells);
+                let front = *back;
+                if single && self.queue.len() == 1 {
+                    // The walk has not stood on a record of one cell.
+                    self.open(front);
+                }
+            }
             Some(_) => self.queue.push_back(cells),
             None => {
                 self.queue.push_back(cells);
@@ -133,6 +163,13 @@ impl Channel {
     #[inline]
     pub fn front(&self) -> Cells {
         *self.queue.front().expect("a channel with a head has a record")
+    }
+
+    /// Take the cells of the front record that arrive at or before `until`: how many.
+    pub fn take_front_until(&mut self, until: u64) -> u64 {
+        let count = self.front_until(until);
+        self.take_many(count);
+        count
     }
 
     /// Take the next `count` cells, at most those of the front record.
@@ -192,13 +229,11 @@ impl Channel {
         }
         let front = self.front();
         // `ended_within` counts units 1, 2, …; the unit 0 stands at the base itself.
-        let last = self.pace.ended_within(until - front.base);
+        if until >= front.last {
+            return front.count;
+        }
+        let last = front.pace.ended_within(until - front.base);
         (last + 1).saturating_sub(front.n).min(front.count)
-    }
-
-    /// The pace between cells of a record.
-    pub fn pace(&self) -> Pace {
-        self.pace
     }
 
     fn next_record(&mut self) {
@@ -216,12 +251,20 @@ impl Channel {
     }
 
     fn refill(&mut self) {
-        if let Some(cells) = self.generator.as_mut().and_then(|generator| generator.next_cells(self.pace)) {
+        if let Some(cells) = self.generator.as_mut().and_then(Generator::next_cells) {
             self.announce(cells);
         }
     }
 
     fn open(&mut self, front: Cells) {
+        if front.count == 1 {
+            self.head = front.last;
+            return;
+        }
+        if self.pace != front.pace {
+            self.pace = front.pace;
+            self.walk = Stepper::new(front.pace);
+        }
         self.walk.seek(front.n);
         self.head = front.base + self.walk.after();
     }
@@ -231,7 +274,6 @@ impl Channel {
 #[derive(Clone, Debug)]
 pub(super) struct Even {
     pub(super) cells: Cells,
-    pub(super) pace: Pace,
     walk: Stepper,
     /// Arrival of the next cell, `u64::MAX` when there is none.
     pub(super) head: u64,
@@ -249,9 +291,9 @@ impl Even {
 
     /// Take all cells that arrive before `before`: how many, and when the last of them does.
     pub(super) fn take_before(&mut self, before: u64) -> (u64, u64) {
-        let ended = self.pace.ended_within(before - 1 - self.cells.base);
+        let ended = self.cells.pace.ended_within(before - 1 - self.cells.base);
         let count = (ended + 1 - self.cells.n).min(self.cells.count);
-        let last = self.cells.base + self.pace.after(self.cells.n + count - 1);
+        let last = self.cells.base + self.cells.pace.after(self.cells.n + count - 1);
         self.cells.n += count;
         self.cells.count -= count;
         self.walk.seek(self.cells.n);
@@ -264,7 +306,9 @@ impl Channel {
     /// Look at the cells that an even generator has left.
     pub(super) fn even(&self) -> Option<Even> {
         let cells = *self.queue.front()?;
-        Some(Even { cells, pace: self.pace, walk: self.walk.clone(), head: self.head })
+        let mut walk = Stepper::new(cells.pace);
+        walk.seek(cells.n);
+        Some(Even { cells, walk, head: self.head })
     }
 
     /// Take the cells that have been taken from `even`.
@@ -274,7 +318,8 @@ impl Channel {
         } else if let Some(front) = self.queue.front_mut() {
             *front = even.cells;
         }
-        (self.walk, self.head) = (even.walk, even.head);
+        self.head = even.head;
+        (self.walk, self.pace) = (even.walk, even.cells.pace);
     }
 }
 
@@ -327,8 +372,9 @@ mod tests {
     use super::*;
 
     fn cells(base: u64, n: u64, count: u64) -> Cells {
-        let last = base + Pace::new(25, 10).after(n + count - 1);
-        Cells { base, n, count, last, vc: 0, frame: 1, cell: n as u32, of: 100 }
+        let pace = Pace::new(25, 10);
+        let last = base + pace.after(n + count - 1);
+        Cells { base, n, pace, count, last, vc: 0, frame: 1, cell: n as u32, of: 100 }
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::time::{Pace, Stepper};
 /// is the busy period (when it began, how many cells it has taken, how many of them have left).
 pub struct Fifo {
     slot: Pace,
+    /// A slot, rounded up.
+    slot_up: u64,
     /// Cells the queue can hold; `None` for a queue without bound.
     bound: Option<(u64, Box<dyn DiscardPolicy>)>,
     base: u64,
@@ -39,7 +41,8 @@ impl Fifo {
     /// A line with a queue that takes everything: a NIC, whose memory is accounted for elsewhere.
     pub fn unbounded(slot: Pace) -> Self {
         let end = Stepper::new(slot);
-        Self { slot, bound: None, base: 0, n: 0, leave: end.clone(), end, last_end: 0, left: 0 }
+        let slot_up = slot.after(1);
+        Self { slot, slot_up, bound: None, base: 0, n: 0, leave: end.clone(), end, last_end: 0, left: 0 }
     }
 
     /// Take all cells that arrive at or before `until`.
@@ -50,14 +53,77 @@ impl Fifo {
             }
             let limit = limit.min(until);
             while channel.head() <= limit {
-                self.merge(channel, limit, rules, out);
+                if !self.pass(channel, limit, rules, out) {
+                    self.merge(channel, limit, rules, out);
+                }
             }
         }
     }
 
+    /// Take the front record as a whole where all its cells join and their departures are evenly spaced, too. Whether
+    /// that was so.
+    fn pass(&mut self, channel: &mut Channel, limit: u64, rules: &[Rule], out: &mut impl Outlet) -> bool {
+        let front = channel.front();
+        let head = channel.head();
+        if rules[front.vc as usize].policer.is_some() {
+            return false;
+        }
+        let capacity = match &self.bound {
+            None => u64::MAX,
+            Some((capacity, policy)) if policy.only_when_full() => *capacity,
+            Some(_) => return false,
+        };
+        if front.pace.at_least() > self.slot_up && head > self.last_end {
+            // Every cell finds the line free.
+            let count = channel.take_front_until(limit);
+            self.start(front.nth(count - 1));
+            self.accept(1);
+            out.sent(Cells { base: front.base + self.slot_up, count, last: self.last_end, ..front });
+            return true;
+        }
+        if front.pace != self.slot || front.count == 1 {
+            return false;
+        }
+        // At the pace of the line the queue keeps its length, up to one cell.
+        let queued = if head > self.last_end { 0 } else { self.queued(head) };
+        if queued + 1 >= capacity {
+            return false;
+        }
+        if head > self.last_end {
+            self.start(head);
+        } else if (front.base, front.n) != (self.base, self.n) && head + 2 > self.last_end {
+            // It may run empty between two cells, by a rounded picosecond.
+            return false;
+        }
+        let count = channel.take_front_until(limit);
+        let n = self.n + 1;
+        self.accept(count);
+        out.sent(Cells { base: self.base, n, count, last: self.last_end, ..front });
+        true
+    }
+
+    /// The next `count` cells of the busy period join.
+    fn accept(&mut self, count: u64) {
+        self.n += count;
+        self.end.seek(self.n);
+        self.last_end = self.base + self.end.after();
+    }
+
+    /// Cells that have not left at `at`, within the busy period.
+    #[inline]
+    fn queued(&mut self, at: u64) -> u64 {
+        if self.bound.is_some() {
+            while self.left < self.n && self.base + self.leave.after() <= at {
+                self.left += 1;
+                self.leave.step();
+            }
+        }
+        self.n - self.left
+    }
+
     fn merge(&mut self, channel: &mut Channel, limit: u64, rules: &mut [Rule], out: &mut impl Outlet) {
         let front = channel.front();
-        let slot = self.slot;
+        let pace = self.slot;
         let policer = &mut rules[front.vc as usize].policer;
         let mut batch = Batch { cells: Cells { count: 0, ..front }, lost: false, first_at: 0 };
         let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
@@ -65,30 +131,29 @@ impl Fifo {
             let cell = Cells { count: 1, cell: index, ..front };
             index += step;
             if policer.as_mut().is_some_and(|policer| !policer.conforms(crate::time::Time(at))) {
-                batch.flush(slot, out);
+                batch.flush(out);
                 out.policed(&cell, at);
                 return;
             }
             if at > self.last_end {
-                batch.flush(slot, out);
+                batch.flush(out);
                 self.start(at);
             }
             if !self.admits(at, &cell) {
-                batch.add(cell, true, at, slot, out);
+                batch.add(cell, true, at, out);
                 return;
             }
             self.end.step();
             self.n += 1;
             self.last_end = self.base + self.end.after();
             batch.add(
-                Cells { base: self.base, n: self.n, last: self.last_end, ..cell },
+                Cells { base: self.base, n: self.n, pace, last: self.last_end, ..cell },
                 false,
                 at,
-                slot,
                 out,
             );
         });
-        batch.flush(slot, out);
+        batch.flush(out);
     }
 
     #[inline]
@@ -100,12 +165,11 @@ impl Fifo {
 
     #[inline]
     fn admits(&mut self, at: u64, cell: &Cells) -> bool {
-        let Some((capacity, policy)) = &mut self.bound else { return true };
-        while self.left < self.n && self.base + self.leave.after() <= at {
-            self.left += 1;
-            self.leave.step();
+        if self.bound.is_none() {
+            return true;
         }
-        let queued = self.n - self.left;
+        let queued = self.queued(at);
+        let Some((capacity, policy)) = &mut self.bound else { return true };
         let view = CellView { vc: cell.vc, first: cell.cell == 0, last: cell.ends_frame() };
         policy.admits(QueueView { queued, capacity: *capacity }, view) && queued < *capacity
     }
@@ -118,23 +182,23 @@ impl Fifo {
 
 impl Batch {
     #[inline]
-    fn add(&mut self, cell: Cells, lost: bool, at: u64, slot: Pace, out: &mut impl Outlet) {
+    fn add(&mut self, cell: Cells, lost: bool, at: u64, out: &mut impl Outlet) {
         if self.cells.count > 0 && self.lost == lost {
             self.cells.extend(&cell);
         } else {
-            self.flush(slot, out);
+            self.flush(out);
             (self.cells, self.lost, self.first_at) = (cell, lost, at);
         }
     }
 
-    fn flush(&mut self, slot: Pace, out: &mut impl Outlet) {
+    fn flush(&mut self, out: &mut impl Outlet) {
         if self.cells.count == 0 {
             return;
         }
         if self.lost {
             out.lost(&self.cells, self.cells.count, self.first_at);
         } else {
-            out.sent(self.cells, slot);
+            out.sent(self.cells);
         }
         self.cells.count = 0;
     }

@@ -10,6 +10,7 @@ use crate::time::Pace;
 pub struct Generator {
     vc: VcId,
     frame: FrameId,
+    pace: Pace,
     /// Added to every instant: transmission and delay up to the queue, where nothing else is on the way.
     shift: u64,
     /// No cell later than this.
@@ -25,10 +26,11 @@ enum Pattern {
 
 impl Generator {
     /// The cells of source number `flow` at a constant pace, from `first` on, none later than `last`.
-    pub fn constant(flow: usize, vc: VcId, first: u64, last: u64) -> Self {
+    pub fn constant((flow, vc): (usize, VcId), pace: Pace, first: u64, last: u64) -> Self {
         Self {
             vc,
             frame: generated_by(flow),
+            pace,
             shift: 0,
             last,
             pattern: Pattern::Constant { first: Some(first) },
@@ -37,20 +39,25 @@ impl Generator {
 
     /// Source number `flow` in bursts: an on-time of mean length `on` begins at `first`, then an off-time of mean length `off`, and so on.
     pub fn bursts(
-        flow: usize,
-        vc: VcId,
+        (flow, vc): (usize, VcId),
+        pace: Pace,
         (first, last): (u64, u64),
         (on, off): (u64, u64),
         lengths: Lengths,
         random: Stream,
     ) -> Self {
         let pattern = Pattern::Bursts { next: first, on, off, lengths, random };
-        Self { vc, frame: generated_by(flow), shift: 0, last, pattern }
+        Self { vc, frame: generated_by(flow), pace, shift: 0, last, pattern }
     }
 
     /// The circuit of its cells.
     pub fn vc(&self) -> VcId {
         self.vc
+    }
+
+    /// The pace of its cells.
+    pub fn pace(&self) -> Pace {
+        self.pace
     }
 
     /// Whether its cells are evenly spaced from the first to the last.
@@ -65,7 +72,8 @@ impl Generator {
     }
 
     /// The next train; `None` when there will be no more.
-    pub fn next_cells(&mut self, pace: Pace) -> Option<Cells> {
+    pub fn next_cells(&mut self) -> Option<Cells> {
+        let pace = self.pace;
         let (base, count) = match &mut self.pattern {
             Pattern::Constant { first } => {
                 let base = first.take()?;
@@ -90,7 +98,7 @@ impl Generator {
         };
         let base = base + self.shift;
         let last = base + pace.after(count - 1);
-        Some(Cells { base, n: 0, count, last, vc: self.vc, frame: self.frame, cell: 0, of: 1 })
+        Some(Cells { base, n: 0, pace, count, last, vc: self.vc, frame: self.frame, cell: 0, of: 1 })
     }
 }
 
@@ -105,20 +113,20 @@ mod tests {
 
     #[test]
     fn a_constant_source_ends_in_time() {
-        let mut source = Generator::constant(0, 3, 100, 130).shifted(7);
-        let cells = source.next_cells(Pace::new(10, 1)).unwrap();
+        let mut source = Generator::constant((0, 3), Pace::new(10, 1), 100, 130).shifted(7);
+        let cells = source.next_cells().unwrap();
         assert_eq!((cells.base, cells.count, cells.vc), (107, 4, 3));
-        assert_eq!(source.next_cells(Pace::new(10, 1)), None);
-        assert_eq!(Generator::constant(0, 3, 100, 99).next_cells(Pace::new(10, 1)), None);
+        assert_eq!(source.next_cells(), None);
+        assert_eq!(Generator::constant((0, 3), Pace::new(10, 1), 100, 99).next_cells(), None);
     }
 
     #[test]
     fn bursts_hold_the_cells_that_begin_in_them() {
         let random = Stream::new(1, "test");
-        let mut source = Generator::bursts(0, 0, (5, 1000), (30, 70), Lengths::Fixed, random);
-        let pace = Pace::new(10, 1);
-        let first = source.next_cells(pace).unwrap();
+        let mut source =
+            Generator::bursts((0, 0), Pace::new(10, 1), (5, 1000), (30, 70), Lengths::Fixed, random);
+        let first = source.next_cells().unwrap();
         assert_eq!((first.base, first.count), (5, 3));
-        assert_eq!(source.next_cells(pace).unwrap().base, 105);
+        assert_eq!(source.next_cells().unwrap().base, 105);
     }
 }

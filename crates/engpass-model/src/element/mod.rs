@@ -9,6 +9,7 @@ mod channel;
 mod classes;
 mod fifo;
 mod generator;
+mod overtaken;
 mod reassembly;
 mod shaper;
 
@@ -20,7 +21,6 @@ pub use reassembly::{Pdu, Reassembly};
 pub use shaper::Shaper;
 
 use crate::shape::gcra::VirtualScheduling;
-use crate::time::Pace;
 
 /// Index of one direction of a circuit.
 pub type VcId = u32;
@@ -47,8 +47,8 @@ pub fn generator_of(frame: FrameId) -> Option<usize> {
 
 /// Where a queue's cells go: the network, which counts and carries on.
 pub trait Outlet {
-    /// `cells` leave at `base + pace.after(n)`, `n + 1`, … of the record, at this transmitter.
-    fn sent(&mut self, cells: Cells, pace: Pace);
+    /// `cells` leave this transmitter, each at its instant.
+    fn sent(&mut self, cells: Cells);
     /// `count` cells of `cells`' frame were lost because the queue was full or its policy said so, the first at `at`.
     fn lost(&mut self, cells: &Cells, count: u64, at: u64);
     /// A cell was lost in the policer at `at`.

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     fn cells(frame: FrameId, cell: u32, count: u64, of: u32) -> Cells {
-        Cells { base: 0, n: 0, count, last: 0, vc: 0, frame, cell, of }
+        Cells { base: 0, n: 0, pace: crate::time::Pace::new(1, 1), count, last: 0, vc: 0, frame, cell, of }
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Shaper {
         let (base, n, count) = (self.base, self.n, u64::from(cells));
         self.n += count;
         let last = base + self.pace.after(n + count - 1);
-        Cells { base, n, count, last, vc: self.vc, frame, cell: 0, of: cells }
+        Cells { base, n, pace: self.pace, count, last, vc: self.vc, frame, cell: 0, of: cells }
     }
 }
 

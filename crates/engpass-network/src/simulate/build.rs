@@ -24,7 +24,6 @@ use super::{Network, SWEEP, SimError};
 /// A generator, kept to count at the end what it has sent.
 pub(super) struct Source {
     pub(super) flow: usize,
-    pub(super) pace: Pace,
     pub(super) generator: Generator,
     /// The NIC's line, and the time of a cell on it, where its cells are announced to the switch at once.
     pub(super) passed: Option<(usize, u64)>,
@@ -212,7 +211,7 @@ impl Builder<'_> {
             let generators: Vec<_> =
                 self.flows_on(vc).filter_map(|(flow, traffic)| self.generator(flow, vc, traffic)).collect();
             for source in generators {
-                self.channels[port].push(Channel::generated(source.pace, source.generator.clone()));
+                self.channels[port].push(Channel::generated(source.generator.clone()));
                 self.origins[port].push(None);
                 self.sources.push(source);
             }
@@ -229,17 +228,17 @@ impl Builder<'_> {
         let generator = match traffic {
             Traffic::Cbr(config) => {
                 let first = ps(config.start) + random.below(pace.after(1));
-                Generator::constant(flow, vc, first, last(config.stop.map(|stop| stop.0))?)
+                Generator::constant((flow, vc), pace, first, last(config.stop.map(|stop| stop.0))?)
             }
             Traffic::OnOff(config) => {
                 let lengths = (config.on.0, config.off.0);
                 let first = ps(config.start) + random.below(lengths.0 + lengths.1);
                 let last = last(config.stop.map(|stop| stop.0))?;
-                Generator::bursts(flow, vc, (first, last), lengths, config.lengths, random)
+                Generator::bursts((flow, vc), pace, (first, last), lengths, config.lengths, random)
             }
             _ => return None,
         };
-        Some(Source { flow, pace, generator, passed: None })
+        Some(Source { flow, generator, passed: None })
     }
 
     /// What reaches the ports of switches, from the lines before them in the order of the links.
@@ -291,9 +290,7 @@ impl Builder<'_> {
     fn pass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
         let [channel] = self.channels[line].as_slice() else { return None };
         let slot = self.slots[line / 2].after(1);
-        if !channel.is_even()
-            || channel.pace().at_least() <= slot
-            || self.node_of(line) >= self.topology.hosts
+        if !channel.is_even() || channel.generated_pace() <= slot || self.node_of(line) >= self.topology.hosts
         {
             return None;
         }
@@ -305,7 +302,7 @@ impl Builder<'_> {
             .iter_mut()
             .find(|source| hops(source)[0] == line && hops(source).get(1) == Some(&next))?;
         source.passed = Some((line, slot));
-        let channel = Channel::generated(source.pace, source.generator.clone().shifted(slot + delay));
+        let channel = Channel::generated(source.generator.clone().shifted(slot + delay));
         self.channels[line].clear();
         self.origins[line].clear();
         Some(channel)
@@ -360,7 +357,7 @@ impl Builder<'_> {
         let mut channels = self.channels[port].iter();
         let place = channels.position(|channel| {
             channel.is_even()
-                && channel.pace().at_least() > slot
+                && channel.generated_pace() > slot
                 && channel.head() != u64::MAX
                 && channel.front().vc == only.vc
         })?;

@@ -1,7 +1,6 @@
 //! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
 
 use engpass_model::element::{Cells, Channel, FrameId, Outlet, Pdu, Reassembly, Shaper, VcId, generator_of};
-use engpass_model::time::Pace;
 
 /// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
 #[derive(Clone, Copy, Debug)]
@@ -18,18 +17,18 @@ impl Window {
 
     /// How many of `cells` lie in the window when each is `shift` later.
     #[inline]
-    pub(super) fn count(&self, cells: &Cells, pace: Pace, shift: u64) -> u64 {
+    pub(super) fn count(&self, cells: &Cells, shift: u64) -> u64 {
         if self.from.is_none() && cells.last + shift <= self.end {
             return cells.count;
         }
-        self.count_cut(cells, pace, shift)
+        self.count_cut(cells, shift)
     }
 
-    fn count_cut(&self, cells: &Cells, pace: Pace, shift: u64) -> u64 {
+    fn count_cut(&self, cells: &Cells, shift: u64) -> u64 {
         let after = |instant: u64| {
             // Cells that stand later than `instant`.
             let Some(span) = instant.checked_sub(cells.base + shift) else { return cells.count };
-            let at_or_before = (pace.ended_within(span) + 1).saturating_sub(cells.n).min(cells.count);
+            let at_or_before = (cells.pace.ended_within(span) + 1).saturating_sub(cells.n).min(cells.count);
             cells.count - at_or_before
         };
         self.from.map_or(cells.count, after) - after(self.end)
@@ -309,7 +308,7 @@ impl Fabric {
         }
     }
 
-    fn deliver(&mut self, cells: Cells, pace: Pace, delay: u64) {
+    fn deliver(&mut self, cells: Cells, delay: u64) {
         let reassembly = &mut self.vcs[cells.vc as usize].reassembly;
         let pending = reassembly.pending();
         let pdu = reassembly.take(&cells);
@@ -317,7 +316,7 @@ impl Fabric {
         let mut own = cells.count as u32;
         match pending {
             Some((frame, count)) if frame != cells.frame => {
-                let at = cells.base + pace.after(cells.n) + delay;
+                let at = cells.nth(0) + delay;
                 if cells.are_generated() && at <= self.window.end {
                     // The generator's cell ends the PDU in the midst of the frame.
                     self.lose_frame(frame, Place::Reassembly, at);
@@ -328,24 +327,16 @@ impl Fabric {
             None => {}
         }
         if let Some(flow) = generator_of(cells.frame) {
-            self.receive_generated(flow, cells, pace, delay, pdu == Some(Pdu::Bad));
+            self.receive_generated(flow, cells, delay, pdu == Some(Pdu::Bad));
         } else if let Some(pdu) = pdu {
             self.frames[cells.frame].pdu = Some(pdu);
             self.settle(cells.frame, own);
         }
     }
 
-    fn receive_generated(
-        &mut self,
-        flow: usize,
-        mut cells: Cells,
-        pace: Pace,
-        delay: u64,
-        first_is_bad: bool,
-    ) {
-        let arrival = |n: u64| cells.base + pace.after(n) + delay;
+    fn receive_generated(&mut self, flow: usize, mut cells: Cells, delay: u64, first_is_bad: bool) {
         if first_is_bad {
-            let at = arrival(cells.n);
+            let at = cells.nth(0) + delay;
             if at <= self.window.end {
                 self.lose_generated(flow, &Cells { count: 1, ..cells }, Place::Reassembly, at);
             }
@@ -355,12 +346,12 @@ impl Fabric {
                 return;
             }
         }
-        let count = self.window.count(&cells, pace, delay);
-        let ever = Window { from: None, ..self.window }.count(&cells, pace, delay);
+        let count = self.window.count(&cells, delay);
+        let ever = Window { from: None, ..self.window }.count(&cells, delay);
         let tally = &mut self.flows[flow];
         tally.received += count;
         if ever > 0 {
-            tally.receptions.last = Some(delay + nth(&cells, pace, ever));
+            tally.receptions.last = Some(delay + cells.nth(ever - 1));
         }
         tally.received_ever += ever;
     }
@@ -384,11 +375,6 @@ impl Tally {
     }
 }
 
-/// When cell number `count` of a record stands, from 1.
-fn nth(cells: &Cells, pace: Pace, count: u64) -> u64 {
-    if count == cells.count { cells.last } else { cells.base + pace.after(cells.n + count - 1) }
-}
-
 /// The fabric as the outlet of one port.
 pub(super) struct Behind<'a> {
     pub(super) fabric: &'a mut Fabric,
@@ -396,18 +382,18 @@ pub(super) struct Behind<'a> {
 }
 
 impl Outlet for Behind<'_> {
-    fn sent(&mut self, cells: Cells, pace: Pace) {
+    fn sent(&mut self, cells: Cells) {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
         let last = cells.last;
         let counter = &mut fabric.counters[self.port][onward.counter];
-        counter.sent += fabric.window.count(&cells, pace, 0);
+        counter.sent += fabric.window.count(&cells, 0);
         if last <= fabric.window.end {
             counter.last_sent = Some(last);
         } else {
-            let ever = Window { from: None, ..fabric.window }.count(&cells, pace, 0);
+            let ever = Window { from: None, ..fabric.window }.count(&cells, 0);
             if ever > 0 {
-                counter.last_sent = Some(nth(&cells, pace, ever));
+                counter.last_sent = Some(cells.nth(ever - 1));
             }
         }
         if !cells.are_generated() && cells.ends_frame() {
@@ -421,19 +407,10 @@ impl Outlet for Behind<'_> {
             frame.waiting = None;
         }
         let Some((port, channel)) = onward.channel else {
-            fabric.deliver(cells, pace, onward.delay);
+            fabric.deliver(cells, onward.delay);
             return;
         };
-        let channel = &mut fabric.channels[port][channel];
-        if channel.pace() == pace {
-            channel.announce(Cells { base: cells.base + onward.delay, last: last + onward.delay, ..cells });
-            return;
-        }
-        for k in 0..cells.count {
-            let at = cells.base + pace.after(cells.n + k) + onward.delay;
-            let cell = if cells.are_generated() { cells.cell } else { cells.cell + k as u32 };
-            channel.announce(Cells { base: at, n: 0, count: 1, last: at, cell, ..cells });
-        }
+        fabric.channels[port][channel].announce(cells.shifted(onward.delay));
     }
 
     fn lost(&mut self, cells: &Cells, count: u64, at: u64) {

@@ -183,9 +183,9 @@ impl Network {
         let mut generator = source.generator.clone();
         let ever = Window { from: None, ..window };
         let mut counts = (0, 0);
-        while let Some(cells) = generator.next_cells(source.pace) {
-            counts.0 += window.count(&cells, source.pace, 0);
-            counts.1 += ever.count(&cells, source.pace, 0);
+        while let Some(cells) = generator.next_cells() {
+            counts.0 += window.count(&cells, 0);
+            counts.1 += ever.count(&cells, 0);
         }
         counts
     }
@@ -224,11 +224,11 @@ impl Network {
         if let Some((source, slot)) = passed {
             let window = self.fabric.window;
             let mut generator = source.generator.clone().shifted(slot);
-            while let Some(cells) = generator.next_cells(source.pace) {
-                count.sent += window.count(&cells, source.pace, 0);
-                let ever = Window { from: None, ..window }.count(&cells, source.pace, 0);
+            while let Some(cells) = generator.next_cells() {
+                count.sent += window.count(&cells, 0);
+                let ever = Window { from: None, ..window }.count(&cells, 0);
                 if ever > 0 {
-                    count.last_sent = Some(cells.base + source.pace.after(cells.n + ever - 1));
+                    count.last_sent = Some(cells.nth(ever - 1));
                 }
             }
         }
