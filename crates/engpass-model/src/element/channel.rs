@@ -279,7 +279,46 @@ pub(super) struct Even {
     pub(super) head: u64,
 }
 
+/// A walk along the cells of an [`Even`] that keeps no count.
+pub(super) struct EvenWalk {
+    walk: Stepper,
+    base: u64,
+    last: u64,
+}
+
+impl EvenWalk {
+    /// Arrival of the cell it stands at; `u64::MAX` behind the last one.
+    #[inline]
+    pub(super) fn head(&self) -> u64 {
+        let at = self.base + self.walk.after();
+        if at <= self.last { at } else { u64::MAX }
+    }
+
+    /// Go on to the next cell.
+    #[inline]
+    pub(super) fn step(&mut self) {
+        self.walk.step();
+    }
+}
+
 impl Even {
+    /// A walk from the next cell on.
+    #[inline]
+    pub(super) fn walk(&self) -> EvenWalk {
+        // Without cells the walk stands behind the last one.
+        let last = if self.cells.count > 0 { self.cells.last } else { 0 };
+        EvenWalk { walk: self.walk.clone(), base: self.cells.base, last }
+    }
+
+    /// The walk has taken `count` cells.
+    #[inline]
+    pub(super) fn walked(&mut self, walk: EvenWalk, count: u64) {
+        self.cells.n += count;
+        self.cells.count -= count;
+        self.head = walk.head();
+        self.walk = walk.walk;
+    }
+
     /// Take the next cell.
     #[inline]
     pub(super) fn take(&mut self) {

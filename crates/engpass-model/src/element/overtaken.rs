@@ -164,7 +164,9 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         let queue = &mut self.queue.classes[1].queue;
         let record = queue.pop_front().expect("what was sent was in the queue");
         hot.front_until = queue.front().map_or(u64::MAX, Waiting::until);
-        self.hand_on(&record, hot.taken);
+        if self.gather {
+            self.hand_on(&record, hot.taken);
+        }
     }
 
     fn hand_on(&mut self, record: &Waiting, taken: u64) {
@@ -214,54 +216,83 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
     /// Cells of class 1 wait: choose at the end of every slot.
     fn serve_both(&mut self, hot: &mut Hot, before: u64) {
         let queue = &mut *self.queue;
-        let mut at = queue.decide_at;
-        if at > queue.last_end {
-            (queue.base, queue.n) = (at, 0);
+        if queue.decide_at > queue.last_end {
+            (queue.base, queue.n) = (queue.decide_at, 0);
             queue.end.seek(0);
         }
         let until = hot.front_until.min(hot.joined);
-        let mut low = false;
-        while at < before && hot.taken < until {
-            queue.end.step();
-            queue.n += 1;
-            let left = queue.base + queue.end.after();
-            low = self.high.head > at;
-            let number = hot.taken;
-            let generated = self.high.cells;
-            if low {
-                hot.taken += 1;
-                self.last_low = left;
+        if self.gather {
+            self.choose(hot, before, until);
+        } else {
+            self.choose_one_by_one(hot, before, until);
+        }
+        if hot.taken == hot.front_until {
+            self.pop(hot);
+        }
+    }
+
+    /// The choice in its plainest form: only how many cells of either class are sent, and when the last of them leaves.
+    fn choose(&mut self, hot: &mut Hot, before: u64, until: u64) {
+        let queue = &mut *self.queue;
+        let base = queue.base;
+        let first = Cells { base, n: queue.n + 1, pace: queue.slot, count: 0, ..self.high.cells };
+        let (mut end, mut high) = (queue.end.clone(), self.high.walk());
+        let (mut at, mut taken, mut highs) = (queue.decide_at, hot.taken, 0);
+        let (mut last_low, mut last_high) = (self.last_low, 0);
+        while at < before && taken < until {
+            end.step();
+            let left = base + end.after();
+            if high.head() > at {
+                taken += 1;
+                last_low = left;
             } else {
-                self.high.take();
-            }
-            if self.gather {
-                if !low {
-                    let first =
-                        Cells { base: queue.base, n: queue.n, pace: queue.slot, count: 0, ..generated };
-                    if self.sent_high.count == 0 {
-                        self.sent_high = first;
-                    }
-                    self.sent_high.count += 1;
-                    self.sent_high.last = left;
-                }
-            } else {
-                let front = queue.classes[1].queue.front().expect("a class in which cells wait has a record");
-                let cell = if low { front.cell(number) } else { Cells { count: 1, ..generated } };
-                let sent = Cells { base: queue.base, n: queue.n, pace: queue.slot, last: left, ..cell };
-                queue.hand_on(sent, self.out);
+                high.step();
+                highs += 1;
+                last_high = left;
             }
             at = left;
         }
+        queue.n += highs + (taken - hot.taken);
+        queue.end = end;
+        queue.serving = usize::from(last_low == at);
         (queue.last_end, queue.decide_at) = (at, at);
-        queue.serving = usize::from(low);
-        if hot.taken == hot.front_until {
-            if self.gather {
-                self.pop(hot);
+        hot.taken = taken;
+        self.last_low = last_low;
+        if highs > 0 {
+            self.high.walked(high, highs);
+            self.gather_high(Cells { count: highs, last: last_high, ..first });
+        }
+    }
+
+    /// The same, where the next queue needs every instant.
+    fn choose_one_by_one(&mut self, hot: &mut Hot, before: u64, until: u64) {
+        let queue = &mut *self.queue;
+        while queue.decide_at < before && hot.taken < until {
+            queue.serving = usize::from(self.high.head > queue.decide_at);
+            queue.end.step();
+            queue.n += 1;
+            queue.last_end = queue.base + queue.end.after();
+            queue.decide_at = queue.last_end;
+            let cell = if queue.serving == 1 {
+                let front = queue.classes[1].queue.front().expect("a class in which cells wait has a record");
+                hot.taken += 1;
+                front.cell(hot.taken - 1)
             } else {
-                let records = &mut queue.classes[1].queue;
-                records.pop_front();
-                hot.front_until = records.front().map_or(u64::MAX, Waiting::until);
-            }
+                let cell = Cells { count: 1, ..self.high.cells };
+                self.high.take();
+                cell
+            };
+            let sent = Cells { base: queue.base, n: queue.n, pace: queue.slot, last: queue.last_end, ..cell };
+            queue.hand_on(sent, self.out);
+        }
+    }
+
+    fn gather_high(&mut self, sent: Cells) {
+        if self.sent_high.count == 0 {
+            self.sent_high = sent;
+        } else {
+            self.sent_high.count += sent.count;
+            self.sent_high.last = sent.last;
         }
     }
 
@@ -283,13 +314,10 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         };
         queue.serving = 0;
         queue.decide_at = queue.last_end;
-        if !self.gather {
-            queue.hand_on(sent, self.out);
-        } else if self.sent_high.count == 0 {
-            self.sent_high = sent;
+        if self.gather {
+            self.gather_high(sent);
         } else {
-            self.sent_high.count += sent.count;
-            self.sent_high.last = sent.last;
+            queue.hand_on(sent, self.out);
         }
     }
 }
