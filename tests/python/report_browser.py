@@ -17,7 +17,7 @@ from typing import Any
 import websocket
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-PATIENCE = 60.0
+PATIENCE = 30.0
 """Seconds to wait for the browser at most; a loaded machine is slow, a broken page is not fast."""
 
 

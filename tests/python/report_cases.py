@@ -77,9 +77,9 @@ def several_flows() -> tuple[Record, list[dict[str, Any]]]:
     return record, outcomes
 
 
-def hostile() -> tuple[Record, list[dict[str, Any]]]:
+def hostile(repeats: int = 2) -> tuple[Record, list[dict[str, Any]]]:
     """The study with names, texts and values that are attacks."""
-    record, outcomes = kyoto(repeats=2)
+    record, outcomes = kyoto(repeats)
     path = f'traffic."{HOSTILE}".message'
     flows = [{**flow, "name": HOSTILE + flow["name"]} for flow in record.topology["flows"]]
     nodes = [{**node, "name": HOSTILE + node["name"], "kind": HOSTILE} for node in record.topology["nodes"]]
@@ -116,13 +116,13 @@ def hostile() -> tuple[Record, list[dict[str, Any]]]:
     return attacked, outcomes
 
 
-def hundred_thousand() -> tuple[Record, list[dict[str, Any]]]:
-    """One variant, 20,000 values, 5 repeats."""
+def many_points(count: int) -> tuple[Record, list[dict[str, Any]]]:
+    """One variant, that many values, 5 repeats."""
     chance = random.Random(3)
-    values: list[tuple[str, float | None]] = [(f"{n} B", float(n)) for n in range(100, 20_100)]
+    values: list[tuple[str, float | None]] = [(f"{n} B", float(n)) for n in range(100, 100 + count)]
     swept_axis = axis("traffic.stream.message", values, "B")
     outcomes = []
-    for number in range(100, 20_100):
+    for number in range(100, 100 + count):
         rate = host(number)
         for repeat in range(5):
             got = rate * (1 - 0.02 * chance.random())

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +15,21 @@ from engpass.report.figures import FIGURES, Drawing
 from engpass.report.figures.base import HEIGHT, ROWS
 from engpass.report.record import Outcome, Run
 
+_PICTURE = theme.config(theme.LIGHT, theme.PICTURE_FONT, legend=True)
+
 MAX_FLOWS = 12
 """Flows that get figures of their own at most."""
 
 
 def figures(run: Run, outcomes: Iterable[Outcome]) -> dict[str, Drawing]:
     """The charts by name, such as `goodput`; with several flows one per flow, such as `goodput-stream`."""
-    table = tabulate(run, outcomes)
-    settings = theme.config(theme.LIGHT, theme.PICTURE_FONT, legend=True)
-    drawn: dict[str, Drawing] = {}
-    for flow in table.flows[:MAX_FLOWS]:
-        rows = {ROWS: table.rows(flow)}
-        for figure in FIGURES:
-            if figure.applies(table, flow):
-                name = figure.name if len(table.flows) == 1 else f"{figure.name}-{_file_name(flow)}"
-                chart = figure.draw(table, flow).configure(**settings)
-                drawn[_unused(name, drawn)] = chart.properties(datasets=rows)
-    return drawn
+    made = {}
+    for name, chart, rows in _drawn(tabulate(run, outcomes)):
+        # Set, not configured: that would copy and check all the rows each time.
+        chart.config = _PICTURE
+        chart.datasets = {ROWS: rows}
+        made[name] = chart
+    return made
 
 
 def export_figures(run: Run, outcomes: Iterable[Outcome], directory: Path) -> list[Path]:
@@ -41,19 +39,32 @@ def export_figures(run: Run, outcomes: Iterable[Outcome], directory: Path) -> li
     """
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
-    for name, chart in figures(run, outcomes).items():
+    for name, chart, rows in _drawn(tabulate(run, outcomes)):
         spec = chart.to_dict()
+        spec["config"] = _PICTURE
         spec["padding"] = 16
-        for parameter in spec.get("params", []):
-            parameter.pop("bind", None)  # a picture has no menus
-        source = json.dumps(spec)
-        svg = vl_convert.vegalite_to_svg(source, allowed_base_urls=[])
-        written += _write(directory / name, svg)
+        spec["datasets"] = {**spec.get("datasets", {}), ROWS: rows}
+        _drop_menus(spec)
+        _drop_hovering(spec)
+        written += _write(
+            directory / name, vl_convert.vegalite_to_svg(json.dumps(spec), allowed_base_urls=[])
+        )
     if run.topology.get("nodes"):
         written += _write(
             directory / "testbed", diagram(run.topology, palette=theme.LIGHT, font=theme.PICTURE_FONT)
         )
     return written
+
+
+def _drawn(table: Table) -> Iterator[tuple[str, Drawing, list[dict[str, Any]]]]:
+    """Names, charts and their rows; the figures of one flow share the rows."""
+    taken: set[str] = set()
+    for flow in table.flows[:MAX_FLOWS]:
+        rows = table.rows(flow)
+        for figure in FIGURES:
+            if figure.applies(table, flow):
+                name = figure.name if len(table.flows) == 1 else f"{figure.name}-{_file_name(flow)}"
+                yield _unused(name, taken), figure.draw(table, flow), rows
 
 
 def _write(stem: Path, svg: str) -> list[Path]:
@@ -68,11 +79,12 @@ def _file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:60] or "flow"
 
 
-def _unused(name: str, taken: dict[str, Drawing]) -> str:
+def _unused(name: str, taken: set[str]) -> str:
     number = 2
     free = name
     while free in taken:
         free, number = f"{name}-{number}", number + 1
+    taken.add(free)
     return free
 
 
@@ -97,13 +109,25 @@ def _for_page(spec: dict[str, Any], data: str) -> dict[str, Any]:
         spec.pop(key, None)
     if spec.get("data") == {"name": ROWS}:
         spec["data"] = {"name": data}
-    for parameter in spec.get("params", []):
-        parameter.pop("bind", None)
+    _drop_menus(spec)
     _drop_legends(spec)
     if "facet" not in spec:
         spec["autosize"] = {"type": "fit-x", "contains": "padding"}
         spec["usermeta"] = {"fluid": spec.get("height") == HEIGHT}
     return spec
+
+
+def _drop_menus(spec: dict[str, Any]) -> None:
+    """A picture has none, and the page has its own, for all figures at once."""
+    for parameter in spec.get("params", []):
+        parameter.pop("bind", None)
+
+
+def _drop_hovering(spec: dict[str, Any]) -> None:
+    """What is only there to be pointed at has no place in a picture."""
+    for part in (spec, spec.get("spec", {})):
+        if "layer" in part:
+            part["layer"] = [layer for layer in part["layer"] if layer["mark"].get("opacity") != 0]
 
 
 def _drop_legends(node: object) -> None:

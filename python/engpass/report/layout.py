@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engpass.report.html import clean
+
 
 @dataclass(frozen=True)
 class Link:
@@ -46,8 +48,9 @@ class Graph:
 
 def read(topology: Mapping[str, Any]) -> Graph:
     """The graph of `{"nodes", "links", "circuits", "flows"}`."""
-    nodes = tuple((str(node["name"]), str(node.get("kind", ""))) for node in topology.get("nodes", ()))
-    index = {name: i for i, (name, _) in enumerate(nodes)}
+    raw_nodes = list(topology.get("nodes", ()))
+    index = {str(node["name"]): i for i, node in enumerate(raw_nodes)}
+    nodes = tuple((clean(node["name"]), clean(node.get("kind", ""))) for node in raw_nodes)
     drawn = [
         (raw, ends)
         for raw in topology.get("links", ())
@@ -56,9 +59,9 @@ def read(topology: Mapping[str, Any]) -> Graph:
     pairs = [(min(ends), max(ends)) for _, ends in drawn]
     links = [
         Link(
-            name=str(raw["name"]),
+            name=clean(raw["name"]),
             ends=(ends[0], ends[1]),
-            medium=str(raw.get("medium", "")),
+            medium=clean(raw.get("medium", "")),
             rate=raw.get("rate_bit_per_s"),
             parallel=pairs[:at].count(pair),
             of=pairs.count(pair),
@@ -66,7 +69,7 @@ def read(topology: Mapping[str, Any]) -> Graph:
         for at, ((raw, ends), pair) in enumerate(zip(drawn, pairs, strict=True))
     ]
     circuits = tuple(_route(raw, "", index, links) for raw in topology.get("circuits", ()))
-    flows = tuple(_route(raw, str(raw.get("kind", "")), index, links) for raw in topology.get("flows", ()))
+    flows = tuple(_route(raw, clean(raw.get("kind", "")), index, links) for raw in topology.get("flows", ()))
     return Graph(nodes, tuple(links), circuits, flows)
 
 
@@ -75,7 +78,7 @@ def _route(raw: Mapping[str, Any], kind: str, index: Mapping[str, int], links: S
     nodes: tuple[int, ...] = ()
     if start in index and end in index:
         nodes = shortest(index[start], index[end], links)
-    return Route(str(raw.get("name", "")), kind, nodes, (start, end))
+    return Route(clean(raw.get("name", "")), kind, nodes, (clean(start), clean(end)))
 
 
 def shortest(start: int, end: int, links: Sequence[Link]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
-  const page = read("report");
+  const page = read("page-data");
   const root = document.documentElement;
 
   // Rows travel as columns; Vega wants objects.
@@ -50,14 +50,15 @@
     spec.datasets = { ...spec.datasets, ...datasets };
     spec.config = page.config;
     fit(spec, box);
-    if (views.has(box)) views.get(box).finalize();
+    if (views.has(box)) views.get(box).view.finalize();
     const { view } = await vegaEmbed(box, spec, { mode: "vega-lite", renderer: "svg", actions: false, ast: true });
-    views.set(box, view);
-    for (const [signal, value] of Object.entries(chosen)) await choose(view, signal, value);
+    const drawn = { view, names: (spec.params || []).map((parameter) => parameter.name) };
+    views.set(box, drawn);
+    for (const [name, value] of Object.entries(chosen)) await choose(drawn, name, value);
     box.dataset.drawn = flow;
   };
-  const choose = async (view, signal, value) => {
-    if (signal in view.getState().signals) await view.signal(signal, value).runAsync();
+  const choose = async ({ view, names }, name, value) => {
+    if (names.includes(name)) await view.signal(name, value).runAsync();
   };
   const boxes = [...document.querySelectorAll("[data-chart]")];
   const all = () => Promise.all(boxes.map(draw));
@@ -75,7 +76,7 @@
   for (const select of document.querySelectorAll("select[data-choice]")) {
     select.addEventListener("change", () => {
       chosen[select.dataset.choice] = select.value;
-      for (const view of views.values()) choose(view, select.dataset.choice, select.value);
+      for (const drawn of views.values()) choose(drawn, select.dataset.choice, select.value);
     });
   }
   const flows = document.getElementById("flow");
@@ -85,7 +86,7 @@
   if (download && typeof DecompressionStream === "function") {
     download.hidden = false;
     download.addEventListener("click", async () => {
-      const packed = Uint8Array.from(atob(read("points")), (letter) => letter.charCodeAt(0));
+      const packed = Uint8Array.from(atob(read("points-data")), (letter) => letter.charCodeAt(0));
       const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
       const text = await new Response(stream).blob();
       const link = document.createElement("a");

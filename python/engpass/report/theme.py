@@ -152,6 +152,7 @@ def config(palette: Mapping[str, str], font: str, legend: bool) -> dict[str, Any
             "color": palette["ink"],
             "subtitleColor": palette["muted"],
             "anchor": "start",
+            "limit": 640,
             "fontSize": 15,
             "subtitleFontSize": 12,
             "subtitlePadding": 6,

@@ -1,4 +1,8 @@
-"""The figures of the report, in its order: one file each and one line here."""
+"""The figures of the report: one file each and one line here.
+
+Adding one: write `figures/NAME.py` with a `FIGURE`, add it to `FIGURES` for the pictures, and put its box
+where it belongs on the page (`page._results` or a section).
+"""
 
 from engpass.report.figures import goodput, loss, offered_received, waterfall
 from engpass.report.figures.base import Drawing, Figure

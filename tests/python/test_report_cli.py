@@ -1,0 +1,67 @@
+"""`engpass report`: from the store to the files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from conftest import POINTS, Cli
+
+
+def test_a_run_becomes_a_page_and_pictures(cli: Cli, testbed_file: Path) -> None:
+    cli("run", testbed_file.name)
+    told = cli("report", "last", "-o", "page.html", "--figures", "pictures/here")
+    page = (cli.directory / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<title>Two hosts · Engpass</title>" in page
+    assert f"all {POINTS} outcomes" in page
+    assert "the report of run" in told.stderr
+    assert told.stdout == ""
+    names = {file.name for file in (cli.directory / "pictures" / "here").iterdir()}
+    assert {"goodput.svg", "goodput.png", "testbed.svg", "testbed.png"} <= names
+
+
+def test_the_file_has_a_name_of_its_own(cli: Cli, testbed_file: Path) -> None:
+    cli("run", testbed_file.name)
+    cli("report")
+    assert (cli.directory / "report.html").stat().st_size > 500_000
+
+
+def test_claims_from_a_file(cli: Cli, testbed_file: Path) -> None:
+    cli("run", testbed_file.name, "--engine", "limit")
+    claims = [{"id": "1", "statement": "It is fast", "holds": True, "kind": "derived"}]
+    (cli.directory / "claims.json").write_text(json.dumps({"study": "two hosts", "claims": claims}))
+    cli("report", "--claims", "claims.json")
+    assert "It is fast" in (cli.directory / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_read_or_written(cli: Cli, testbed_file: Path) -> None:
+    assert "help:" in cli("report", code=2).stderr
+    cli("run", testbed_file.name, "--engine", "limit")
+    assert "there is no run `zzz`" in cli("report", "zzz", code=2).stderr
+    assert "`no/such.html` cannot be written" in cli("report", "-o", "no/such.html", code=2).stderr
+    (cli.directory / "taken").write_text("")
+    assert "`taken` cannot be written" in cli("report", "--figures", "taken", code=2).stderr
+    assert "`none.json` cannot be read" in cli("report", "--claims", "none.json", code=2).stderr
+    for text, said in (("{", "is not JSON"), ("[1]", "has no list of claims"), ("[" * 10**5, "is not JSON")):
+        (cli.directory / "claims.json").write_text(text)
+        assert f"`claims.json` {said}" in cli("report", "--claims", "claims.json", code=2).stderr
+    (cli.directory / "claims.json").write_bytes(b"\xff\xfe\x00")
+    assert "is not JSON" in cli("report", "--claims", "claims.json", code=2).stderr
+
+
+def test_a_run_without_all_its_points_is_told(cli: Cli, testbed_file: Path) -> None:
+    from engpass.store import Store
+
+    cli("run", testbed_file.name)
+    with Store.open(cli.directory / "engpass.db") as store:
+        run = store.run("last")
+    import sqlite3
+
+    with sqlite3.connect(cli.directory / "engpass.db") as connection:
+        connection.execute("delete from point where position > 3")
+    told = cli("report", run.id[:6]).stderr
+    assert f"note: the run has 4 of its {POINTS} points" in told
+    assert f"Only 4 of {POINTS} points are done." in (cli.directory / "report.html").read_text(
+        encoding="utf-8"
+    )

@@ -1,0 +1,129 @@
+"""The testbed's diagram: who stands where, and that everything is said."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engpass.report import theme
+from engpass.report.diagram import describe, diagram
+from engpass.report.layout import layers, read, shortest
+from report_kyoto import TOPOLOGY
+
+
+def texts(svg: str) -> str:
+    return " ".join(element.text or "" for element in ET.fromstring(svg).iter() if element.text)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_study(narrow: bool) -> None:
+    svg = diagram(TOPOLOGY, narrow=narrow, palette=theme.LIGHT)
+    said = texts(svg)
+    for name in (
+        "ss2",
+        "ss20",
+        "generator",
+        "atomis5",
+        "sender",
+        "receiver",
+        "load",
+        "oc-3c",
+        "155.52 Mbit/s",
+    ):
+        assert name in said
+    assert "stream: udp-stream, ss2 → ss20" in said
+    assert "circuit data: ss2 → ss20" in said
+    # Two links each, and an arrow head on each and in the key.
+    assert svg.count("<polygon") == 4 + 2
+    assert "var(--" not in svg
+
+
+def test_the_narrow_one_is_for_a_phone() -> None:
+    svg = diagram(TOPOLOGY, narrow=True)
+    width = re.search(r'viewBox="0 0 (\d+) ', svg)
+    assert width is not None
+    assert int(width[1]) <= 362
+    assert "var(--ink)" in svg
+
+
+def test_senders_before_switches_before_receivers() -> None:
+    graph = read(TOPOLOGY)
+    names = [[graph.nodes[node][0] for node in row] for row in layers(graph)]
+    assert [sorted(row) for row in names] == [["generator", "ss2"], ["atomis5"], ["ss20"]]
+
+
+def test_words_for_those_who_do_not_see_it() -> None:
+    said = describe(TOPOLOGY)
+    assert "ss2 to atomis5, oc-3c, 155.52 Mbit/s" in said
+    assert "stream (udp-stream) from ss2 to ss20" in said
+    assert "aria-label" in diagram(TOPOLOGY)
+
+
+def test_parallel_links_do_not_hide_each_other() -> None:
+    bonded = {
+        "nodes": [{"name": "a", "kind": "host"}, {"name": "b", "kind": "host"}],
+        "links": [
+            {"name": f"l{i}", "ends": ends, "medium": "ethernet-1g", "rate_bit_per_s": 1e9}
+            for i, ends in enumerate((["a", "b"], ["b", "a"], ["a", "b"]))
+        ],
+        "flows": [{"name": "f", "kind": "tcp-stream", "from": "a", "to": "b"}],
+    }
+    svg = diagram(bonded, palette=theme.LIGHT)
+    curves = re.findall(r'<path d="(M[^"]*Q[^"]*)"', svg)
+    assert len(curves) == 4
+    assert len(set(curves)) == 4
+
+
+def test_ties_go_by_the_order_of_the_links() -> None:
+    ring = {
+        "nodes": [{"name": name, "kind": "host"} for name in "abcd"],
+        "links": [
+            {"name": name, "ends": list(name), "medium": "oc-3c", "rate_bit_per_s": 1.0}
+            for name in ("ac", "ab", "bd", "cd")
+        ],
+    }
+    assert shortest(0, 3, read(ring).links) == (0, 2, 3)
+    assert shortest(0, 0, read(ring).links) == (0,)
+
+
+names = st.text(min_size=1, max_size=4)
+
+
+@st.composite
+def topologies(draw: st.DrawFn) -> dict[str, Any]:
+    nodes = draw(st.lists(names, min_size=1, max_size=9, unique=True))
+    pick = st.sampled_from([*nodes, "nobody"])
+    pairs = st.lists(st.tuples(pick, pick), max_size=14)
+    kinds = st.sampled_from(["host", "atm switch", "router"])
+    return {
+        "nodes": [{"name": name, "kind": draw(kinds)} for name in nodes],
+        "links": [
+            {"name": f"l{i}", "ends": [a, b], "medium": "oc-3c", "rate_bit_per_s": 1e6}
+            for i, (a, b) in enumerate(draw(pairs))
+        ],
+        "circuits": [{"name": f"c{i}", "from": a, "to": b} for i, (a, b) in enumerate(draw(pairs))],
+        "flows": [
+            {"name": f"f{i}", "kind": "cbr", "from": a, "to": b} for i, (a, b) in enumerate(draw(pairs))
+        ],
+    }
+
+
+@given(topology=topologies(), narrow=st.booleans())
+def test_any_graph_is_drawn_whole(topology: dict[str, Any], narrow: bool) -> None:
+    graph = read(topology)
+    placed = sorted(node for row in layers(graph) for node in row)
+    assert placed == list(range(len(graph.nodes)))
+    svg = ET.fromstring(diagram(topology, narrow=narrow, palette=theme.LIGHT))
+    width, height = (float(svg.attrib[key]) for key in ("width", "height"))
+    boxes = [e for e in svg.iter("{http://www.w3.org/2000/svg}rect") if "rx" in e.attrib]
+    assert len(boxes) == len(graph.nodes)
+    for box in boxes:
+        x, y, w, h = (float(box.attrib[key]) for key in ("x", "y", "width", "height"))
+        assert x >= 0 <= y
+        assert x + w <= width
+        assert y + h <= height

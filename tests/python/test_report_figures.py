@@ -1,0 +1,163 @@
+"""Figures: what they show of which runs, and as which files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import report_cases as cases
+from engpass.report import export_figures, figures, theme
+from engpass.report.aggregate import MAX_ROWS, tabulate
+from engpass.report.axes import axis_of, label
+from engpass.report.units import say_rate, say_share, unit_for
+from report_kyoto import MESSAGES, Record, axis, kyoto
+
+Made = tuple[Record, list[dict[str, Any]]]
+
+SHAPES: dict[str, Callable[[], Made]] = {
+    "no sweep": lambda: cases.swept(["free", "congested"], []),
+    "one value": lambda: cases.swept(["free"], [axis("traffic.stream.message", [("9 kB", 9000.0)], "B")]),
+    "two axes": lambda: cases.swept(["free", "congested"], [cases.BUFFERS, cases.SHARES], repeats=2),
+    "second axis as colour": lambda: cases.swept(["free"], [cases.BUFFERS, cases.SHARES], repeats=2),
+    "three axes": lambda: cases.swept(["free", "congested"], [cases.BUFFERS, cases.SHARES, cases.WORDS]),
+    "words": lambda: cases.swept(["free", "congested"], [cases.WORDS]),
+    "limit alone": lambda: cases.swept(["free"], [MESSAGES], engines=("limit",)),
+    "three engines": lambda: cases.swept(["free"], [cases.BUFFERS], engines=("limit", "simulate", "emulate")),
+    "no limit": lambda: cases.swept(["free"], [cases.BUFFERS], engines=("simulate",)),
+    "hostile": lambda: cases.hostile(repeats=1),
+    "several flows": cases.several_flows,
+}
+
+
+def png_size(data: bytes) -> tuple[int, int]:
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_figure_becomes_a_picture(shape: str, tmp_path: Path) -> None:
+    run, outcomes = SHAPES[shape]()
+    made = figures(run, outcomes)
+    files = export_figures(run, outcomes, tmp_path / "a" / "b")
+    assert sorted(file.name for file in files) == sorted(
+        f"{name}.{kind}" for name in [*made, "testbed"] for kind in ("svg", "png")
+    )
+    for file in files:
+        if file.suffix == ".png":
+            assert min(png_size(file.read_bytes())) > 200
+        else:
+            svg = ET.parse(file).getroot()
+            assert svg.tag == "{http://www.w3.org/2000/svg}svg"
+            marks = [e for e in svg.iter() if e.tag.endswith(("path", "rect", "text"))]
+            assert len(marks) > 10
+
+
+def test_which_figures_there_are() -> None:
+    assert list(figures(*kyoto(repeats=1))) == ["goodput", "loss", "offered-received", "waterfall"]
+    assert list(figures(*SHAPES["limit alone"]())) == ["goodput", "waterfall"]
+    assert list(figures(*SHAPES["no limit"]())) == ["goodput", "loss", "offered-received"]
+    assert "goodput-stream-2" in figures(*cases.several_flows())
+    assert figures(Record(axes=[MESSAGES]), []) == {}
+
+
+def test_axes_have_human_units() -> None:
+    spec = json.dumps(figures(*kyoto(repeats=1))["goodput"].to_dict())
+    assert '"title": "message of stream in kB"' in spec
+    assert '"title": "goodput in Mbit/s"' in spec
+    assert label("circuit.data.shaping") == "shaping of data"
+    assert label('switch."my.switch".output_buffer') == "output buffer of my.switch"
+
+
+def test_the_second_axis_is_panels_or_colours_and_the_third_a_choice() -> None:
+    run, outcomes = cases.swept(["free", "congested"], [cases.BUFFERS, cases.SHARES, cases.WORDS])
+    table = tabulate(run, outcomes)
+    assert table.series == ("free", "congested")
+    assert table.panels == ("14 %", "16 %", "18 %")
+    assert [choice.texts for choice in table.choices] == [["llc-snap", "vc-mux", "lane"]]
+    assert any("chosen above the figures" in note for note in table.notes)
+    spec = figures(run, outcomes)["goodput"].to_dict()
+    assert spec["facet"]["field"] == "panel"
+    assert [parameter["name"] for parameter in spec["params"]] == ["choice0"]
+    alone = tabulate(*cases.swept(["free"], [cases.BUFFERS, cases.SHARES]))
+    assert (alone.series, alone.panels) == (("14 %", "16 %", "18 %"), ())
+
+
+def test_the_table_of_the_figures_is_bounded() -> None:
+    many = [axis(f"host.h{i}.cost", [(f"{n} s", float(n)) for n in range(1, 9)], "s") for i in range(3)]
+    run, outcomes = cases.swept(["free"], many, engines=("simulate",), repeats=1)
+    table = tabulate(run, outcomes)
+    assert len(table.points) == 8**3
+    assert len(table.rows("stream")) <= MAX_ROWS
+
+
+def test_groups_keep_the_extremes() -> None:
+    run, outcomes = cases.many_points(2000)
+    outcomes[1234]["flows"]["stream"]["goodput_bit_per_s"] = 99e6
+    rows = tabulate(run, outcomes).rows("stream")
+    assert len(rows) <= 500
+    assert max(row["high"] for row in rows) == 99
+    assert sum(row["repeats"] for row in rows) == 10_000
+
+
+def test_a_log_scale_where_the_values_double() -> None:
+    doubling = axis("a.b", [(f"{2**n} B", 2.0**n) for n in range(4, 16)], "B")
+    assert axis_of(doubling).log
+    assert not axis_of(MESSAGES).log
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0, "0 bit/s"),
+        (269_000, "269 kbit/s"),
+        (22_102_000, "22.1 Mbit/s"),
+        (155_520_000, "155.5 Mbit/s"),
+        (1e11, "100 Gbit/s"),
+    ],
+)
+def test_rates(value: float, said: str) -> None:
+    assert say_rate(value) == said
+
+
+def test_units_follow_the_data() -> None:
+    assert unit_for("B", [64_000], ["64 kB"]).say(9_000) == "9 kB"
+    assert unit_for("B", [65_536], ["64 KiB"]).say(65_536) == "64 KiB"
+    assert unit_for("s", [0.00093]).say(0.00093) == "930 µs"
+    assert unit_for("", [0.16], ["16 %"]).say(0.1641) == "16.41 %"
+    assert unit_for("", [3.0], ["3"]).say(3) == "3"
+    assert unit_for("cells", [384.0], ["384 cells"]).say(384) == "384 cells"
+    assert say_share(0.00001) == "below 0.01 %"
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("palette", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
+def test_contrast(palette: dict[str, str]) -> None:
+    for text, paper in itertools.product(
+        ("ink", "muted", "accent", "good", "bad", "mark"), ("paper", "panel")
+    ):
+        assert contrast(palette[text], palette[paper]) >= 4.5, (text, paper)
+    for i in range(theme.SERIES):
+        assert contrast(palette[theme.colour(i)], palette["paper"]) >= 3, theme.colour(i)
+
+
+def test_series_are_told_apart_without_colour() -> None:
+    looks = {(theme.colour(i), theme.shape(i)) for i in range(theme.SERIES * len(theme.SHAPES))}
+    assert len(looks) == 56
+    assert len({theme.shape(i) for i in range(len(theme.SHAPES))}) == 7
+    assert len({tuple(theme.dash(engine)) for engine in theme.DASHES}) == len(theme.DASHES)

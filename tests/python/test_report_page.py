@@ -1,0 +1,280 @@
+"""The report as a file: what it says, that it is small, and that nothing breaks out of it."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import hashlib
+import io
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+import report_cases as cases
+from engpass.report import render
+from report_kyoto import MESSAGES, Record, kyoto
+
+CLAIMS: list[dict[str, Any]] = [
+    {
+        "id": "1",
+        "statement": "The free bandwidth by the formula",
+        "source": "section 4.1",
+        "published": "22.10 Mbit/s",
+        "obtained": "22.10 Mbit/s",
+        "tolerance": "0.01",
+        "holds": True,
+        "kind": "derived",
+    },
+    {
+        "id": "2",
+        "statement": "The plateau at `16 %`",
+        "source": "<b>",
+        "published": None,
+        "obtained": 21.55,
+        "tolerance": "20.5 to 22.1",
+        "holds": False,
+        "kind": "estimate",
+    },
+]
+
+
+class Reader(HTMLParser):
+    """Text by section heading, script elements, and every address that an attribute names."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.headings: list[str] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.addresses: list[str] = []
+        self.tags: list[str] = []
+        self.handlers: list[str] = []
+        self.text = ""
+        self._inside: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "action", "data", "poster", "srcset", "xlink:href"):
+                self.addresses.append(value or "")
+            if name.startswith("on"):
+                self.handlers.append(f"{tag} {name}")
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+        if tag in ("script", "style", "h2"):
+            self._inside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._inside and tag == self._inside[-1]:
+            self._inside.pop()
+
+    def handle_data(self, data: str) -> None:
+        if "script" in self._inside:
+            attrs, text = self.scripts[-1]
+            self.scripts[-1] = (attrs, text + data)
+        elif "style" not in self._inside:
+            self.text += data
+            if "h2" in self._inside:
+                self.headings.append(data)
+
+    def json(self, name: str) -> Any:
+        return next(json.loads(text) for attrs, text in self.scripts if attrs.get("id") == name)
+
+
+def points(page: Reader) -> list[dict[str, str]]:
+    text = gzip.decompress(base64.b64decode(page.json("points-data"))).decode()
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_page_tells_the_run_in_the_promised_order() -> None:
+    run, outcomes = kyoto()
+    page = Reader(render(run, outcomes, CLAIMS))
+    assert page.headings == [
+        "Claims",
+        "Results",
+        "Testbed",
+        "Points",
+        "Bottlenecks",
+        "Losses",
+        "Environment",
+        "Testbed file",
+    ]
+    assert "4 variants" in page.text
+    assert "64 values of the message of stream (1 kB to 64 kB)" in page.text
+    assert "1 of 2 claims hold" in page.text
+    assert "host ss2 limits stream to 33.80 Mbit/s" in page.text
+    assert "Example CPU at 2.4 GHz" in page.text
+    assert 'output_buffer = "384 cells"' in page.text
+    assert set(page.json("page-data")["charts"]["stream"]) == {
+        "goodput",
+        "loss",
+        "offered-received",
+        "waterfall",
+    }
+
+
+def test_the_numbers_in_the_page_are_those_of_the_outcomes() -> None:
+    run, outcomes = kyoto()
+    page = Reader(render(run, outcomes))
+    at_nine = [
+        o["flows"]["stream"]
+        for o in outcomes
+        if o["variant"] == "congested" and o["engine"] == "simulate" and list(o["sweep"].values()) == [9000.0]
+    ]
+    data = page.json("page-data")["datasets"]["flow0"]
+    rows = [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
+    row = next(
+        r for r in rows if r["series"] == "congested" and r["engine"] == "simulate" and r["where"] == "9 kB"
+    )
+    rates = [flow["goodput_bit_per_s"] / 1e6 for flow in at_nine]
+    assert row["goodput"] == pytest.approx(sum(rates) / len(rates), rel=1e-6)
+    assert row["low"] == pytest.approx(min(rates), rel=1e-6)
+    assert row["high"] == pytest.approx(max(rates), rel=1e-6)
+    assert row["x"] == 9
+    assert row["repeats"] == 5
+    lost = [100 * flow["lost_datagrams"] / flow["sent_datagrams"] for flow in at_nine]
+    assert row["loss"] == pytest.approx(sum(lost) / len(lost), rel=1e-6)
+    limit = next(
+        r for r in rows if r["series"] == "congested" and r["engine"] == "limit" and r["where"] == "9 kB"
+    )
+    assert limit["goodput"] == pytest.approx(22.08, abs=0.01)
+
+
+def test_the_download_holds_every_outcome() -> None:
+    run, outcomes = kyoto()
+    rows = points(Reader(render(run, outcomes)))
+    assert len(rows) == sum(len(o["flows"]) for o in outcomes)
+    assert rows[0] | {"goodput_bit_per_s": ""} == {
+        "variant": "free",
+        "engine": "limit",
+        "repeat": "0",
+        "seed": "0",
+        "traffic.stream.message": "1000.0",
+        "flow": "stream",
+        "kind": "udp-stream",
+        "goodput_bit_per_s": "",
+        "offered_bit_per_s": str(outcomes[0]["flows"]["stream"]["offered_bit_per_s"]),
+        "sent_datagrams": "",
+        "received_datagrams": "",
+        "lost_datagrams": "",
+        "in_flight_datagrams": "",
+        "sent_cells": "",
+        "lost_cells": "",
+    }
+
+
+def test_names_of_elements_are_unique() -> None:
+    run, outcomes = cases.swept(["free", "congested"], [cases.BUFFERS, cases.SHARES, cases.WORDS])
+    names = re.findall(r'<[^<>]* id="([^"]*)"', render(run, outcomes, CLAIMS).split("<script>", 1)[0])
+    assert len(names) > 10
+    assert len(names) == len(set(names))
+
+
+def test_the_same_run_gives_the_same_page() -> None:
+    run, outcomes = kyoto(repeats=1)
+    assert render(run, outcomes) == render(run, outcomes)
+
+
+def test_the_page_names_no_address_but_itself() -> None:
+    run, outcomes = kyoto()
+    page = Reader(render(run, outcomes, CLAIMS))
+    assert [a for a in page.addresses if not a.startswith(("#", "data:"))] == []
+    assert page.handlers == []
+    assert {"iframe", "img", "object", "embed", "form", "base"}.isdisjoint(page.tags)
+
+
+def test_the_policy_lets_only_our_scripts_run() -> None:
+    run, outcomes = kyoto(repeats=1)
+    text = render(run, outcomes)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy[1]
+    run_by_browser = [body for attrs, body in Reader(text).scripts if "type" not in attrs]
+    assert len(run_by_browser) == 2
+    for body in run_by_browser:
+        digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy[1]
+
+
+def test_hostile_names_stay_text() -> None:
+    run, outcomes = cases.hostile()
+    claims = [
+        {"id": cases.HOSTILE, "statement": cases.HOSTILE, "source": cases.HOSTILE, "published": cases.HOSTILE}
+    ]
+    claims[0] |= {"obtained": cases.HOSTILE, "tolerance": cases.HOSTILE, "kind": cases.HOSTILE}
+    text = render(run, outcomes, claims)
+    page = Reader(text)
+    plain_run, plain_outcomes = kyoto(repeats=2)
+    plain = Reader(render(plain_run, plain_outcomes, [CLAIMS[0]]))
+    # Not one script, element kind or handler more than the same page has with harmless names.
+    assert len(page.scripts) == len(plain.scripts) == 4
+    assert set(page.tags) <= set(plain.tags) | {"li", "ul"}
+    assert page.handlers == []
+    assert [a for a in page.addresses if not a.startswith(("#", "data:"))] == []
+    assert text.count("</script") == 4
+    assert page.json("page-data")["flows"] == [
+        cases.HOSTILE.replace("\u2028", " ") + "stream",
+    ]
+    # What was attacked with is shown, as text.
+    assert "<script>document.title='broken'</script>" in page.text
+
+
+def test_claims_are_marked() -> None:
+    run, outcomes = kyoto(repeats=1)
+    text = render(run, outcomes, CLAIMS)
+    assert '<span class="good">✓ holds</span>' in text
+    assert '<span class="bad">✗ does not hold</span>' in text
+    assert '<span class="badge mark">estimate</span>' in text
+    assert "not stated" in text
+    assert "The plateau at <code>16 %</code>" in text
+    assert "&lt;b&gt;" in text
+    assert "Claims" not in Reader(render(run, outcomes)).headings
+
+
+def test_what_is_missing_is_said() -> None:
+    run, outcomes = kyoto(repeats=1)
+    part = replace(run, points_done=100, status="partial")
+    assert f"Only 100 of {run.points_total} points are done." in Reader(render(part, outcomes)).text
+    nothing = Reader(render(Record(axes=[MESSAGES], points_total=10), []))
+    assert "No point of this run is done yet." in nothing.text
+    assert "There is nothing to draw yet." in nothing.text
+
+
+def test_overrides_stand_over_the_file() -> None:
+    run, outcomes = kyoto(repeats=1)
+    page = Reader(render(replace(run, overrides=[("traffic.stream.message", "9 kB")]), outcomes))
+    assert "Set over the file:" in page.text
+    assert "traffic.stream.message = 9 kB" in page.text
+
+
+def test_a_formula_in_a_name_is_no_formula_in_a_spreadsheet() -> None:
+    run, outcomes = cases.swept(["=1+1"], [], repeats=1)
+    assert {row["variant"] for row in points(Reader(render(run, outcomes)))} == {"'=1+1"}
+
+
+def test_a_hundred_thousand_points_make_a_small_file() -> None:
+    run, outcomes = cases.many_points(20_000)
+    text = render(run, outcomes)
+    assert len(text.encode()) < 10_000_000
+    page = Reader(text)
+    rows = page.json("page-data")["datasets"]["flow0"]["rows"]
+    assert 100 < len(rows) <= 500
+    assert "20000 values of the message of stream are drawn as 500 groups" in page.text
+    assert len(points(page)) == 100_000
+
+
+def test_a_download_too_large_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engpass.report.download.MAX_ENCODED", 1000)
+    run, outcomes = kyoto(repeats=2)
+    page = Reader(render(run, outcomes))
+    rows = points(page)
+    # 4 variants x 64 sizes: stream by both engines, and interference in three variants.
+    assert len(rows) == 4 * 64 * 2 + 3 * 64
+    assert {"goodput_bit_per_s_least", "loss_greatest"} <= set(rows[0])
+    assert "the store has the raw points" in page.text
