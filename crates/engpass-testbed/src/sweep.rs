@@ -146,10 +146,10 @@ fn list(node: &Node, nodes: &[Node]) -> Result<Vec<Node>, Box<Diagnostic>> {
         let of = |dimension: &Option<String>| {
             dimension.as_ref().map(|text| text.split(' ').next().unwrap_or("").to_string())
         };
-        if let (Some(one), Some(other)) = (of(&first), of(&dimension)) {
-            if one != other {
-                return Err(mixed(item, &one, &other));
-            }
+        if let (Some(one), Some(other)) = (of(&first), of(&dimension))
+            && one != other
+        {
+            return Err(mixed(item, &one, &other));
         }
     }
     Ok(nodes.to_vec())

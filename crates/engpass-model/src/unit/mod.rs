@@ -51,7 +51,7 @@ fn quoted(words: &[&str]) -> String {
 
 /// `value` in the unit that gives the smallest whole number; the units are listed with their factors, `1` among them.
 fn in_units(value: u64, units: &[(&str, u64)]) -> String {
-    let exact = units.iter().filter(|(_, factor)| value % factor == 0 && value >= *factor);
+    let exact = units.iter().filter(|(_, factor)| value.is_multiple_of(*factor) && value >= *factor);
     let (unit, factor) = exact.max_by_key(|(_, factor)| *factor).unwrap_or(&units[0]);
     format!("{} {unit}", value / factor)
 }
