@@ -219,7 +219,8 @@ class _Reader:
             low, high = (self._quantity(at, bound) for bound in accept)
             if low.unit != high.unit or low.value > high.value:
                 raise self.fail(at, f"`{low}` to `{high}` is no interval", "give the lower one first")
-            return Interval(low.value, high.value, low.unit, f"{low} to {high}")
+            decimals = max(2, low.decimals, high.decimals)
+            return Interval(low.value, high.value, low.unit, f"{low} to {high}", decimals)
         middle, spread = self._quantity(at, published), self._quantity(at, str(tolerance))
         if spread.unit == middle.unit:
             # Of a share, per cent are points of it.
@@ -228,7 +229,8 @@ class _Reader:
             half = abs(middle.value) * spread.value
         else:
             raise self.fail(at, f"`{tolerance}` is no tolerance of `{published}`", "give it in the same unit")
-        return Interval(middle.value - half, middle.value + half, middle.unit, f"±{tolerance}")
+        bounds = (middle.value - half, middle.value + half)
+        return Interval(*bounds, middle.unit, f"±{tolerance}", max(2, middle.decimals))
 
     def _quantity(self, at: str, text: str) -> Quantity:
         try:

@@ -51,6 +51,12 @@ class Quantity:
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def decimals(self) -> int:
+        """Decimals as written: 2 of `22.10 Mbit/s`."""
+        number = self.text.partition(" ")[0]
+        return sum(letter.isdigit() for letter in number.partition(".")[2])
+
 
 # Units that tables use, the largest first.
 _SHOWN = {
@@ -61,14 +67,14 @@ _SHOWN = {
 }
 
 
-def say(value: float, unit: str) -> str:
+def say(value: float, unit: str, decimals: int = 2) -> str:
     """A value in its base unit for people: `22.10 Mbit/s`, `4.26 kB`, `16.43 %`."""
     if not math.isfinite(value):
         raise ValueError(f"{value} {unit} is no result")
     name = _unit(value, unit)
     number = value / _UNITS[name][1] if name in _UNITS else value
     whole = unit not in _SHOWN and number == int(number)
-    text = f"{number:,.0f}" if whole else f"{number:.2f}"
+    text = f"{number:,.0f}" if whole else f"{number:.{decimals}f}"
     return f"{text} {name}".strip()
 
 

@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from engpass.reproduce import Reproduction
 
 
-def table(made: Reproduction, judged: Sequence[Judged]) -> Table:
-    """What was published, what came out, and whether it holds."""
+# Below this width the kind stands under the verdict, and the statement gets its room.
+_NARROW = 110
+
+
+def table(made: Reproduction, judged: Sequence[Judged], width: int) -> Table:
+    """What was published, what came out, and whether it holds, for a console of this width."""
+    narrow = width < _NARROW
     shown = Table(
         title=Text(made.claims.title),
         title_justify="left",
@@ -27,16 +32,20 @@ def table(made: Reproduction, judged: Sequence[Judged]) -> Table:
         padding=(0, 1, 0, 0),
         pad_edge=False,
     )
-    shown.add_column("Statement", ratio=5, overflow="fold", min_width=20)
-    shown.add_column("Published", ratio=3, overflow="fold", min_width=10)
-    shown.add_column("Obtained", ratio=4, overflow="fold", min_width=12)
-    shown.add_column("Tolerance", ratio=4, overflow="fold", min_width=12)
-    shown.add_column("Holds", no_wrap=True)
-    shown.add_column("Kind", no_wrap=True)
+    # Fixed where there is little room: Rich would cut the verdict before it wraps a statement.
+    room = width - 8 - 2 - 5
+    shares = {"Statement": 0.38, "Published": 0.18, "Obtained": 0.23, "Tolerance": 0.21}
+    for name, share in shares.items():
+        fixed = max(6, int(room * share)) if narrow else None
+        shown.add_column(name, width=fixed, max_width=48)
+    shown.add_column("Holds", width=8 if narrow else 5)
+    if not narrow:
+        shown.add_column("Kind", width=8)
     for one in judged:
         holds = Text("yes", style="green") if one.verdict.holds else Text("NO", style="bold red")
         claim = one.claim
         texts = (claim.statement, claim.published, one.verdict.obtained, claim.tolerance)
         # Names come from files: no `[red]` in them is markup.
-        shown.add_row(*(Text(text) for text in texts), holds, Text(claim.kind))
+        last = [holds + Text(f"\n{claim.kind}", style="dim")] if narrow else [holds, Text(claim.kind)]
+        shown.add_row(*(Text(text) for text in texts), *last)
     return shown

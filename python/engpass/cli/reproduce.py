@@ -75,7 +75,8 @@ def command(
     else:
         from engpass.cli.claims import table
 
-        console.tables().print(table(made, judged))
+        out = console.tables()
+        out.print(table(made, judged, out.width))
     if target is not None:
         console.tell(f"the report is in `{target}`")
     held = _say(judged)

@@ -21,6 +21,8 @@ class Interval:
     high: float
     unit: str
     text: str
+    decimals: int = 2
+    """Decimals with which what is compared with it must be shown."""
 
     def __contains__(self, value: float) -> bool:
         # Rounding of the last bit decides no claim.

@@ -28,7 +28,7 @@ class Value(Check):
         if self.at is None and len(curve.samples) > 1:
             raise NoDataError("several points, and the claim does not say which")
         sample = curve.samples[0] if self.at is None else curve.at(self.at.value)
-        if self.per is None:
-            return Verdict(say(sample.value, curve.unit), sample.value in needed(accept))
-        share = sample.value / self.per.value
-        return Verdict(say(share, ""), share in needed(accept))
+        value, unit = sample.value, curve.unit
+        if self.per is not None:
+            value, unit = value / self.per.value, ""
+        return Verdict(say(value, unit, needed(accept).decimals), value in needed(accept))
