@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::origin::Origin;
 use crate::overrides::{self, Override};
 use crate::path;
-use crate::read::{self, Draft, wrong_type};
+use crate::read::{self, Draft, locate, wrong_type};
 use crate::source::{Source, too_large};
 use crate::sweep::{self, Axis, Swept};
 use crate::testbed::{Run, Testbed};
@@ -190,8 +190,8 @@ impl Campaign {
     }
 
     /// The testbed of a variant at a point of the sweep: a path and a value for every axis, values as in
-    /// [`AxisValue::text`](crate::AxisValue). An axis that is not named has its first value; a path that is no axis is
-    /// set all the same.
+    /// [`AxisValue::text`](crate::AxisValue). An axis that is not named has the value that the file gives its path outside
+    /// the sweep, or its first value if there is none; a path that is no axis is set all the same.
     ///
     /// # Errors
     /// When there is no such variant, or the testbed is not in order at this point.
@@ -205,7 +205,8 @@ impl Campaign {
         };
         let mut values: Vec<Override> = Vec::new();
         for axis in &self.swept {
-            if !sweep.iter().any(|(path, _)| *path == axis.axis.path) {
+            let named = sweep.iter().any(|(path, _)| *path == axis.axis.path);
+            if !named && !self.has_own(variant_index, &axis.path) {
                 values.push(axis.nth(0));
             }
         }
@@ -224,6 +225,11 @@ impl Campaign {
             (_, Some(point)) => Ok(point),
             _ => fail(found),
         }
+    }
+
+    /// Whether the file or the variant has a value for a swept path.
+    fn has_own(&self, variant: usize, path: &[String]) -> bool {
+        locate(&self.tree, path).is_some() || self.changes[variant].iter().any(|change| change.path == path)
     }
 
     /// What the testbed is called.

@@ -73,6 +73,17 @@ fn set_comes_last_and_ends_a_sweep() {
 }
 
 #[test]
+fn without_a_sweep_the_file_has_its_own_value_or_the_first_of_the_axis() {
+    let message = |campaign: &Campaign| match campaign.point("free", &[]).unwrap().testbed.traffic["stream"] {
+        Traffic::UdpStream(ref stream) => stream.message,
+        ref other => panic!("{}", other.kind()),
+    };
+    assert_eq!(message(&kyoto(&[]).unwrap()), Size(9000));
+    let without = KYOTO.replace("message = \"9 kB\"", "");
+    assert_eq!(message(&load(&source(&without), &[], None).unwrap()), Size(1000));
+}
+
+#[test]
 fn the_kind_can_be_set() {
     let campaign = kyoto(&[("traffic.stream.kind", "tcp-stream")]).unwrap();
     let point = campaign.point("free", &[]).unwrap();

@@ -32,6 +32,8 @@ COMMANDS = [
     Command("show", "show", "Show a run: what was asked, how far it is, what came out"),
     Command("report", "report", "Write a run as an HTML page, and its figures as pictures"),
     Command("export", "export", "Write the points of a run as CSV, Parquet or Arrow"),
+    Command("gallery", "gallery", "List the published studies that come with Engpass"),
+    Command("reproduce", "reproduce", "Run a study and check its claims"),
     Command("schema", "schema", "Print the JSON Schema of testbed files"),
     Command("catalogue", "catalogue", "Print all component kinds and their settings"),
 ]

@@ -1,0 +1,35 @@
+"""The checks that a claims file may name: one class each, whose fields are its arguments.
+
+Adding one: write its class in a file here, and add a line to `CHECKS`.
+"""
+
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict
+from engpass.claims.checks.cliff import Cliff
+from engpass.claims.checks.collapse import Collapse
+from engpass.claims.checks.crossing import Crossing
+from engpass.claims.checks.first_fall import FirstFall
+from engpass.claims.checks.lossless import Lossless
+from engpass.claims.checks.maximum import Maximum
+from engpass.claims.checks.onset import Onset
+from engpass.claims.checks.plateau import Flat, Plateau
+from engpass.claims.checks.rises import Rises
+from engpass.claims.checks.same import Same
+from engpass.claims.checks.value import Value
+
+CHECKS: dict[str, type[Check]] = {
+    "value": Value,
+    "maximum": Maximum,
+    "rises": Rises,
+    "first-fall": FirstFall,
+    "lossless": Lossless,
+    "crossing": Crossing,
+    "same": Same,
+    "onset": Onset,
+    "collapse": Collapse,
+    "plateau": Plateau,
+    "flat": Flat,
+    "cliff": Cliff,
+}
+"""All checks by the names that claims files use."""
+
+__all__ = ["CHECKS", "Check", "Curves", "Interval", "Verdict"]

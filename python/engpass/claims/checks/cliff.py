@@ -1,0 +1,46 @@
+"""`cliff`: the place in a sweep where everything is lost at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, needed
+from engpass.claims.curves import NoDataError
+from engpass.claims.quantity import Quantity, say
+
+
+@dataclass(frozen=True)
+class Cliff(Check):
+    """The swept value between the last without a loss and the first with one.
+
+    Before it nothing is lost and the goodput is at least `least`; at the end it is at most `most`.
+    """
+
+    numeric: ClassVar[bool] = True
+
+    least: Quantity
+    most: Quantity
+
+    def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
+        """Find the edge, and look at both sides of it."""
+        curve, lost = curves(self.variant, "goodput"), curves(self.variant, "lost")
+        if len(curve.samples) < 2:
+            raise NoDataError("too few points to see a cliff")
+        edge = next(((a, b) for a, b in pairwise(lost.samples) if b.value > 0), None)
+        if edge is None or edge[0].value > 0:
+            return Verdict(
+                "losses from the start" if lost.samples[0].value > 0 else "no loss anywhere", False
+            )
+        place = (edge[0].x + edge[1].x) / 2
+        above = curve.between(None, edge[0].x).least().value
+        end = curve.samples[-1]
+        said = f"{say(place, curve.x_unit)}; {say(above, curve.unit)} before"
+        said += f", {say(end.value, curve.unit)} at {end.text}"
+        deep = above >= self.least.value and end.value <= self.most.value
+        return Verdict(said, deep and place in needed(accept))
+
+    def criterion(self) -> str:
+        """How high before, how low at the end."""
+        return f"{self.least} before, {self.most} at the end"

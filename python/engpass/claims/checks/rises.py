@@ -1,0 +1,36 @@
+"""`rises`: a curve that only rises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds
+from engpass.claims.curves import NoDataError
+from engpass.claims.quantity import Quantity, say, say_range
+
+
+@dataclass(frozen=True)
+class Rises(Check):
+    """Every value is greater than the one before."""
+
+    from_: Quantity | None = None
+    to: Quantity | None = None
+
+    def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
+        """Look for a value that is not greater than the one before."""
+        curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
+        if len(curve.samples) < 2:
+            raise NoDataError("too few points to see a rise")
+        for before, sample in pairwise(curve.samples):
+            if sample.value <= before.value:
+                there = f"{say(sample.value, curve.unit)} at {sample.text}"
+                return Verdict(f"{there}, {say(before.value, curve.unit)} before it", False)
+        first, last = curve.samples[0], curve.samples[-1]
+        return Verdict(f"{say_range(first.value, last.value, curve.unit)}", True)
+
+    def criterion(self) -> str:
+        """Every step goes up."""
+        low = f"from {self.from_}" if self.from_ else ""
+        high = f"to {self.to}" if self.to else ""
+        return f"each above the one before {low} {high}".strip().replace("  ", " ")

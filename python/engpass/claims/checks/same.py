@@ -1,0 +1,36 @@
+"""`same`: two variants do not differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds
+from engpass.claims.quantity import Quantity, say
+
+
+@dataclass(frozen=True)
+class Same(Check):
+    """The goodput of two variants is the same within a share of it, over a range of the sweep."""
+
+    reference: str
+    within: Quantity
+    from_: Quantity | None = None
+    to: Quantity | None = None
+
+    def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
+        """Look for the greatest difference."""
+        low, high = bounds(self.from_, self.to)
+        curve = curves(self.variant, "goodput").between(low, high)
+        other = curves(self.reference, "goodput")
+        worst, where = 0.0, curve.samples[0]
+        for sample in curve.samples:
+            reference = other.at(sample.x).value
+            apart = abs(sample.value - reference) / reference if reference else float(sample.value != 0)
+            if apart > worst:
+                worst, where = apart, sample
+        return Verdict(f"{say(worst, '')} apart at {where.text}", worst <= self.within.value)
+
+    def criterion(self) -> str:
+        """How far apart they may be, and where."""
+        low = f" from {self.from_}" if self.from_ else ""
+        return f"within {self.within}{low}" + (f" to {self.to}" if self.to else "")

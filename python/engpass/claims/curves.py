@@ -1,0 +1,125 @@
+"""What claims look at: a quantity of one flow over the swept values of a campaign."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engpass.campaign import Axis
+
+
+class NoDataError(Exception):
+    """A claim asks for something that its campaign does not have; the claim does not hold."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One swept value, as a number in base units and as written, and what came out: the mean of repeats."""
+
+    x: float
+    text: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Samples in ascending order of the swept values."""
+
+    samples: tuple[Sample, ...]
+    x_unit: str
+    unit: str
+
+    def between(self, low: float | None, high: float | None) -> Curve:
+        """The samples from `low` to `high`, both included; no bound where `None`. Raises `NoDataError`."""
+        kept = tuple(s for s in self.samples if (low is None or s.x >= low) and (high is None or s.x <= high))
+        if not kept:
+            raise NoDataError("no point in this range")
+        return Curve(kept, self.x_unit, self.unit)
+
+    def at(self, x: float) -> Sample:
+        """The sample at a swept value; raises `NoDataError`."""
+        for sample in self.samples:
+            if math.isclose(sample.x, x, rel_tol=1e-9):
+                return sample
+        raise NoDataError("no point at this value")
+
+    def least(self) -> Sample:
+        """The sample with the least value, the first of several."""
+        return min(self.samples, key=lambda sample: sample.value)
+
+    def greatest(self) -> Sample:
+        """The sample with the greatest value, the first of several."""
+        return max(self.samples, key=lambda sample: sample.value)
+
+
+RATES = {"goodput": "goodput_bit_per_s", "offered": "offered_bit_per_s"}
+"""Quantities of a flow that are rates; the mean of the repeats."""
+
+
+class Campaign:
+    """The outcomes of one campaign."""
+
+    def __init__(self, axes: Sequence[Axis], outcomes: Iterable[Mapping[str, Any]]) -> None:
+        if len(axes) > 1:
+            raise NoDataError("claims read campaigns that sweep over one path")
+        self._axis = axes[0] if axes else None
+        self._points: dict[tuple[str, str, float], list[Mapping[str, Any]]] = {}
+        for outcome in outcomes:
+            key = (outcome["engine"], outcome["variant"], self._place(outcome))
+            self._points.setdefault(key, []).append(outcome)
+
+    def _place(self, outcome: Mapping[str, Any]) -> float:
+        if self._axis is None:
+            return 0.0
+        value = outcome["sweep"][self._axis.path]
+        if isinstance(value, int | float):
+            return float(value)
+        # What is no quantity stands in the order of the file.
+        return float([v.text for v in self._axis.values].index(value))
+
+    def curve(self, engine: str, variant: str, flow: str, quantity: str) -> Curve:
+        """A quantity over the sweep; without a sweep, one sample.
+
+        Quantities are `goodput`, `offered`, `sent`, `lost` (datagrams, all repeats together) and, of the
+        limit, the names of its stages. Raises `NoDataError`.
+        """
+        samples = []
+        for (of_engine, of_variant, x), outcomes in self._points.items():
+            if (of_engine, of_variant) == (engine, variant):
+                values = [_value(outcome, flow, quantity) for outcome in outcomes]
+                whole = quantity in ("sent", "lost")
+                value = math.fsum(values) / (1 if whole else len(values))
+                samples.append(Sample(x, self._text(x), value))
+        if not samples:
+            raise NoDataError(f"no point of {engine}, variant {variant}")
+        samples.sort(key=lambda sample: sample.x)
+        unit = "datagrams" if quantity in ("sent", "lost") else "bit/s"
+        return Curve(tuple(samples), self._unit(), unit)
+
+    def _text(self, x: float) -> str:
+        if self._axis is None:
+            return ""
+        for index, value in enumerate(self._axis.values):
+            if (value.number if value.number is not None else index) == x:
+                return value.text
+        return f"{x:g}"
+
+    def _unit(self) -> str:
+        return (self._axis.values[0].unit or "") if self._axis is not None else ""
+
+
+def _value(outcome: Mapping[str, Any], flow: str, quantity: str) -> float:
+    try:
+        found = outcome["flows"][flow]
+    except KeyError:
+        raise NoDataError(f"no flow {flow}") from None
+    if quantity in RATES:
+        return float(found[RATES[quantity]])
+    if quantity in ("sent", "lost"):
+        return float(found[f"{quantity}_datagrams"])
+    for stage in found.get("stages", ()):
+        if stage["name"] == quantity:
+            return float(stage["rate_bit_per_s"])
+    raise NoDataError(f"no quantity {quantity}")

@@ -1,0 +1,95 @@
+"""Quantities with units, as claims write them and as tables show them."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+# Unit as written: base unit, and what one of it is there. Shares have the empty unit.
+_UNITS = {
+    "B": ("B", 1.0),
+    "kB": ("B", 1e3),
+    "MB": ("B", 1e6),
+    "KiB": ("B", 1024.0),
+    "MiB": ("B", 1024.0**2),
+    "bit/s": ("bit/s", 1.0),
+    "kbit/s": ("bit/s", 1e3),
+    "Mbit/s": ("bit/s", 1e6),
+    "Gbit/s": ("bit/s", 1e9),
+    "ns": ("s", 1e-9),
+    "us": ("s", 1e-6),
+    "ms": ("s", 1e-3),
+    "s": ("s", 1.0),
+    "%": ("", 0.01),
+    "cells": ("cells", 1.0),
+    "cells/s": ("cells/s", 1.0),
+}
+
+_WRITTEN = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(\S+)")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number in its base unit (`B`, `bit/s`, `s`, cells; shares as fractions), and as written."""
+
+    value: float
+    unit: str
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> Quantity:
+        """Read `22.10 Mbit/s`; raises `ValueError` with what is wrong."""
+        found = _WRITTEN.fullmatch(text.strip())
+        if found is None or found[2] not in _UNITS:
+            raise ValueError(f"`{text}` is no quantity: write a number and one of {', '.join(_UNITS)}")
+        unit, factor = _UNITS[found[2]]
+        # A division is exact where a multiplication by 0.01 is not: 16.41 % is 0.1641.
+        number = float(found[1])
+        return cls(number / round(1 / factor) if factor < 1 else number * factor, unit, text.strip())
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def decimals(self) -> int:
+        """Decimals as written: 2 of `22.10 Mbit/s`."""
+        number = self.text.partition(" ")[0]
+        return sum(letter.isdigit() for letter in number.partition(".")[2])
+
+
+# Units that tables use, the largest first.
+_SHOWN = {
+    "bit/s": ("Gbit/s", "Mbit/s", "kbit/s", "bit/s"),
+    "B": ("MB", "kB", "B"),
+    "s": ("s", "ms", "us", "ns"),
+    "": ("%",),
+}
+
+
+def say(value: float, unit: str, decimals: int = 2) -> str:
+    """A value in its base unit for people: `22.10 Mbit/s`, `4.26 kB`, `16.43 %`."""
+    if not math.isfinite(value):
+        raise ValueError(f"{value} {unit} is no result")
+    name = _unit(value, unit)
+    number = value / _UNITS[name][1] if name in _UNITS else value
+    whole = unit not in _SHOWN and number == int(number)
+    text = f"{number:,.0f}" if whole else f"{number:.{decimals}f}"
+    return f"{text} {name}".strip()
+
+
+def say_range(low: float, high: float, unit: str) -> str:
+    """Two values in one unit: `21.41 to 21.56 Mbit/s`."""
+    name = _unit(max(abs(low), abs(high)), unit)
+    factor = _UNITS[name][1] if name in _UNITS else 1.0
+    return f"{low / factor:.2f} to {high / factor:.2f} {name}".strip()
+
+
+def _unit(value: float, unit: str) -> str:
+    # A tenth of a unit still reads well: 0.26 Mbit/s.
+    names = _SHOWN.get(unit, (unit,))
+    return (
+        next((name for name in names if abs(value) >= 0.1 * _UNITS[name][1]), names[-1])
+        if value
+        else ("Mbit/s" if unit == "bit/s" else names[-1])
+    )

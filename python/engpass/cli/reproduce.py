@@ -1,0 +1,125 @@
+"""`engpass reproduce`: a study of the gallery, and whether its statements hold here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engpass.cli import console, options
+from engpass.error import EngpassError
+
+if TYPE_CHECKING:
+    from engpass.claims import Judged
+    from engpass.reproduce import Ran, Reproduction
+    from engpass.store import Store
+
+Study = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study of `engpass gallery`, or a directory with one.")
+]
+Report = Annotated[
+    str | None, typer.Option("--report", metavar="FILE", help="Also write the HTML report, with the claims.")
+]
+Repeats = Annotated[
+    int | None, typer.Option("--repeats", min=1, help="Repeats of every point, else the study's.")
+]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, max=1024, help="Points at a time, else the cores.")
+]
+
+
+def command(
+    study: Study,
+    as_json: options.Json = False,
+    report: Report = None,
+    store: options.StoreAt = options.STORE,
+    jobs: Jobs = None,
+    repeats: Repeats = None,
+    set_: options.Set = None,
+    yes: options.Yes = False,
+) -> None:
+    """Run a study and check its claims: published, obtained, and whether it holds.
+
+    Points that the store has are not run again. Exit code 0 if all claims hold, 1 if not, 130 after Ctrl-C.
+    """
+    from engpass import gallery
+    from engpass.reproduce import prepare
+    from engpass.store import Store
+
+    limit = options.max_points(yes)
+    made = prepare(gallery.study(study), options.overrides(set_), repeats, limit)
+    target = None if report is None else _target(report)
+    with Store.open(store) as opened:
+        ran = _run(made, opened, jobs)
+        if ran.interrupted:
+            done = sum(record.points_done for record in ran.records.values())
+            console.tell(
+                f"interrupted: {done:,} of {made.total:,} points are kept in `{opened.where}`\n"
+                "help: the same command goes on where this one stopped"
+            )
+            raise typer.Exit(console.INTERRUPTED)
+        if ran.failed:
+            from engpass.cli.run import tell_failures
+
+            for record in ran.failed:
+                tell_failures(opened, record)
+            console.tell("help: without these points the claims cannot be judged")
+            raise typer.Exit(console.FAILED)
+        judged = made.judge(opened, ran)
+        if target is not None:
+            _write(target, made.report(opened, ran, judged))
+    if as_json:
+        console.line({"study": made.study.name, "claims": [one.to_json() for one in judged]})
+    else:
+        from engpass.cli.claims import table
+
+        out = console.tables()
+        out.print(table(made, judged, out.width))
+    if target is not None:
+        console.tell(f"the report is in `{target}`")
+    held = _say(judged)
+    raise typer.Exit(console.OK if held else console.FAILED)
+
+
+def _run(made: Reproduction, store: Store, jobs: int | None) -> Ran:
+    from engpass.progress import bar
+
+    console.tell(f"{made.study.name}: {made.total:,} points, kept in `{store.where}`")
+    with bar(sys.stderr) as shown:
+        return made.run(store, jobs=jobs, watch=shown)
+
+
+def _say(judged: list[Judged]) -> bool:
+    broken = [one.claim.id for one in judged if not one.verdict.holds]
+    if not broken:
+        console.tell(f"all {len(judged)} claims hold")
+        return True
+    names = ", ".join(f"`{name}`" for name in broken)
+    verb = "does" if len(broken) == 1 else "do"
+    console.tell(f"{len(broken)} of {len(judged)} claims {verb} not hold: {names}")
+    return False
+
+
+def _target(report: str) -> Path:
+    """The file to write, its directory made: known to be possible before minutes of work."""
+    path = Path(report)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    return path
+
+
+def _write(path: Path, html: str) -> None:
+    try:
+        path.write_text(html, encoding="utf-8", errors="xmlcharrefreplace")
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> EngpassError:
+    return EngpassError(f"`{path}` cannot be written: {error.strerror}", "check the path and the disk")

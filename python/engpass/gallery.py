@@ -1,0 +1,74 @@
+"""The gallery: published studies as testbeds, with their statements as checked claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engpass.error import ChoiceError, EngpassError, nearest
+
+if TYPE_CHECKING:
+    from engpass.claims import ClaimsFile
+
+HOME = Path(__file__).with_name("studies")
+"""Where the studies are: in the package; in a checkout a link to its `gallery` directory."""
+
+TESTBED, CLAIMS, PAGE = "testbed.toml", "claims.toml", "README.md"
+"""Files of a study."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study: a directory with a testbed, its claims and a page about both."""
+
+    name: str
+    directory: Path
+
+    @property
+    def testbed(self) -> Path:
+        """The testbed file."""
+        return self.directory / TESTBED
+
+    @property
+    def page(self) -> Path:
+        """The page: what was published, what we get, and what is an estimate."""
+        return self.directory / PAGE
+
+    def claims(self) -> ClaimsFile:
+        """The claims; raises `ClaimsError`."""
+        from engpass.claims import read
+
+        return read(self.directory / CLAIMS)
+
+
+def studies() -> list[Study]:
+    """All studies of the gallery, by name; raises `EngpassError` where the package came without them."""
+    if not HOME.is_dir():
+        raise EngpassError(
+            f"the gallery is missing: there is no directory `{HOME}`", "install the package again"
+        )
+    home = HOME.resolve()
+    found = [path for path in home.iterdir() if (path / CLAIMS).is_file()]
+    return [Study(path.name, path) for path in sorted(found)]
+
+
+def study(name: str) -> Study:
+    """A study of the gallery by name, or any directory with a testbed and claims; raises `ChoiceError`."""
+    known = studies()
+    for found in known:
+        if found.name == name:
+            return found
+    path = Path(name)
+    try:
+        there = path.is_dir()
+    except (OSError, ValueError):
+        there = False
+    if there:
+        for needed in (TESTBED, CLAIMS):
+            if not (path / needed).is_file():
+                raise ChoiceError(
+                    f"`{name}` is no study: there is no `{needed}` in it", f"write `{path / needed}`"
+                )
+        return Study(path.resolve().name, path)
+    raise ChoiceError(f"there is no study `{name}`", nearest(name, [found.name for found in known]))

@@ -1,0 +1,149 @@
+"""Reproducing a study: run the campaigns that its claims need, then check the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from engpass.claims import MAIN, Campaign, CampaignSpec, ClaimsFile, Judged, judge
+from engpass.error import EngpassError
+from engpass.gallery import Study
+from engpass.lab import Progress, Watch
+from engpass.testbed import Testbed, load
+
+if TYPE_CHECKING:
+    from engpass.campaign import Plan
+    from engpass.store import RunRecord, Store
+
+
+@dataclass(frozen=True)
+class Part:
+    """One campaign of a study, ready to run."""
+
+    spec: CampaignSpec
+    testbed: Testbed
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How far the campaigns are."""
+
+    records: dict[str, RunRecord]
+    """What is in the store, by the name of the campaign."""
+    interrupted: bool
+
+    @property
+    def failed(self) -> list[RunRecord]:
+        """Campaigns with points that ended with an error."""
+        return [record for record in self.records.values() if record.points_failed]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A study with its claims and campaigns."""
+
+    study: Study
+    claims: ClaimsFile
+    parts: tuple[Part, ...]
+
+    @property
+    def total(self) -> int:
+        """Points of all campaigns."""
+        return sum(part.plan.total for part in self.parts)
+
+    def run(self, store: Store, *, jobs: int | None = None, watch: Watch | None = None) -> Ran:
+        """Run what the store does not have yet. Ctrl-C ends it early; what has ended is kept."""
+        # All begin before the first goes: what was there before is known to the bar from the start.
+        started = [part.testbed.start(part.plan, store, jobs=jobs) for part in self.parts]
+        records = {part.spec.name: store.run(s.run_id) for part, s in zip(self.parts, started, strict=True)}
+        sums = _Sums(self.total, sum(r.points_done for r in records.values()), watch)
+        for part, begun in zip(self.parts, started, strict=True):
+            found = records[part.spec.name].points_done
+            ended = begun.go(lambda progress, found=found: sums.tell(progress, found))  # type: ignore[misc]
+            sums.add(ended.progress, found)
+            records[part.spec.name] = store.run(begun.run_id)
+            if ended.interrupted:
+                return Ran(records, interrupted=True)
+        return Ran(records, interrupted=False)
+
+    def judge(self, store: Store, ran: Ran) -> list[Judged]:
+        """Check the claims on what is in the store."""
+        campaigns = {}
+        for part in self.parts:
+            outcomes = (_slim(outcome) for outcome in store.outcomes(ran.records[part.spec.name].id))
+            campaigns[part.spec.name] = Campaign(part.testbed.axes, outcomes)
+        return judge(self.claims.claims, campaigns)
+
+    def report(self, store: Store, ran: Ran, judged: Sequence[Judged]) -> str:
+        """The HTML report of the main campaign with the claims."""
+        from engpass.report import render
+
+        record = ran.records[MAIN]
+        outcomes = [_slim(outcome) for outcome in store.outcomes(record.id)]
+        return render(record, outcomes, [one.to_json() for one in judged])
+
+
+def prepare(
+    study: Study,
+    overrides: Sequence[tuple[str, str]] = (),
+    repeats: int | None = None,
+    max_points: int | None = None,
+) -> Reproduction:
+    """Read a study and check its testbed for every campaign.
+
+    `overrides` hold for all campaigns, over their own values. Raises `ClaimsError`, `InvalidTestbed` and
+    `ChoiceError`.
+    """
+    claims = study.claims()
+    parts = []
+    for spec in claims.campaigns:
+        testbed = load(study.testbed, [*spec.set, *overrides], max_points=max_points)
+        plan = testbed.plan(spec.engines, spec.variants, repeats or spec.repeats)
+        parts.append(Part(spec, testbed, plan))
+    for claim in claims.claims:
+        part = next(part for part in parts if part.spec.name == claim.campaign)
+        _check_names(claim.id, part, claim.engine, claim.check)
+    return Reproduction(study, claims, tuple(parts))
+
+
+def _check_names(claim: str, part: Part, engine: str, check: Any) -> None:  # noqa: ANN401 (any check)
+    """A claim that names what its campaign does not run is a mistake in the file, not a claim that fails."""
+    from engpass.error import nearest
+
+    for what, name, known in (
+        ("engine", engine, part.plan.engines),
+        ("variant", check.variant, part.plan.variants),
+        ("variant", getattr(check, "reference", check.variant), part.plan.variants),
+    ):
+        if name not in known:
+            raise EngpassError(
+                f"claim `{claim}`: the campaign `{part.spec.name}` has no {what} `{name}`",
+                nearest(name, known),
+            )
+
+
+def _slim(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome without what neither claims nor the report read: the links are most of it."""
+    outcome.pop("links", None)
+    return outcome
+
+
+class _Sums:
+    """Progress over several campaigns."""
+
+    def __init__(self, total: int, found: int, watch: Watch | None) -> None:
+        self._base = Progress(total, found, 0, found, 0)
+        self._watch = watch
+
+    def tell(self, progress: Progress, found: int) -> None:
+        if self._watch is not None:
+            self._watch(self._with(progress, found))
+
+    def add(self, progress: Progress, found: int) -> None:
+        self._base = self._with(progress, found)
+
+    def _with(self, progress: Progress, found: int) -> Progress:
+        base = self._base
+        return replace(base, done=base.done + progress.done - found, failed=base.failed + progress.failed)
