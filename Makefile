@@ -41,8 +41,8 @@ python-test: $(STAMP)
 check: $(STAMP) ## formatting, lints, types, generated files, file sizes
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff check python tests tools
-	$(BIN)/ruff format --check python tests tools
+	$(BIN)/ruff check python tests tools benches
+	$(BIN)/ruff format --check python tests tools benches
 	$(BIN)/mypy
 	cargo run --quiet -p engpass-testbed --example generate -- check
 	$(PYTHON) tools/file_sizes.py
@@ -52,8 +52,8 @@ gen: ## write the generated files: schema, catalogue
 
 fmt: $(VENV)/.tools ## format everything
 	cargo fmt --all
-	$(BIN)/ruff format python tests tools
-	$(BIN)/ruff check --fix python tests tools
+	$(BIN)/ruff format python tests tools benches
+	$(BIN)/ruff check --fix python tests tools benches
 
 bench: $(STAMP) ## speed and memory, as ratios measured in the same run
 	$(BIN)/python benches/run.py

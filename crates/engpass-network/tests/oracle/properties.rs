@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use engpass_model::switch::Switch;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -11,7 +10,7 @@ use proptest::test_runner::TestRunner;
 use crate::cell::vc_index;
 use crate::engine::Engine;
 use crate::networks::network;
-use crate::outcome::{Departing, Observed, Place, compare};
+use crate::outcome::{Observed, Place, compare};
 use crate::resolve::resolve;
 
 /// Later than everything in a drained network: an hour in picoseconds.
@@ -23,51 +22,9 @@ fn instants(testbed: &Testbed) -> [u64; 4] {
     [0, end / 3, end - end / 7, end]
 }
 
-impl Engine<'_> {
-    /// Every cell that entered a direction of a circuit is at one place: lost, on a wire, in a queue, or at the host.
-    fn balance(&self, seen: &Observed) -> Result<(), TestCaseError> {
-        let mut on_the_way = BTreeMap::new();
-        for (line, cell) in self.agenda.cells_on_the_way() {
-            *on_the_way.entry((line, cell.vc)).or_insert(0) += 1;
-        }
-        for (index, vc) in self.vcs.iter().enumerate() {
-            let mut entered = self.emitted[index];
-            for (hop, &line) in vc.lines.iter().enumerate() {
-                let of_this = |flow: usize| self.vc_of(flow) == index;
-                let lost_at = |place: Place| {
-                    let here = seen.losses.iter().filter(|(key, _)| key.place == place && of_this(key.flow));
-                    here.map(|(_, lost)| lost.cells).sum::<u64>()
-                };
-                if hop == 1 && vc.forward {
-                    entered -= lost_at(Place::Policer { circuit: vc.circuit });
-                }
-                let lost = lost_at(Place::Port { link: line.link, end: line.end });
-                let queued = self.lines[line.link][line.end].cells().filter(|cell| cell.vc == index).count();
-                let key =
-                    Departing { link: line.link, end: line.end, circuit: vc.circuit, forward: vc.forward };
-                let left = seen.departures.get(&key).map_or(0, |departed| departed.cells);
-                prop_assert_eq!(entered, lost + queued as u64 + left, "direction {} hop {}", index, hop);
-                entered = left - on_the_way.get(&(line, index)).copied().unwrap_or(0);
-            }
-            prop_assert_eq!(entered, self.arrived(index), "direction {} at the host", index);
-        }
-        Ok(())
-    }
-
-    /// No queue of a port holds more than it has places for.
-    fn within_buffers(&self) -> Result<(), TestCaseError> {
-        for (link, lines) in self.topology.links.iter().zip(&self.lines) {
-            for (node, line) in link.ends.iter().zip(lines) {
-                if let Some(switch) = node.checked_sub(self.topology.hosts) {
-                    let Switch::Atm(config) = &self.testbed.switches[switch];
-                    for class in 0..line.classes() {
-                        prop_assert!(line.held(class) <= config.output_buffer.0);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
+/// Whether the inside of the engine is in order.
+fn in_order(engine: &Engine<'_>, seen: &Observed) -> Result<(), TestCaseError> {
+    engine.balance(seen).map_err(TestCaseError::fail)
 }
 
 /// Every datagram has one fate; one that was lost before it was sent is lost and not sent.
@@ -97,14 +54,14 @@ proptest! {
         for at in instants(&testbed) {
             engine.run_until(at);
             let seen = engine.snapshot(at);
-            engine.balance(&seen)?;
-            engine.within_buffers()?;
+            in_order(&engine, &seen)?;
+            engine.within_buffers().map_err(TestCaseError::fail)?;
             fates(&seen)?;
         }
         // Sources have stopped; what is on its way comes to its end.
         engine.run_until(LATE);
         let seen = engine.snapshot(LATE);
-        engine.balance(&seen)?;
+        in_order(&engine, &seen)?;
         for flow in &seen.flows {
             prop_assert_eq!(flow.in_flight, 0);
             prop_assert_eq!(flow.sent, flow.received + flow.lost);

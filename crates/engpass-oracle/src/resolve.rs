@@ -15,7 +15,7 @@ use engpass_testbed::{Testbed, Topology};
 ///
 /// # Panics
 /// When the testbed is not one that passes the check.
-pub(crate) fn resolve(testbed: &Testbed) -> Topology {
+pub fn resolve(testbed: &Testbed) -> Topology {
     let nodes: Vec<String> = testbed.hosts.keys().chain(testbed.switches.keys()).cloned().collect();
     let node = |name: &str| nodes.iter().position(|known| known == name).expect("a node of the testbed");
     let links = testbed.links.iter().map(|(name, link)| {

@@ -37,7 +37,7 @@ pub(crate) struct Vc {
 }
 
 /// Index of a direction of a circuit.
-pub(crate) fn vc_index(circuit: usize, forward: bool) -> usize {
+pub fn vc_index(circuit: usize, forward: bool) -> usize {
     2 * circuit + usize::from(!forward)
 }
 

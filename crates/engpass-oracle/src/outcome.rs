@@ -8,42 +8,42 @@ use std::fmt::Debug;
 /// What was seen up to an instant. Counts are of what happened at `t` with `warmup < t <= at`, or at `t <= at` without
 /// a warm-up (or with one of zero); last times and sums of times are of everything from the beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Observed {
+pub struct Observed {
     /// The instant, in picoseconds; everything at it has happened.
-    pub(crate) at: u64,
+    pub at: u64,
     /// One for each traffic table, in the order of the file.
-    pub(crate) flows: Vec<FlowSeen>,
+    pub flows: Vec<FlowSeen>,
     /// What left the transmitters of ATM links. There is an entry only where a cell has left since the beginning.
-    pub(crate) departures: BTreeMap<Departing, Departed>,
+    pub departures: BTreeMap<Departing, Departed>,
     /// What was lost; there is an entry only where a count is not zero.
-    pub(crate) losses: BTreeMap<Losing, Lost>,
+    pub losses: BTreeMap<Losing, Lost>,
 }
 
 /// What was seen of a flow. Datagrams of a generator are its cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FlowSeen {
+pub struct FlowSeen {
     /// Datagrams whose last fragment was handed to the NIC; cells of a generator that reached the NIC's line.
-    pub(crate) sent: u64,
+    pub sent: u64,
     /// Datagrams received; cells of a generator that reached the receiving host in a good PDU.
-    pub(crate) received: u64,
+    pub received: u64,
     /// Datagrams lost, sent before or not.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// Datagrams sent since the beginning and until now neither received nor lost.
-    pub(crate) in_flight: u64,
+    pub in_flight: u64,
     /// Times and numbers of what was received.
-    pub(crate) receptions: Receptions,
+    pub receptions: Receptions,
 }
 
 /// When which datagrams were received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Receptions {
+pub struct Receptions {
     /// Time of the last one.
-    pub(crate) last: Option<u64>,
+    pub last: Option<u64>,
     /// Of a `udp-stream`: the sum of the times, modulo 2^64. Zero for generators.
-    pub(crate) times: u64,
+    pub times: u64,
     /// Of a `udp-stream`: the sum of time * (number + 1), modulo 2^64; the number counts the flow's datagrams from 0.
     /// Zero for generators.
-    pub(crate) weighted: u64,
+    pub weighted: u64,
 }
 
 impl Receptions {
@@ -59,38 +59,38 @@ impl Receptions {
 
 /// A direction of a circuit at a transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Departing {
+pub struct Departing {
     /// Index of the link.
-    pub(crate) link: usize,
+    pub link: usize,
     /// Index of the end that the transmitter stands at, 0 or 1.
-    pub(crate) end: usize,
+    pub end: usize,
     /// Index of the circuit in the topology.
-    pub(crate) circuit: usize,
+    pub circuit: usize,
     /// Whether it is the circuit's own direction.
-    pub(crate) forward: bool,
+    pub forward: bool,
 }
 
 /// What left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Departed {
+pub struct Departed {
     /// Cells.
-    pub(crate) cells: u64,
+    pub cells: u64,
     /// When the last one had left.
-    pub(crate) last: u64,
+    pub last: u64,
 }
 
 /// Where a flow loses something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Losing {
+pub struct Losing {
     /// The place.
-    pub(crate) place: Place,
+    pub place: Place,
     /// Index of the traffic.
-    pub(crate) flow: usize,
+    pub flow: usize,
 }
 
 /// A place where cells or datagrams are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub enum Place {
     /// The output port at this end of this link.
     Port {
         /// Index of the link.
@@ -114,18 +114,18 @@ pub(crate) enum Place {
 
 /// What was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub struct Lost {
     /// Cells, also those of frames that had lost one before; zero at a reassembly and a receive buffer.
-    pub(crate) cells: u64,
+    pub cells: u64,
     /// Datagrams that lost their first cell or PDU here, or did not fit here.
-    pub(crate) datagrams: u64,
+    pub datagrams: u64,
 }
 
 /// What the fast engine shows must be what the oracle shows.
 ///
 /// # Errors
 /// All differences, one to a line, the fast engine's value first.
-pub(crate) fn compare(fast: &Observed, oracle: &Observed) -> Result<(), String> {
+pub fn compare(fast: &Observed, oracle: &Observed) -> Result<(), String> {
     let mut differences = Vec::new();
     let mut differ = |what: String, fast: &dyn Debug, oracle: &dyn Debug| {
         let (fast, oracle) = (format!("{fast:?}"), format!("{oracle:?}"));

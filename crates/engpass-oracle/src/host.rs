@@ -102,11 +102,11 @@ impl Engine<'_> {
         if now >= end || process.stop.is_some_and(|stop| now >= stop) {
             return;
         }
-        if let Some(pauses) = pauses {
-            if process.random.below(Share::WHOLE) < pauses.share.0 {
-                let awake = now + process.random.exponential(pauses.mean.0);
-                return self.agenda.put(awake, Group::ProcessReady, (flow, 0), Event::PauseEnds { flow });
-            }
+        if let Some(pauses) = pauses
+            && process.random.below(Share::WHOLE) < pauses.share.0
+        {
+            let awake = now + process.random.exponential(pauses.mean.0);
+            return self.agenda.put(awake, Group::ProcessReady, (flow, 0), Event::PauseEnds { flow });
         }
         self.begin_message(now, flow);
     }

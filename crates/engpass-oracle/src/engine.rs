@@ -35,7 +35,7 @@ pub(crate) enum Source {
 
 /// A network while it runs.
 #[derive(Debug)]
-pub(crate) struct Engine<'a> {
+pub struct Engine<'a> {
     pub(crate) testbed: &'a Testbed,
     pub(crate) topology: &'a Topology,
     pub(crate) agenda: Agenda,
@@ -67,7 +67,7 @@ impl<'a> Engine<'a> {
     ///
     /// # Panics
     /// When something in it is not of ATM: docs/model.md does not say how that moves.
-    pub(crate) fn new(testbed: &'a Testbed, topology: &'a Topology, seed: u64) -> Self {
+    pub fn new(testbed: &'a Testbed, topology: &'a Topology, seed: u64) -> Self {
         let vcs = vcs(topology);
         let flows = topology.flows.len();
         let mut engine = Self {
@@ -108,14 +108,14 @@ impl<'a> Engine<'a> {
     }
 
     /// Do all that happens at or before `until`, in picoseconds.
-    pub(crate) fn run_until(&mut self, until: u64) {
+    pub fn run_until(&mut self, until: u64) {
         while let Some((now, event)) = self.agenda.next(until) {
             self.happens(now, event);
         }
     }
 
     /// What was seen, after `run_until(at)`.
-    pub(crate) fn snapshot(&self, at: u64) -> Observed {
+    pub fn snapshot(&self, at: u64) -> Observed {
         self.ledger.snapshot(at)
     }
 

@@ -28,13 +28,13 @@ impl Engine<'_> {
     pub(crate) fn arrives_at_switch(&mut self, now: u64, output: LineId, cell: Cell) {
         let frame = self.frames[cell.frame].clone();
         let vc = self.vcs[cell.vc].clone();
-        if vc.forward && cell.hop == 1 {
-            if let Some(Policer(bucket)) = &mut self.policers[vc.circuit] {
-                if !bucket.conforms(Time(now)) {
-                    let place = Place::Policer { circuit: vc.circuit };
-                    return self.ledger.lose_cell(now, place, frame.flow, frame.datagram);
-                }
-            }
+        if vc.forward
+            && cell.hop == 1
+            && let Some(Policer(bucket)) = &mut self.policers[vc.circuit]
+            && !bucket.conforms(Time(now))
+        {
+            let place = Place::Policer { circuit: vc.circuit };
+            return self.ledger.lose_cell(now, place, frame.flow, frame.datagram);
         }
         let node = self.topology.links[output.link].ends[output.end];
         let Switch::Atm(config) = &self.testbed.switches[node - self.topology.hosts];

@@ -1,0 +1,92 @@
+"""Programs that are measured, and where."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engpass.environment import environment
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGPASS = ROOT / ".venv/bin/engpass"
+
+
+class BenchError(Exception):
+    """Something could not be measured."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A program that came to its end."""
+
+    output: str
+    wall_s: float
+    cpu_s: float
+    peak_bytes: float
+
+
+def run(command: Sequence[str | Path]) -> Ended:
+    """Run a program to its end, with a clock and the system's account of it."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        began = time.perf_counter()
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        errors.seek(0)
+        if process.returncode != 0:
+            said = errors.read()[-2000:]
+            raise BenchError(f"`{' '.join(map(str, command))}` ended with {process.returncode}:\n{said}")
+        peak = usage.ru_maxrss * 1024
+        return Ended(output.read(), wall, usage.ru_utime + usage.ru_stime, peak)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What this run has built."""
+
+    measure: Path
+    target: Path
+
+    @classmethod
+    def build(cls) -> Tools:
+        """Build the measuring program as the package is built: optimised."""
+        run(["cargo", "build", "--release", "--quiet", "-p", "engpass-bench", "--bin", "engpass-measure"])
+        metadata = json.loads(run(["cargo", "metadata", "--format-version", "1", "--no-deps"]).output)
+        target = Path(metadata["target_directory"])
+        return cls(target / "release/engpass-measure", target)
+
+    def workload(self, workload: str, engine: str, times: int, *more: str) -> dict[str, Any]:
+        """Run a workload so many times in one process."""
+        result: dict[str, Any] = json.loads(run([self.measure, workload, engine, str(times), *more]).output)
+        return result
+
+
+def git(*arguments: str) -> str:
+    """What git says, empty where there is no repository."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def facts() -> dict[str, str]:
+    """Machine, programs and commit, for the head of the results."""
+    here = environment(jobs=1, executor="none")
+    changed = [line for line in git("status", "--porcelain").splitlines() if "benches/RESULTS.md" not in line]
+    commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
+    return {
+        "date": str(here["started"])[:16].replace("T", " ") + " UTC",
+        "commit": commit + (" with changes" if changed else ""),
+        "processor": f"{here['cpu']}, {here['cores']} cores, {int(here['memory_bytes']) / 2**30:.0f} GiB",
+        "system": f"{here['system']}, {here['kernel']}",
+        "programs": f"{run(['rustc', '--version']).output.strip()}, Python {here['python']}",
+        "load before the run": ", ".join(f"{load:.1f}" for load in os.getloadavg())
+        + " (over 1, 5, 15 minutes)",
+    }

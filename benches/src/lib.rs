@@ -1,0 +1,4 @@
+//! Workloads of the benchmarks: testbeds, and how their runs are read.
+
+pub mod measure;
+pub mod workload;

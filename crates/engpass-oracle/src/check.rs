@@ -1,0 +1,70 @@
+//! What must hold in the oracle at every instant, told from its inside.
+
+use std::collections::BTreeMap;
+
+use engpass_model::switch::Switch;
+
+use crate::engine::Engine;
+use crate::outcome::{Departing, Observed, Place};
+
+impl Engine<'_> {
+    /// Every cell that entered a direction of a circuit is at one place: lost, on a wire, in a queue, or at the host.
+    ///
+    /// `seen` is the snapshot of this instant, of a run without a warm-up.
+    ///
+    /// # Errors
+    /// The first direction and hop where cells are missing, or too many.
+    pub fn balance(&self, seen: &Observed) -> Result<(), String> {
+        let mut on_the_way = BTreeMap::new();
+        for (line, cell) in self.agenda.cells_on_the_way() {
+            *on_the_way.entry((line, cell.vc)).or_insert(0) += 1;
+        }
+        for (index, vc) in self.vcs.iter().enumerate() {
+            let mut entered = self.emitted[index];
+            for (hop, &line) in vc.lines.iter().enumerate() {
+                let of_this = |flow: usize| self.vc_of(flow) == index;
+                let lost_at = |place: Place| {
+                    let here = seen.losses.iter().filter(|(key, _)| key.place == place && of_this(key.flow));
+                    here.map(|(_, lost)| lost.cells).sum::<u64>()
+                };
+                if hop == 1 && vc.forward {
+                    entered -= lost_at(Place::Policer { circuit: vc.circuit });
+                }
+                let lost = lost_at(Place::Port { link: line.link, end: line.end });
+                let queued = self.lines[line.link][line.end].cells().filter(|cell| cell.vc == index).count();
+                let key =
+                    Departing { link: line.link, end: line.end, circuit: vc.circuit, forward: vc.forward };
+                let left = seen.departures.get(&key).map_or(0, |departed| departed.cells);
+                if entered != lost + queued as u64 + left {
+                    return Err(format!(
+                        "direction {index} hop {hop}: {entered} cells entered, {lost} were lost, {queued} wait, {left} left"
+                    ));
+                }
+                entered = left - on_the_way.get(&(line, index)).copied().unwrap_or(0);
+            }
+            let arrived = self.arrived(index);
+            if entered != arrived {
+                return Err(format!("direction {index}: {entered} cells came to the host, it has {arrived}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// No queue of a port holds more than it has places for.
+    ///
+    /// # Errors
+    /// The first queue that does.
+    pub fn within_buffers(&self) -> Result<(), String> {
+        for (link, lines) in self.topology.links.iter().zip(&self.lines) {
+            for (node, line) in link.ends.iter().zip(lines) {
+                let Some(switch) = node.checked_sub(self.topology.hosts) else { continue };
+                let Switch::Atm(config) = &self.testbed.switches[switch];
+                let full = (0..line.classes()).find(|&class| line.held(class) > config.output_buffer.0);
+                if let Some(class) = full {
+                    return Err(format!("`{}`: class {class} holds {}", link.name, line.held(class)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
