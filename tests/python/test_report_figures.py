@@ -96,6 +96,23 @@ def test_the_table_of_the_figures_is_bounded() -> None:
     assert len(table.rows("stream")) <= MAX_ROWS
 
 
+def test_the_waterfall_has_every_stage_for_every_variant() -> None:
+    run, outcomes = cases.swept(["free", "congested"], [], engines=("limit",))
+    stages = [outcome["flows"]["stream"]["stages"] for outcome in outcomes]
+    stages[0].insert(4, {"name": "shaper", "rate_bit_per_s": 30e6})
+    stages[1].insert(4, {"name": "policer", "rate_bit_per_s": 20e6})
+    spec = figures(run, outcomes)["waterfall"].to_dict()
+    names = spec["layer"][0]["encoding"]["y"]["sort"]
+    assert names[3:6] == ["cell headers", "policer", "shaper"]
+    assert names[-1] == "host ss2"
+    rows = next(data for data in spec["datasets"].values() if "stage" in data[0])
+    assert len(rows) == 2 * len(names)
+    left = {(row["series"], row["stage"]): row["rate"] for row in rows}
+    assert left["congested", "policer"] == left["congested", "shaper"] == 20
+    assert left["free", "policer"] == left["free", "cell headers"]
+    assert left["free", "shaper"] == 30
+
+
 def test_groups_keep_the_extremes() -> None:
     run, outcomes = cases.many_points(2000)
     outcomes[1234]["flows"]["stream"]["goodput_bit_per_s"] = 99e6

@@ -246,6 +246,16 @@ def test_what_is_missing_is_said() -> None:
     assert "There is nothing to draw yet." in nothing.text
 
 
+def test_times_and_sizes_are_for_people() -> None:
+    run, outcomes = kyoto(repeats=1)
+    created = "2026-11-21T21:19:13.490541+02:00"
+    page = Reader(
+        render(replace(run, created=created, environment={"memory_bytes": 25_274_793_984}), outcomes)
+    )
+    assert "2026-11-21 19:19 UTC" in page.text
+    assert "memory25.3 GB" in page.text
+
+
 def test_overrides_stand_over_the_file() -> None:
     run, outcomes = kyoto(repeats=1)
     page = Reader(render(replace(run, overrides=[("traffic.stream.message", "9 kB")]), outcomes))

@@ -79,7 +79,11 @@ def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None
 
 
 def _meta(run: Run) -> str:
-    parts = [f"Run <code>{esc(run.id)}</code>", f"<code>{esc(run.source)}</code>", esc(run.created)]
+    parts = [
+        f"Run <code>{esc(run.id)}</code>",
+        f"<code>{esc(run.source)}</code>",
+        esc(words.moment(run.created)),
+    ]
     if run.status and run.status != "done":
         parts.append(f'<span class="badge mark">{esc(run.status)}</span>')
     return " · ".join(parts)

@@ -14,7 +14,7 @@ from engpass.report.figures.base import Key
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.record import Claim, Outcome, Run
-from engpass.report.units import plain, say_share
+from engpass.report.units import plain, say_share, unit_for
 from engpass.report.words import Stretch, bottlenecks
 
 MAX_TABLE = 160
@@ -299,7 +299,11 @@ def environment_section(run: Run) -> str:
     """What it ran on, as the store recorded it."""
     entries: list[tuple[str, Any]] = [("run", run.id), ("created", run.created), ("status", run.status)]
     entries += [("points", f"{run.points_done} of {run.points_total}"), ("engines", ", ".join(run.engines))]
-    entries += [(str(key).replace("_", " "), value) for key, value in run.environment.items()]
+    for key, value in run.environment.items():
+        if str(key).endswith("_bytes") and isinstance(value, int):
+            entries.append((str(key).removesuffix("_bytes"), unit_for("B", [value]).say(value, 3)))
+        else:
+            entries.append((str(key).replace("_", " "), value))
     return (
         "<dl>"
         + "".join(f"<dt>{esc(key)}</dt><dd>{esc(_flat(value))}</dd>" for key, value in entries)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from engpass.report.aggregate import Point, Table
 from engpass.report.record import Run
@@ -69,8 +70,19 @@ def _result(table: Table, flow: str, variant: str) -> str:
         return f"{text}; nothing is lost."
     if worst is best:
         return f"{text}; {say_share(loss)} of the datagrams are lost."
-    low = say_rate(worst.goodput.mean, 3)
+    low = say_rate(worst.goodput.mean, 3) if worst.goodput.mean else "nothing"
     return f"{text}; the greatest loss is {say_share(loss)}{_at(table, worst)}, with {low} left."
+
+
+def moment(text: str) -> str:
+    """A time stamp (ISO 8601) to the minute, such as `1997-11-05 10:00 UTC`; any other text as it is."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    if time.tzinfo is None:
+        return time.strftime("%Y-%m-%d %H:%M")
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _at(table: Table, point: Point) -> str:

@@ -3,6 +3,7 @@
 What each layer and each host leaves, at the point where the flow's limit is highest.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -21,12 +22,14 @@ def draw(table: Table, flow: str) -> base.Drawing:
     """The figure about one flow."""
     chosen = _points(table, flow)
     rate = unit_for("bit/s", [bit_per_s for point in chosen for _, bit_per_s in point.stages])
+    order = _merged([[name for name, _ in point.stages] for point in chosen])
     rows: list[dict[str, Any]] = []
-    order: list[str] = []
     for point in chosen:
-        for name, bit_per_s in point.stages:
-            if name not in order:
-                order.append(name)
+        left = dict(point.stages)
+        bit_per_s = point.stages[0][1]
+        for name in order:
+            # What a variant does not have takes nothing from it.
+            bit_per_s = left.get(name, bit_per_s)
             value = rate.of(bit_per_s)
             rows.append({"series": point.variant, "stage": name, "rate": value, "label": rate.say(bit_per_s)})
     shown = [point.variant for point in chosen]
@@ -80,6 +83,18 @@ def _points(table: Table, flow: str) -> list[Point]:
     best = max((p for p in staged if p.variant == first), key=lambda p: p.goodput.mean)
     there = {point.variant: point for point in staged if point.at == best.at}
     return [there[name] for name in table.variants if name in there][:6]
+
+
+def _merged(lists: Sequence[Sequence[str]]) -> list[str]:
+    """All names once, each behind the one before it in the list that brings it."""
+    order: list[str] = []
+    for names in lists:
+        at = 0
+        for name in names:
+            if name not in order:
+                order.insert(at, name)
+            at = order.index(name) + 1
+    return order
 
 
 def _where(table: Table, point: Point) -> str:
