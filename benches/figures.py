@@ -108,10 +108,11 @@ def markdown(figures: Sequence[Figure], facts: dict[str, str]) -> str:
     lines = [
         "# Results of `make bench`",
         "",
-        "Written by `benches/run.py`; everything was measured in one run on one machine. Times of single runs are",
-        "processor time of their one thread, which neighbours on the machine hardly change; times of campaigns",
-        "and commands are those of the clock on the wall. A ratio to a target of at most 1 is good; where the",
-        "target has ≥, of at least 1.",
+        "Written by `benches/run.py`; everything was measured in one run on one machine. Times of single",
+        "runs are processor time of their one thread, which neighbours on the machine hardly change; times of",
+        "campaigns and commands are those of the clock on the wall. A ratio to a target of at most 1 is",
+        "good;",
+        "where the target has ≥, of at least 1.",
         "",
         *(f"- {name}: {value}" for name, value in facts.items()),
     ]

@@ -63,7 +63,7 @@ mod tests {
             for index in 0..cut.count {
                 let length = cut.payload(index);
                 prop_assert!(length > 0 && length + IP_HEADER_BYTES <= mtu);
-                prop_assert!(index + 1 == cut.count || length % 8 == 0);
+                prop_assert!(index + 1 == cut.count || length.is_multiple_of(8));
             }
         }
     }

@@ -33,8 +33,6 @@ enum Resource {
     Policer(usize),
     /// A host's CPU, in picoseconds.
     Cpu(NodeId),
-    /// A flow's sending process with its pauses, in picoseconds.
-    Process(usize),
     /// What a flow's application offers, in units.
     Application(usize),
 }
@@ -153,7 +151,7 @@ impl<'a> Builder<'a> {
                 let message = config.message.bytes();
                 self.route(&mut demand, true, |wire| wire.datagram(message, mtu));
                 let fragments = Fragments::of(message + UDP_HEADER_BYTES, mtu).count;
-                self.hosts(&mut demand, flow, 1.0, |cost| cost.datagram(message, fragments) as f64);
+                self.hosts(&mut demand, |cost| cost.datagram(message, fragments) as f64);
                 if let Some(rate) = config.rate {
                     // The payload of a message: an empty one has no rate of payload.
                     let offered = self.resources.get(Resource::Application(flow), || rate.0 as f64);
@@ -165,7 +163,7 @@ impl<'a> Builder<'a> {
                 let segment = max_segment(mtu);
                 self.route(&mut demand, true, |wire| wire.segment(segment));
                 let writes = segment as f64 / config.message.bytes().max(1) as f64;
-                self.hosts(&mut demand, flow, writes, |cost| {
+                self.hosts(&mut demand, |cost| {
                     writes * ps(cost.per_write) as f64
                         + ps(cost.per_segment) as f64
                         + segment as f64 * ps(cost.per_byte) as f64
@@ -248,8 +246,8 @@ impl<'a> Builder<'a> {
         demand.add(CandidateKind::Policer, name, &[(policer, cells)]);
     }
 
-    /// CPUs at both ends, and the pauses of the sending process before each of `messages` a unit.
-    fn hosts(&mut self, demand: &mut Demand<'a>, flow: usize, messages: f64, time: impl Fn(&Cost) -> f64) {
+    /// CPUs at both ends. Pauses do not count: they are chance, and a run may meet none.
+    fn hosts(&mut self, demand: &mut Demand<'a>, time: impl Fn(&Cost) -> f64) {
         let host = |node: NodeId| -> (&'a str, &'a Host) {
             let name = &self.topology.nodes[node];
             (name, self.testbed.hosts.get(name).expect("a flow begins and ends at a host"))
@@ -259,12 +257,7 @@ impl<'a> Builder<'a> {
         let second = SECOND as f64;
 
         let cost = time(&sender.cost);
-        let mut needs = vec![(self.resources.get(Resource::Cpu(demand.path.from), || second), cost)];
-        if let Some(pauses) = &sender.pauses {
-            // The process sleeps, the CPU does not: other processes of the host may use it.
-            let pause = messages * pauses.share.fraction() * pauses.mean.0 as f64;
-            needs.push((self.resources.get(Resource::Process(flow), || second), cost + pause));
-        }
+        let needs = [(self.resources.get(Resource::Cpu(demand.path.from), || second), cost)];
         demand.add(CandidateKind::SendingHost, format!("host `{from}`"), &needs);
 
         let cpu = self.resources.get(Resource::Cpu(demand.path.to), || second);

@@ -64,7 +64,7 @@ pub enum CandidateKind {
     Shaper,
     /// The policer of the circuit.
     Policer,
-    /// CPU and pauses of the sending host.
+    /// CPU of the sending host.
     SendingHost,
     /// CPU of the receiving host.
     ReceivingHost,

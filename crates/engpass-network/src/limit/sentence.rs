@@ -73,9 +73,8 @@ fn reason(
             format!("it passes {} cells/s{share}{shared}", cells.floor())
         }
         CandidateKind::SendingHost | CandidateKind::ReceivingHost => {
-            // With pauses the last resource is the process, which takes longer than the CPU.
-            let last = *limiter.resources.last().expect("a candidate has a resource");
-            let time = demand.uses.iter().find(|need| need.resource == last).map_or(0.0, |need| need.amount);
+            let cpu = *limiter.resources.first().expect("a candidate has a resource");
+            let time = demand.uses.iter().find(|need| need.resource == cpu).map_or(0.0, |need| need.amount);
             let unit = if matches!(demand.traffic, Traffic::TcpStream(_)) { "segment" } else { "message" };
             let bytes = (demand.payload_bits / 8.0).round();
             let verb = if limiter.kind == CandidateKind::SendingHost { "sending" } else { "receiving" };
