@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
-.PHONY: help run test check bench gen docs dev rust-test python-test fmt clean
+.PHONY: help run test check bench gen pages docs dev rust-test python-test fmt clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes
 	$(BIN)/mypy
 	cargo run --quiet -p engpass-testbed --example generate -- check
 	$(PYTHON) tools/file_sizes.py
+
+pages: $(STAMP) ## write the tables in the pages of the gallery (runs every study in full)
+	$(BIN)/python tools/gallery_page.py
 
 gen: ## write the generated files: schema, catalogue
 	cargo run --quiet -p engpass-testbed --example generate -- write

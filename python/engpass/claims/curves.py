@@ -118,6 +118,8 @@ def _value(outcome: Mapping[str, Any], flow: str, quantity: str) -> float:
     if quantity in RATES:
         return float(found[RATES[quantity]])
     if quantity in ("sent", "lost"):
+        if f"{quantity}_datagrams" not in found:
+            raise NoDataError(f"the engine counts no datagrams {quantity}")
         return float(found[f"{quantity}_datagrams"])
     for stage in found.get("stages", ()):
         if stage["name"] == quantity:

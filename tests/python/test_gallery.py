@@ -1,0 +1,119 @@
+"""The studies of the gallery: files in order, found wherever the package is, and pages that say enough."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import engpass
+from conftest import Cli
+from engpass import gallery
+from engpass.error import ChoiceError, EngpassError
+from engpass.gallery import Study
+from engpass.reproduce import prepare
+
+ROOT = Path(__file__).parents[2]
+NAMES = ["adsl", "kyoto-1997"]
+
+each = pytest.mark.parametrize("study", [gallery.study(name) for name in NAMES], ids=NAMES)
+
+
+def test_all_studies_are_found() -> None:
+    assert [study.name for study in gallery.studies()] == NAMES
+    assert sorted(path.name for path in (ROOT / "gallery").iterdir() if path.is_dir()) == NAMES
+
+
+def test_the_wheel_takes_every_file_of_the_gallery() -> None:
+    # In the package the gallery is a link; the glob below is what follows it into the wheel.
+    assert (ROOT / "python/engpass/studies").resolve() == ROOT / "gallery"
+    included = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["maturin"]["include"]
+    assert {"path": "python/engpass/studies/*/*", "format": ["sdist", "wheel"]} in included
+    listed = subprocess.run(
+        ["git", "ls-files", "gallery"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split()
+    assert all(len(Path(name).parts) == 3 for name in listed)
+
+
+@each
+def test_the_testbed_passes_the_check_and_the_schema(study: Study) -> None:
+    engpass.load(study.testbed)
+    schema = json.loads((ROOT / "schema/testbed.schema.json").read_text())
+    jsonschema.validate(tomllib.loads(study.testbed.read_text()), schema)
+
+
+@each
+def test_the_claims_fit_the_testbed(study: Study) -> None:
+    made = prepare(study)
+    assert len(made.claims.claims) >= 10
+    assert made.parts[-1].spec.name == "main"
+    used = {claim.campaign for claim in made.claims.claims}
+    assert used == {part.spec.name for part in made.parts}
+
+
+@each
+def test_the_page_tells_of_every_claim(study: Study) -> None:
+    page = study.page.read_text()
+    assert f"engpass reproduce {study.name}" in page
+    for claim in study.claims().claims:
+        assert claim.statement in page, claim.id
+        assert claim.published in page, claim.id
+
+
+def comment_above(text: str, start: str) -> str:
+    """The block of comments nearest above the line that begins so."""
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(start))
+    above = lines[:at]
+    while above and above[-1].strip() and not above[-1].startswith("#"):
+        above.pop()
+    block: list[str] = []
+    while above and above[-1].startswith("#"):
+        block.insert(0, above.pop())
+    return "\n".join(block)
+
+
+@pytest.mark.parametrize(
+    "key", ["per_fragment", "per_byte", "share", "mean", "output_buffer", "discard", "schedule"]
+)
+def test_an_estimate_of_the_kyoto_study_says_so(key: str) -> None:
+    text = gallery.study("kyoto-1997").testbed.read_text()
+    assert "ESTIMATE" in comment_above(text, f"{key} = ")
+
+
+@pytest.mark.parametrize(("kind", "goodput"), [("udp-stream", 22.10), ("tcp-stream", 22.07)])
+def test_the_formulas_of_the_kyoto_study_come_from_its_testbed(kind: str, goodput: float) -> None:
+    testbed = engpass.load(gallery.study("kyoto-1997").testbed, {"traffic.stream.kind": kind})
+    flow = testbed.limit(["congested"])["congested"]["flows"]["stream"]
+    assert round(flow["goodput_bit_per_s"] / 1e6, 2) == goodput
+    assert flow["bottleneck"] == "link `receiver`"
+
+
+def test_gallery_lists_each_study_on_a_line(cli: Cli) -> None:
+    shown = cli("gallery")
+    for name in NAMES:
+        assert f"\n{name}" in f"\n{shown.stdout}"
+        assert str(gallery.study(name).directory) in shown.stdout
+    told = [json.loads(line) for line in cli("gallery", "--json").stdout.splitlines()]
+    assert [one["study"] for one in told] == NAMES
+    assert all(Path(one["directory"], "testbed.toml").is_file() for one in told)
+
+
+def test_a_study_is_a_name_or_a_directory(tmp_path: Path) -> None:
+    with pytest.raises(ChoiceError) as error:
+        gallery.study("kyoto-1979")
+    assert error.value.help == "did you mean `kyoto-1997`?"
+    with pytest.raises(ChoiceError, match="is no study"):
+        gallery.study(str(tmp_path))
+    kyoto = gallery.study("kyoto-1997").directory
+    assert gallery.study(str(kyoto)).name == "kyoto-1997"
+
+
+def test_a_package_without_a_gallery_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gallery, "HOME", tmp_path / "studies")
+    with pytest.raises(EngpassError, match="the gallery is missing"):
+        gallery.studies()

@@ -1,0 +1,90 @@
+"""Write the tables in the pages of the gallery: `make pages`.
+
+A page has the places `<!-- claims -->` (the table of claims) and `<!-- curves: 1 kB, 2 kB -->` (goodput per
+variant at these swept values), each up to `<!-- end -->`. The figures come from a full reproduction, kept in the
+store of the working directory; what it does not have yet is run.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+
+from engpass.claims import Campaign, Judged
+from engpass.gallery import Study, studies
+from engpass.progress import bar
+from engpass.reproduce import prepare
+from engpass.store import Store
+
+
+def claims_table(judged: Sequence[Judged]) -> str:
+    """The claims as Markdown."""
+    rows = ["| Statement | Published | Obtained | Tolerance | Holds | Kind |", "|---|---|---|---|---|---|"]
+    for one in judged:
+        told = one.to_json()
+        holds = "yes" if told["holds"] else "**no**"
+        cells = [
+            told["statement"],
+            told["published"],
+            told["obtained"],
+            told["tolerance"],
+            holds,
+            told["kind"],
+        ]
+        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    return "\n".join(rows)
+
+
+def curves_table(campaign: Campaign, variants: Sequence[str], flow: str, wanted: Sequence[str]) -> str:
+    """Goodput in Mbit/s over the named swept values, one column per variant."""
+    rows = [
+        "| Message | " + " | ".join(f"`{name}`" for name in variants) + " |",
+        "|---:" * (len(variants) + 1) + "|",
+    ]
+    curves = [campaign.curve("simulate", name, flow, "goodput") for name in variants]
+    for sample in curves[0].samples:
+        if sample.text in wanted:
+            values = " | ".join(f"{curve.at(sample.x).value / 1e6:.2f}" for curve in curves)
+            rows.append(f"| {sample.text} | {values} |")
+    return "\n".join(rows)
+
+
+def fill(page: str, claims: str, curves: Callable[[Sequence[str]], str]) -> str:
+    """The page with its places filled anew."""
+
+    def place(found: re.Match[str]) -> str:
+        begin, what, names = found[1], found[2], found[3]
+        table = claims if what == "claims" else curves([name.strip() for name in names.split(",")])
+        return f"{begin}\n{table}\n<!-- end -->"
+
+    return re.sub(r"(<!-- (claims|curves)(?:: ([^>]*?))? -->)\n.*?<!-- end -->", place, page, flags=re.DOTALL)
+
+
+def write(study: Study) -> bool:
+    """Reproduce a study in full and write its page; whether all claims hold."""
+    made = prepare(study)
+    with Store.open("engpass.db") as store, bar(sys.stderr) as shown:
+        ran = made.run(store, watch=shown)
+        if ran.interrupted or ran.failed:
+            sys.exit(f"{study.name}: interrupted, or points failed")
+        judged = made.judge(store, ran)
+        main = next(part for part in made.parts if part.spec.name == "main")
+        campaign = Campaign(main.testbed.axes, store.outcomes(ran.records["main"].id))
+    flow = made.claims.claims[0].flow
+    page = fill(
+        study.page.read_text(encoding="utf-8"),
+        claims_table(judged),
+        lambda wanted: curves_table(campaign, main.plan.variants, flow, wanted),
+    )
+    study.page.write_text(page, encoding="utf-8")
+    return all(one.verdict.holds for one in judged)
+
+
+def main() -> int:
+    """Write the pages of the named studies, or of all."""
+    wanted = sys.argv[1:]
+    held = [write(study) for study in studies() if not wanted or study.name in wanted]
+    return int(not all(held))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
