@@ -76,7 +76,7 @@ pub struct TcpConfig {
     pub duplicate_threshold: Option<u32>,
     /// Whether the first duplicate acknowledgments let new segments out (RFC 3042).
     pub limited_transmit: Option<bool>,
-    /// Offer ECN (RFC 3168).
+    /// Offer ECN (RFC 3168); `dctcp` does so by itself.
     pub ecn: Option<bool>,
     /// Congestion control.
     pub congestion: Option<Congestion>,
@@ -107,6 +107,8 @@ impl TcpConfig {
             sizes mss, send_buffer, send_low_water, receive_buffer, naglim;
             times ack_delay, rto_initial, rto_minimum, rto_maximum, rto_tick
         );
+        // DCTCP is nothing without marks.
+        p.ecn |= self.ecn.is_none() && matches!(p.congestion, Congestion::Dctcp(_));
         p
     }
 

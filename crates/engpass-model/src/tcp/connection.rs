@@ -10,6 +10,7 @@ use super::scoreboard::Scoreboard;
 use super::segment::Segment;
 use super::send::Sender;
 use super::stats::{Snapshot, Stats};
+use super::tail_probe::TailProbe;
 use super::timers::{Timer, Timers};
 use crate::time::Time;
 
@@ -124,6 +125,9 @@ pub struct Connection {
     /// ECN: no further reduction until everything below is acknowledged.
     pub(super) cwr_until: u64,
     pub(super) saved: Option<Saved>,
+    /// A tail loss probe must go out.
+    pub(super) tail_probe_due: bool,
+    pub(super) tail_probe: Option<TailProbe>,
     /// When something was last sent or received.
     pub(super) active_at: Time,
     /// When data was last sent.
@@ -164,6 +168,8 @@ impl Connection {
             cwr_due: false,
             cwr_until: 0,
             saved: None,
+            tail_probe_due: false,
+            tail_probe: None,
             active_at: Time::ZERO,
             sent_at: Time::ZERO,
             stats: Stats::default(),
@@ -190,6 +196,13 @@ impl Connection {
         }
         if self.timers.expired(Timer::Persist, now) {
             self.on_persist();
+        }
+        if self.timers.expired(Timer::Reordering, now) {
+            self.on_reordering_end(now);
+        }
+        // A probe is never later than the timeout, and goes before it.
+        if self.timers.expired(Timer::TailProbe, now) {
+            self.on_tail_probe(now);
         }
         if self.timers.expired(Timer::Retransmission, now) {
             self.on_timeout(now, out);

@@ -3,8 +3,9 @@
 use super::congestion::{Ack, RateSample, Signal};
 use super::connection::{Connection, Out, Saved, State};
 use super::parameters::RecoveryKind;
+use super::recovery::rack::Clock;
 use super::recovery::{AckView, Phase, Verdict};
-use super::scoreboard::Progress;
+use super::scoreboard::{Answers, Progress};
 use super::segment::Segment;
 use super::timers::Timer;
 use crate::time::Time;
@@ -56,7 +57,7 @@ impl Connection {
         if segment.ack < self.tx.una {
             return;
         }
-        let mut progress = Progress::default();
+        let mut progress = self.new_progress(now, segment);
         let (before, outstanding) = (self.board.in_flight(), self.board.outstanding());
         self.board.acknowledge(segment.ack, &mut progress);
         if self.agreed.sack {
@@ -89,12 +90,18 @@ impl Connection {
             duplicate,
             progress: &progress,
             mss: self.tx.mss,
+            reported_duplicate: segment.sack.duplicate(segment.ack).is_some(),
+            now,
+            minimum_rtt: self.rtt.minimum().unwrap_or(Time::ZERO),
+            smoothed_rtt: self.rtt.smoothed().unwrap_or(Time::ZERO),
         };
         let limited = self.recovery.limited_transmitted;
         let waiting_before = self.board.waiting();
         let verdict = self.recovery.on_ack(&self.p, self.agreed.sack, &mut self.board, &view);
         let recovering = phase_before == Phase::Fast || self.recovery.phase == Phase::Fast;
         self.apply(now, verdict, phase_before, limited);
+        self.watch_reordering();
+        self.take_tail_probe_answer(now, segment, progress.acked);
         self.take_mark(now, segment);
         if progress.delivered > 0 {
             let ack = Ack {
@@ -129,6 +136,46 @@ impl Connection {
                 self.after_fin_acknowledged(now, out);
             }
         }
+    }
+
+    fn new_progress(&self, now: Time, segment: &Segment) -> Progress {
+        let echo = segment.timestamps.and_then(|stamp| stamp.echo).filter(|_| self.agreed.timestamps);
+        let answers = Answers {
+            now,
+            echo,
+            tick: self.p.timestamp_tick,
+            minimum_rtt: self.rtt.minimum().unwrap_or(Time::ZERO),
+        };
+        Progress {
+            highest: self.recovery.rack.highest,
+            answers: (self.p.recovery == RecoveryKind::RackTlp).then_some(answers),
+            ..Progress::default()
+        }
+    }
+
+    /// Set RACK's timer as its last look at the scoreboard asks for.
+    fn watch_reordering(&mut self) {
+        match self.recovery.rack.deadline {
+            Some(at) => self.timers.set(Timer::Reordering, at),
+            None => self.timers.stop(Timer::Reordering),
+        }
+    }
+
+    fn clock(&self, now: Time) -> Clock {
+        Clock {
+            now,
+            minimum_rtt: self.rtt.minimum().unwrap_or(Time::ZERO),
+            smoothed_rtt: self.rtt.smoothed().unwrap_or(Time::ZERO),
+        }
+    }
+
+    /// RACK's reordering window has ended.
+    pub(super) fn on_reordering_end(&mut self, now: Time) {
+        let (clock, phase) = (self.clock(now), self.recovery.phase);
+        let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
+        let limited = self.recovery.limited_transmitted;
+        self.apply(now, verdict, phase, limited);
+        self.watch_reordering();
     }
 
     /// The congestion window need not grow beyond what a receive window can be (65 535 with the largest scale).
@@ -248,6 +295,9 @@ impl Connection {
             // RFC 6298 (5.3).
             self.start_timer(now);
         }
+        if progress.acked > 0 || progress.sacked > 0 {
+            self.arm_tail_probe(now);
+        }
     }
 
     /// Start the retransmission timer anew.
@@ -273,7 +323,11 @@ impl Connection {
         self.expiries += 1;
         let flight = self.board.outstanding().saturating_sub(self.recovery.limited_transmitted);
         self.control.on_signal(&mut self.window, Signal::Timeout { again }, flight, now);
-        self.recovery.on_timeout(&mut self.board, self.tx.next);
+        let clock = self.clock(now);
+        self.recovery.on_timeout(&self.p, self.agreed.sack, &mut self.board, self.tx.next, &clock);
+        self.timers.stop(Timer::TailProbe);
+        self.timers.stop(Timer::Reordering);
+        (self.tail_probe, self.tail_probe_due) = (None, false);
         self.cwr_due = self.agreed.ecn;
         self.cwr_until = self.tx.next;
         self.timed = None;

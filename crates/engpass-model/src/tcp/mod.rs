@@ -35,6 +35,7 @@ mod scoreboard;
 pub mod segment;
 mod send;
 pub mod stats;
+mod tail_probe;
 mod timers;
 mod transmit;
 

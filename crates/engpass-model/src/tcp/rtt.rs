@@ -10,8 +10,6 @@ pub(super) struct Rtt {
     smoothed8: u64,
     /// RTTVAR times 4, in picoseconds.
     variance4: u64,
-    /// The last sample.
-    latest: Time,
     /// The smallest sample.
     minimum: Time,
     /// RTO without back-off.
@@ -22,20 +20,12 @@ pub(super) struct Rtt {
 
 impl Rtt {
     pub(super) fn new(p: &TcpParameters) -> Self {
-        Self {
-            smoothed8: 0,
-            variance4: 0,
-            latest: Time::ZERO,
-            minimum: Time::MAX,
-            timeout: p.rto_initial,
-            backoff: 0,
-        }
+        Self { smoothed8: 0, variance4: 0, minimum: Time::MAX, timeout: p.rto_initial, backoff: 0 }
     }
 
     /// Take a sample that Karn's rule allows, of a segment sent at `sent`.
     pub(super) fn sample(&mut self, p: &TcpParameters, sent: Time, now: Time) {
         let exact = now.saturating_sub(sent);
-        self.latest = exact;
         self.minimum = self.minimum.min(exact);
         let r = if p.rto_heartbeat {
             // A BSD counts ticks of its slow timer while it waits, and a count of 1 means less than one tick.
@@ -90,16 +80,8 @@ impl Rtt {
         if p.rto_heartbeat { Time(at.ps().next_multiple_of(p.rto_tick.ps())) } else { at }
     }
 
-    pub(super) fn backed_off(&self) -> bool {
-        self.backoff > 0
-    }
-
     pub(super) fn smoothed(&self) -> Option<Time> {
         (self.smoothed8 > 0).then_some(Time(self.smoothed8 / 8))
-    }
-
-    pub(super) fn latest(&self) -> Time {
-        self.latest
     }
 
     pub(super) fn minimum(&self) -> Option<Time> {

@@ -77,14 +77,36 @@ pub(super) struct Progress {
     pub(super) sample: Option<Time>,
     /// The segment among the newly delivered that was sent last.
     pub(super) newest: Option<Newest>,
-    /// Something acknowledged cumulatively had been sent more than once.
-    pub(super) ambiguous: bool,
+    /// Highest sequence number that has arrived; set it to the highest before.
+    pub(super) highest: u64,
+    /// Something sent once arrived below what had arrived before: packets were reordered (RFC 8985 section 6.2).
+    pub(super) reordered: bool,
+    /// What tells an answer to a retransmission from one to the original; `None` accepts everything.
+    pub(super) answers: Option<Answers>,
+}
+
+/// RFC 8985 section 6.2 step 2: an acknowledgment of a segment sent again may be for the original.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answers {
+    pub(super) now: Time,
+    /// TSecr, cut to the tick of the timestamp clock.
+    pub(super) echo: Option<Time>,
+    pub(super) tick: Time,
+    pub(super) minimum_rtt: Time,
+}
+
+impl Answers {
+    fn original(&self, sent: Time) -> bool {
+        self.echo.is_some_and(|echo| echo + self.tick <= sent)
+            || self.now.saturating_sub(sent) < self.minimum_rtt
+    }
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     sent: VecDeque<Sent>,
     sacked: u64,
+    sacked_records: usize,
     waiting: u64,
     /// Nothing below is lost and waits to be sent again.
     waiting_from: u64,
@@ -116,8 +138,14 @@ impl Scoreboard {
         &self.sent[index]
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> {
-        self.sent.iter()
+    /// Records that the other side has reported with SACK.
+    pub(super) fn sacked_segments(&self) -> usize {
+        self.sacked_records
+    }
+
+    /// Whether the other side has dropped what it had reported: the oldest hole is none (RFC 2018 section 8).
+    pub(super) fn reneged(&self) -> bool {
+        self.sent.front().is_some_and(|first| first.sacked)
     }
 
     pub(super) fn last(&self) -> Option<&Sent> {
@@ -155,6 +183,7 @@ impl Scoreboard {
             self.waiting -= if first.waits() { covered } else { 0 };
             if first.sacked {
                 self.sacked -= covered;
+                self.sacked_records -= usize::from(first.end <= una);
             } else {
                 progress.delivered += covered;
                 ambiguous |= first.ambiguous;
@@ -167,14 +196,15 @@ impl Scoreboard {
             }
             self.sent.pop_front();
         }
-        progress.ambiguous |= ambiguous;
         // A sample behind a hole that a retransmission filled would measure the hole.
         progress.sample = if ambiguous { None } else { oldest };
     }
 
     /// Mark what the blocks report; blocks below the cumulative acknowledgment are skipped (RFC 2883 duplicates).
     pub(super) fn sack(&mut self, blocks: &SackBlocks, progress: &mut Progress) {
-        for &(start, end) in blocks.as_slice() {
+        let mut ascending = *blocks;
+        ascending.sort();
+        for &(start, end) in ascending.as_slice() {
             let seen = self
                 .known
                 .as_slice()
@@ -190,6 +220,7 @@ impl Scoreboard {
                     let len = record.len();
                     self.waiting -= if record.waits() { len } else { 0 };
                     record.sacked = true;
+                    self.sacked_records += 1;
                     self.sacked += len;
                     progress.sacked += len;
                     progress.delivered += len;
@@ -224,7 +255,7 @@ impl Scoreboard {
     /// Hold everything to be lost that is not SACKed (a retransmission timeout).
     pub(super) fn mark_all_lost(&mut self) {
         // RFC 2018 section 8: a receiver may drop what it has SACKed; that the first hole is SACKed shows it did.
-        if self.sent.front().is_some_and(|first| first.sacked) {
+        if self.reneged() {
             self.forget_sacks();
         }
         for index in 0..self.sent.len() {
@@ -241,6 +272,7 @@ impl Scoreboard {
             }
         }
         self.sacked = 0;
+        self.sacked_records = 0;
         self.known = SackBlocks::default();
         self.judged_to = 0;
         self.waiting_from = 0;
@@ -324,6 +356,14 @@ impl Scoreboard {
 }
 
 fn note_newest(progress: &mut Progress, record: &Sent) {
+    if record.end > progress.highest {
+        progress.highest = record.end;
+    } else if record.end < progress.highest && !record.ambiguous {
+        progress.reordered = true;
+    }
+    if record.ambiguous && progress.answers.is_some_and(|answers| answers.original(record.at)) {
+        return;
+    }
     let later = progress.newest.is_none_or(|newest| (record.at, record.end) >= (newest.at, newest.end));
     if later {
         progress.newest =

@@ -55,6 +55,19 @@ impl SackBlocks {
         &self.blocks[..usize::from(self.count)]
     }
 
+    /// The duplicate that the first block reports, if it does (RFC 2883 section 4): it lies below `ack`, or within the
+    /// second block.
+    pub fn duplicate(&self, ack: u64) -> Option<(u64, u64)> {
+        let (first, second) = (self.as_slice().first()?, self.as_slice().get(1));
+        let within = second.is_some_and(|second| second.0 <= first.0 && first.1 <= second.1);
+        (first.1 <= ack || within).then_some(*first)
+    }
+
+    /// Put the blocks in the order of their sequence numbers.
+    pub(super) fn sort(&mut self) {
+        self.blocks[..usize::from(self.count)].sort_unstable();
+    }
+
     /// Whether there is none: the segment has no SACK option.
     pub fn is_empty(&self) -> bool {
         self.count == 0

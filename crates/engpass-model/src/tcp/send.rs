@@ -106,11 +106,6 @@ impl Sender {
         self.written - self.next.min(self.written)
     }
 
-    /// Whether data or the FIN is still to be sent for the first time.
-    pub(super) fn has_unsent(&self) -> bool {
-        self.unsent() > 0 || (self.closing && !self.fin_sent)
-    }
-
     /// Whether the FIN was sent and acknowledged.
     pub(super) fn is_finished(&self) -> bool {
         self.fin_sent && self.una == self.next

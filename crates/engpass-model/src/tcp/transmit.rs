@@ -58,6 +58,9 @@ impl Connection {
                 Next::Again(0)
             });
         }
+        if self.tail_probe_due && !self.board.is_empty() {
+            return Ok(self.decide_tail_probe());
+        }
         if self.probing {
             return Err(LimitedBy::ReceiveWindow);
         }
@@ -226,7 +229,7 @@ impl Connection {
     }
 
     fn send_again(&mut self, now: Time, index: usize) -> Segment {
-        if !self.board.get(index).lost && !self.probe_due {
+        if !self.board.get(index).lost && !self.probe_due && !self.tail_probe_due {
             if self.board.first_unsent_hole().is_none() {
                 self.recovery.rescued = true;
             }
@@ -245,7 +248,7 @@ impl Connection {
         if let Some(saved) = &mut self.saved {
             saved.resent_at.get_or_insert(stamp);
         }
-        self.after_data(now, &segment);
+        self.rx.acknowledged(false);
         if self.probe_due {
             self.probe_due = false;
             self.probing = true;
@@ -253,6 +256,9 @@ impl Connection {
         } else {
             self.stats.retransmissions += 1;
             self.stats.bytes_retransmitted += segment.len;
+            if self.tail_probe_due {
+                self.after_tail_probe(now, true);
+            }
             if !self.timers.is_set(Timer::Retransmission) {
                 self.start_timer(now);
             }
@@ -293,7 +299,7 @@ impl Connection {
         if piece.fin {
             self.after_fin_sent();
         }
-        self.after_data(now, &segment);
+        self.rx.acknowledged(false);
         if self.probe_due {
             self.probe_due = false;
             self.probing = beyond;
@@ -303,13 +309,13 @@ impl Connection {
         if !self.probing && !self.timers.is_set(Timer::Retransmission) {
             self.start_timer(now);
         }
+        if self.tail_probe_due {
+            self.after_tail_probe(now, false);
+        } else {
+            self.arm_tail_probe(now);
+        }
         self.note_application_limit();
         segment
-    }
-
-    /// A segment with data carries the acknowledgment.
-    fn after_data(&mut self, _now: Time, _segment: &Segment) {
-        self.rx.acknowledged(false);
     }
 
     /// RFC 5681 section 4.1: after more than a timeout without data the window starts again.

@@ -1,6 +1,7 @@
 //! Whatever is lost, late, or short of room: every byte arrives once and in order, and the books balance.
 
 use engpass_model::random::Stream;
+use engpass_model::tcp::congestion::Congestion;
 use engpass_model::tcp::parameters::{Nagle, RecoveryKind, SendBufferRule};
 use engpass_model::tcp::{Profile, State, TcpParameters};
 use engpass_model::time::Time;
@@ -29,6 +30,10 @@ fn assert_delivered(bench: &Bench) {
     );
 }
 
+pub(crate) fn congestion(kind: &str) -> Congestion {
+    serde_json::from_value(serde_json::json!(kind)).expect("a kind of the family")
+}
+
 fn parameters(profile: Profile, mtu: u64, recovery: RecoveryKind, nagle: Nagle) -> TcpParameters {
     TcpParameters { recovery, nagle, ..profile.parameters(mtu) }
 }
@@ -47,14 +52,16 @@ fn any_parameters() -> impl Strategy<Value = TcpParameters> {
         prop::option::of(1_000u64..60_000),
         prop::option::of(1_000u64..60_000),
         any::<(bool, bool, bool)>(),
+        prop::sample::select(Congestion::KINDS),
     )
         .prop_map(
-            |(profile, mtu, recovery, nagle, rule, send, receive, (boundaries, ecn, timestamps))| {
+            |(profile, mtu, recovery, nagle, rule, send, receive, (boundaries, ecn, timestamps), control)| {
                 let mut p = parameters(profile, mtu, recovery, nagle);
                 p.send_buffer_rule = rule;
                 p.write_boundaries = boundaries;
                 p.ecn = ecn;
                 p.timestamps = timestamps;
+                p.congestion = congestion(control);
                 p.send_buffer = send.unwrap_or(p.send_buffer);
                 p.receive_buffer = receive.unwrap_or(p.receive_buffer);
                 p

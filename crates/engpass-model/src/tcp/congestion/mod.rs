@@ -4,9 +4,11 @@
 //! nothing is a float.
 
 pub mod cubic;
+pub mod dctcp;
 pub mod reno;
 
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
 pub use reno::Reno;
 
 use super::parameters::TcpParameters;
@@ -18,6 +20,7 @@ family! {
     Congestion, "congestion control" {
         "reno" => Reno(Reno),
         "cubic" => Cubic(Cubic),
+        "dctcp" => Dctcp(Dctcp),
     }
 }
 
@@ -162,6 +165,7 @@ impl Congestion {
     pub fn control(&self, p: &TcpParameters) -> Box<dyn CongestionControl> {
         match self {
             Self::Reno(_) => Box::new(reno::Control::default()),
+            Self::Dctcp(_) => Box::new(dctcp::Control::default()),
             Self::Cubic(config) => Box::new(cubic::Control::new(config, p)),
         }
     }

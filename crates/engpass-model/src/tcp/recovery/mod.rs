@@ -5,11 +5,14 @@
 //! congestion control's window plus `inflation`, which only the kinds without SACK use.
 
 mod new_reno;
+pub(super) mod rack;
 mod reno;
 mod sack;
 
 use super::parameters::{RecoveryKind, TcpParameters};
 use super::scoreboard::{Progress, Scoreboard};
+use crate::time::Time;
+use rack::{Clock, Rack};
 
 /// Where the connection stands between losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +51,20 @@ pub(super) struct AckView<'a> {
     pub(super) progress: &'a Progress,
     /// Segment size.
     pub(super) mss: u64,
+    /// It reports a duplicate (RFC 2883).
+    pub(super) reported_duplicate: bool,
+    /// When it came.
+    pub(super) now: Time,
+    /// Smallest round trip so far.
+    pub(super) minimum_rtt: Time,
+    /// Smoothed round trip.
+    pub(super) smoothed_rtt: Time,
+}
+
+impl AckView<'_> {
+    fn clock(&self) -> Clock {
+        Clock { now: self.now, minimum_rtt: self.minimum_rtt, smoothed_rtt: self.smoothed_rtt }
+    }
 }
 
 /// The state that all kinds share.
@@ -68,6 +85,7 @@ pub(super) struct Recovery {
     pub(super) rescued: bool,
     /// Bytes that duplicate acknowledgments have let out (RFC 3042): no part of FlightSize.
     pub(super) limited_transmitted: u64,
+    pub(super) rack: Rack,
 }
 
 impl Recovery {
@@ -88,12 +106,14 @@ impl Recovery {
         }
         if self.phase == Phase::Timeout && view.una >= self.recover {
             self.phase = Phase::Open;
+            self.rack.on_exit();
             return Verdict::Exit;
         }
         match p.recovery {
             RecoveryKind::Plain => Verdict::Nothing,
             RecoveryKind::Reno => reno::on_ack(self, p, board, view),
-            RecoveryKind::Sack | RecoveryKind::RackTlp if with_sack => sack::on_ack(self, p, board, view),
+            RecoveryKind::Sack if with_sack => sack::on_ack(self, p, board, view),
+            RecoveryKind::RackTlp if with_sack => rack::on_ack(self, p, board, view),
             RecoveryKind::NewReno | RecoveryKind::Sack | RecoveryKind::RackTlp => {
                 new_reno::on_ack(self, p, board, view)
             }
@@ -102,11 +122,16 @@ impl Recovery {
 
     /// Fast recovery begins with the oldest segment.
     fn enter(&mut self, board: &mut Scoreboard, view: &AckView) -> Verdict {
+        board.mark_lost(0);
+        self.enter_at(view.next)
+    }
+
+    /// Fast recovery begins; what is lost is marked.
+    fn enter_at(&mut self, next: u64) -> Verdict {
         self.phase = Phase::Fast;
-        self.recover = view.next;
+        self.recover = next;
         self.partial_seen = false;
         self.rescued = false;
-        board.mark_lost(0);
         self.force = true;
         Verdict::Enter
     }
@@ -126,7 +151,15 @@ impl Recovery {
     }
 
     /// The retransmission timer has expired.
-    pub(super) fn on_timeout(&mut self, board: &mut Scoreboard, next: u64) {
+    pub(super) fn on_timeout(
+        &mut self,
+        p: &TcpParameters,
+        with_sack: bool,
+        board: &mut Scoreboard,
+        next: u64,
+        clock: &Clock,
+    ) {
+        let phase_before = self.phase;
         self.phase = Phase::Timeout;
         self.recover = next;
         self.duplicates = 0;
@@ -134,6 +167,23 @@ impl Recovery {
         self.force = true;
         self.rescued = false;
         self.limited_transmitted = 0;
-        board.mark_all_lost();
+        self.rack.deadline = None;
+        if with_sack && p.recovery == RecoveryKind::RackTlp && !board.reneged() {
+            self.rack.on_timeout(p, phase_before, board, clock);
+        } else {
+            board.mark_all_lost();
+        }
+    }
+
+    /// RACK's reordering window has ended (RFC 8985 section 6.2 step 5).
+    pub(super) fn on_reordering_end(
+        &mut self,
+        p: &TcpParameters,
+        board: &mut Scoreboard,
+        next: u64,
+        clock: &Clock,
+    ) -> Verdict {
+        let found = self.rack.detect(p, self.phase, board, clock);
+        if found && self.phase == Phase::Open { self.enter_at(next) } else { Verdict::Nothing }
     }
 }
