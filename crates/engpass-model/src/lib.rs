@@ -6,7 +6,7 @@
 //!
 //! The folders follow a message on its way: [`source`] makes it, [`host`] pays for it, [`wire`] says how long it is at
 //! every layer, [`shape`] spaces its cells, [`element`] carries, queues and reassembles them, [`discard`] and
-//! [`schedule`] decide for a queue.
+//! [`schedule`] decide for a queue; [`tcp`] is a transport protocol, an endpoint at a time.
 
 pub mod circuit;
 pub mod complaint;
@@ -20,6 +20,7 @@ pub mod schedule;
 pub mod shape;
 pub mod source;
 pub mod switch;
+pub mod tcp;
 pub mod time;
 pub mod unit;
 pub mod wire;

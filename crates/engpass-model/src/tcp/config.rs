@@ -1,0 +1,169 @@
+//! TCP as a testbed file describes it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::congestion::Congestion;
+use super::parameters::{
+    AckCounting, Nagle, RecoveryKind, RtoFloor, SendBufferRule, TcpParameters, WindowUpdate,
+};
+use super::profile::Profile;
+use crate::complaint::{Complaints, LONGEST};
+use crate::unit::{Duration, Size};
+
+/// A host's TCP: the profile of a real stack, and what differs from it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TcpConfig {
+    /// The stack whose parameters hold where no other key is given; `linux-6` if not given.
+    pub profile: Option<Profile>,
+    /// Maximum segment size, TCP options included; the MTU less 40 bytes if not given.
+    pub mss: Option<Size>,
+    /// Send buffer, or its high-water mark.
+    pub send_buffer: Option<Size>,
+    /// Low-water mark of the send buffer, for the rule `high-water`.
+    pub send_low_water: Option<Size>,
+    /// What the send buffer counts.
+    pub send_buffer_rule: Option<SendBufferRule>,
+    /// Whether segments end where writes end, unless Nagle's rule would hold the rest of the write back.
+    pub write_boundaries: Option<bool>,
+    /// Receive buffer.
+    pub receive_buffer: Option<Size>,
+    /// The receive buffer holds at least that many segments.
+    pub receive_minimum_segments: Option<u64>,
+    /// When reading announces a larger window unasked.
+    pub window_update: Option<WindowUpdate>,
+    /// Offer window scaling (RFC 7323).
+    pub window_scaling: Option<bool>,
+    /// Offer timestamps (RFC 7323).
+    pub timestamps: Option<bool>,
+    /// Nagle's rule.
+    pub nagle: Option<Nagle>,
+    /// Limit of Nagle's rule in its Solaris form.
+    pub naglim: Option<Size>,
+    /// Segments that make an acknowledgment due; 1 acknowledges every one.
+    pub ack_every: Option<u32>,
+    /// What counts towards `ack_every`.
+    pub ack_counting: Option<AckCounting>,
+    /// Time after which an acknowledgment is due.
+    pub ack_delay: Option<Duration>,
+    /// Whether acknowledgments wait for a heartbeat with the period `ack_delay`.
+    pub ack_heartbeat: Option<bool>,
+    /// Segments of data at the start that are acknowledged at once.
+    pub quick_acks: Option<u32>,
+    /// Retransmission timeout before a round trip is measured.
+    pub rto_initial: Option<Duration>,
+    /// Smallest retransmission timeout.
+    pub rto_minimum: Option<Duration>,
+    /// What the smallest timeout bounds.
+    pub rto_floor: Option<RtoFloor>,
+    /// Largest retransmission timeout.
+    pub rto_maximum: Option<Duration>,
+    /// Granularity of the retransmission clock.
+    pub rto_tick: Option<Duration>,
+    /// Whether the retransmission timer expires only at multiples of `rto_tick`.
+    pub rto_heartbeat: Option<bool>,
+    /// Congestion window at the start, in segments.
+    pub initial_window: Option<u64>,
+    /// 0 counts acknowledgments; a number of segments counts bytes and bounds what one acknowledgment adds in slow
+    /// start (RFC 3465).
+    pub byte_counting: Option<u64>,
+    /// Whether an idle time longer than the timeout makes the window start again.
+    pub restart_after_idle: Option<bool>,
+    /// Loss detection and recovery.
+    pub recovery: Option<RecoveryKind>,
+    /// Duplicate acknowledgments that mean a loss.
+    pub duplicate_threshold: Option<u32>,
+    /// Whether the first duplicate acknowledgments let new segments out (RFC 3042).
+    pub limited_transmit: Option<bool>,
+    /// Offer ECN (RFC 3168); `dctcp` does so by itself.
+    pub ecn: Option<bool>,
+    /// Congestion control.
+    pub congestion: Option<Congestion>,
+}
+
+/// Copy what is given over the profile's value.
+macro_rules! overlay {
+    ($config:ident, $p:ident: $($key:ident),+ ; sizes $($size:ident),+ ; times $($time:ident),+) => {
+        $(if let Some(value) = &$config.$key { $p.$key = value.clone(); })+
+        $(if let Some(value) = $config.$size { $p.$size = value.bytes(); })+
+        $(if let Some(value) = $config.$time { $p.$time = value.time(); })+
+    };
+}
+
+impl TcpConfig {
+    /// A whole profile.
+    pub fn profile(profile: Profile) -> Self {
+        Self { profile: Some(profile), ..Self::default() }
+    }
+
+    /// Every parameter, over IP with this MTU in bytes.
+    pub fn resolve(&self, mtu: u64) -> TcpParameters {
+        let mut p = self.profile.unwrap_or_default().parameters(mtu);
+        overlay!(self, p:
+            send_buffer_rule, write_boundaries, receive_minimum_segments, window_update, window_scaling, timestamps,
+            nagle, ack_every, ack_counting, ack_heartbeat, quick_acks, rto_floor, rto_heartbeat, initial_window,
+            byte_counting, restart_after_idle, recovery, duplicate_threshold, limited_transmit, ecn, congestion;
+            sizes mss, send_buffer, send_low_water, receive_buffer, naglim;
+            times ack_delay, rto_initial, rto_minimum, rto_maximum, rto_tick
+        );
+        // DCTCP is nothing without marks.
+        p.ecn |= self.ecn.is_none() && matches!(p.congestion, Congestion::Dctcp(_));
+        p
+    }
+
+    /// What is wrong with the values.
+    pub fn check(&self, complaints: &mut Complaints) {
+        const MAX_BUFFER: u64 = 1 << 30;
+        for (key, size) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
+            if let Some(size) = size {
+                let cause = "no socket has that";
+                complaints.between(&[key], size.bytes(), (1, MAX_BUFFER), "B", cause);
+            }
+        }
+        if let Some(mss) = self.mss {
+            let cause = "no segment has that size";
+            complaints.between(&["mss"], mss.bytes(), (40, 65_495), "B", cause);
+        }
+        for (key, count, most) in [
+            ("ack_every", self.ack_every.map(u64::from), 1000),
+            ("duplicate_threshold", self.duplicate_threshold.map(u64::from), 1000),
+            ("initial_window", self.initial_window, 10_000),
+        ] {
+            if let Some(count) = count {
+                complaints.between(
+                    &[key],
+                    count,
+                    (1, most),
+                    "segments",
+                    "that is no number of segments for it",
+                );
+            }
+        }
+        if let Some(count) = self.receive_minimum_segments {
+            let cause = "no buffer holds that";
+            complaints.between(&["receive_minimum_segments"], count, (0, 10_000), "segments", cause);
+        }
+        complaints.at_most(&["ack_delay"], self.ack_delay, LONGEST);
+        for (key, time) in [
+            ("rto_initial", self.rto_initial),
+            ("rto_minimum", self.rto_minimum),
+            ("rto_maximum", self.rto_maximum),
+            ("rto_tick", self.rto_tick),
+        ] {
+            if let Some(time) = time {
+                complaints.positive(&[key], time, LONGEST);
+            }
+        }
+        let (least, most) = self.timeout_bounds();
+        if least > most {
+            let cause = "it is above `rto_maximum`";
+            complaints.add(&["rto_minimum"], cause, "give a minimum below the maximum");
+        }
+    }
+
+    fn timeout_bounds(&self) -> (u64, u64) {
+        let p = self.resolve(1500);
+        (p.rto_minimum.ps(), p.rto_maximum.ps())
+    }
+}

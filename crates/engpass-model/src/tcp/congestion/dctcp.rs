@@ -1,0 +1,104 @@
+//! DCTCP: reduce by the share of marked bytes (RFC 8257).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Ack, CongestionControl, Signal, Window, reno};
+use crate::time::Time;
+
+/// Reno that reduces its window by the share of marked packets instead of by half (RFC 8257); it needs ECN and a queue
+/// that marks above a low threshold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Dctcp {}
+
+/// Alpha is a fraction of this.
+const ONE: u64 = 1 << 20;
+
+/// The state of DCTCP.
+#[derive(Clone, Debug)]
+pub struct Control {
+    /// Grows the window between marks, and answers to loss.
+    reno: reno::Control,
+    /// DCTCP.Alpha, in 2^-20: the estimated share of marked bytes.
+    alpha: u64,
+    /// End of the observation window (DCTCP.WindowEnd).
+    window_end: u64,
+    /// DCTCP.BytesAcked.
+    acked: u64,
+    /// DCTCP.BytesMarked.
+    marked: u64,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        // RFC 8257 section 4.2: alpha starts at 1.
+        Self { reno: reno::Control::default(), alpha: ONE, window_end: 0, acked: 0, marked: 0 }
+    }
+}
+
+impl CongestionControl for Control {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        // RFC 8257 section 3.3, steps 1 to 6.
+        self.acked += ack.acked;
+        if ack.marked {
+            self.marked += ack.acked;
+        }
+        if ack.unacknowledged > self.window_end {
+            // Step 4: "DCTCP.Alpha = DCTCP.Alpha * (1 - g) + g * M", g = 1/16.
+            let share = self.marked * ONE / self.acked.max(1);
+            self.alpha = (self.alpha - self.alpha.div_ceil(16) + share / 16).min(ONE);
+            (self.window_end, self.acked, self.marked) = (ack.next, 0, 0);
+        }
+        self.reno.on_ack(window, ack);
+    }
+
+    fn on_signal(&mut self, window: &mut Window, signal: Signal, in_flight: u64, now: Time) {
+        if signal != Signal::Mark {
+            // Section 3.5: loss is answered as in any TCP.
+            self.reno.on_signal(window, signal, in_flight, now);
+            return;
+        }
+        // "cwnd = cwnd * (1 - DCTCP.Alpha / 2)".
+        let less = (u128::from(window.size) * u128::from(self.alpha) / u128::from(2 * ONE)) as u64;
+        window.size = (window.size - less).max(2 * window.mss);
+        window.threshold = window.size;
+    }
+
+    fn wants_exact_marks(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alpha_approaches_the_share_of_marks() {
+        let mut control = Control::default();
+        let mut window = Window { size: 100_000, threshold: 100_000, mss: 1000, byte_counting: 1 };
+        for round in 1..400u64 {
+            let ack = Ack {
+                now: Time::ZERO,
+                acked: 1000,
+                delivered: 1000,
+                total_delivered: 0,
+                in_flight_before: 0,
+                in_flight: 0,
+                next: round * 1000,
+                unacknowledged: round * 1000,
+                rtt: None,
+                smoothed_rtt: None,
+                window_limited: false,
+                marked: round % 4 == 0,
+                recovering: false,
+                lost: 0,
+                rate: None,
+            };
+            control.on_ack(&mut window, &ack);
+        }
+        let share = control.alpha as f64 / ONE as f64;
+        assert!((share - 0.25).abs() < 0.06, "{share}");
+    }
+}

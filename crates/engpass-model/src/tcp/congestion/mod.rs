@@ -1,0 +1,172 @@
+//! Congestion control: how much may be in the network.
+//!
+//! The connection finds losses and marks, an algorithm decides what they mean for the window. Windows are bytes;
+//! nothing is a float.
+
+pub mod cubic;
+pub mod dctcp;
+pub mod reno;
+
+pub use cubic::Cubic;
+pub use dctcp::Dctcp;
+pub use reno::Reno;
+
+use super::parameters::TcpParameters;
+use crate::family::family;
+use crate::time::Time;
+
+family! {
+    /// A congestion control, by its kind.
+    Congestion, "congestion control" {
+        "reno" => Reno(Reno),
+        "cubic" => Cubic(Cubic),
+        "dctcp" => Dctcp(Dctcp),
+    }
+}
+
+/// The window that a congestion control sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Congestion window in bytes.
+    pub size: u64,
+    /// Slow start threshold in bytes.
+    pub threshold: u64,
+    /// Segment size in bytes (SMSS).
+    pub mss: u64,
+    /// The most that one acknowledgment may count in slow start, in segments; 0 counts acknowledgments.
+    pub byte_counting: u64,
+}
+
+impl Window {
+    /// Slow start below the threshold (RFC 5681 section 3.1: "cwnd < ssthresh").
+    pub fn in_slow_start(&self) -> bool {
+        self.size < self.threshold
+    }
+
+    /// Grow by slow start; returns the acknowledged bytes that are left once the threshold is reached.
+    ///
+    /// RFC 5681 (2): "cwnd += min (N, SMSS)", with RFC 3465's limit in the place of SMSS.
+    pub fn slow_start(&mut self, acked: u64) -> u64 {
+        let step = match self.byte_counting {
+            0 => self.mss,
+            limit => acked.min(limit.saturating_mul(self.mss)),
+        };
+        let room = self.threshold - self.size;
+        self.size += step.min(room);
+        step.saturating_sub(room)
+    }
+
+    /// RFC 5681 (4): "ssthresh = max (FlightSize / 2, 2*SMSS)".
+    pub fn half_of(&self, in_flight: u64) -> u64 {
+        (in_flight / 2).max(2 * self.mss)
+    }
+}
+
+/// An estimate of the delivery rate (draft-ietf-ccwg-bbr, section 4.1).
+#[derive(Clone, Copy, Debug)]
+pub struct RateSample {
+    /// Bytes delivered in the interval.
+    pub delivered: u64,
+    /// Length of the interval.
+    pub interval: Time,
+    /// Bytes delivered in all when the newest segment was sent.
+    pub prior_delivered: u64,
+    /// Whether the application set the pace.
+    pub application_limited: bool,
+}
+
+/// What an acknowledgment means for the window.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// When it came.
+    pub now: Time,
+    /// Bytes that it acknowledges cumulatively.
+    pub acked: u64,
+    /// Bytes that it reports for the first time, in order or not.
+    pub delivered: u64,
+    /// Bytes delivered since the connection began, these included.
+    pub total_delivered: u64,
+    /// Bytes in flight before it.
+    pub in_flight_before: u64,
+    /// Bytes in flight after it.
+    pub in_flight: u64,
+    /// Next new sequence number.
+    pub next: u64,
+    /// Oldest unacknowledged sequence number.
+    pub unacknowledged: u64,
+    /// Sample of the round trip of the newest segment that it reports.
+    pub rtt: Option<Time>,
+    /// Smoothed round trip.
+    pub smoothed_rtt: Option<Time>,
+    /// Whether the congestion window is what limited the sender.
+    pub window_limited: bool,
+    /// The other side echoes a mark (ECE).
+    pub marked: bool,
+    /// Whether a recovery is going on.
+    pub recovering: bool,
+    /// Bytes newly held to be lost.
+    pub lost: u64,
+    /// Delivery rate.
+    pub rate: Option<RateSample>,
+}
+
+/// Why the window must shrink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// A segment is lost and recovery begins.
+    Loss,
+    /// The retransmission timer expired.
+    Timeout {
+        /// It had expired before for the same segment.
+        again: bool,
+    },
+    /// The network marked a packet.
+    Mark,
+}
+
+/// Decides on the congestion window.
+pub trait CongestionControl: std::fmt::Debug + Send {
+    /// An acknowledgment reported new data.
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack);
+
+    /// Reduce for `signal`, with `in_flight` bytes outstanding.
+    fn on_signal(&mut self, window: &mut Window, signal: Signal, in_flight: u64, now: Time);
+
+    /// Recovery is over.
+    fn on_recovered(&mut self, _window: &mut Window, _now: Time) {}
+
+    /// A segment of `len` bytes is sent; `in_flight` bytes are outstanding before it.
+    fn on_send(&mut self, _now: Time, _in_flight: u64, _len: u64) {}
+
+    /// The sender was idle for `idle`.
+    fn on_idle(&mut self, _idle: Time) {}
+
+    /// The last reduction was unnecessary: `window` is what it was before.
+    fn on_undo(&mut self, _window: &Window) {}
+
+    /// Pace of sending in bit/s; `None` sends whenever the window allows.
+    fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether it sets the window in recovery too, in the place of the rules of RFC 5681 and RFC 6675.
+    fn rules_recovery(&self) -> bool {
+        false
+    }
+
+    /// Whether the receiver must echo every mark exactly (RFC 8257 section 3.2).
+    fn wants_exact_marks(&self) -> bool {
+        false
+    }
+}
+
+impl Congestion {
+    /// The control of a new connection.
+    pub fn control(&self, p: &TcpParameters) -> Box<dyn CongestionControl> {
+        match self {
+            Self::Reno(_) => Box::new(reno::Control::default()),
+            Self::Dctcp(_) => Box::new(dctcp::Control::default()),
+            Self::Cubic(config) => Box::new(cubic::Control::new(config, p)),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Reno's additive increase, multiplicative decrease (RFC 5681).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Ack, CongestionControl, Signal, Window};
+use crate::time::Time;
+
+/// One segment more in each round trip, half as much after a loss (RFC 5681).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reno {}
+
+/// The state of Reno.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    /// Bytes acknowledged in congestion avoidance that have not yet earned a segment.
+    credit: u64,
+}
+
+impl Control {
+    /// Congestion avoidance.
+    pub fn avoid(&mut self, window: &mut Window, acked: u64) {
+        if window.byte_counting == 0 {
+            // RFC 5681 (3): "cwnd += SMSS*SMSS/cwnd", at least one byte.
+            window.size += (window.mss * window.mss / window.size).max(1);
+            return;
+        }
+        // RFC 3465 section 2.1: once cwnd bytes are acknowledged, cwnd grows by a segment.
+        self.credit += acked;
+        if self.credit >= window.size {
+            self.credit -= window.size;
+            window.size += window.mss;
+        }
+    }
+}
+
+impl CongestionControl for Control {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        if ack.recovering || !ack.window_limited || ack.acked == 0 {
+            return;
+        }
+        if window.in_slow_start() {
+            window.slow_start(ack.acked);
+        } else {
+            self.avoid(window, ack.acked);
+        }
+    }
+
+    fn on_signal(&mut self, window: &mut Window, signal: Signal, in_flight: u64, _now: Time) {
+        self.credit = 0;
+        match signal {
+            Signal::Loss | Signal::Mark => {
+                window.threshold = window.half_of(in_flight);
+                window.size = window.threshold;
+            }
+            Signal::Timeout { again } => {
+                // RFC 5681 section 3.1: ssthresh "is held constant" when the segment was sent by the timer before.
+                if !again {
+                    window.threshold = window.half_of(in_flight);
+                }
+                window.size = window.mss;
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Opening and closing (RFC 9293 sections 3.5 and 3.6).
+
+use super::connection::{Agreed, Connection, Out, State};
+use super::segment::Segment;
+use super::timers::Timer;
+use crate::time::Time;
+
+impl Connection {
+    /// Whether data may be sent: the handshake is done and the connection is not gone.
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(
+            self.state,
+            State::Listen | State::SynSent | State::SynReceived | State::Closed | State::TimeWait
+        )
+    }
+
+    /// A segment for a connection that is not open.
+    pub(super) fn receive_opening(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+        let flags = segment.flags;
+        match self.state {
+            State::Listen if flags.syn && !flags.rst => {
+                self.agree(segment);
+                self.state = State::SynReceived;
+                self.syn_due = true;
+            }
+            State::SynSent if flags.rst && flags.ack => self.reset(out),
+            State::SynSent if flags.syn => {
+                self.agree(segment);
+                if flags.ack && segment.ack == 1 {
+                    self.take_syn_sample(now);
+                    self.establish(segment, out);
+                    self.rx.acks.at_once();
+                } else {
+                    // Both have opened at once (figure 7).
+                    self.state = State::SynReceived;
+                    self.syn_due = true;
+                }
+            }
+            State::SynReceived if flags.rst => self.reset(out),
+            State::SynReceived if flags.syn && !flags.ack => self.syn_due = true,
+            State::SynReceived if flags.ack && segment.ack == 1 => {
+                self.take_syn_sample(now);
+                self.establish(segment, out);
+                self.receive_open(now, segment, out);
+            }
+            // The first byte may overtake nothing: a segment with another acknowledgment is old.
+            _ => self.stats.bytes_refused += segment.len,
+        }
+    }
+
+    /// Take the options of the other side's SYN.
+    fn agree(&mut self, syn: &Segment) {
+        // RFC 9293 section 3.7.1: without the option the segment size is 536.
+        let offered = syn.mss.unwrap_or(536);
+        self.agreed = Agreed {
+            timestamps: self.p.timestamps && syn.timestamps.is_some(),
+            sack: syn.sack_permitted && self.wants_sack(),
+            // RFC 3168 section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK answers with ECE alone.
+            ecn: self.p.ecn && syn.flags.ece && (syn.flags.cwr != syn.flags.ack),
+            scaling: self.p.window_scaling && syn.window_scale.is_some(),
+        };
+        let mss = self.p.mss.min(offered);
+        // RFC 6691: the option does not count TCP options, so each segment has as much less room for data.
+        self.tx.mss = mss - if self.agreed.timestamps { 12 } else { 0 };
+        self.window.mss = self.tx.mss;
+        let scale = self.agreed.scaling.then(|| self.rx.wanted_scale());
+        self.rx.synchronize(&self.p, self.tx.mss, scale);
+        if let Some(stamp) = syn.timestamps.filter(|_| self.agreed.timestamps) {
+            self.rx.note_syn_timestamp(stamp.value);
+        }
+    }
+
+    fn establish(&mut self, segment: &Segment, out: &mut Out) {
+        self.state = State::Established;
+        self.syn_due = false;
+        self.timers.stop(Timer::Retransmission);
+        self.expiries = 0;
+        self.tx.take_window(segment);
+        // RFC 5681 section 3.1: "if the SYN or SYN/ACK is lost, the initial window used […] MUST be one segment".
+        let segments = if self.syn_resent { 1 } else { self.p.initial_window };
+        self.window.size = segments * self.tx.mss;
+        if self.syn_resent {
+            self.rtt.after_lost_syn();
+        }
+        out.established = true;
+    }
+
+    fn take_syn_sample(&mut self, now: Time) {
+        if let Some(sent) = self.syn_sent.filter(|_| !self.syn_resent) {
+            self.rtt.sample(&self.p, sent, now);
+        }
+    }
+
+    pub(super) fn reset(&mut self, out: &mut Out) {
+        out.reset = true;
+        self.set_closed(out);
+    }
+
+    /// A FIN of ours goes out.
+    pub(super) fn after_fin_sent(&mut self) {
+        self.state = match self.state {
+            State::Established => State::FinWait1,
+            State::CloseWait => State::LastAck,
+            other => other,
+        };
+    }
+
+    /// Our FIN is acknowledged.
+    pub(super) fn after_fin_acknowledged(&mut self, now: Time, out: &mut Out) {
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.wait(now),
+            State::LastAck => self.set_closed(out),
+            _ => {}
+        }
+    }
+
+    /// The other side's FIN came, in order.
+    pub(super) fn after_fin_received(&mut self, now: Time, out: &mut Out) {
+        out.finished = true;
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.wait(now),
+            _ => {}
+        }
+    }
+
+    /// TIME-WAIT starts, or starts again.
+    pub(super) fn wait(&mut self, now: Time) {
+        self.state = State::TimeWait;
+        self.timers.stop_all();
+        self.timers.set(Timer::TimeWait, now + self.p.time_wait);
+    }
+}

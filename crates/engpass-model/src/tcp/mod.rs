@@ -1,0 +1,48 @@
+//! TCP as a state machine without sockets, clocks or bytes.
+//!
+//! A [`Connection`] is one endpoint. It is told what happens (a segment came, the application writes, a wake is due)
+//! and the host *pulls* what it sends, segment by segment, when its CPU and NIC have room:
+//!
+//! 1. inputs: [`on_segment`](Connection::on_segment), [`on_timer`](Connection::on_timer),
+//!    [`write`](Connection::write), [`read`](Connection::read), [`close`](Connection::close);
+//! 2. after each of them, pull [`transmit`](Connection::transmit) as long as
+//!    [`wants_to_transmit`](Connection::wants_to_transmit) and the host has room. Pull acknowledgments before the next
+//!    segment is handed in: what is pulled late is acknowledged once, as on a host that is too busy;
+//! 3. call [`on_timer`](Connection::on_timer) at [`next_wake`](Connection::next_wake). A call too early does nothing.
+//!
+//! [`limited_by`](Connection::limited_by) says at any instant why nothing is sent.
+//!
+//! Only counts travel: sequence numbers are absolute 64-bit offsets (the SYN is 0, the first byte 1), the 32-bit wrap,
+//! checksums, urgent data and keep-alives are not modelled. Times are integers, windows are bytes, nothing is a float.
+//!
+//! One file is one part: [`segment`], `handshake`, `send`, `receive`, `delayed_ack`, `rtt` (timeouts), `persist`,
+//! `scoreboard` (what is in the network), `recovery/` (which of it is lost), [`congestion`] (how much it may be).
+
+pub mod config;
+pub mod congestion;
+mod connection;
+mod delayed_ack;
+mod handshake;
+mod input;
+pub mod limited;
+pub mod parameters;
+mod persist;
+pub mod profile;
+mod receive;
+mod recovery;
+mod rtt;
+mod scoreboard;
+pub mod segment;
+mod send;
+pub mod stats;
+mod tail_probe;
+mod timers;
+mod transmit;
+
+pub use config::TcpConfig;
+pub use connection::{Connection, Out, State};
+pub use limited::LimitedBy;
+pub use parameters::{Role, TcpParameters};
+pub use profile::Profile;
+pub use segment::{Flags, SackBlocks, Segment, Timestamps};
+pub use stats::{Snapshot, Stats};

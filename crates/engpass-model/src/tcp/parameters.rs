@@ -1,0 +1,180 @@
+//! The parameters of one TCP endpoint, resolved: every value is there.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::congestion::Congestion;
+use crate::time::Time;
+
+/// Which end of the connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Sends the first SYN.
+    Active,
+    /// Waits for it.
+    Passive,
+}
+
+/// When a segment that is not full is held back while data is unacknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Nagle {
+    /// Never (`TCP_NODELAY`).
+    Off,
+    /// While any data is unacknowledged (RFC 896).
+    Rfc896,
+    /// While a segment that was not full is unacknowledged (Minshall's modification, as in Linux).
+    Minshall,
+    /// While any data is unacknowledged, if the segment and the one sent before it are both shorter than `naglim`
+    /// (Solaris).
+    Naglim,
+}
+
+/// How lost segments are found and sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecoveryKind {
+    /// By the retransmission timer alone.
+    Plain,
+    /// Fast retransmit and fast recovery of one segment (RFC 5681 section 3.2).
+    Reno,
+    /// Fast recovery of all losses of a window, one in each round trip (RFC 6582).
+    NewReno,
+    /// With selective acknowledgments (RFC 6675); NewReno where the other side does not send them.
+    Sack,
+    /// Loss detection by time, and tail loss probes (RFC 8985); NewReno where the other side sends no SACK.
+    RackTlp,
+}
+
+/// How much the application may hand over before it blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendBufferRule {
+    /// The buffer holds what is not acknowledged and takes any part of a write that fits (BSD, Linux).
+    Bytes,
+    /// Only unsent bytes count: a whole write is taken while they are below the high-water mark; from there on none
+    /// is taken until they fall to the low-water mark (STREAMS, Solaris).
+    HighWater,
+    /// A write is taken whole when it fits, or when everything before it is acknowledged: a write larger than the
+    /// buffer therefore blocks the next one until its last byte is acknowledged (Winsock).
+    WholeWrites,
+}
+
+/// What is counted towards an acknowledgment that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AckCounting {
+    /// Segments of any length (BSD).
+    Segments,
+    /// Bytes, in units of the maximum segment size (RFC 5681 section 4.2: `2*RMSS` bytes).
+    FullSegments,
+}
+
+/// When reading makes the receiver announce a larger window unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowUpdate {
+    /// When it can grow by two segments or half of the buffer (BSD `tcp_output`).
+    TwoSegments,
+    /// When less than a segment was announced (Solaris `tcp_rwnd_reopen`).
+    BelowSegment,
+    /// When it can at least double and was at most half of the buffer (Linux `tcp_cleanup_rbuf`).
+    Doubled,
+}
+
+/// What the minimum of the retransmission timeout bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RtoFloor {
+    /// The timeout (RFC 6298 section 2.4).
+    Timeout,
+    /// The part of it that stands for the variance, so that the timeout is always `srtt` plus the minimum (Linux).
+    Variance,
+}
+
+/// The parameters of one endpoint. Times are model times, sizes are bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TcpParameters {
+    /// Maximum segment size that it announces and sends: MTU less 40 bytes of headers without options.
+    pub mss: u64,
+    /// Send buffer, or high-water mark.
+    pub send_buffer: u64,
+    /// Low-water mark, for [`SendBufferRule::HighWater`].
+    pub send_low_water: u64,
+    /// What the send buffer counts.
+    pub send_buffer_rule: SendBufferRule,
+    /// Whether segments end where writes end, unless Nagle's rule would hold the rest of the write back.
+    pub write_boundaries: bool,
+    /// Receive buffer.
+    pub receive_buffer: u64,
+    /// The receive buffer holds at least that many segments of the negotiated size; 0 to leave it as it is.
+    pub receive_minimum_segments: u64,
+    /// When reading announces a larger window.
+    pub window_update: WindowUpdate,
+    /// Whether it offers window scaling (RFC 7323 section 2).
+    pub window_scaling: bool,
+    /// Whether it offers timestamps (RFC 7323 section 3).
+    pub timestamps: bool,
+    /// Tick of the timestamp clock.
+    pub timestamp_tick: Time,
+    /// Nagle's rule.
+    pub nagle: Nagle,
+    /// The limit of [`Nagle::Naglim`]; the smaller of this and the segment size counts.
+    pub naglim: u64,
+    /// An acknowledgment is due at that many segments; 1 acknowledges every one.
+    pub ack_every: u32,
+    /// What is counted for `ack_every`.
+    pub ack_counting: AckCounting,
+    /// An acknowledgment is due after that time.
+    pub ack_delay: Time,
+    /// Whether the acknowledgment timer is a heartbeat that ticks every `ack_delay` (BSD's fast timer), not a
+    /// timer of its own for each segment.
+    pub ack_heartbeat: bool,
+    /// The first so many segments of data are acknowledged at once.
+    pub quick_acks: u32,
+    /// Retransmission timeout before a round trip is measured.
+    pub rto_initial: Time,
+    /// Smallest retransmission timeout.
+    pub rto_minimum: Time,
+    /// What the minimum bounds.
+    pub rto_floor: RtoFloor,
+    /// Largest retransmission timeout.
+    pub rto_maximum: Time,
+    /// Granularity of the retransmission clock: G of RFC 6298.
+    pub rto_tick: Time,
+    /// Whether the retransmission timer only expires at multiples of `rto_tick` and round trips are measured by
+    /// counting those (BSD's slow timer).
+    pub rto_heartbeat: bool,
+    /// Whether every acknowledgment gives a sample of the round trip, or one segment of a window at a time.
+    pub rtt_every_ack: bool,
+    /// Smallest interval between probes of a closed window.
+    pub persist_minimum: Time,
+    /// Largest interval between probes of a closed window.
+    pub persist_maximum: Time,
+    /// How long the side that closes first waits at the end (twice the maximum segment lifetime).
+    pub time_wait: Time,
+    /// Congestion window at the start, in segments (RFC 6928: 10; before 1998: 1).
+    pub initial_window: u64,
+    /// 0: every acknowledgment counts as one segment (before RFC 3465). `n`: acknowledged bytes count, in slow start
+    /// at most `n` segments of them for one acknowledgment.
+    pub byte_counting: u64,
+    /// Whether the window only grows while it is what limits the sender (RFC 7661, RFC 9438 section 5.8).
+    pub window_validation: bool,
+    /// Whether the window falls back to the initial one after an idle time longer than the timeout (RFC 5681
+    /// section 4.1).
+    pub restart_after_idle: bool,
+    /// Loss detection and recovery.
+    pub recovery: RecoveryKind,
+    /// Duplicate acknowledgments that mean a loss.
+    pub duplicate_threshold: u32,
+    /// Whether the first duplicate acknowledgments let new segments out (RFC 3042).
+    pub limited_transmit: bool,
+    /// Whether duplicates are reported with SACK (RFC 2883).
+    pub dsack: bool,
+    /// Whether a spurious retransmission found with timestamps (RFC 3522) restores the congestion window.
+    pub undo: bool,
+    /// Whether it offers ECN (RFC 3168).
+    pub ecn: bool,
+    /// Congestion control.
+    pub congestion: Congestion,
+}

@@ -1,0 +1,189 @@
+//! Loss detection and recovery: which segments are held to be lost, and when that is over.
+//!
+//! A kind of recovery sees each acknowledgment and the scoreboard, marks what is lost and returns a verdict; the
+//! connection then tells the congestion control, moves the timers and counts. The window during recovery is the
+//! congestion control's window plus `inflation`, which only the kinds without SACK use.
+
+mod new_reno;
+pub(super) mod rack;
+mod reno;
+mod sack;
+
+use super::parameters::{RecoveryKind, TcpParameters};
+use super::scoreboard::{Progress, Scoreboard};
+use crate::time::Time;
+use rack::{Clock, Rack};
+
+/// Where the connection stands between losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing is known to be lost.
+    #[default]
+    Open,
+    /// Fast recovery.
+    Fast,
+    /// The retransmission timer has expired.
+    Timeout,
+}
+
+/// What an acknowledgment means for recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing.
+    Nothing,
+    /// Fast recovery begins: reduce the window.
+    Enter,
+    /// Recovery goes on after a partial acknowledgment; the argument is whether the timer starts again.
+    Partial(bool),
+    /// Recovery is over.
+    Exit,
+}
+
+/// What a kind of recovery sees beside the scoreboard.
+pub(super) struct AckView<'a> {
+    /// Oldest unacknowledged sequence number, after this acknowledgment.
+    pub(super) una: u64,
+    /// Next new sequence number.
+    pub(super) next: u64,
+    /// It is a duplicate (RFC 5681 section 2).
+    pub(super) duplicate: bool,
+    /// What it told.
+    pub(super) progress: &'a Progress,
+    /// Segment size.
+    pub(super) mss: u64,
+    /// It reports a duplicate (RFC 2883).
+    pub(super) reported_duplicate: bool,
+    /// When it came.
+    pub(super) now: Time,
+    /// Smallest round trip so far.
+    pub(super) minimum_rtt: Time,
+    /// Smoothed round trip.
+    pub(super) smoothed_rtt: Time,
+}
+
+impl AckView<'_> {
+    fn clock(&self) -> Clock {
+        Clock { now: self.now, minimum_rtt: self.minimum_rtt, smoothed_rtt: self.smoothed_rtt }
+    }
+}
+
+/// The state that all kinds share.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recovery {
+    pub(super) phase: Phase,
+    /// Recovery ends when everything below is acknowledged (RFC 6582 `recover`, RFC 6675 RecoveryPoint).
+    pub(super) recover: u64,
+    /// Duplicate acknowledgments in a row.
+    pub(super) duplicates: u32,
+    /// What duplicate and partial acknowledgments add to the window in fast recovery (RFC 5681, RFC 6582).
+    pub(super) inflation: i64,
+    /// One lost segment goes out whatever the window says.
+    pub(super) force: bool,
+    /// The timer was already started again in this recovery (RFC 6582 section 3.2 step 3: "first partial ACK").
+    pub(super) partial_seen: bool,
+    /// RFC 6675 NextSeg rule 4 was used in this recovery.
+    pub(super) rescued: bool,
+    /// Bytes that duplicate acknowledgments have let out (RFC 3042): no part of FlightSize.
+    pub(super) limited_transmitted: u64,
+    pub(super) rack: Rack,
+}
+
+impl Recovery {
+    /// Judge an acknowledgment.
+    pub(super) fn on_ack(
+        &mut self,
+        p: &TcpParameters,
+        with_sack: bool,
+        board: &mut Scoreboard,
+        view: &AckView,
+    ) -> Verdict {
+        if view.progress.acked > 0 {
+            self.duplicates = 0;
+            self.limited_transmitted = 0;
+        }
+        if view.duplicate {
+            self.duplicates += 1;
+        }
+        if self.phase == Phase::Timeout && view.una >= self.recover {
+            self.phase = Phase::Open;
+            self.rack.on_exit();
+            return Verdict::Exit;
+        }
+        match p.recovery {
+            RecoveryKind::Plain => Verdict::Nothing,
+            RecoveryKind::Reno => reno::on_ack(self, p, board, view),
+            RecoveryKind::Sack if with_sack => sack::on_ack(self, p, board, view),
+            RecoveryKind::RackTlp if with_sack => rack::on_ack(self, p, board, view),
+            RecoveryKind::NewReno | RecoveryKind::Sack | RecoveryKind::RackTlp => {
+                new_reno::on_ack(self, p, board, view)
+            }
+        }
+    }
+
+    /// Fast recovery begins with the oldest segment.
+    fn enter(&mut self, board: &mut Scoreboard, view: &AckView) -> Verdict {
+        board.mark_lost(0);
+        self.enter_at(view.next)
+    }
+
+    /// Fast recovery begins; what is lost is marked.
+    fn enter_at(&mut self, next: u64) -> Verdict {
+        self.phase = Phase::Fast;
+        self.recover = next;
+        self.partial_seen = false;
+        self.rescued = false;
+        self.force = true;
+        Verdict::Enter
+    }
+
+    fn exit(&mut self) -> Verdict {
+        self.phase = Phase::Open;
+        self.inflation = 0;
+        self.force = false;
+        Verdict::Exit
+    }
+
+    /// The recovery was unnecessary: nothing is lost.
+    pub(super) fn undo(&mut self) {
+        self.phase = Phase::Open;
+        self.inflation = 0;
+        self.force = false;
+    }
+
+    /// The retransmission timer has expired.
+    pub(super) fn on_timeout(
+        &mut self,
+        p: &TcpParameters,
+        with_sack: bool,
+        board: &mut Scoreboard,
+        next: u64,
+        clock: &Clock,
+    ) {
+        let phase_before = self.phase;
+        self.phase = Phase::Timeout;
+        self.recover = next;
+        self.duplicates = 0;
+        self.inflation = 0;
+        self.force = true;
+        self.rescued = false;
+        self.limited_transmitted = 0;
+        self.rack.deadline = None;
+        if with_sack && p.recovery == RecoveryKind::RackTlp && !board.reneged() {
+            self.rack.on_timeout(p, phase_before, board, clock);
+        } else {
+            board.mark_all_lost();
+        }
+    }
+
+    /// RACK's reordering window has ended (RFC 8985 section 6.2 step 5).
+    pub(super) fn on_reordering_end(
+        &mut self,
+        p: &TcpParameters,
+        board: &mut Scoreboard,
+        next: u64,
+        clock: &Clock,
+    ) -> Verdict {
+        let found = self.rack.detect(p, self.phase, board, clock);
+        if found && self.phase == Phase::Open { self.enter_at(next) } else { Verdict::Nothing }
+    }
+}

@@ -1,0 +1,141 @@
+//! RACK: what was sent well before something that has arrived is lost (RFC 8985 section 6).
+
+use super::{AckView, Phase, Recovery, Verdict};
+use crate::tcp::parameters::TcpParameters;
+use crate::tcp::scoreboard::{Newest, Scoreboard};
+use crate::time::Time;
+
+/// RACK's state (RFC 8985 section 5.2).
+#[derive(Clone, Debug, Default)]
+pub(in crate::tcp) struct Rack {
+    /// The most recently sent segment that has arrived (RACK.xmit_ts, RACK.end_seq).
+    newest: Option<(Time, u64)>,
+    /// Its round trip (RACK.rtt).
+    rtt: Time,
+    /// Highest sequence number that has arrived (RACK.fack).
+    pub(in crate::tcp) highest: u64,
+    /// RACK.reordering_seen.
+    reordering_seen: bool,
+    /// RACK.dsack_round.
+    duplicate_round: Option<u64>,
+    /// RACK.reo_wnd_mult, less 1.
+    extra_quarters: u64,
+    /// RACK.reo_wnd_persist.
+    persist: u32,
+    /// When what is late but not yet lost will be.
+    pub(in crate::tcp) deadline: Option<Time>,
+}
+
+/// RFC 8985 section 6.2 step 4: the window is kept for 16 recoveries.
+const PERSIST: u32 = 16;
+
+impl Rack {
+    /// Steps 2 and 3: note what has arrived.
+    fn note(&mut self, view: &AckView) {
+        if let Some(Newest { at, end, .. }) = view.progress.newest {
+            if self.newest.is_none_or(|newest| (at, end) > newest) {
+                self.newest = Some((at, end));
+                self.rtt = view.now.saturating_sub(at);
+            }
+        }
+        self.highest = self.highest.max(view.progress.highest);
+        self.reordering_seen |= view.progress.reordered;
+    }
+
+    /// Step 4: adapt the reordering window to duplicates that the other side reports.
+    fn adapt(&mut self, view: &AckView) {
+        if self.duplicate_round.is_some_and(|round| view.una >= round) {
+            self.duplicate_round = None;
+        }
+        if self.duplicate_round.is_none() && view.reported_duplicate {
+            self.duplicate_round = Some(view.next);
+            self.extra_quarters += 1;
+            self.persist = PERSIST;
+        }
+    }
+
+    /// A recovery is over.
+    pub(super) fn on_exit(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.extra_quarters = 0;
+        }
+    }
+
+    /// Step 4: how late a segment may be.
+    fn reordering_window(&self, p: &TcpParameters, phase: Phase, board: &Scoreboard, view: &Clock) -> Time {
+        let many_sacked = board.sacked_segments() >= p.duplicate_threshold as usize;
+        if !self.reordering_seen && (phase != Phase::Open || many_sacked) {
+            return Time::ZERO;
+        }
+        let quarters = (1 + self.extra_quarters).saturating_mul(view.minimum_rtt.ps() / 4);
+        Time(quarters.min(view.smoothed_rtt.ps()))
+    }
+
+    /// Step 5: mark what is lost; true when something newly is.
+    pub(super) fn detect(
+        &mut self,
+        p: &TcpParameters,
+        phase: Phase,
+        board: &mut Scoreboard,
+        clock: &Clock,
+    ) -> bool {
+        self.deadline = None;
+        let Some(newest) = self.newest else { return false };
+        let window = self.reordering_window(p, phase, board, clock);
+        let mut found = false;
+        for index in 0..board.len() {
+            let record = *board.get(index);
+            if (record.at, record.end) >= newest {
+                if !record.ambiguous {
+                    // Records follow in the order of their first transmission: the rest was sent later still.
+                    break;
+                }
+                continue;
+            }
+            if record.sacked || (record.lost && !record.resent) {
+                continue;
+            }
+            let late_at = record.at + self.rtt + window;
+            if late_at <= clock.now {
+                board.mark_lost(index);
+                found = true;
+            } else {
+                self.deadline = self.deadline.max(Some(late_at));
+            }
+        }
+        found
+    }
+
+    /// Section 6.3: what a retransmission timeout marks: the first segment, and what is late by RACK's measure.
+    pub(super) fn on_timeout(&self, p: &TcpParameters, phase: Phase, board: &mut Scoreboard, clock: &Clock) {
+        let window = self.reordering_window(p, phase, board, clock);
+        for index in 0..board.len() {
+            if index == 0 || board.get(index).at + self.rtt + window <= clock.now {
+                board.mark_lost(index);
+            }
+        }
+    }
+}
+
+/// The time, and what is known of the round trip.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct Clock {
+    pub(in crate::tcp) now: Time,
+    pub(in crate::tcp) minimum_rtt: Time,
+    pub(in crate::tcp) smoothed_rtt: Time,
+}
+
+pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
+    r.rack.note(view);
+    r.rack.adapt(view);
+    if r.phase == Phase::Fast && view.una >= r.recover {
+        r.rack.on_exit();
+        return r.exit();
+    }
+    let found = r.rack.detect(p, r.phase, board, &view.clock());
+    if found && r.phase == Phase::Open {
+        return r.enter_at(view.next);
+    }
+    if r.phase == Phase::Fast && view.progress.acked > 0 { Verdict::Partial(true) } else { Verdict::Nothing }
+}

@@ -1,0 +1,31 @@
+//! Fast retransmit and fast recovery of one segment (RFC 5681 section 3.2).
+
+use super::{AckView, Phase, Recovery, Verdict};
+use crate::tcp::parameters::TcpParameters;
+use crate::tcp::scoreboard::Scoreboard;
+
+pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
+    if view.progress.acked > 0 && r.phase == Phase::Fast {
+        // Step 6: "When the next ACK arrives that acknowledges previously unacknowledged data, a TCP MUST set cwnd to
+        // ssthresh". Whatever else is lost is left to another three duplicates, or to the timer.
+        return r.exit();
+    }
+    if !view.duplicate {
+        return Verdict::Nothing;
+    }
+    match r.phase {
+        Phase::Fast => {
+            // Step 4: "For each additional duplicate ACK received, cwnd MUST be incremented by SMSS."
+            r.inflation += view.mss as i64;
+            Verdict::Nothing
+        }
+        // Reno keeps no `recover`: duplicates after a timeout may start another, false, fast retransmit.
+        Phase::Open | Phase::Timeout if r.duplicates == p.duplicate_threshold => {
+            let verdict = r.enter(board, view);
+            // Step 3: "cwnd set to ssthresh plus 3*SMSS".
+            r.inflation = i64::from(p.duplicate_threshold) * view.mss as i64;
+            verdict
+        }
+        _ => Verdict::Nothing,
+    }
+}

@@ -1,0 +1,204 @@
+//! The sending half: the send buffer, how writes are cut into segments, Nagle's rule and silly window avoidance.
+
+use std::collections::VecDeque;
+
+use super::limited::LimitedBy;
+use super::parameters::{Nagle, SendBufferRule, TcpParameters};
+use super::segment::Segment;
+
+/// The sending half of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Sender {
+    /// Oldest unacknowledged sequence number (SND.UNA).
+    pub(super) una: u64,
+    /// Next sequence number to send (SND.NXT).
+    pub(super) next: u64,
+    /// One past the last byte that the application wrote.
+    written: u64,
+    /// The application writes no more.
+    pub(super) closing: bool,
+    /// The FIN was sent.
+    pub(super) fin_sent: bool,
+    /// Window that the other side announced (SND.WND), in bytes from `una`.
+    pub(super) window: u64,
+    /// Sequence and acknowledgment number of the segment that announced it (SND.WL1, SND.WL2).
+    announced_by: (u64, u64),
+    /// The largest window ever announced (Max(SND.WND)).
+    largest_window: u64,
+    /// Segment size, options subtracted (Eff.snd.MSS).
+    pub(super) mss: u64,
+    /// Ends of writes that are not sent.
+    boundaries: VecDeque<u64>,
+    /// End of the last segment sent that was not full.
+    small_end: u64,
+    /// Length of the last segment sent.
+    last_len: u64,
+    /// [`SendBufferRule::HighWater`] has stopped the application.
+    stopped: bool,
+    /// The application could not write all it wanted.
+    refused: bool,
+}
+
+/// A piece of the unsent data that may go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) len: u64,
+    pub(super) fin: bool,
+}
+
+impl Sender {
+    pub(super) fn new(p: &TcpParameters) -> Self {
+        Self {
+            una: 1,
+            next: 1,
+            written: 1,
+            closing: false,
+            fin_sent: false,
+            window: 0,
+            announced_by: (0, 0),
+            largest_window: 0,
+            mss: p.mss,
+            boundaries: VecDeque::new(),
+            small_end: 0,
+            last_len: 0,
+            stopped: false,
+            refused: false,
+        }
+    }
+
+    /// The application hands over `bytes` in one write. Returns how many are taken.
+    pub(super) fn write(&mut self, p: &TcpParameters, bytes: u64) -> u64 {
+        if self.closing {
+            return 0;
+        }
+        let taken = bytes.min(self.room(p, bytes));
+        if taken > 0 {
+            self.written += taken;
+            if p.write_boundaries {
+                self.boundaries.push_back(self.written);
+            }
+        }
+        if p.send_buffer_rule == SendBufferRule::HighWater && self.unsent() >= p.send_buffer {
+            self.stopped = true;
+        }
+        self.refused = taken < bytes;
+        taken
+    }
+
+    /// How much of a write of `bytes` would be taken.
+    pub(super) fn room(&self, p: &TcpParameters, bytes: u64) -> u64 {
+        if self.closing {
+            return 0;
+        }
+        let held = self.written - self.una.min(self.written);
+        let free = p.send_buffer.saturating_sub(held);
+        match p.send_buffer_rule {
+            SendBufferRule::Bytes => free,
+            SendBufferRule::HighWater if self.stopped => 0,
+            SendBufferRule::HighWater => u64::MAX,
+            SendBufferRule::WholeWrites if held == 0 || bytes <= free => u64::MAX,
+            SendBufferRule::WholeWrites => 0,
+        }
+    }
+
+    /// Bytes written and not sent.
+    pub(super) fn unsent(&self) -> u64 {
+        self.written - self.next.min(self.written)
+    }
+
+    /// Whether the FIN was sent and acknowledged.
+    pub(super) fn is_finished(&self) -> bool {
+        self.fin_sent && self.una == self.next
+    }
+
+    /// Bytes that the announced window still allows.
+    pub(super) fn usable_window(&self) -> u64 {
+        (self.una + self.window).saturating_sub(self.next)
+    }
+
+    /// Take the window of an acceptable acknowledgment (RFC 9293 section 3.10.7.4, fifth step). True when it changed.
+    pub(super) fn take_window(&mut self, segment: &Segment) -> bool {
+        // "If SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK)".
+        if self.announced_by > (segment.seq, segment.ack) {
+            return false;
+        }
+        self.announced_by = (segment.seq, segment.ack);
+        self.largest_window = self.largest_window.max(segment.window);
+        let changed = self.window != segment.window;
+        self.window = segment.window;
+        changed
+    }
+
+    /// The next piece of new data, or why there is none. `idle`: nothing is unacknowledged.
+    pub(super) fn next_piece(&self, p: &TcpParameters, idle: bool) -> Result<Piece, LimitedBy> {
+        let unsent = self.unsent();
+        if unsent == 0 {
+            return match (self.closing, self.fin_sent) {
+                (true, false) => Ok(Piece { len: 0, fin: true }),
+                (true, true) => Err(LimitedBy::Closed),
+                _ if self.refused => Err(LimitedBy::SendBuffer),
+                _ => Err(LimitedBy::Application),
+            };
+        }
+        let mut want = unsent.min(self.mss);
+        let to_boundary = self.boundaries.front().map_or(want, |end| want.min(end - self.next));
+        if to_boundary < want && !self.nagle_holds(p, idle, to_boundary) {
+            want = to_boundary;
+        }
+        let len = want.min(self.usable_window());
+        if len < want && len < self.mss {
+            // RFC 9293 section 3.8.6.2.1: "if the maximum-sized segment can be sent", else if "at least a fraction Fs
+            // of the maximum window can be sent", Fs = 1/2.
+            if len == 0 {
+                return Err(LimitedBy::ReceiveWindow);
+            }
+            if len < self.largest_window / 2 {
+                return Err(LimitedBy::SillyWindow);
+            }
+        }
+        let fin = self.closing && len == unsent;
+        let last = len == want && want == unsent;
+        if last && !fin && len < self.mss && self.nagle_holds(p, idle, len) {
+            return Err(LimitedBy::Nagle);
+        }
+        Ok(Piece { len, fin })
+    }
+
+    /// Whether Nagle's rule holds back a segment of `len` bytes.
+    fn nagle_holds(&self, p: &TcpParameters, idle: bool, len: u64) -> bool {
+        let naglim = p.naglim.min(self.mss);
+        len < self.mss
+            && match p.nagle {
+                Nagle::Off => false,
+                // RFC 896: "inhibit the sending of new TCP segments when new outgoing data arrives from the user if
+                // any previously transmitted data on the connection remains unacknowledged".
+                Nagle::Rfc896 => !idle,
+                // draft-minshall-nagle-01: only while a small segment is unacknowledged.
+                Nagle::Minshall => self.small_end > self.una,
+                Nagle::Naglim => !idle && len < naglim && self.last_len < naglim,
+            }
+    }
+
+    /// A piece is sent. Returns whether it ends a write or empties the buffer (PSH).
+    pub(super) fn sent(&mut self, p: &TcpParameters, piece: Piece) -> bool {
+        self.next += piece.len;
+        let mut ends_write = self.next == self.written;
+        while self.boundaries.front().is_some_and(|end| *end <= self.next) {
+            ends_write |= self.boundaries.pop_front() == Some(self.next);
+        }
+        if piece.len > 0 {
+            self.last_len = piece.len;
+            if piece.len < self.mss {
+                self.small_end = self.next;
+            }
+        }
+        if piece.fin {
+            self.next += 1;
+            self.fin_sent = true;
+        }
+        if self.stopped && self.unsent() <= p.send_low_water {
+            self.stopped = false;
+        }
+        ends_write && piece.len > 0
+    }
+}

@@ -1,0 +1,65 @@
+//! What a connection counts.
+
+use crate::time::Time;
+
+/// Counters of one endpoint since its start. Nothing here decides anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Segments sent, all kinds.
+    pub segments_sent: u64,
+    /// Of these, pure acknowledgments.
+    pub acks_sent: u64,
+    /// Bytes of payload sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Segments with data or a FIN that were sent again.
+    pub retransmissions: u64,
+    /// Bytes of payload sent again.
+    pub bytes_retransmitted: u64,
+    /// Bytes of payload that the other side has acknowledged.
+    pub bytes_acked: u64,
+    /// Segments received, all kinds.
+    pub segments_received: u64,
+    /// Bytes of payload received in order.
+    pub bytes_received: u64,
+    /// Bytes of payload received that were there already, or beyond the window.
+    pub bytes_refused: u64,
+    /// Duplicate acknowledgments received.
+    pub duplicate_acks: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// Entries into fast recovery.
+    pub fast_recoveries: u64,
+    /// Recoveries or timeouts that turned out to have been unnecessary (RFC 3522).
+    pub spurious: u64,
+    /// Tail loss probes (RFC 8985 section 7).
+    pub tail_probes: u64,
+    /// Probes of a closed window.
+    pub window_probes: u64,
+    /// Acknowledgments that the acknowledgment timer released.
+    pub delayed_acks: u64,
+    /// Reductions of the congestion window for ECN.
+    pub ecn_reductions: u64,
+    /// Segments received with the CE mark.
+    pub ce_received: u64,
+}
+
+/// The state of a connection's control loops at one instant, for time series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Congestion window in bytes, inflation by duplicate acknowledgments included.
+    pub congestion_window: u64,
+    /// Slow start threshold in bytes; `u64::MAX` before the first loss.
+    pub slow_start_threshold: u64,
+    /// Bytes the sender holds to be in the network.
+    pub in_flight: u64,
+    /// Bytes sent and not acknowledged.
+    pub unacknowledged: u64,
+    /// Receive window that the other side last announced, in bytes.
+    pub send_window: u64,
+    /// Smoothed round-trip time, once measured.
+    pub smoothed_rtt: Option<Time>,
+    /// Smallest round-trip time seen.
+    pub minimum_rtt: Option<Time>,
+    /// Retransmission timeout as it would be set now, back-off included.
+    pub timeout: Time,
+}

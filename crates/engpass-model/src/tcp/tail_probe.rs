@@ -1,0 +1,94 @@
+//! Tail loss probes (RFC 8985 section 7): one segment more when acknowledgments stay away, so that losses at the end
+//! are found by SACK and not by the retransmission timer.
+
+use super::congestion::Signal;
+use super::connection::Connection;
+use super::parameters::RecoveryKind;
+use super::recovery::Phase;
+use super::segment::Segment;
+use super::send::Piece;
+use super::timers::Timer;
+use super::transmit::Next;
+use crate::time::{SECOND, Time};
+
+/// The worst delay of an acknowledgment that is reckoned with (TLP.max_ack_delay; Linux uses its 200 ms).
+const MAX_ACK_DELAY: Time = Time(SECOND / 5);
+
+/// A probe that is not yet answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TailProbe {
+    /// TLP.end_seq.
+    end: u64,
+    /// TLP.is_retrans.
+    again: bool,
+}
+
+impl Connection {
+    /// Set the probe timer after new data went out or was acknowledged, or stop it (section 7.2).
+    pub(super) fn arm_tail_probe(&mut self, now: Time) {
+        let applies = self.p.recovery == RecoveryKind::RackTlp
+            && self.agreed.sack
+            && self.recovery.phase == Phase::Open
+            && !self.board.is_empty()
+            && !self.board.has_sacked()
+            && !self.probing
+            && self.tail_probe.is_none();
+        if !applies {
+            self.timers.stop(Timer::TailProbe);
+            return;
+        }
+        // "PTO = 2 * SRTT; If FlightSize is one segment: PTO += TLP.max_ack_delay", not beyond the timeout.
+        let wait = match self.rtt.smoothed() {
+            None => Time::from_secs(1),
+            Some(smoothed) if self.board.len() == 1 => smoothed + smoothed + MAX_ACK_DELAY,
+            Some(smoothed) => smoothed + smoothed,
+        };
+        let timeout = self.timers.at(Timer::Retransmission).unwrap_or(Time::MAX);
+        self.timers.set(Timer::TailProbe, (now + wait).min(timeout));
+    }
+
+    /// The probe timer has expired.
+    pub(super) fn on_tail_probe(&mut self, now: Time) {
+        self.tail_probe_due = !self.board.is_empty() && self.recovery.phase == Phase::Open;
+        if self.tail_probe_due {
+            // The retransmission timer starts anew with the probe.
+            self.start_timer(now);
+        }
+    }
+
+    /// What a probe sends: the next new segment whatever the congestion window says, or the last one again.
+    pub(super) fn decide_tail_probe(&self) -> Next {
+        let unsent = self.tx.unsent().min(self.tx.mss);
+        if unsent > 0 && self.tx.usable_window() >= unsent {
+            Next::New(Piece { len: unsent, fin: false })
+        } else {
+            Next::Again(self.board.len() - 1)
+        }
+    }
+
+    /// A probe went out; `again` when it is an old segment.
+    pub(super) fn after_tail_probe(&mut self, now: Time, again: bool) {
+        self.tail_probe_due = false;
+        self.tail_probe = Some(TailProbe { end: self.tx.next, again });
+        self.stats.tail_probes += 1;
+        self.timers.stop(Timer::TailProbe);
+        self.start_timer(now);
+    }
+
+    /// Whether the probe has repaired a loss that the congestion control must hear of (section 7.4.2).
+    pub(super) fn take_tail_probe_answer(&mut self, now: Time, segment: &Segment, acked: u64) {
+        let Some(probe) = self.tail_probe.filter(|probe| segment.ack >= probe.end) else { return };
+        let reported = segment.sack.duplicate(segment.ack).is_some_and(|(_, end)| end == probe.end);
+        if !probe.again || reported {
+            self.tail_probe = None;
+        } else if segment.ack > probe.end {
+            self.tail_probe = None;
+            if self.recovery.phase == Phase::Open {
+                self.control.on_signal(&mut self.window, Signal::Loss, self.board.outstanding(), now);
+            }
+        } else if acked == 0 && segment.sack.is_empty() && segment.is_pure_ack() {
+            // A duplicate: the original and the probe have both arrived, and nothing was lost.
+            self.tail_probe = None;
+        }
+    }
+}

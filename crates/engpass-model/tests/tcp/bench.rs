@@ -1,0 +1,330 @@
+//! Two connections over two pipes with rate, delay, queue and loss.
+
+use engpass_model::random::Stream;
+use engpass_model::tcp::parameters::Role;
+use engpass_model::tcp::{Connection, Out, Segment, State, TcpParameters};
+use engpass_model::time::{SECOND, Time};
+
+pub(crate) const fn ms(milliseconds: u64) -> Time {
+    Time(milliseconds * (SECOND / 1000))
+}
+
+pub(crate) const fn us(microseconds: u64) -> Time {
+    Time(microseconds * (SECOND / 1_000_000))
+}
+
+/// Which packets a pipe loses.
+#[derive(Clone, Debug)]
+pub(crate) enum Loss {
+    None,
+    /// These, counted from 0 among segments with data or FIN.
+    Listed(Vec<u64>),
+    /// These, counted from 0 among all segments.
+    ListedOfAll(Vec<u64>),
+    /// Every n-th of the segments with data.
+    Every(u64),
+    /// Each with this probability in millionths.
+    Random {
+        millionths: u64,
+        stream: Stream,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Pipe {
+    /// Line rate in bit/s; `None` for no serialization.
+    pub(crate) rate: Option<u64>,
+    pub(crate) delay: Time,
+    /// Bytes that may wait at the line, the one being sent included.
+    pub(crate) queue: u64,
+    /// Mark instead of queueing unmarked above so many bytes.
+    pub(crate) mark_above: Option<u64>,
+    pub(crate) loss: Loss,
+    /// A share of the segments, in millionths, comes later by up to `late`.
+    pub(crate) late: Option<(u64, Time, Stream)>,
+    busy_until: Time,
+    /// On their way, by time of arrival.
+    way: Vec<(Time, u64, Segment)>,
+    pub(crate) seen: u64,
+    pub(crate) seen_data: u64,
+    pub(crate) dropped: u64,
+    pub(crate) carried_bytes: u64,
+    pub(crate) dropped_payload: u64,
+}
+
+impl Pipe {
+    pub(crate) fn new(rate: Option<u64>, delay: Time) -> Self {
+        Self {
+            rate,
+            delay,
+            queue: u64::MAX,
+            mark_above: None,
+            loss: Loss::None,
+            late: None,
+            busy_until: Time::ZERO,
+            way: Vec::new(),
+            seen: 0,
+            seen_data: 0,
+            dropped: 0,
+            carried_bytes: 0,
+            dropped_payload: 0,
+        }
+    }
+
+    /// Bytes waiting at the line.
+    fn backlog(&self, now: Time) -> u64 {
+        match self.rate {
+            None => 0,
+            Some(rate) => {
+                let wait = u128::from(self.busy_until.saturating_sub(now).ps());
+                (wait * u128::from(rate) / 8 / u128::from(SECOND)) as u64
+            }
+        }
+    }
+
+    fn loses(&mut self, data: bool) -> bool {
+        let (all, with_data) = (self.seen, self.seen_data);
+        match &mut self.loss {
+            Loss::None => false,
+            Loss::Listed(list) => data && list.contains(&with_data),
+            Loss::ListedOfAll(list) => list.contains(&all),
+            Loss::Every(n) => data && with_data % *n == *n - 1,
+            Loss::Random { millionths, stream } => stream.below(1_000_000) < *millionths,
+        }
+    }
+
+    fn send(&mut self, now: Time, mut segment: Segment) {
+        let data = segment.len > 0 || segment.flags.fin;
+        let lost = self.loses(data);
+        self.seen += 1;
+        self.seen_data += u64::from(data);
+        let bytes = segment.wire_len() + 20;
+        let backlog = self.backlog(now);
+        if lost || backlog + bytes > self.queue {
+            self.dropped += 1;
+            self.dropped_payload += segment.len;
+            return;
+        }
+        if segment.ect && self.mark_above.is_some_and(|mark| backlog > mark) {
+            segment.ce = true;
+        }
+        self.carried_bytes += bytes;
+        let start = self.busy_until.max(now);
+        let end = match self.rate {
+            None => now,
+            Some(rate) => {
+                start + Time((u128::from(bytes) * 8 * u128::from(SECOND) / u128::from(rate)) as u64)
+            }
+        };
+        self.busy_until = end;
+        let mut at = end + self.delay;
+        if let Some((share, late, stream)) = &mut self.late {
+            if stream.below(1_000_000) < *share {
+                at += Time(stream.below(late.ps()));
+            }
+        }
+        let place = self.way.partition_point(|(time, order, _)| (*time, *order) <= (at, self.seen));
+        self.way.insert(place, (at, self.seen, segment));
+    }
+
+    fn next(&self) -> Option<Time> {
+        self.way.first().map(|first| first.0)
+    }
+
+    fn arrive(&mut self, now: Time) -> Option<Segment> {
+        (self.next()? <= now).then(|| self.way.remove(0).2)
+    }
+}
+
+/// How the receiving application reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reading {
+    AsItComes,
+    /// So many bytes at each multiple of an interval.
+    Slowly(u64, Time),
+}
+
+/// A sender `a` that writes `total` bytes in messages, and a receiver `b`.
+pub(crate) struct Bench {
+    pub(crate) a: Connection,
+    pub(crate) b: Connection,
+    pub(crate) forward: Pipe,
+    pub(crate) back: Pipe,
+    pub(crate) now: Time,
+    pub(crate) total: u64,
+    pub(crate) message: u64,
+    pub(crate) close_at_end: bool,
+    pub(crate) reading: Reading,
+    next_read: Option<Time>,
+    pub(crate) written: u64,
+    /// Rest of the write that the socket has not taken.
+    pending: u64,
+    pub(crate) out_a: Out,
+    pub(crate) out_b: Out,
+    pub(crate) read: u64,
+    pub(crate) steps: u64,
+    same_instant: u64,
+    /// Called for every segment that `a` sends.
+    pub(crate) log: Option<Vec<(Time, Segment)>>,
+}
+
+impl Bench {
+    pub(crate) fn new(a: &TcpParameters, b: &TcpParameters, forward: Pipe, back: Pipe) -> Self {
+        Self {
+            a: Connection::new(a, Role::Active),
+            b: Connection::new(b, Role::Passive),
+            forward,
+            back,
+            now: Time::ZERO,
+            total: 0,
+            message: 1 << 16,
+            close_at_end: true,
+            reading: Reading::AsItComes,
+            next_read: None,
+            written: 0,
+            pending: 0,
+            out_a: Out::default(),
+            out_b: Out::default(),
+            read: 0,
+            steps: 0,
+            same_instant: 0,
+            log: None,
+        }
+    }
+
+    pub(crate) fn transfer(mut self, total: u64, message: u64) -> Self {
+        (self.total, self.message) = (total, message);
+        self
+    }
+
+    pub(crate) fn reading(mut self, bytes: u64, every: Time) -> Self {
+        self.reading = Reading::Slowly(bytes, every);
+        self.next_read = Some(every);
+        self.b.read_automatically(false);
+        self
+    }
+
+    fn application(&mut self) {
+        if self.a.state() == State::Listen || self.a.state() == State::SynSent {
+            return;
+        }
+        loop {
+            if self.pending == 0 {
+                self.pending = self.message.min(self.total - self.written);
+            }
+            if self.pending == 0 {
+                break;
+            }
+            let taken = self.a.write(self.now, self.pending);
+            self.written += taken;
+            self.pending -= taken;
+            self.pull();
+            if taken == 0 {
+                break;
+            }
+        }
+        if self.written == self.total && self.close_at_end {
+            self.close_at_end = false;
+            self.a.close(self.now, &mut self.out_a);
+        }
+    }
+
+    fn pull(&mut self) {
+        for (end, pipe) in [(&mut self.a, &mut self.forward), (&mut self.b, &mut self.back)] {
+            loop {
+                let wanted = end.wants_to_transmit(self.now);
+                let segment = end.transmit(self.now);
+                assert_eq!(wanted, segment.is_some(), "what is announced is sent");
+                let Some(segment) = segment else { break };
+                if let Some(log) = self.log.as_mut().filter(|_| segment.len > 0 || segment.flags.fin) {
+                    log.push((self.now, segment));
+                }
+                pipe.send(self.now, segment);
+            }
+        }
+    }
+
+    /// One instant: arrivals, timers, applications, transmissions. False when nothing is left to happen.
+    pub(crate) fn step(&mut self, until: Time) -> bool {
+        let wakes =
+            [self.forward.next(), self.back.next(), self.a.next_wake(), self.b.next_wake(), self.next_read];
+        let started = self.steps > 0;
+        self.steps += 1;
+        if started {
+            let Some(next) = wakes.into_iter().flatten().min() else { return false };
+            assert!(next >= self.now, "time does not go back");
+            if next > until {
+                self.now = until;
+                return false;
+            }
+            self.same_instant = if next == self.now { self.same_instant + 1 } else { 0 };
+            assert!(self.same_instant < 10_000, "time stands still at {:?}", self.now);
+            self.now = next;
+        }
+        while let Some(segment) = self.forward.arrive(self.now) {
+            self.b.on_segment(self.now, &segment, &mut self.out_b);
+            self.pull();
+        }
+        while let Some(segment) = self.back.arrive(self.now) {
+            self.a.on_segment(self.now, &segment, &mut self.out_a);
+            self.application();
+            self.pull();
+        }
+        for (end, out) in [(&mut self.a, &mut self.out_a), (&mut self.b, &mut self.out_b)] {
+            if end.next_wake().is_some_and(|at| at <= self.now) {
+                end.on_timer(self.now, out);
+                assert!(
+                    end.next_wake().is_none_or(|at| at > self.now),
+                    "a wake acts or moves on: {:?}",
+                    end.state()
+                );
+            }
+        }
+        if let (Some(at), Reading::Slowly(bytes, every)) = (self.next_read, self.reading) {
+            if at <= self.now {
+                self.next_read = (self.b.state() != State::Closed).then(|| at + every);
+                self.read += self.b.read(self.now, bytes);
+                if self.b.readable() == 0 && self.b.state() == State::CloseWait {
+                    self.b.close(self.now, &mut self.out_b);
+                }
+            }
+        } else if self.out_b.finished && self.b.state() == State::CloseWait {
+            self.b.close(self.now, &mut self.out_b);
+        }
+        self.application();
+        self.pull();
+        true
+    }
+
+    /// Run until `until`, or until nothing happens any more.
+    pub(crate) fn run(&mut self, until: Time) {
+        while self.step(until) {}
+    }
+
+    /// Run until everything written has arrived; the instant when it had.
+    pub(crate) fn run_to_end(&mut self, until: Time) -> Time {
+        while self.out_b.delivered < self.total {
+            assert!(
+                self.step(until),
+                "stuck at {:?} with {} of {} bytes: {:?} {:?} limited by {:?}, {:?} | {:?}",
+                self.now,
+                self.out_b.delivered,
+                self.total,
+                self.a.state(),
+                self.a.snapshot(),
+                self.a.limited_by(self.now),
+                self.a.stats(),
+                self.b.stats()
+            );
+        }
+        self.now
+    }
+
+    /// Goodput between `from` and `until`, in bit/s.
+    pub(crate) fn goodput(&mut self, from: Time, until: Time) -> f64 {
+        self.run(from);
+        let before = self.out_b.delivered;
+        self.run(until);
+        (self.out_b.delivered - before) as f64 * 8.0 / (until - from).as_secs_f64()
+    }
+}

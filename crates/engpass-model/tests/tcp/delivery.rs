@@ -1,0 +1,131 @@
+//! Whatever is lost, late, or short of room: every byte arrives once and in order, and the books balance.
+
+use engpass_model::random::Stream;
+use engpass_model::tcp::congestion::Congestion;
+use engpass_model::tcp::parameters::{Nagle, RecoveryKind, SendBufferRule};
+use engpass_model::tcp::{Profile, State, TcpParameters};
+use engpass_model::time::Time;
+use proptest::prelude::*;
+
+use crate::bench::{Bench, Loss, Pipe, ms, us};
+
+pub(crate) const RECOVERIES: [RecoveryKind; 5] = [
+    RecoveryKind::Plain,
+    RecoveryKind::Reno,
+    RecoveryKind::NewReno,
+    RecoveryKind::Sack,
+    RecoveryKind::RackTlp,
+];
+
+/// No bytes travel: what a receiver hands over must be what the sender wrote, counted.
+fn assert_delivered(bench: &Bench) {
+    let (a, b) = (bench.a.stats(), bench.b.stats());
+    assert_eq!(bench.out_b.delivered, bench.total, "every byte arrives once");
+    assert_eq!(bench.written, bench.total);
+    assert_eq!(b.bytes_received, bench.total);
+    assert_eq!(
+        a.bytes_sent,
+        b.bytes_received + b.bytes_refused + bench.forward.dropped_payload,
+        "what is sent is delivered, refused or lost: {a:?} {b:?}"
+    );
+}
+
+pub(crate) fn congestion(kind: &str) -> Congestion {
+    serde_json::from_value(serde_json::json!(kind)).expect("a kind of the family")
+}
+
+fn parameters(profile: Profile, mtu: u64, recovery: RecoveryKind, nagle: Nagle) -> TcpParameters {
+    TcpParameters { recovery, nagle, ..profile.parameters(mtu) }
+}
+
+const NAGLES: [Nagle; 4] = [Nagle::Off, Nagle::Rfc896, Nagle::Minshall, Nagle::Naglim];
+const RULES: [SendBufferRule; 3] =
+    [SendBufferRule::Bytes, SendBufferRule::HighWater, SendBufferRule::WholeWrites];
+
+fn any_parameters() -> impl Strategy<Value = TcpParameters> {
+    (
+        prop::sample::select(&Profile::ALL[..]),
+        prop::sample::select(vec![576, 1500, 9180]),
+        prop::sample::select(&RECOVERIES[..]),
+        prop::sample::select(&NAGLES[..]),
+        prop::sample::select(&RULES[..]),
+        prop::option::of(1_000u64..60_000),
+        prop::option::of(1_000u64..60_000),
+        any::<(bool, bool, bool)>(),
+        prop::sample::select(Congestion::KINDS),
+    )
+        .prop_map(
+            |(profile, mtu, recovery, nagle, rule, send, receive, (boundaries, ecn, timestamps), control)| {
+                let mut p = parameters(profile, mtu, recovery, nagle);
+                p.send_buffer_rule = rule;
+                p.write_boundaries = boundaries;
+                p.ecn = ecn;
+                p.timestamps = timestamps;
+                p.congestion = congestion(control);
+                p.send_buffer = send.unwrap_or(p.send_buffer);
+                p.receive_buffer = receive.unwrap_or(p.receive_buffer);
+                p
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::default())]
+
+    #[test]
+    fn every_byte_arrives_once(
+        a in any_parameters(),
+        b in any_parameters(),
+        total in 0u64..200_000,
+        message in 1u64..70_000,
+        loss in (0u64..200_000, 0u64..200_000),
+        late in (0u64..300_000, 1u64..200),
+        delay in 0u64..100_000,
+        rate in prop::option::of(64_000u64..100_000_000),
+        queue in 20_000u64..200_000,
+        reading in prop::option::of((500u64..20_000, 1u64..300)),
+        seed in any::<u64>(),
+    ) {
+        let mut forward = Pipe::new(rate, us(delay));
+        forward.queue = queue;
+        forward.mark_above = Some(queue / 4);
+        forward.loss = Loss::Random { millionths: loss.0, stream: Stream::new(seed, "forward") };
+        forward.late = Some((late.0, ms(late.1), Stream::new(seed, "late")));
+        let mut back = Pipe::new(rate, us(delay));
+        back.loss = Loss::Random { millionths: loss.1, stream: Stream::new(seed, "back") };
+        let mut bench = Bench::new(&a, &b, forward, back).transfer(total, message);
+        if let Some((bytes, every)) = reading {
+            bench = bench.reading(bytes, ms(every));
+        }
+        // Hours: at 20 % loss in both directions the timeout backs off to a minute and more.
+        bench.run_to_end(Time::from_secs(100_000));
+        bench.run(Time::from_secs(300_000));
+        assert_delivered(&bench);
+        prop_assert_eq!(bench.a.state(), State::Closed);
+        // The last acknowledgment of the close may be lost for good once the other side is gone.
+        prop_assert!(matches!(bench.b.state(), State::Closed | State::LastAck), "{:?}", bench.b.state());
+    }
+}
+
+#[test]
+fn a_clean_line_needs_no_retransmission() {
+    for profile in Profile::ALL {
+        for recovery in RECOVERIES {
+            let p = TcpParameters { recovery, ..profile.parameters(1500) };
+            let pipe = Pipe::new(Some(10_000_000), ms(5));
+            let mut bench = Bench::new(&p, &p, pipe.clone(), pipe).transfer(1_000_000, 10_000);
+            bench.run_to_end(Time::from_secs(60));
+            bench.run(Time::from_secs(1000));
+            assert_delivered(&bench);
+            assert_eq!(bench.a.stats().retransmissions, 0, "{} {recovery:?}", profile.name());
+            assert_eq!(bench.a.stats().timeouts, 0, "{} {recovery:?}", profile.name());
+            assert_eq!((bench.a.state(), bench.b.state()), (State::Closed, State::Closed));
+        }
+    }
+}
+
+#[test]
+fn an_idle_connection_is_small() {
+    let bytes = size_of::<engpass_model::tcp::Connection>();
+    assert!(bytes <= 1600, "{bytes}");
+}

@@ -1,0 +1,8 @@
+//! TCP on a bench: two endpoints, a pipe in each direction, virtual time.
+
+mod bench;
+mod delivery;
+mod golden;
+mod script;
+mod standards;
+mod theory;
