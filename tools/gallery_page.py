@@ -1,8 +1,8 @@
 """Write the tables in the pages of the gallery: `make pages`.
 
-A page has the places `<!-- claims -->` (the table of claims) and `<!-- curves: 1 kB, 2 kB -->` (goodput per
-variant at these swept values), each up to `<!-- end -->`. The figures come from a full reproduction, kept in the
-store of the working directory; what it does not have yet is run.
+A page has the places `<!-- claims -->` (the table of claims) and `<!-- curves: 1 kB, 2 kB -->` (goodput
+per variant at these swept values), each up to `<!-- end -->`. The figures come from a full reproduction,
+kept in the store of the working directory; what it does not have yet is run.
 """
 
 import re

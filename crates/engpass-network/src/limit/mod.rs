@@ -133,7 +133,8 @@ fn link_limit(
         DirectionLimit {
             from: topology.nodes[from].clone(),
             to: topology.nodes[to].clone(),
-            utilisation: taken.iter().map(|taken| taken.share).sum::<f64>().min(1.0),
+            // An empty sum of floats is -0.0, which no reader wants to see.
+            utilisation: taken.iter().map(|taken| taken.share).fold(0.0, |sum, share| sum + share).min(1.0),
             taken,
         }
     };
