@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import tomllib
@@ -13,6 +14,7 @@ import pytest
 import engpass
 from conftest import Cli
 from engpass import gallery
+from engpass.claims.checks import CHECKS
 from engpass.error import ChoiceError, EngpassError
 from engpass.gallery import Study
 from engpass.reproduce import prepare
@@ -117,3 +119,13 @@ def test_a_package_without_a_gallery_says_so(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(gallery, "HOME", tmp_path / "studies")
     with pytest.raises(EngpassError, match="the gallery is missing"):
         gallery.studies()
+
+
+def test_the_documentation_has_every_check_with_its_arguments() -> None:
+    text = (ROOT / "docs/gallery.md").read_text()
+    for name, check in CHECKS.items():
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{name}` ")]
+        for field in dataclasses.fields(check):
+            if field.name != "variant":
+                assert f"`{field.name.rstrip('_')}`" in row.split("|")[3], (name, field.name)
+        assert ("±" in row.split("|")[1]) is check.numeric

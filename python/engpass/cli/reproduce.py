@@ -107,8 +107,12 @@ def _target(report: str) -> Path:
     path = Path(report)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        new = not path.exists()
         with path.open("a", encoding="utf-8"):
             pass
+        if new:
+            # An empty file would look like a report if the work is interrupted.
+            path.unlink()
     except OSError as error:
         raise _unwritable(path, error) from None
     return path
