@@ -31,6 +31,12 @@ class Study:
         return self.directory / TESTBED
 
     @property
+    def shown(self) -> str:
+        """Name of the testbed file in records and messages; not where the package happens to be installed."""
+        ours = self.directory.parent == HOME.resolve()
+        return f"{self.name}/{TESTBED}" if ours else str(self.testbed)
+
+    @property
     def page(self) -> Path:
         """The page: what was published, what we get, and what is an estimate."""
         return self.directory / PAGE

@@ -10,7 +10,8 @@ from engpass.claims import MAIN, Campaign, CampaignSpec, ClaimsFile, Judged, jud
 from engpass.error import EngpassError
 from engpass.gallery import Study
 from engpass.lab import Progress, Watch
-from engpass.testbed import Testbed, load
+from engpass.source import Source, read
+from engpass.testbed import Testbed
 
 if TYPE_CHECKING:
     from engpass.campaign import Plan
@@ -97,9 +98,11 @@ def prepare(
     `ChoiceError`.
     """
     claims = study.claims()
+    source = Source(study.shown, read(study.testbed).data)
     parts = []
     for spec in claims.campaigns:
-        testbed = load(study.testbed, [*spec.set, *overrides], max_points=max_points)
+        pairs = (*spec.set, *overrides)
+        testbed = Testbed(source, pairs, path=study.testbed, max_points=max_points)
         plan = testbed.plan(spec.engines, spec.variants, repeats or spec.repeats)
         parts.append(Part(spec, testbed, plan))
     for claim in claims.claims:

@@ -146,6 +146,11 @@ def test_the_report_shows_the_claims(kyoto: tuple[dict[str, dict[str, Any]], str
     assert "IP over ATM on a congested OC-3c link" in page
 
 
+def test_the_record_does_not_tell_where_the_package_is(study: Path) -> None:
+    assert prepare(gallery.study("adsl")).parts[0].testbed.source == "adsl/testbed.toml"
+    assert prepare(gallery.study(str(study))).parts[0].testbed.source == str(study / "testbed.toml")
+
+
 def test_a_wrong_buffer_breaks_the_study(tmp_path: Path, cli: Cli) -> None:
     # With a buffer of millions of cells nothing is ever lost, and the collapse of the paper is not there.
     copy = tmp_path / "broken"
