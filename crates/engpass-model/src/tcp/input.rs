@@ -279,7 +279,7 @@ impl Connection {
     /// React to an echoed mark, once for a window of data (RFC 3168 section 6.1.2).
     fn take_mark(&mut self, now: Time, segment: &Segment) {
         let marked = self.agreed.ecn && segment.flags.ece;
-        if marked && self.tx.una >= self.cwr_until && self.recovery.phase == Phase::Open {
+        if marked && self.tx.una > self.cwr_until && self.recovery.phase == Phase::Open {
             self.control.on_signal(&mut self.window, Signal::Mark, self.board.outstanding(), now);
             self.stats.ecn_reductions += 1;
             self.cwr_due = true;

@@ -1,5 +1,7 @@
 //! Two connections over two pipes with rate, delay, queue and loss.
 
+use std::collections::VecDeque;
+
 use engpass_model::random::Stream;
 use engpass_model::tcp::parameters::Role;
 use engpass_model::tcp::{Connection, Out, Segment, State, TcpParameters};
@@ -44,7 +46,7 @@ pub(crate) struct Pipe {
     pub(crate) late: Option<(u64, Time, Stream)>,
     busy_until: Time,
     /// On their way, by time of arrival.
-    way: Vec<(Time, u64, Segment)>,
+    way: VecDeque<(Time, u64, Segment)>,
     pub(crate) seen: u64,
     pub(crate) seen_data: u64,
     pub(crate) dropped: u64,
@@ -62,7 +64,7 @@ impl Pipe {
             loss: Loss::None,
             late: None,
             busy_until: Time::ZERO,
-            way: Vec::new(),
+            way: VecDeque::new(),
             seen: 0,
             seen_data: 0,
             dropped: 0,
@@ -123,16 +125,21 @@ impl Pipe {
                 at += Time(stream.below(late.ps()));
             }
         }
-        let place = self.way.partition_point(|(time, order, _)| (*time, *order) <= (at, self.seen));
-        self.way.insert(place, (at, self.seen, segment));
+        let entry = (at, self.seen, segment);
+        if self.way.back().is_none_or(|last| last.0 <= at) {
+            self.way.push_back(entry);
+        } else {
+            let place = self.way.partition_point(|(time, order, _)| (*time, *order) <= (at, self.seen));
+            self.way.insert(place, entry);
+        }
     }
 
     fn next(&self) -> Option<Time> {
-        self.way.first().map(|first| first.0)
+        self.way.front().map(|first| first.0)
     }
 
     fn arrive(&mut self, now: Time) -> Option<Segment> {
-        (self.next()? <= now).then(|| self.way.remove(0).2)
+        (self.next()? <= now).then(|| self.way.pop_front().expect("it was looked at").2)
     }
 }
 
