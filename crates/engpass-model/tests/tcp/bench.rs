@@ -21,8 +21,11 @@ pub(crate) enum Loss {
     None,
     /// These, counted from 0 among segments with data or FIN.
     Listed(Vec<u64>),
-    /// These, counted from 0 among all segments.
-    ListedOfAll(Vec<u64>),
+    /// The `first` of them, counted from 0, and then every n-th.
+    EveryFrom {
+        n: u64,
+        first: u64,
+    },
     /// Every n-th of the segments with data.
     Every(u64),
     /// Each with this probability in millionths.
@@ -85,11 +88,11 @@ impl Pipe {
     }
 
     fn loses(&mut self, data: bool) -> bool {
-        let (all, with_data) = (self.seen, self.seen_data);
+        let with_data = self.seen_data;
         match &mut self.loss {
             Loss::None => false,
             Loss::Listed(list) => data && list.contains(&with_data),
-            Loss::ListedOfAll(list) => list.contains(&all),
+            Loss::EveryFrom { n, first } => data && with_data % *n == *first,
             Loss::Every(n) => data && with_data % *n == *n - 1,
             Loss::Random { millionths, stream } => stream.below(1_000_000) < *millionths,
         }
