@@ -167,3 +167,52 @@ impl TcpConfig {
         (p.rto_minimum.ps(), p.rto_maximum.ps())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: serde_json::Value) -> Result<TcpConfig, serde_json::Error> {
+        serde_json::from_value(json)
+    }
+
+    #[test]
+    fn what_is_not_given_is_the_profiles() {
+        let config = read(serde_json::json!({
+            "profile": "solaris-2.5",
+            "receive_buffer": "64 KiB",
+            "rto_minimum": "300 ms",
+            "congestion": { "cubic": { "fast_convergence": false } },
+        }));
+        let config = config.expect("it is right");
+        let p = config.resolve(9180);
+        let mut expected = Profile::Solaris25.parameters(9180);
+        expected.receive_buffer = 65536;
+        expected.rto_minimum = crate::time::Time(300_000_000_000);
+        expected.congestion = config.congestion.clone().expect("it is given");
+        assert_eq!(p, expected);
+        assert_eq!(p.mss, 9140);
+        let written = serde_json::to_value(&config).expect("it can be written");
+        assert_eq!(read(written).expect("what is written is read"), config);
+    }
+
+    #[test]
+    fn dctcp_brings_ecn() {
+        assert!(read(serde_json::json!({ "congestion": "dctcp" })).expect("it is right").resolve(1500).ecn);
+        let refused = read(serde_json::json!({ "congestion": "dctcp", "ecn": false }));
+        assert!(!refused.expect("it is right").resolve(1500).ecn, "what is given holds");
+    }
+
+    #[test]
+    fn wrong_values_are_found() {
+        assert!(read(serde_json::json!({ "receive_bufer": "64 KiB" })).is_err());
+        let wrong = read(serde_json::json!({
+            "send_buffer": "0 B", "ack_every": 0, "rto_tick": "0 s", "rto_minimum": "3 min", "mss": "10 B",
+        }));
+        let mut complaints = Complaints::default();
+        wrong.expect("the types are right").check(&mut complaints);
+        let mut keys: Vec<_> = complaints.into_iter().map(|complaint| complaint.path[0]).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, ["ack_every", "mss", "rto_minimum", "rto_tick", "send_buffer"]);
+    }
+}

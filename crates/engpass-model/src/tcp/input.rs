@@ -254,8 +254,7 @@ impl Connection {
             Verdict::Enter => {
                 self.stats.fast_recoveries += 1;
                 self.saved = Some(Saved { window: self.window, resent_at: None });
-                // RFC 5681 section 3.2 step 2: what limited transmit let out is not part of FlightSize.
-                let flight = self.board.outstanding().saturating_sub(limited);
+                let flight = self.flight_size(limited);
                 self.control.on_signal(&mut self.window, Signal::Loss, flight, now);
                 self.cwr_due = self.agreed.ecn;
                 self.cwr_until = self.tx.next;
@@ -276,11 +275,21 @@ impl Connection {
         }
     }
 
+    /// FlightSize for the reduction of the window.
+    ///
+    /// RFC 5681 section 3.2 step 2: what limited transmit let out is not part of it. Neither is what piles up above a
+    /// hole while a recovery lasts, or each recovery would end with a larger window than the one before: like the
+    /// stacks, it is at most the congestion window.
+    pub(super) fn flight_size(&self, limited: u64) -> u64 {
+        self.board.outstanding().saturating_sub(limited).min(self.window.size)
+    }
+
     /// React to an echoed mark, once for a window of data (RFC 3168 section 6.1.2).
     fn take_mark(&mut self, now: Time, segment: &Segment) {
         let marked = self.agreed.ecn && segment.flags.ece;
-        if marked && self.tx.una >= self.cwr_until && self.recovery.phase == Phase::Open {
-            self.control.on_signal(&mut self.window, Signal::Mark, self.board.outstanding(), now);
+        if marked && self.tx.una > self.cwr_until && self.recovery.phase == Phase::Open {
+            let flight = self.flight_size(0);
+            self.control.on_signal(&mut self.window, Signal::Mark, flight, now);
             self.stats.ecn_reductions += 1;
             self.cwr_due = true;
             self.cwr_until = self.tx.next;
@@ -321,7 +330,7 @@ impl Connection {
         }
         let again = self.expiries > 0;
         self.expiries += 1;
-        let flight = self.board.outstanding().saturating_sub(self.recovery.limited_transmitted);
+        let flight = self.flight_size(self.recovery.limited_transmitted);
         self.control.on_signal(&mut self.window, Signal::Timeout { again }, flight, now);
         let clock = self.clock(now);
         self.recovery.on_timeout(&self.p, self.agreed.sack, &mut self.board, self.tx.next, &clock);

@@ -84,7 +84,8 @@ impl Connection {
         } else if segment.ack > probe.end {
             self.tail_probe = None;
             if self.recovery.phase == Phase::Open {
-                self.control.on_signal(&mut self.window, Signal::Loss, self.board.outstanding(), now);
+                let flight = self.flight_size(0);
+                self.control.on_signal(&mut self.window, Signal::Loss, flight, now);
             }
         } else if acked == 0 && segment.sack.is_empty() && segment.is_pure_ack() {
             // A duplicate: the original and the probe have both arrived, and nothing was lost.

@@ -1,5 +1,7 @@
 //! Two connections over two pipes with rate, delay, queue and loss.
 
+use std::collections::VecDeque;
+
 use engpass_model::random::Stream;
 use engpass_model::tcp::parameters::Role;
 use engpass_model::tcp::{Connection, Out, Segment, State, TcpParameters};
@@ -19,8 +21,11 @@ pub(crate) enum Loss {
     None,
     /// These, counted from 0 among segments with data or FIN.
     Listed(Vec<u64>),
-    /// These, counted from 0 among all segments.
-    ListedOfAll(Vec<u64>),
+    /// The `first` of them, counted from 0, and then every n-th.
+    EveryFrom {
+        n: u64,
+        first: u64,
+    },
     /// Every n-th of the segments with data.
     Every(u64),
     /// Each with this probability in millionths.
@@ -44,7 +49,7 @@ pub(crate) struct Pipe {
     pub(crate) late: Option<(u64, Time, Stream)>,
     busy_until: Time,
     /// On their way, by time of arrival.
-    way: Vec<(Time, u64, Segment)>,
+    way: VecDeque<(Time, u64, Segment)>,
     pub(crate) seen: u64,
     pub(crate) seen_data: u64,
     pub(crate) dropped: u64,
@@ -62,7 +67,7 @@ impl Pipe {
             loss: Loss::None,
             late: None,
             busy_until: Time::ZERO,
-            way: Vec::new(),
+            way: VecDeque::new(),
             seen: 0,
             seen_data: 0,
             dropped: 0,
@@ -83,11 +88,11 @@ impl Pipe {
     }
 
     fn loses(&mut self, data: bool) -> bool {
-        let (all, with_data) = (self.seen, self.seen_data);
+        let with_data = self.seen_data;
         match &mut self.loss {
             Loss::None => false,
             Loss::Listed(list) => data && list.contains(&with_data),
-            Loss::ListedOfAll(list) => list.contains(&all),
+            Loss::EveryFrom { n, first } => data && with_data % *n == *first,
             Loss::Every(n) => data && with_data % *n == *n - 1,
             Loss::Random { millionths, stream } => stream.below(1_000_000) < *millionths,
         }
@@ -123,16 +128,21 @@ impl Pipe {
                 at += Time(stream.below(late.ps()));
             }
         }
-        let place = self.way.partition_point(|(time, order, _)| (*time, *order) <= (at, self.seen));
-        self.way.insert(place, (at, self.seen, segment));
+        let entry = (at, self.seen, segment);
+        if self.way.back().is_none_or(|last| last.0 <= at) {
+            self.way.push_back(entry);
+        } else {
+            let place = self.way.partition_point(|(time, order, _)| (*time, *order) <= (at, self.seen));
+            self.way.insert(place, entry);
+        }
     }
 
     fn next(&self) -> Option<Time> {
-        self.way.first().map(|first| first.0)
+        self.way.front().map(|first| first.0)
     }
 
     fn arrive(&mut self, now: Time) -> Option<Segment> {
-        (self.next()? <= now).then(|| self.way.remove(0).2)
+        (self.next()? <= now).then(|| self.way.pop_front().expect("it was looked at").2)
     }
 }
 

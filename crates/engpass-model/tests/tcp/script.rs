@@ -1,1 +1,202 @@
-//! (soon)
+//! Packet scripts: one endpoint, the other side written down.
+//!
+//! A line is a time in milliseconds and an event. `>` is a segment that the endpoint must send at that time, `<` one
+//! that it receives; both read `FLAGS SEQ:END [ack N] [win N] [sack A-B,…] [ECE] [CWR] [CE]`, with flags as in
+//! tcpdump (`S`, `F`, `P`, `R`, `.` for ACK). What an expectation does not name is not compared. `write N`, `read N`,
+//! `close` are the application. Everything that is sent must be in the script.
+
+use std::collections::VecDeque;
+
+use engpass_model::tcp::parameters::{Nagle, RecoveryKind, Role};
+use engpass_model::tcp::{Connection, Flags, Out, Profile, Segment, TcpParameters};
+use engpass_model::time::{SECOND, Time};
+
+/// A plain endpoint with segments of 1000 bytes and no options, for scripts to change.
+pub(crate) fn plain() -> TcpParameters {
+    TcpParameters {
+        window_scaling: false,
+        timestamps: false,
+        nagle: Nagle::Off,
+        ack_every: 1,
+        quick_acks: 0,
+        rto_floor: engpass_model::tcp::parameters::RtoFloor::Timeout,
+        rto_minimum: Time::from_secs(1),
+        initial_window: 10,
+        byte_counting: 1,
+        window_validation: false,
+        recovery: RecoveryKind::NewReno,
+        limited_transmit: false,
+        undo: false,
+        congestion: crate::delivery::congestion("reno"),
+        receive_buffer: 65535,
+        send_buffer: 1 << 20,
+        persist_minimum: Time::from_secs(1),
+        ..Profile::Linux6.parameters(1040)
+    }
+}
+
+pub(crate) struct Script {
+    pub(crate) end: Connection,
+    pub(crate) out: Out,
+    now: Time,
+    sent: VecDeque<(Time, Segment)>,
+}
+
+impl Script {
+    pub(crate) fn new(p: &TcpParameters, role: Role) -> Self {
+        Self { end: Connection::new(p, role), out: Out::default(), now: Time::ZERO, sent: VecDeque::new() }
+    }
+
+    /// An endpoint that has been opened at 0 with a round trip of 100 ms, and a window of `window` bytes.
+    pub(crate) fn established(p: &TcpParameters, window: u64) -> Self {
+        let mut script = Self::new(p, Role::Active);
+        let sack = if p.recovery == RecoveryKind::Sack || p.recovery == RecoveryKind::RackTlp {
+            " sackok"
+        } else {
+            ""
+        };
+        let ecn = if p.ecn { " ECE" } else { "" };
+        script.run(&format!(
+            "0 > S 0:0\n100 < S. 0:0 ack 1 win {window} mss 1000{sack}{ecn}\n100 > . 1:1 ack 1"
+        ));
+        script
+    }
+
+    fn pull(&mut self) {
+        while let Some(segment) = self.end.transmit(self.now) {
+            self.sent.push_back((self.now, segment));
+        }
+    }
+
+    fn advance(&mut self, to: Time) {
+        self.pull();
+        while let Some(at) = self.end.next_wake().filter(|at| *at <= to) {
+            self.now = at;
+            self.end.on_timer(at, &mut self.out);
+            self.pull();
+        }
+        self.now = to;
+        self.pull();
+    }
+
+    pub(crate) fn run(&mut self, text: &str) {
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (time, event) = line.split_once(' ').expect("a time and an event");
+            let time: f64 = time.parse().expect("a time in milliseconds");
+            let at = Time((time * (SECOND / 1000) as f64).round() as u64);
+            self.advance(at);
+            let words: Vec<&str> = event.split_whitespace().collect();
+            let number = |index: usize| words[index].parse::<u64>().expect("a number");
+            match words[0] {
+                ">" => self.expect(line, at, &words[1..]),
+                "<" => {
+                    self.nothing_else(line);
+                    let segment = parse(&words[1..]);
+                    self.end.on_segment(at, &segment, &mut self.out);
+                }
+                "write" => assert_eq!(self.end.write(at, number(1)), number(1), "{line}"),
+                "read" => assert_eq!(self.end.read(at, number(1)), number(1), "{line}"),
+                "close" => self.end.close(at, &mut self.out),
+                "quiet" => self.nothing_else(line),
+                other => panic!("`{other}` is no event: {line}"),
+            }
+            self.pull();
+        }
+        self.nothing_else("the end of the script");
+    }
+
+    fn nothing_else(&self, line: &str) {
+        assert!(
+            self.sent.is_empty(),
+            "before `{line}`: sent {:?}",
+            self.sent.iter().map(show).collect::<Vec<_>>()
+        );
+    }
+
+    fn expect(&mut self, line: &str, at: Time, words: &[&str]) {
+        let Some((time, segment)) = self.sent.pop_front() else { panic!("nothing is sent: {line}") };
+        let shown = show(&(time, segment));
+        assert_eq!(time, at, "{line}: got {shown}");
+        let wanted = parse(words);
+        let end = |segment: &Segment| segment.seq + segment.len;
+        assert_eq!((segment.seq, end(&segment)), (wanted.seq, end(&wanted)), "{line}: got {shown}");
+        let letters = |flags: Flags| (flags.syn, flags.fin, flags.rst, flags.ack);
+        assert_eq!(letters(segment.flags), letters(wanted.flags), "{line}: got {shown}");
+        for (index, word) in words.iter().enumerate() {
+            match *word {
+                "ack" => assert_eq!(segment.ack, wanted.ack, "{line}: got {shown}"),
+                "win" => assert_eq!(segment.window, wanted.window, "{line}: got {shown}"),
+                "sack" => assert_eq!(segment.sack, wanted.sack, "{line}: got {shown}"),
+                "ECE" => assert!(segment.flags.ece, "{line}: got {shown}"),
+                "noECE" => assert!(!segment.flags.ece, "{line}: got {shown}"),
+                "CWR" => assert!(segment.flags.cwr, "{line}: got {shown}"),
+                "ECT" => assert!(segment.ect, "{line}: got {shown}"),
+                "scale" => assert_eq!(segment.window_scale, wanted.window_scale, "{line}: got {shown}"),
+                _ if index == 0 && word.contains('P') => assert!(segment.flags.psh, "{line}: got {shown}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn show((time, s): &(Time, Segment)) -> String {
+    let flags = s.flags;
+    let letters: String =
+        [(flags.syn, 'S'), (flags.fin, 'F'), (flags.psh, 'P'), (flags.rst, 'R'), (flags.ack, '.')]
+            .into_iter()
+            .filter_map(|(set, letter)| set.then_some(letter))
+            .collect();
+    let ms = time.ps() as f64 / (SECOND / 1000) as f64;
+    format!(
+        "{ms} > {letters} {}:{} ack {} win {} {:?}",
+        s.seq,
+        s.seq + s.len,
+        s.ack,
+        s.window,
+        s.sack.as_slice()
+    )
+}
+
+fn parse(words: &[&str]) -> Segment {
+    let flags = words[0];
+    let (seq, end) = words[1].split_once(':').expect("SEQ:END");
+    let (seq, end): (u64, u64) = (seq.parse().expect("a number"), end.parse().expect("a number"));
+    let mut segment = Segment {
+        seq,
+        len: end - seq,
+        flags: Flags {
+            syn: flags.contains('S'),
+            fin: flags.contains('F'),
+            psh: flags.contains('P'),
+            rst: flags.contains('R'),
+            ack: flags.contains('.'),
+            ..Flags::default()
+        },
+        window: 65535,
+        ..Segment::default()
+    };
+    let mut words = words[2..].iter();
+    while let Some(word) = words.next() {
+        let mut number = || words.next().expect("a value").parse::<u64>().expect("a number");
+        match *word {
+            "ack" => segment.ack = number(),
+            "win" => segment.window = number(),
+            "mss" => segment.mss = Some(number()),
+            "scale" => segment.window_scale = Some(number() as u8),
+            "sackok" => segment.sack_permitted = true,
+            "ECE" => segment.flags.ece = true,
+            "CWR" => segment.flags.cwr = true,
+            "CE" => (segment.ce, segment.ect) = (true, true),
+            "ECT" => segment.ect = true,
+            "sack" => {
+                for block in words.next().expect("blocks").split(',') {
+                    let (start, end) = block.split_once('-').expect("A-B");
+                    segment.sack.push(start.parse().expect("a number"), end.parse().expect("a number"));
+                }
+            }
+            "noECE" => {}
+            other => panic!("`{other}` is no part of a segment"),
+        }
+    }
+    segment
+}

@@ -1,1 +1,531 @@
-//! (soon)
+//! Packet scripts, each for a sentence of a standard.
+
+use engpass_model::tcp::parameters::{AckCounting, Nagle, RecoveryKind, Role, WindowUpdate};
+use engpass_model::tcp::{LimitedBy, State, TcpParameters};
+use engpass_model::time::Time;
+
+use crate::bench::ms;
+use crate::script::{Script, plain};
+
+fn with(recovery: RecoveryKind) -> TcpParameters {
+    TcpParameters { recovery, ..plain() }
+}
+
+/// RFC 9293 section 3.5, figure 6, and section 3.6, figure 12: opening and closing.
+#[test]
+fn opens_and_closes() {
+    let mut script = Script::established(&plain(), 65535);
+    script.run(
+        "100 write 500
+         100 > P. 1:501 ack 1
+         200 < . 1:1 ack 501
+         200 close
+         200 > F. 501:501 ack 1
+         300 < . 1:1 ack 502
+         300 < F. 1:1 ack 502
+         300 > . 502:502 ack 2",
+    );
+    assert_eq!(script.end.state(), State::TimeWait);
+    script.run("300 < F. 1:1 ack 502\n300 > . 502:502 ack 2\n60299 quiet");
+    assert_eq!(script.end.state(), State::TimeWait, "it waits 2 MSL from the last FIN");
+    script.run("60300 quiet");
+    assert_eq!(script.end.state(), State::Closed);
+}
+
+/// RFC 9293 section 3.5, figure 7: both sides open at once.
+#[test]
+fn opens_at_once_from_both_sides() {
+    let mut script = Script::new(&plain(), Role::Active);
+    script.run("0 > S 0:0\n50 < S 0:0 mss 1000\n50 > S. 0:0 ack 1\n100 < . 1:1 ack 1 win 5000");
+    assert_eq!(script.end.state(), State::Established);
+}
+
+/// RFC 6298 (2.1): "the sender SHOULD set RTO <- 1 second", (5.5): "RTO <- RTO * 2", and RFC 5681: after a lost SYN the
+/// window is one segment; RFC 6298 (5.7): then the timeout "MUST be re-initialized to 3 seconds".
+#[test]
+fn a_lost_syn_is_repeated() {
+    let mut script = Script::new(&plain(), Role::Active);
+    script.run(
+        "0 > S 0:0
+         1000 > S 0:0
+         3000 > S 0:0
+         7000 > S 0:0
+         7100 < S. 0:0 ack 1 win 65535 mss 1000
+         7100 > . 1:1 ack 1
+         7100 write 3000
+         7100 > . 1:1001
+         10100 > . 1:1001",
+    );
+}
+
+/// RFC 6298 (2.2) and (2.3): R = 100 ms gives SRTT 100 ms, RTTVAR 50 ms, RTO 300 ms; (5.5) and (5.6) double it.
+#[test]
+fn the_timeout_doubles() {
+    let p = TcpParameters { rto_minimum: ms(200), ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "100 write 1000
+         100 > P. 1:1001
+         400 > P. 1:1001
+         1000 > P. 1:1001
+         2200 > P. 1:1001
+         4600 > P. 1:1001",
+    );
+    assert_eq!(script.end.stats().timeouts, 4);
+    assert_eq!(script.end.snapshot().congestion_window, 1000, "RFC 5681: the loss window is one segment");
+}
+
+/// RFC 6298 (2.4): "Whenever RTO is computed, if it is less than 1 second, then the RTO SHOULD be rounded up to 1 second".
+/// (2.5): "A maximum value MAY be placed on RTO".
+#[test]
+fn the_timeout_has_bounds() {
+    let p = TcpParameters { rto_maximum: ms(2500), ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run("100 write 1000\n100 > P. 1:1001\n1100 > P. 1:1001\n3100 > P. 1:1001\n5600 > P. 1:1001");
+}
+
+/// RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were retransmitted".
+#[test]
+fn karn() {
+    let p = TcpParameters { rto_minimum: ms(200), ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run("100 write 1000\n100 > P. 1:1001\n400 > P. 1:1001\n900 < . 1:1 ack 1001");
+    assert_eq!(script.end.snapshot().smoothed_rtt, Some(ms(100)));
+    // The back-off stays until there is a sample.
+    script.run("900 write 1000\n900 > P. 1001:2001\n1500 > P. 1001:2001");
+}
+
+/// RFC 6928: "initial window […] 10 segments", and RFC 5681 (2): slow start adds a segment for each acknowledgment.
+#[test]
+fn slow_start() {
+    let p = TcpParameters { initial_window: 2, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "100 write 20000
+         100 > . 1:1001
+         100 > . 1001:2001
+         200 < . 1:1 ack 1001
+         200 > . 2001:3001
+         200 > . 3001:4001
+         200 < . 1:1 ack 2001
+         200 > . 4001:5001
+         200 > . 5001:6001",
+    );
+    assert_eq!(script.end.limited_by(ms(200)), LimitedBy::CongestionWindow);
+}
+
+/// RFC 5681 section 3.2: "The TCP sender SHOULD use the 'fast retransmit' algorithm to detect and repair loss, based on
+/// incoming duplicate ACKs": the third, with cwnd = ssthresh + 3 and one segment more for each further duplicate.
+#[test]
+fn fast_retransmit() {
+    // What is let out at the end: RFC 5681 sets cwnd to ssthresh, RFC 6582 to a segment more than FlightSize.
+    let reno = "300 > . 11001:12001\n300 > . 12001:13001\n300 > . 13001:14001\n300 > . 14001:15001";
+    let new_reno = "300 > . 11001:12001";
+    for (recovery, burst) in [(RecoveryKind::Reno, reno), (RecoveryKind::NewReno, new_reno)] {
+        let mut script = Script::established(&with(recovery), 65535);
+        script.run(&format!(
+            "100 write 20000
+             100 > . 1:1001
+             100 > . 1001:2001
+             100 > . 2001:3001
+             100 > . 3001:4001
+             100 > . 4001:5001
+             100 > . 5001:6001
+             100 > . 6001:7001
+             100 > . 7001:8001
+             100 > . 8001:9001
+             100 > . 9001:10001
+             200 < . 1:1 ack 1
+             200 < . 1:1 ack 1
+             200 < . 1:1 ack 1
+             200 > . 1:1001
+             200 < . 1:1 ack 1
+             200 < . 1:1 ack 1
+             200 < . 1:1 ack 1
+             # ssthresh 5000 + 6 segments of inflation: the window is 11000.
+             200 > . 10001:11001
+             300 < . 1:1 ack 10001
+             {burst}"
+        ));
+        let snapshot = script.end.snapshot();
+        assert_eq!(snapshot.slow_start_threshold, 5000, "half of FlightSize");
+        assert_eq!(script.end.stats().timeouts, 0);
+    }
+}
+
+/// RFC 6582 section 3.2 step 3: a partial acknowledgment means "retransmit the first unacknowledged segment".
+#[test]
+fn new_reno_fills_hole_after_hole() {
+    let mut script = Script::established(&with(RecoveryKind::NewReno), 65535);
+    let mut text = String::from("100 write 10000\n");
+    for segment in 0..10 {
+        text += &format!("100 > . {}:{}\n", segment * 1000 + 1, segment * 1000 + 1001);
+    }
+    script.run(&text);
+    script.run(
+        "200 < . 1:1 ack 1
+         200 < . 1:1 ack 1
+         200 < . 1:1 ack 1
+         200 > . 1:1001
+         300 < . 1:1 ack 3001
+         300 > . 3001:4001
+         400 < . 1:1 ack 10001",
+    );
+    assert_eq!(script.end.stats().retransmissions, 2);
+    assert_eq!(script.end.stats().fast_recoveries, 1);
+}
+
+/// RFC 6675 section 5: with SACK two holes are filled in one round trip.
+#[test]
+fn sack_fills_holes_at_once() {
+    let mut script = Script::established(&with(RecoveryKind::Sack), 65535);
+    let mut text = String::from("100 write 10000\n");
+    for segment in 0..10 {
+        text += &format!("100 > . {}:{}\n", segment * 1000 + 1, segment * 1000 + 1001);
+    }
+    script.run(&text);
+    script.run(
+        "200 < . 1:1 ack 1 sack 1001-2001
+         200 < . 1:1 ack 1 sack 3001-4001,1001-2001
+         200 < . 1:1 ack 1 sack 3001-5001,1001-2001
+         200 > . 1:1001
+         # the hole at 2001 is lost now that more than two segments above it are SACKed, but pipe is 5 of cwnd 5
+         200 < . 1:1 ack 1 sack 3001-6001,1001-2001
+         200 quiet
+         200 < . 1:1 ack 1 sack 3001-7001,1001-2001
+         200 > . 2001:3001
+         300 < . 1:1 ack 10001",
+    );
+    assert_eq!(script.end.stats().retransmissions, 2);
+    assert_eq!(script.end.snapshot().congestion_window, 5000);
+}
+
+/// RFC 3042: "the TCP sender SHOULD […] transmit new data upon the arrival of the first two consecutive duplicate ACKs".
+#[test]
+fn limited_transmit() {
+    let p = TcpParameters { limited_transmit: true, initial_window: 3, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "100 write 20000
+         100 > . 1:1001
+         100 > . 1001:2001
+         100 > . 2001:3001
+         200 < . 1:1 ack 1
+         200 > . 3001:4001
+         200 < . 1:1 ack 1
+         200 > . 4001:5001
+         300 < . 1:1 ack 1
+         300 > . 1:1001",
+    );
+    assert_eq!(script.end.snapshot().slow_start_threshold, 2000, "what it let out is not in FlightSize");
+}
+
+/// Two duplicates are not enough, and nothing more comes: only the timer goes on, and the endpoint says so.
+#[test]
+fn too_few_duplicates_wait_for_the_timer() {
+    let mut script = Script::established(&plain(), 65535);
+    script.run("100 write 3000\n100 > . 1:1001\n100 > . 1001:2001\n100 > P. 2001:3001");
+    assert_eq!(script.end.limited_by(ms(100)), LimitedBy::Application);
+    script.run("200 < . 1:1 ack 1\n200 < . 1:1 ack 1");
+    assert_eq!(script.end.limited_by(ms(200)), LimitedBy::RetransmissionTimer);
+    script.run("1100 > . 1:1001");
+    assert_eq!(script.out.timer_since, Some(ms(200)), "since then the wait was for the timer");
+}
+
+/// RFC 9293 section 3.8.6.3: "an ACK SHOULD be generated for at least every second full-sized segment" and "within
+/// 500 ms"; here the timer is 200 ms. RFC 5681 section 4.2: out of order and gap filling segments at once.
+#[test]
+fn delayed_acknowledgments() {
+    let p = TcpParameters {
+        ack_every: 2,
+        ack_delay: ms(200),
+        ack_counting: AckCounting::FullSegments,
+        ..plain()
+    };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "110 < . 1:1001 ack 1
+         120 < . 1001:2001 ack 1
+         120 > . 1:1 ack 2001
+         130 < . 2001:3001 ack 1
+         330 > . 1:1 ack 3001
+         # out of order, twice, then the gap
+         340 < . 4001:5001 ack 1
+         340 > . 1:1 ack 3001
+         340 < . 5001:6001 ack 1
+         340 > . 1:1 ack 3001
+         340 < . 3001:4001 ack 1
+         340 > . 1:1 ack 6001
+         # two half segments are one segment
+         350 < . 6001:6501 ack 1
+         350 < . 6501:7001 ack 1
+         550 > . 1:1 ack 7001",
+    );
+    assert_eq!(script.end.stats().delayed_acks, 2);
+}
+
+/// BSD's fast timer (TCP/IP Illustrated 2, section 25.4) ticks every 200 ms of the host's clock, not of the segment.
+#[test]
+fn acknowledgments_on_a_heartbeat() {
+    let p = TcpParameters { ack_every: 2, ack_delay: ms(200), ack_heartbeat: true, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run("390 < . 1:1001 ack 1\n400 > . 1:1 ack 1001\n400 < . 1001:2001 ack 1\n600 > . 1:1 ack 2001");
+}
+
+/// RFC 896 section "the solution to the small-packet problem".
+#[test]
+fn nagle() {
+    let p = TcpParameters { nagle: Nagle::Rfc896, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run("100 write 1500\n100 > . 1:1001\n100 quiet");
+    assert_eq!(script.end.limited_by(ms(100)), LimitedBy::Nagle);
+    script.run("200 < . 1:1 ack 1001\n200 > P. 1001:1501");
+}
+
+/// Minshall: only a small segment in the network holds the next small one back.
+#[test]
+fn minshall() {
+    let p = TcpParameters { nagle: Nagle::Minshall, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "100 write 1500
+         100 > . 1:1001
+         100 > P. 1001:1501
+         100 write 300
+         150 < . 1:1 ack 1001
+         150 quiet
+         200 < . 1:1 ack 1501
+         200 > P. 1501:1801",
+    );
+}
+
+/// Solaris: the tail of a write leaves at once behind a segment of at least `naglim`; two short ones do not.
+#[test]
+fn naglim() {
+    let p = TcpParameters { nagle: Nagle::Naglim, naglim: 600, write_boundaries: true, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "100 write 1300
+         100 > . 1:1001
+         100 > P. 1001:1301
+         # 300 was shorter than the limit, and so is this
+         100 write 200
+         110 quiet
+         # 700 bytes are more than the limit together, and go out as one segment
+         120 write 500
+         120 > P. 1301:2001
+         # behind those 700 a short one may leave
+         130 write 100
+         130 > P. 2001:2101",
+    );
+}
+
+/// RFC 9293 section 3.8.6.2.1: of a window with room for a part of a segment the sender makes no use, unless it is half
+/// of the largest ever; section 3.8.6.1: a closed window is probed, at doubling intervals.
+#[test]
+fn a_closed_window_is_probed() {
+    let mut script = Script::established(&plain(), 2500);
+    script.run(
+        "100 write 5000
+         100 > . 1:1001
+         100 > . 1001:2001",
+    );
+    assert_eq!(script.end.limited_by(ms(100)), LimitedBy::SillyWindow);
+    script.run("200 < . 1:1 ack 2001 win 0");
+    assert_eq!(script.end.limited_by(ms(200)), LimitedBy::ReceiveWindow);
+    script.run(
+        "1200 > . 2001:2002
+         1300 < . 1:1 ack 2001 win 0
+         3200 > . 2001:2002
+         3300 < . 1:1 ack 2001 win 0
+         7200 > . 2001:2002
+         7300 < . 1:1 ack 2001 win 2500
+         # the refused byte is data again, then what follows it
+         7300 > . 2001:2002
+         7300 > . 2002:3002
+         7300 > . 3002:4002",
+    );
+    assert_eq!(script.end.stats().timeouts, 0, "a probe is no loss");
+}
+
+/// RFC 9293 section 3.8.6.2.2: the receiver keeps the right edge until it can move by a segment or half of the buffer.
+#[test]
+fn the_receiver_offers_no_silly_window() {
+    let p = TcpParameters {
+        receive_buffer: 3000,
+        window_update: WindowUpdate::BelowSegment,
+        window_scaling: false,
+        ..plain()
+    };
+    let mut script = Script::new(&p, Role::Passive);
+    script.end.read_automatically(false);
+    script.run(
+        "0 < S 0:0 win 65535 mss 1000
+         0 > S. 0:0 ack 1 win 3000
+         10 < . 1:1 ack 1
+         10 < . 1:1001 ack 1
+         10 > . 1:1 ack 1001 win 2000
+         10 < . 1001:3001 ack 1
+         10 > . 1:1 ack 3001 win 0
+         20 read 500
+         20 quiet
+         30 read 600
+         30 > . 1:1 ack 3001 win 1100",
+    );
+}
+
+/// RFC 2018 section 4: "the first SACK block […] MUST specify the contiguous block of data containing the segment which
+/// triggered this ACK"; RFC 2883: a duplicate is reported first.
+#[test]
+fn sack_blocks() {
+    let p = TcpParameters { recovery: RecoveryKind::Sack, dsack: true, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "200 < . 1001:2001 ack 1
+         200 > . 1:1 ack 1 sack 1001-2001
+         200 < . 3001:4001 ack 1
+         200 > . 1:1 ack 1 sack 3001-4001,1001-2001
+         200 < . 2001:3001 ack 1
+         200 > . 1:1 ack 1 sack 1001-4001
+         200 < . 1:1001 ack 1
+         200 > . 1:1 ack 4001
+         200 < . 1001:2001 ack 1
+         200 > . 1:1 ack 4001 sack 1001-2001",
+    );
+}
+
+/// RFC 3168 section 6.1.3: the receiver "sets the ECN-Echo flag" in every acknowledgment "until it receives a CWR";
+/// section 6.1.2: the sender halves once, and says CWR.
+#[test]
+fn explicit_congestion_notification() {
+    let p = TcpParameters { ecn: true, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "200 < . 1:1001 ack 1 CE
+         200 > . 1:1 ack 1001 ECE
+         200 < . 1001:2001 ack 1 ECT
+         200 > . 1:1 ack 2001 ECE
+         200 < . 2001:3001 ack 1 ECT CWR
+         200 > . 1:1 ack 3001 noECE
+         300 write 2000
+         300 > . 1:1001 ECT
+         300 > P. 1001:2001 ECT
+         400 < . 3001:3001 ack 1001 ECE
+         400 < . 3001:3001 ack 2001 ECE
+         400 write 1000
+         400 > P. 2001:3001 CWR
+         500 < . 3001:3001 ack 3001
+         500 write 1000
+         500 > P. 3001:4001",
+    );
+    assert_eq!(script.end.stats().ecn_reductions, 1, "once for a window of data");
+}
+
+/// RFC 8257 section 3.2: when the mark changes, what came before is acknowledged at once, with the old state.
+#[test]
+fn dctcp_echoes_marks_exactly() {
+    let congestion = crate::delivery::congestion("dctcp");
+    let p = TcpParameters { ecn: true, ack_every: 2, congestion, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "200 < . 1:1001 ack 1 ECT
+         200 < . 1001:2001 ack 1 CE
+         200 > . 1:1 ack 1001 noECE
+         200 > . 1:1 ack 2001 ECE
+         200 < . 2001:3001 ack 1 CE
+         200 < . 3001:4001 ack 1 CE
+         200 > . 1:1 ack 4001 ECE
+         200 < . 4001:5001 ack 1 ECT
+         240 > . 1:1 ack 5001 noECE",
+    );
+}
+
+/// RFC 8985 section 7.2: "PTO = 2 * SRTT", the probe brings the SACK that fast recovery needs: no timeout.
+#[test]
+fn a_tail_loss_probe() {
+    let mut script = Script::established(&with(RecoveryKind::RackTlp), 65535);
+    script.run(
+        "100 write 4000
+         100 > . 1:1001
+         100 > . 1001:2001
+         100 > . 2001:3001
+         100 > P. 3001:4001
+         200 < . 1:1 ack 2001
+         # segments 3 and 4 are lost; two round trips later the last one goes out again
+         400 > P. 3001:4001
+         500 < . 1:1 ack 2001 sack 3001-4001
+         # RACK: segment 3 was sent long before the probe that has arrived
+         500 > . 2001:3001
+         600 < . 1:1 ack 4001",
+    );
+    assert_eq!((script.end.stats().timeouts, script.end.stats().tail_probes), (0, 1));
+}
+
+/// RFC 8985 section 6.2 step 4: one segment out of order is not lost before a quarter of the smallest round trip.
+#[test]
+fn rack_waits_for_reordering() {
+    let mut script = Script::established(&with(RecoveryKind::RackTlp), 65535);
+    script.run(
+        "100 write 4000
+         100 > . 1:1001
+         100 > . 1001:2001
+         100 > . 2001:3001
+         100 > P. 3001:4001
+         200 < . 1:1 ack 1 sack 1001-2001
+         210 quiet
+         220 < . 1:1 ack 4001",
+    );
+    assert_eq!(script.end.stats().retransmissions, 0);
+    script.run(
+        "300 write 4000
+         300 > . 4001:5001
+         300 > . 5001:6001
+         300 > . 6001:7001
+         300 > P. 7001:8001
+         400 < . 1:1 ack 4001 sack 5001-6001
+         # sent at 300, a round trip of 100 ms, a quarter of it to spare
+         425 > . 4001:5001
+         500 < . 1:1 ack 8001",
+    );
+    assert_eq!(script.end.stats().retransmissions, 1);
+}
+
+/// RFC 7323 section 2.2: "the window field in a SYN […] segment itself is never scaled"; 2.3: afterwards it is.
+#[test]
+fn windows_are_scaled() {
+    let p = TcpParameters { window_scaling: true, receive_buffer: 1 << 20, ..plain() };
+    let mut script = Script::new(&p, Role::Active);
+    script.run(
+        "0 > S 0:0 win 65535 scale 5
+         100 < S. 0:0 ack 1 win 65535 mss 1000 scale 7
+         100 > . 1:1 ack 1 win 1048576",
+    );
+    let mut script = Script::new(&p, Role::Active);
+    script.run(
+        "0 > S 0:0 win 65535
+         100 < S. 0:0 ack 1 win 65535 mss 1000
+         100 > . 1:1 ack 1 win 65535",
+    );
+}
+
+/// RFC 5681 section 4.1: after more than a timeout without sending the window is the initial one again.
+#[test]
+fn an_idle_connection_starts_again() {
+    let p = TcpParameters { initial_window: 2, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "100 write 2000\n100 > . 1:1001\n100 > P. 1001:2001\n200 < . 1:1 ack 1001\n200 < . 1:1 ack 2001",
+    );
+    assert_eq!(script.end.snapshot().congestion_window, 4000);
+    script.run("3000 write 4000\n3000 > . 2001:3001\n3000 > . 3001:4001\n3000 quiet");
+    assert_eq!(script.end.snapshot().congestion_window, 2000);
+}
+
+/// A reset ends the connection at once (RFC 9293 section 3.10.7.4).
+#[test]
+fn a_reset_ends_it() {
+    let mut script = Script::established(&plain(), 65535);
+    script.run("200 < R 1:1");
+    assert!(script.out.reset && script.out.closed);
+    assert_eq!(script.end.next_wake(), None::<Time>);
+}
