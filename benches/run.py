@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from figures import Figure, Target, markdown, table
+from figures import Figure, Target, markdown, tables
 from machine import ENGPASS, ROOT, BenchError, Ended, Tools, facts, run
 from rich.console import Console
 
@@ -97,12 +97,11 @@ def campaign(_: Tools, quick: bool) -> Iterator[Figure]:
 
 
 def _campaign(jobs: int, repeats: int, more: list[str]) -> Ended:
-    testbed = GALLERY if GALLERY.exists() else KYOTO
     variants = [word for variant in UDP_VARIANTS for word in ("--variant", variant)]
     with tempfile.TemporaryDirectory() as directory:
         store = ["--store", f"{directory}/engpass.db", "--engine", "simulate", "--json"]
         amount = ["--jobs", str(jobs), "--repeats", str(repeats)]
-        ended = run([ENGPASS, "run", testbed, *store, *amount, *variants, *more])
+        ended = run([ENGPASS, "run", GALLERY, *store, *amount, *variants, *more])
     lines = len(ended.output.splitlines())
     if lines != 256 * repeats:
         raise BenchError(f"the campaign gave {lines} outcomes, not {256 * repeats}")
@@ -119,7 +118,7 @@ def sweep(_: Tools, quick: bool) -> Iterator[Figure]:
         with tempfile.TemporaryDirectory() as directory:
             testbed = Path(directory) / "testbed.toml"
             testbed.write_text(swept, encoding="utf-8")
-            store = ["--store", f"{directory}/engpass.db", "--engine", "simulate", "--json"]
+            store = ["--store", f"{directory}/engpass.db", "--engine", "simulate", "--json", "--yes"]
             few = ["--variant", "free", "--repeats", "1", "--jobs", "2", "--set", "run.duration=1 ms"]
             ended = run([ENGPASS, "run", testbed, *store, *few])
         if len(ended.output.splitlines()) != count:
@@ -201,7 +200,8 @@ def main() -> int:
         "--only", choices=PARTS, action="append", help="this part; may be given again; writes no results"
     )
     chosen = parser.parse_args()
-    console = Console()
+    # What is no terminal has room for the whole table.
+    console = Console(width=None if sys.stdout.isatty() else 150)
     figures: list[Figure] = []
     began = time.monotonic()
     try:
@@ -215,7 +215,8 @@ def main() -> int:
         console.print(f"[red]error:[/red] {error}", highlight=False)
         return 1
     where["took"] = f"{time.monotonic() - began:.0f} s"
-    console.print(table(figures))
+    for table in tables(figures):
+        console.print(table)
     for name, value in where.items():
         console.print(f"{name}: {value}", highlight=False)
     if not chosen.quick and not chosen.only:
