@@ -16,6 +16,7 @@ from engpass.environment import environment
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGPASS = ROOT / ".venv/bin/engpass"
+HOT_LOOPS = ("cargo", "bench", "--quiet", "-p", "engpass-bench", "--bench", "hot")
 
 
 class BenchError(Exception):
@@ -57,9 +58,11 @@ class Tools:
     target: Path
 
     @classmethod
-    def build(cls) -> Tools:
-        """Build the measuring program as the package is built: optimised."""
+    def build(cls, loops: bool) -> Tools:
+        """Build the measuring programs as the package is built, optimised; the hot loops if asked for."""
         run(["cargo", "build", "--release", "--quiet", "-p", "engpass-bench", "--bin", "engpass-measure"])
+        if loops:
+            run([*HOT_LOOPS, "--no-run"])
         metadata = json.loads(run(["cargo", "metadata", "--format-version", "1", "--no-deps"]).output)
         target = Path(metadata["target_directory"])
         return cls(target / "release/engpass-measure", target)

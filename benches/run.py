@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from figures import Figure, Target, markdown, tables
-from machine import ENGPASS, ROOT, BenchError, Ended, Tools, facts, run
+from machine import ENGPASS, HOT_LOOPS, ROOT, BenchError, Ended, Tools, facts, run
 from rich.console import Console
 
 HERE = Path(__file__).resolve().parent
@@ -139,19 +139,7 @@ def start(_: Tools, quick: bool) -> Iterator[Figure]:
 def loops(tools: Tools, quick: bool) -> Iterator[Figure]:
     """The hot loops in criterion, by cell or event."""
     began = time.time()
-    run(
-        [
-            "cargo",
-            "bench",
-            "--quiet",
-            "-p",
-            "engpass-bench",
-            "--bench",
-            "hot",
-            "--",
-            *(["--quick"] if quick else []),
-        ]
-    )
+    run([*HOT_LOOPS, "--", *(["--quick"] if quick else [])])
     results = [path for path in tools.target.glob("criterion/**/new") if _fresh(path, began)]
     if not results:
         raise BenchError(f"criterion left nothing in {tools.target / 'criterion'}")
@@ -203,18 +191,19 @@ def main() -> int:
     # What is no terminal has room for the whole table.
     console = Console(width=None if sys.stdout.isatty() else 150)
     figures: list[Figure] = []
-    began = time.monotonic()
     try:
         where = facts()
         with console.status("building") as status:
-            tools = Tools.build()
-            for name in chosen.only or PARTS:
+            parts = chosen.only or list(PARTS)
+            tools = Tools.build("loops" in parts)
+            began = time.monotonic()
+            for name in parts:
                 status.update(f"measuring: {name}")
                 figures.extend(PARTS[name](tools, chosen.quick))
     except BenchError as error:
         console.print(f"[red]error:[/red] {error}", highlight=False)
         return 1
-    where["took"] = f"{time.monotonic() - began:.0f} s"
+    where["took"] = f"{time.monotonic() - began:.0f} s, the build apart"
     for table in tables(figures):
         console.print(table)
     for name, value in where.items():
