@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 SCALES = {
-    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps")),
     "B": ((1e6, "MB"), (1e3, "kB"), (1.0, "B")),
 }
 """Units that have smaller ones, the greatest first."""

@@ -84,12 +84,15 @@ def facts() -> dict[str, str]:
     here = environment(jobs=1, executor="none")
     changed = [line for line in git("status", "--porcelain").splitlines() if "benches/RESULTS.md" not in line]
     commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
+    load = os.getloadavg()
+    loads = ", ".join(f"{value:.1f}" for value in load) + " (over 1, 5, 15 minutes)"
+    if load[0] > int(here["cores"]) / 2:
+        loads += "; **the machine was busy: times on the wall are too long**"
     return {
         "date": str(here["started"])[:16].replace("T", " ") + " UTC",
         "commit": commit + (" with changes" if changed else ""),
         "processor": f"{here['cpu']}, {here['cores']} cores, {int(here['memory_bytes']) / 2**30:.0f} GiB",
         "system": f"{here['system']}, {here['kernel']}",
         "programs": f"{run(['rustc', '--version']).output.strip()}, Python {here['python']}",
-        "load before the run": ", ".join(f"{load:.1f}" for load in os.getloadavg())
-        + " (over 1, 5, 15 minutes)",
+        "load before the run": loads,
     }

@@ -70,7 +70,11 @@ def hops(tools: Tools, quick: bool) -> Iterator[Figure]:
         long = tools.workload(f"line:{count}", "simulate", 1 if quick else 3, "run.duration=1 s")
         note = f"{long['cell_hops']:,} cells over links, {_bytes(long['peak_kib'])}"
         yield Figure(
-            group, f"{count} hops, a cell over a hop", "s", _per(long["cpu_s"], long["cell_hops"]), note=note
+            group,
+            f"{count} hop{'s' if count > 1 else ''}, a cell over a hop",
+            "s",
+            _per(long["cpu_s"], long["cell_hops"]),
+            note=note,
         )
 
 
@@ -89,7 +93,8 @@ def campaign(_: Tools, quick: bool) -> Iterator[Figure]:
         note = f"extrapolated from {part}, which took {two.wall_s:.1f} s"
         yield Figure(group, "1,280 runs, 2 workers", "s", [5 * two.wall_s], Target(60.0), note=note)
     yield Figure(group, "most memory of the process", "B", [whole.peak_bytes], Target(500e6))
-    yield Figure(group, "processor time of it", "s", [whole.cpu_s])
+    note = "half of it is the least that two free cores would need"
+    yield Figure(group, "processor time of it", "s", [whole.cpu_s], note=note)
     for jobs, ended in ((1, one), (2, two)):
         workers = f"{jobs} worker{'s' if jobs > 1 else ''}"
         yield Figure(group, f"{part} {suffix}, {workers}", "runs/s", [part / ended.wall_s])
