@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rich import box
 from rich.table import Table
 
 SCALES = {
-    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps")),
     "B": ((1e6, "MB"), (1e3, "kB"), (1.0, "B")),
 }
 """Units that have smaller ones, the greatest first."""
@@ -89,18 +90,19 @@ def groups(figures: Iterable[Figure]) -> list[str]:
     return list(dict.fromkeys(figure.group for figure in figures))
 
 
-def table(figures: Sequence[Figure]) -> Table:
-    """All figures for a terminal."""
-    drawn = Table(*HEAD, title_justify="left")
+def tables(figures: Sequence[Figure]) -> Iterator[Table]:
+    """All figures for a terminal, a table for each group."""
     for group in groups(figures):
-        drawn.add_row(f"[bold]{group}[/bold]")
+        drawn = Table(
+            title=group, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+        )
+        for column in HEAD:
+            left = column == "what"
+            drawn.add_column(column, justify="left" if left else "right", no_wrap=not left)
         for figure in figures:
             if figure.group == group:
-                style = "red" if figure.holds is False else None
-                name, *rest = figure.cells()
-                drawn.add_row(f"  {name}", *rest, style=style)
-        drawn.add_section()
-    return drawn
+                drawn.add_row(*figure.cells(), style="red" if figure.holds is False else None)
+        yield drawn
 
 
 def markdown(figures: Sequence[Figure], facts: dict[str, str]) -> str:
@@ -109,9 +111,9 @@ def markdown(figures: Sequence[Figure], facts: dict[str, str]) -> str:
         "# Results of `make bench`",
         "",
         "Written by `benches/run.py`; everything was measured in one run on one machine. Times of single",
-        "runs are processor time of their one thread, which neighbours on the machine hardly change; those",
-        "of campaigns and commands are of the clock on the wall. A ratio to a target of at most 1 is good;",
-        "where the target has ≥, of at least 1.",
+        "runs are processor time of their one thread, which neighbours on the machine hardly change; times",
+        "of campaigns and commands are those of the clock on the wall. A ratio to a target of at most 1 is",
+        "good; where the target has ≥, one of at least 1.",
         "",
         *(f"- {name}: {value}" for name, value in facts.items()),
     ]

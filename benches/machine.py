@@ -16,6 +16,7 @@ from engpass.environment import environment
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGPASS = ROOT / ".venv/bin/engpass"
+HOT_LOOPS = ("cargo", "bench", "--quiet", "-p", "engpass-bench", "--bench", "hot")
 
 
 class BenchError(Exception):
@@ -57,9 +58,11 @@ class Tools:
     target: Path
 
     @classmethod
-    def build(cls) -> Tools:
-        """Build the measuring program as the package is built: optimised."""
+    def build(cls, loops: bool) -> Tools:
+        """Build the measuring programs as the package is built, optimised; the hot loops if asked for."""
         run(["cargo", "build", "--release", "--quiet", "-p", "engpass-bench", "--bin", "engpass-measure"])
+        if loops:
+            run([*HOT_LOOPS, "--no-run"])
         metadata = json.loads(run(["cargo", "metadata", "--format-version", "1", "--no-deps"]).output)
         target = Path(metadata["target_directory"])
         return cls(target / "release/engpass-measure", target)
@@ -81,12 +84,15 @@ def facts() -> dict[str, str]:
     here = environment(jobs=1, executor="none")
     changed = [line for line in git("status", "--porcelain").splitlines() if "benches/RESULTS.md" not in line]
     commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
+    load = os.getloadavg()
+    loads = ", ".join(f"{value:.1f}" for value in load) + " (over 1, 5, 15 minutes)"
+    if load[0] > int(here["cores"]) / 2:
+        loads += "; **the machine was busy: times on the wall are too long**"
     return {
         "date": str(here["started"])[:16].replace("T", " ") + " UTC",
         "commit": commit + (" with changes" if changed else ""),
         "processor": f"{here['cpu']}, {here['cores']} cores, {int(here['memory_bytes']) / 2**30:.0f} GiB",
         "system": f"{here['system']}, {here['kernel']}",
         "programs": f"{run(['rustc', '--version']).output.strip()}, Python {here['python']}",
-        "load before the run": ", ".join(f"{load:.1f}" for load in os.getloadavg())
-        + " (over 1, 5, 15 minutes)",
+        "load before the run": loads,
     }

@@ -8,6 +8,7 @@ use engpass_model::random::Stream;
 #[allow(dead_code, unused_imports, reason = "the engine and its tests use all of it")]
 mod event;
 
+use crate::processor::ProcessorTime;
 use event::{Event, Events};
 
 /// Times that an event is taken and put back, in one measurement.
@@ -15,7 +16,7 @@ const HOLDS: u64 = 20_000;
 /// Mean time until an event happens again, in picoseconds.
 const MEAN: u64 = 1_000_000_000;
 
-pub(crate) fn hold(criterion: &mut Criterion) {
+pub(crate) fn hold(criterion: &mut Criterion<ProcessorTime>) {
     let mut group = criterion.benchmark_group("event queue");
     group.throughput(Throughput::Elements(HOLDS));
     for pending in [8_u32, 1_000, 100_000] {

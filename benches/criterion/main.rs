@@ -3,14 +3,18 @@
 //! What a loop handles (cell over a link, event) is its throughput: the figures are ns per cell or per event.
 
 mod events;
+mod processor;
 mod runs;
 
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 
-fn config() -> Criterion {
+use processor::ProcessorTime;
+
+fn config() -> Criterion<ProcessorTime> {
     Criterion::default()
+        .with_measurement(ProcessorTime)
         .sample_size(10)
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(2))

@@ -5,10 +5,12 @@ use engpass_bench::measure::{Which, measure};
 use engpass_bench::workload::{GENERATOR, KYOTO, PORT, line, point};
 use engpass_testbed::Point;
 
+use crate::processor::ProcessorTime;
+
 /// Seed of every run: each does the same.
 const SEED: u64 = 1;
 
-fn add(criterion: &mut Criterion, group: &str, name: &str, point: &Point, which: Which) {
+fn add(criterion: &mut Criterion<ProcessorTime>, group: &str, name: &str, point: &Point, which: Which) {
     let mut group = criterion.benchmark_group(group);
     group.throughput(Throughput::Elements(measure(point, which, SEED).seen.cell_hops()));
     group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
@@ -18,7 +20,7 @@ fn add(criterion: &mut Criterion, group: &str, name: &str, point: &Point, which:
 }
 
 /// The contended line, and a piece of it in the oracle.
-pub(crate) fn lines(criterion: &mut Criterion) {
+pub(crate) fn lines(criterion: &mut Criterion<ProcessorTime>) {
     let text = line(3);
     add(
         criterion,
@@ -37,7 +39,7 @@ pub(crate) fn lines(criterion: &mut Criterion) {
 }
 
 /// A point of the Kyoto study, 9 kB, in both disciplines of the port.
-pub(crate) fn kyoto(criterion: &mut Criterion) {
+pub(crate) fn kyoto(criterion: &mut Criterion<ProcessorTime>) {
     for (name, variant, schedule) in [
         ("free", "free", "priority"),
         ("congested, priority", "congested", "priority"),
@@ -54,7 +56,7 @@ pub(crate) fn kyoto(criterion: &mut Criterion) {
 }
 
 /// One port that two bursty streams share, by discipline.
-pub(crate) fn ports(criterion: &mut Criterion) {
+pub(crate) fn ports(criterion: &mut Criterion<ProcessorTime>) {
     for schedule in ["fifo", "priority"] {
         let overrides = [("switch.switch.schedule", schedule), ("run.duration", "1 s")];
         add(criterion, "one port, 1 s", schedule, &point(PORT, "base", &overrides), Which::Simulate);
@@ -62,7 +64,7 @@ pub(crate) fn ports(criterion: &mut Criterion) {
 }
 
 /// A stream that nobody shares a link with.
-pub(crate) fn generators(criterion: &mut Criterion) {
+pub(crate) fn generators(criterion: &mut Criterion<ProcessorTime>) {
     let point = point(GENERATOR, "base", &[]);
     add(criterion, "a generator alone", "5 links, 10 s", &point, Which::Simulate);
 }
