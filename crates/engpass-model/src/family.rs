@@ -23,7 +23,23 @@ pub fn config_schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 /// The enum reads itself where it is nested in a table (`discard = "tail"`, or `discard = { epd = { threshold =
 /// "300 cells" } }`: one key, the kind). Where a whole table is of a kind (`[switch.x]` with `kind = "atm"`), the
 /// reader takes `kind` out and calls `read`.
+///
+/// Where a family names a trait (`Discard, "discard policy": DiscardConfig`), its configs implement it and `config` gives
+/// the one at hand: what a kind does is said in its own file and nowhere else.
 macro_rules! family {
+    (
+        $(#[$doc:meta])* $name:ident, $family:literal : $trait:ident
+        { $($kind:literal => $variant:ident($config:ty)),+ $(,)? }
+    ) => {
+        $crate::family::family! { $(#[$doc])* $name, $family { $($kind => $variant($config)),+ } }
+
+        impl $name {
+            /// The config, whatever its kind.
+            pub fn config(&self) -> &dyn $trait {
+                match self { $(Self::$variant(config) => config),+ }
+            }
+        }
+    };
     ($(#[$doc:meta])* $name:ident, $family:literal { $($kind:literal => $variant:ident($config:ty)),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]

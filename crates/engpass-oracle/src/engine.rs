@@ -3,6 +3,8 @@
 //! It is written from docs/model.md alone and does one thing after the other. What happens at hosts, NICs, switches and
 //! reassembly stands in the files of these names, each with its part of [`Engine`].
 
+use std::collections::BTreeSet;
+
 use engpass_model::random::Stream;
 use engpass_model::schedule::Schedule;
 use engpass_model::source::Traffic;
@@ -52,6 +54,8 @@ pub struct Engine<'a> {
     pub(crate) shapers: Vec<Shaper>,
     /// By circuit.
     pub(crate) policers: Vec<Option<Policer>>,
+    /// Ports and the directions of circuits that they cut, all their cells lost up to the next end of a PDU.
+    pub(crate) cut: BTreeSet<(LineId, usize)>,
     /// By direction of circuit.
     pub(crate) reassembly: Vec<Reassembly>,
     pub(crate) hosts: Vec<Host>,
@@ -80,6 +84,7 @@ impl<'a> Engine<'a> {
             nics: topology.links.iter().map(|_| <[Nic; 2]>::default()).collect(),
             shapers: vcs.iter().map(|vc| Shaper::new(topology, vc)).collect(),
             policers: topology.circuits.iter().map(|circuit| Policer::of(topology, circuit)).collect(),
+            cut: BTreeSet::new(),
             reassembly: vcs.iter().map(|_| Reassembly::default()).collect(),
             hosts: testbed.hosts.values().map(|_| Host::default()).collect(),
             sources: Vec::new(),

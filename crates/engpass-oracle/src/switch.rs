@@ -1,5 +1,6 @@
 //! What happens to a cell at a switch (docs/model.md, "Switches").
 
+use engpass_model::discard::Discard;
 use engpass_model::shape::gcra::LeakyBucket;
 use engpass_model::switch::Switch;
 use engpass_model::time::Time;
@@ -43,7 +44,9 @@ impl Engine<'_> {
             // `cbr` before `ubr`.
             _ => self.topology.circuits[vc.circuit].category as usize,
         };
-        if self.line(output).held(class) >= config.output_buffer.0 {
+        let full = self.line(output).held(class) >= config.output_buffer.0;
+        let discard = config.discard.clone();
+        if self.is_discarded(&discard, full, output, &cell) {
             let place = Place::Port { link: output.link, end: output.end };
             return self.ledger.lose_cell(now, place, frame.flow, frame.datagram);
         }
@@ -52,5 +55,21 @@ impl Engine<'_> {
             self.line(output).held(class) <= config.output_buffer.0,
             "a port holds what it has places for"
         );
+    }
+
+    /// Whether the port loses the cell ("Discard").
+    fn is_discarded(&mut self, discard: &Discard, full: bool, output: LineId, cell: &Cell) -> bool {
+        match discard {
+            Discard::Tail(_) => full,
+            Discard::Ppd(_) => {
+                let direction = (output, cell.vc);
+                if cell.last {
+                    self.cut.remove(&direction);
+                } else if full {
+                    self.cut.insert(direction);
+                }
+                full || self.cut.contains(&direction)
+            }
+        }
     }
 }

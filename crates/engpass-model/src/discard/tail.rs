@@ -3,16 +3,22 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CellView, DiscardPolicy, QueueView};
+use super::{CellView, DiscardConfig, DiscardPolicy, QueueView};
 
 /// A cell that finds the queue full is lost, whatever frame it belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tail {}
 
+impl DiscardConfig for Tail {
+    fn policy(&self) -> Box<dyn DiscardPolicy> {
+        Box::new(self.clone())
+    }
+}
+
 impl DiscardPolicy for Tail {
     fn admits(&mut self, queue: QueueView, _: CellView) -> bool {
-        queue.queued < queue.capacity
+        queue.has_room()
     }
 
     fn only_when_full(&self) -> bool {

@@ -165,8 +165,9 @@ impl Classes {
         let this = &mut self.classes[class];
         let queued = this.waiting() + being_sent;
         let view = CellView { vc: cell.vc, first: cell.cell == 0, last: cell.ends_frame() };
-        if queued >= self.capacity || !this.policy.admits(QueueView { queued, capacity: self.capacity }, view)
-        {
+        let queue = QueueView { queued, capacity: self.capacity };
+        // The policy hears of every cell, also of one that is lost for lack of room.
+        if !this.policy.admits(queue, view) || !queue.has_room() {
             out.lost(&cell, 1, at);
             return;
         }
@@ -233,7 +234,7 @@ impl Classes {
         let head = channel.head();
         let rule = &rules[front.vc as usize];
         let class = &mut self.classes[rule.class];
-        if self.waiting > 0 || rule.policer.is_some() || !class.policy.only_when_full() {
+        if self.waiting > 0 || rule.policer.is_some() || !class.policy.takes_what_fits() {
             return false;
         }
         let spread = front.pace.at_least() > self.slot_up && head > self.last_end;

@@ -70,7 +70,7 @@ impl Fifo {
         }
         let capacity = match &self.bound {
             None => u64::MAX,
-            Some((capacity, policy)) if policy.only_when_full() => *capacity,
+            Some((capacity, policy)) if policy.takes_what_fits() => *capacity,
             Some(_) => return false,
         };
         if front.pace.at_least() > self.slot_up && head > self.last_end {
@@ -171,7 +171,8 @@ impl Fifo {
         let queued = self.queued(at);
         let Some((capacity, policy)) = &mut self.bound else { return true };
         let view = CellView { vc: cell.vc, first: cell.cell == 0, last: cell.ends_frame() };
-        policy.admits(QueueView { queued, capacity: *capacity }, view) && queued < *capacity
+        let queue = QueueView { queued, capacity: *capacity };
+        policy.admits(queue, view) && queue.has_room()
     }
 
     /// When the line is free of everything it has accepted, in picoseconds.

@@ -350,6 +350,10 @@ impl Builder<'_> {
         let [only] = first_class.as_slice() else { return None };
         let switch = self.node_of(port).checked_sub(self.topology.hosts)?;
         let Switch::Atm(switch) = &self.testbed.switches[switch];
+        // Cells that are drawn and never queued are not shown to a policy.
+        if !switch.discard.policy().only_when_full() {
+            return None;
+        }
         if switch.output_buffer.0 < 2 || self.ports[port].rules[only.vc as usize].policer.is_some() {
             return None;
         }

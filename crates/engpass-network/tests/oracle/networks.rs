@@ -8,6 +8,7 @@ mod file;
 mod text;
 
 use engpass_model::circuit::Category;
+use engpass_model::discard::Discard;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::wire::{Encapsulation, Medium};
 use engpass_testbed::Testbed;
@@ -100,8 +101,7 @@ pub(crate) fn network() -> impl Strategy<Value = Testbed> {
     let parts = (
         graph(),
         vec(host(), 5),
-        // Buffer in cells and whether there are priorities.
-        vec((prop_oneof![2 => 1u64..=4, 3 => 1u64..=40, 1 => 40u64..=400], any::<bool>()), 4),
+        vec(switch(), 4),
         vec(circuit(), 1..=5),
         vec(udp(), 1..=4),
         vec(generator(), 0..=3),
@@ -114,6 +114,18 @@ pub(crate) fn network() -> impl Strategy<Value = Testbed> {
         let parts = assemble::Parts { graph, hosts, switches, circuits, udp, generators, run };
         if in_step { parts.in_step().testbed() } else { parts.testbed() }
     })
+}
+
+/// Buffer in cells, whether there are priorities, what is discarded.
+type SwitchDraw = (u64, bool, Discard);
+
+fn switch() -> impl Strategy<Value = SwitchDraw> {
+    let buffer = prop_oneof![2 => 1u64..=4, 3 => 1u64..=40, 1 => 40u64..=400];
+    let discard = prop_oneof![
+        1 => Just(Discard::Tail(Default::default())),
+        1 => Just(Discard::Ppd(Default::default())),
+    ];
+    (buffer, any::<bool>(), discard)
 }
 
 fn graph() -> impl Strategy<Value = Graph> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use engpass_model::discard::Discard;
+use engpass_model::switch::Switch;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -125,6 +127,13 @@ fn random_networks_meet_everything() {
         meet("loss at a receive buffer", lost(|place| matches!(place, Place::ReceiveBuffer)));
         meet("something received", seen.flows.iter().any(|flow| flow.received > 0));
         meet("something in flight", seen.flows.iter().any(|flow| flow.in_flight > 0));
+        meet("a PDU that a port cuts", {
+            let mut tail = testbed.clone();
+            for Switch::Atm(config) in tail.switches.values_mut() {
+                config.discard = Discard::Tail(Default::default());
+            }
+            tail != testbed && at_the_end(&tail, &topology, 1).departures != seen.departures
+        });
         meet("a warm-up", testbed.run.warmup.is_some());
         meet("against a circuit", topology.flows.iter().any(|flow| !flow.forward));
         meet("three hops or more", topology.flows.iter().any(|flow| flow.route.len() > 2));

@@ -1,8 +1,10 @@
 //! Output ports, policing and reassembly.
 
 use engpass_model::circuit::Category;
+use engpass_model::discard::Discard;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::Policing;
+use engpass_model::switch::Switch;
 use engpass_model::wire::Medium;
 use engpass_testbed::Testbed;
 
@@ -100,6 +102,24 @@ fn tail_drop_with_two_places() {
     );
     assert_eq!(losses(&seen), [(PORT, 0, 1, 1), (PORT, 1, 2, 1)]);
     assert_eq!((fates(&seen.flows[0]), fates(&seen.flows[1])), ([1, 0, 1, 0], [1, 0, 1, 0]));
+}
+
+#[test]
+fn partial_packet_discard_keeps_the_end() {
+    // Five cells each, in pairs up to 12 324 787 and 15 155 983. As with tail drop b's second, a's third and b's third are
+    // lost. The port is empty when the fourth pair comes, but both are of cut PDUs; the ends, in the fifth, are taken.
+    let mut testbed = funnel(2, fifo());
+    for host in ["a", "b"] {
+        udp(&mut testbed, host, "c", 200).rate = Some(q("1 bit/s"));
+    }
+    let Switch::Atm(config) = &mut testbed.switches["x"];
+    config.discard = Discard::Ppd(Default::default());
+    let seen = seen(&testbed, END);
+    assert_eq!(
+        departed(&seen, 2, 0),
+        [Departed { cells: 3, last: 17_987_180 }, Departed { cells: 2, last: 20_818_377 }]
+    );
+    assert_eq!(losses(&seen), [(PORT, 0, 2, 1), (PORT, 1, 3, 1)]);
 }
 
 #[test]

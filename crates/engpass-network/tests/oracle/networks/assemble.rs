@@ -1,7 +1,6 @@
 //! From drawn numbers to a testbed that is right.
 
 use engpass_model::circuit::Circuit;
-use engpass_model::discard::Discard;
 use engpass_model::host::{Cost, Host, Pauses};
 use engpass_model::link::Link;
 use engpass_model::schedule::Schedule;
@@ -14,7 +13,7 @@ use engpass_model::wire::{Framing, Medium};
 use engpass_testbed::{Run, Testbed};
 use indexmap::IndexMap;
 
-use super::{CircuitDraw, GeneratorDraw, Graph, HostDraw, RateDraw, Shape, TimesDraw, UdpDraw};
+use super::{CircuitDraw, GeneratorDraw, Graph, HostDraw, RateDraw, Shape, SwitchDraw, TimesDraw, UdpDraw};
 
 /// Cells over all hops that a run may make.
 const AFFORDABLE: u64 = 6_000;
@@ -23,7 +22,7 @@ const AFFORDABLE: u64 = 6_000;
 pub(super) struct Parts {
     pub(super) graph: Graph,
     pub(super) hosts: Vec<HostDraw>,
-    pub(super) switches: Vec<(u64, bool)>,
+    pub(super) switches: Vec<SwitchDraw>,
     pub(super) circuits: Vec<CircuitDraw>,
     pub(super) udp: Vec<UdpDraw>,
     pub(super) generators: Vec<GeneratorDraw>,
@@ -86,9 +85,9 @@ impl Parts {
             true => Schedule::Priority(Default::default()),
             false => Schedule::Fifo(Default::default()),
         };
-        let switch = |&(buffer, priority): &(u64, bool)| {
-            let discard = Discard::Tail(Default::default());
-            Switch::Atm(AtmSwitch { output_buffer: CellCount(buffer), discard, schedule: schedule(priority) })
+        let switch = |(buffer, priority, discard): &SwitchDraw| {
+            let (output_buffer, schedule) = (CellCount(*buffer), schedule(*priority));
+            Switch::Atm(AtmSwitch { output_buffer, discard: discard.clone(), schedule })
         };
         let switches = self.switches.iter().take(self.graph.switches()).enumerate();
         Testbed {

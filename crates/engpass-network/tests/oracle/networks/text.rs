@@ -64,7 +64,7 @@ pub(super) fn text(testbed: &Testbed) -> String {
     for (name, Switch::Atm(switch)) in &testbed.switches {
         file.0 += &format!("[switch.{name}]\nkind = \"atm\"\n");
         file.text("output_buffer", format!("{} cells", switch.output_buffer.0));
-        file.text("discard", "tail");
+        file.text("discard", switch.discard.kind());
         file.text("schedule", if matches!(switch.schedule, Schedule::Fifo(_)) { "fifo" } else { "priority" });
     }
     for (name, link) in &testbed.links {

@@ -1,0 +1,90 @@
+//! Partial packet discard: the rest of a PDU that lost a cell is not worth a place.
+//!
+//! Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 3; a form of the intelligent
+//! frame discard that ATM Forum Traffic Management 4.0 permits for AAL5.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CellView, DiscardConfig, DiscardPolicy, QueueView};
+
+/// After a cell of a PDU was lost because the queue was full, the rest of that PDU is thrown away, but for its last cell,
+/// which is kept if there is room, so that the next PDU is not lost with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ppd {}
+
+impl DiscardConfig for Ppd {
+    fn policy(&self) -> Box<dyn DiscardPolicy> {
+        Box::new(Cut::default())
+    }
+}
+
+/// What a queue remembers: the circuits whose current PDU has lost a cell here.
+#[derive(Debug, Default)]
+struct Cut(BTreeSet<u32>);
+
+impl DiscardPolicy for Cut {
+    fn admits(&mut self, queue: QueueView, cell: CellView) -> bool {
+        if cell.last {
+            // A switch sees no frames, only end-of-PDU marks: here the next PDU begins, whatever becomes of this cell.
+            self.0.remove(&cell.vc);
+            return queue.has_room();
+        }
+        if self.0.contains(&cell.vc) {
+            return false;
+        }
+        if !queue.has_room() {
+            self.0.insert(cell.vc);
+        }
+        queue.has_room()
+    }
+
+    fn takes_what_fits(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: QueueView = QueueView { queued: 4, capacity: 4 };
+    const ROOM: QueueView = QueueView { queued: 3, capacity: 4 };
+
+    fn cell(vc: u32, last: bool) -> CellView {
+        CellView { vc, first: false, last }
+    }
+
+    #[test]
+    fn the_rest_of_a_pdu_goes_and_its_end_stays() {
+        let mut policy = Ppd {}.policy();
+        assert!(policy.admits(ROOM, cell(0, false)));
+        assert!(policy.takes_what_fits());
+        assert!(!policy.admits(FULL, cell(0, false)));
+        assert!(!policy.takes_what_fits(), "trains must be looked at");
+        assert!(!policy.admits(ROOM, cell(0, false)), "there is room, but not for a part of a PDU");
+        assert!(policy.admits(ROOM, cell(0, true)));
+        assert!(policy.takes_what_fits());
+        assert!(policy.admits(ROOM, cell(0, false)), "the next PDU");
+    }
+
+    #[test]
+    fn an_end_without_room_ends_the_discarding_too() {
+        let mut policy = Ppd {}.policy();
+        assert!(!policy.admits(FULL, cell(0, false)));
+        assert!(!policy.admits(FULL, cell(0, true)));
+        assert!(policy.admits(ROOM, cell(0, false)));
+    }
+
+    #[test]
+    fn circuits_do_not_pay_for_each_other() {
+        let mut policy = Ppd {}.policy();
+        assert!(!policy.admits(FULL, cell(0, false)));
+        assert!(policy.admits(ROOM, cell(1, false)));
+        assert!(policy.admits(ROOM, cell(1, true)));
+        assert!(!policy.admits(ROOM, cell(0, false)), "still within its PDU");
+    }
+}
