@@ -1,14 +1,17 @@
 //! A file with its variants and its sweep: everything that is to be run.
 
+use std::collections::BTreeSet;
+
 use engpass_model::unit::Duration;
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{self, Diagnostic, Diagnostics, Sameness};
+use crate::faulty::Faulty;
 use crate::origin::Origin;
 use crate::overrides::{self, Override};
 use crate::path;
 use crate::read::{self, Draft, locate, wrong_type};
 use crate::source::{Source, too_large};
-use crate::sweep::{self, Axis, Swept};
+use crate::sweep::{self, Axis, Sweep, Swept};
 use crate::testbed::{Run, Testbed};
 use crate::topology::Topology;
 use crate::tree::{self, Node, Value};
@@ -77,9 +80,11 @@ impl Campaign {
             }
         }
         let (variants, changes): (Vec<_>, Vec<_>) = variants(&tree, found).into_iter().unzip();
-        let mut swept = sweep::axes(&tree, found);
+        let Sweep { axes: mut swept, mut impossible } = sweep::axes(&tree, found);
         // Someone who sets a swept path wants that value alone.
         swept.retain(|axis| !overrides.iter().any(|change| change.path == axis.path));
+        impossible.retain(|path| !overrides.iter().any(|change| change.path == *path));
+        let unsound = found.iter().any(|problem| problem.severity == crate::Severity::Error);
         let draft = read::read(&tree, found);
         // Points are made from the rest of the tree.
         let mut sweep_place = None;
@@ -106,9 +111,14 @@ impl Campaign {
         for (variant, changes) in campaign.variants.iter().zip(&campaign.changes) {
             found.extend(sweep::overruled(&campaign.swept, variant, changes));
         }
-        let run = campaign.every_point(found)?;
-        campaign.run = run;
-        if let Some(allowed) = max_points {
+        let run = campaign.every_point(found);
+        // The sweep would have given what is missing now.
+        let given: Vec<String> = impossible.iter().map(|path| path::join(path)).collect();
+        found.retain(|problem| {
+            problem.code != "missing-key" || problem.path.as_ref().is_none_or(|path| !given.contains(path))
+        });
+        campaign.run = run?;
+        if let Some(allowed) = max_points.filter(|_| !unsound) {
             let (variants, repeats) = (campaign.variants.len(), campaign.run.repeats);
             found.extend(sweep::too_many(&campaign.swept, variants, repeats, allowed, sweep_place.as_ref()));
         }
@@ -152,12 +162,16 @@ impl Campaign {
                 })))
             };
         let mut run = None;
+        // What is wrong in the file is wrong at every point.
+        let mut seen: BTreeSet<Sameness> = found.iter().map(Diagnostic::sameness).collect();
         for (variant, places) in points.take(most) {
             let values = self.swept.iter().zip(&places).map(|(axis, place)| axis.nth(*place)).collect();
-            let (draft, point) = self.build(variant, values, found);
+            let mut here = Vec::new();
+            let (draft, point) = self.build(variant, values, &mut here);
+            found.extend(here.into_iter().filter(|problem| seen.insert(problem.sameness())));
             run = run.or(draft.run);
-            // Nothing new is learnt from a testbed in which everything is wrong.
-            if point.is_none() && found.len() > 200 {
+            // Nobody repairs a testbed in which everything is wrong from one list.
+            if point.is_none() && seen.len() > diagnostic::MOST {
                 break;
             }
         }
@@ -179,9 +193,11 @@ impl Campaign {
                 found.push(*problem);
             }
         }
+        let begin = found.len();
         let mut draft = read::read(&tree, found);
-        crate::check::check(&mut draft, &tree, found);
-        let topology = crate::resolve::resolve(&draft, &tree, found);
+        crate::check::check(&mut draft, &tree, found, begin);
+        let faulty = Faulty::of(&found[begin..]);
+        let topology = crate::resolve::resolve(&draft, &tree, found, &faulty);
         let after = found.iter().filter(|problem| problem.severity == crate::Severity::Error).count();
         let point = topology
             .filter(|_| after == before)

@@ -178,20 +178,6 @@ struct Below<'a> {
     at: Vec<String>,
 }
 
-impl Below<'_> {
-    /// What was written on the command line: a name may look like a number there.
-    fn as_written(&self) -> Option<String> {
-        match (&self.node.value, &self.node.origin.giver) {
-            (Value::Table(_) | Value::List(_), _) => None,
-            (_, crate::origin::Giver::Set { text, .. } | crate::origin::Giver::Point { text, .. }) => {
-                // In a list or a table from there, the text is not this value's.
-                (!text.trim_start().starts_with(['"', '\'', '[', '{'])).then(|| text.to_string())
-            }
-            _ => None,
-        }
-    }
-}
-
 impl<'de> Deserializer<'de> for Below<'_> {
     type Error = Fault;
 
@@ -224,7 +210,7 @@ impl<'de> Deserializer<'de> for Below<'_> {
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.as_written() {
+        match self.node.as_set() {
             Some(text) => visitor.visit_string(text),
             None => self.deserialize_any(visitor),
         }
@@ -240,7 +226,7 @@ impl<'de> Deserializer<'de> for Below<'_> {
         known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let written = self.as_written();
+        let written = self.node.as_set();
         match (&self.node.value, &written) {
             (_, Some(text)) | (Value::Text(text), None) => {
                 let word: StrDeserializer<'_, Fault> = text.as_str().into_deserializer();

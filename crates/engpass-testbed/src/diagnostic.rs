@@ -1,5 +1,6 @@
 //! What is wrong with a testbed, where, and how to cure it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,6 +29,13 @@ impl Severity {
         }
     }
 }
+
+/// A testbed that is wrong in more ways than this is not repaired from one list.
+pub(crate) const MOST: usize = 200;
+
+/// What makes findings the same: code, path, and the axis or else message, place and `--set`.
+pub(crate) type Sameness =
+    (&'static str, Option<String>, Result<Arc<str>, (String, Option<(usize, usize)>, Option<String>)>);
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +122,17 @@ impl Diagnostic {
         self
     }
 
+    /// What two findings have in common if one of them is enough. Of the values of an axis one is.
+    pub(crate) fn sameness(&self) -> Sameness {
+        let own =
+            || (self.message.clone(), self.span.clone().map(|span| (span.start, span.end)), self.set_text());
+        (self.code, self.path.clone(), self.axis.clone().ok_or_else(own))
+    }
+
+    fn set_text(&self) -> Option<String> {
+        self.set.as_ref().map(|(text, _)| text.clone())
+    }
+
     fn to_json(&self) -> Value {
         json!({
             "code": self.code,
@@ -143,17 +162,11 @@ impl Diagnostics {
     /// Put the findings in order, leave out repetitions, find lines and columns.
     pub(crate) fn new(source: &Source, list: Vec<Diagnostic>) -> Self {
         let lines = LineStarts::of(&source.text);
-        /// A testbed that is wrong in more ways than this is not repaired from one list.
-        const MOST: usize = 200;
+        let mut seen = BTreeSet::new();
         let mut kept: Vec<Diagnostic> = Vec::new();
         let mut more = 0;
         for mut found in list {
-            let again = |old: &Diagnostic| {
-                let alike = old.code == found.code && old.path == found.path;
-                alike && (old.axis.is_some() && old.axis == found.axis)
-                    || alike && old.message == found.message && old.span == found.span && old.set == found.set
-            };
-            if kept.iter().any(again) {
+            if !seen.insert(found.sameness()) {
                 continue;
             }
             if kept.len() == MOST {
@@ -205,6 +218,20 @@ impl Diagnostics {
             text.push('\n');
         }
         text
+    }
+
+    /// How much is wrong, and where: `2 errors and 1 warning in lab.toml`.
+    pub fn summary(&self) -> String {
+        let counted = |severity: Severity| {
+            let number = self.list.iter().filter(|found| found.severity == severity).count();
+            let plural = if number == 1 { "" } else { "s" };
+            (number > 0).then(|| format!("{number} {}{plural}", severity.as_str()))
+        };
+        let counts: Vec<String> =
+            [counted(Severity::Error), counted(Severity::Warning)].into_iter().flatten().collect();
+        let over = if self.more > 0 { "more than " } else { "" };
+        let file = self.list.first().map(|found| format!(" in {}", found.file)).unwrap_or_default();
+        format!("{over}{}{file}", counts.join(" and "))
     }
 
     fn report<'a>(&'a self, found: &'a Diagnostic) -> Vec<Group<'a>> {

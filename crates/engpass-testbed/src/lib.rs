@@ -12,6 +12,7 @@ mod check;
 pub mod codes;
 mod de;
 pub mod diagnostic;
+mod faulty;
 mod graph;
 mod origin;
 mod overrides;

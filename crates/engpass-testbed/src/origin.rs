@@ -11,8 +11,8 @@ pub(crate) enum Giver {
     File,
     /// A variant's table in the file.
     Variant(Arc<str>),
-    /// A value of a sweep, counted from 1.
-    Sweep { axis: Arc<str>, index: usize },
+    /// A value of a sweep, counted from 1; without its number where the axis has faults.
+    Sweep { axis: Arc<str>, index: Option<usize> },
     /// A sweep value that the caller of [`crate::Campaign::point`] made up.
     Point { axis: Arc<str>, text: Arc<str> },
     /// `--set PATH=VALUE`; `key` where the path and not the value is meant.
@@ -25,7 +25,8 @@ impl Giver {
         match self {
             Self::File => None,
             Self::Variant(name) => Some(format!("variant `{name}`")),
-            Self::Sweep { axis, index } => Some(format!("sweep value {index} of `{axis}`")),
+            Self::Sweep { axis, index: Some(index) } => Some(format!("sweep value {index} of `{axis}`")),
+            Self::Sweep { axis, index: None } => Some(format!("sweep value of `{axis}`")),
             Self::Point { axis, text } => Some(format!("value `{text}` of `{axis}`")),
             Self::Set { path, .. } => Some(format!("--set {path}")),
         }

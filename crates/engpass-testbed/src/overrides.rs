@@ -6,6 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::origin::{Giver, Origin};
 use crate::path::{self, suggestion};
 use crate::read::{FAMILIES, TOP};
+use crate::shape::{Audit, SHAPES};
 use crate::tree::{self, Entry, Node, Table, Value};
 
 /// A value for a path.
@@ -150,6 +151,34 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
     let last = path.last().expect("a path has at least one part");
     table.insert(last.clone(), Entry { key: change.key.clone(), node: change.node.clone() });
     Ok(())
+}
+
+/// The complaint about a path that leads to nothing in this tree, where no value of it can be put there.
+pub(crate) fn leads_nowhere(tree: &Node, change: &Override) -> Option<Diagnostic> {
+    let mut changed = tree.clone();
+    if let Err(problem) = apply(&mut changed, change) {
+        return Some(*problem);
+    }
+    let (base, below) =
+        change.path.split_at(change.path.len().min(if change.path[0] == "run" { 1 } else { 2 }));
+    let (last, above) = below.split_last()?;
+    let component = locate_table(tree, base)?;
+    let (schema, kind) = SHAPES.of(&base[0], component)?;
+    // A table with this path alone is compared with what its component may have.
+    let entry = |node| Entry { key: change.key.clone(), node };
+    let leaf = Node { origin: change.key.clone(), value: Value::Text(String::new()) };
+    let mut table = Table::from_iter([(last.clone(), entry(leaf))]);
+    for part in above.iter().rev() {
+        let inner = Node { origin: change.key.clone(), value: Value::Table(table) };
+        table = Table::from_iter([(part.clone(), entry(inner))]);
+    }
+    let mut found = Vec::new();
+    Audit { base, kind, found: &mut found, unknown: Vec::new() }.table(&table, &change.key, schema, &[]);
+    found.into_iter().find(|problem| problem.code == "unknown-key")
+}
+
+fn locate_table<'a>(tree: &'a Node, path: &[String]) -> Option<&'a Table> {
+    path.iter().try_fold(tree.table()?, |table, part| table.get(part)?.node.table())
 }
 
 /// A sweep value that stands for an axis at one point.

@@ -1,5 +1,8 @@
 //! From a tree to components, collecting everything that is wrong with them.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
 use engpass_model::circuit::Circuit;
 use engpass_model::host::Host;
 use engpass_model::link::Link;
@@ -12,7 +15,7 @@ use serde_json::Value as Json;
 use crate::de::{Fault, Without};
 use crate::diagnostic::Diagnostic;
 use crate::origin::Origin;
-use crate::path::suggestion;
+use crate::path::{nearest, suggestion};
 use crate::shape::{Audit, SHAPES};
 use crate::testbed::Run;
 use crate::tree::{Entry, Node, Table, Value};
@@ -23,7 +26,8 @@ pub(crate) const TOP: &[&str] =
 /// Tables of named components.
 pub(crate) const FAMILIES: &[&str] = &["host", "switch", "link", "circuit", "traffic"];
 
-/// A testbed as far as it could be read: `None` for what is wrong and was reported.
+/// A testbed as far as it could be read: `None` for what is wrong as a whole. Of the others single values may be wrong;
+/// such a value is left out, or an example stands for it, and [`Faulty`](crate::faulty::Faulty) knows it.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) name: Option<String>,
@@ -34,6 +38,24 @@ pub(crate) struct Draft {
     pub(crate) circuits: IndexMap<String, Option<Circuit>>,
     pub(crate) traffic: IndexMap<String, Option<Traffic>>,
     pub(crate) run: Option<Run>,
+    /// Families whose table could not be read, with the names in it where a misspelt word is its only fault.
+    pub(crate) elsewhere: BTreeMap<&'static str, Option<BTreeSet<String>>>,
+    /// Family and name of components whose references do not all lead somewhere.
+    pub(crate) astray: BTreeSet<(&'static str, String)>,
+}
+
+impl Draft {
+    /// Whether a name may be one of a family whose table could not be read.
+    pub(crate) fn may_be(&self, family: &str, name: &str) -> bool {
+        self.elsewhere
+            .get(family)
+            .is_some_and(|names| names.as_ref().is_none_or(|names| names.contains(name)))
+    }
+
+    /// Whether the references of a component do not all lead somewhere.
+    pub(crate) fn is_astray(&self, family: &'static str, name: &str) -> bool {
+        !self.astray.is_empty() && self.astray.contains(&(family, name.to_string()))
+    }
 }
 
 /// Read everything but the sweep and the variants.
@@ -41,6 +63,11 @@ pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
     let mut draft = Draft { run: Some(Run::default()), ..Draft::default() };
     let Some(top) = tree.table() else { return draft };
     for (key, entry) in top {
+        if let Some(family) = FAMILIES.iter().find(|family| *family == key)
+            && entry.node.table().is_none()
+        {
+            draft.elsewhere.insert(family, None);
+        }
         match key.as_str() {
             "name" => draft.name = text(key, entry, found),
             "description" => draft.description = text(key, entry, found),
@@ -84,6 +111,9 @@ pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
             _ => {
                 let message = format!("unknown key `{}`", crate::tree::shortened(key));
                 let help = top_help(key, &entry.node);
+                if let (Some(family), Some(table)) = (meant(key), entry.node.table()) {
+                    draft.elsewhere.insert(family, Some(table.keys().cloned().collect()));
+                }
                 found.push(
                     Diagnostic::error("unknown-key", message).path(&[key]).at(&entry.key).maybe_help(help),
                 );
@@ -93,10 +123,19 @@ pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
     draft
 }
 
+/// The family that a misspelt key at the top is probably meant for.
+fn meant(key: &str) -> Option<&'static str> {
+    let near = nearest(key, FAMILIES.iter().copied());
+    plural(key).or(near).and_then(|near| FAMILIES.iter().copied().find(|family| *family == near))
+}
+
+fn plural(key: &str) -> Option<&str> {
+    key.strip_suffix("es").or(key.strip_suffix('s')).filter(|stem| FAMILIES.contains(stem))
+}
+
 /// Plural tables and other families' words are the usual slip at the top of a file.
 fn top_help(key: &str, node: &Node) -> Option<String> {
-    let family = key.strip_suffix("es").or(key.strip_suffix('s')).filter(|stem| FAMILIES.contains(stem));
-    match family {
+    match plural(key) {
         Some(family) if node.table().is_some() => {
             Some(format!("a component has a table of its own: `[{family}.NAME]`"))
         }
@@ -188,9 +227,10 @@ fn as_table<'a>(path: &[String], entry: &'a Entry, found: &mut Vec<Diagnostic>) 
 
 type ReadTable<'a, T> = &'a dyn Fn(Without<'_>) -> Result<T, Fault>;
 
-/// Read one component; `None` when anything is wrong with it.
+/// Read one component; `None` when nothing can be known of it.
 ///
 /// A value that cannot be read is reported and left out, then the rest is tried again, until nothing more is wrong.
+/// Where the component cannot be without a value that is missing or wrong, an example stands for it.
 fn component<T>(
     path: &[String],
     entry: &Entry,
@@ -199,41 +239,59 @@ fn component<T>(
     kind: Option<&str>,
     read: ReadTable<'_, T>,
 ) -> Option<T> {
-    let table = as_table(path, entry, found)?;
-    let before = found.len();
+    let mut table = Cow::Borrowed(as_table(path, entry, found)?);
     let mut audit = Audit { base: path, kind, found, unknown: Vec::new() };
-    audit.table(table, &entry.key, schema, &[]);
+    audit.table(&table, &entry.key, schema, &[]);
     let mut without = audit.unknown;
     without.extend(kind.map(|_| vec!["kind".to_string()]));
-    loop {
-        match read(Without { table, without: &without, at: Vec::new() }) {
-            Ok(component) => return (found.len() == before).then_some(component),
-            // The audit has reported what the file lacks; the rest is lacking because it was left out here.
-            Err(fault) if fault.code == "missing-key" => return None,
-            Err(mut fault) => {
-                fault.path.reverse();
-                let place: Vec<String> = path.iter().chain(&fault.path).cloned().collect();
-                let origin = locate(&entry.node, &fault.path).unwrap_or(&entry.key);
-                found.push(
-                    Diagnostic::error(fault.code, fault.message)
-                        .path(&place)
-                        .at(origin)
-                        .maybe_help(fault.help),
-                );
-                // An item of a list goes with its list.
-                let key = fault
-                    .path
-                    .iter()
-                    .take_while(|part| part.parse::<usize>().is_err())
-                    .cloned()
-                    .collect::<Vec<_>>();
-                if key.is_empty() || without.contains(&key) {
-                    return None;
-                }
-                without.push(key);
-            }
+    let needed: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
+    let stand_in = |key: &str| Entry { key: entry.key.clone(), node: example_of(&schema["properties"][key]) };
+    let mut examples: Vec<String> = Vec::new();
+    for key in &needed {
+        if !table.contains_key(*key) {
+            table.to_mut().insert(key.to_string(), stand_in(key));
+            examples.push(key.to_string());
         }
     }
+    loop {
+        let mut fault = match read(Without { table: &table, without: &without, at: Vec::new() }) {
+            Ok(component) => return Some(component),
+            Err(fault) => fault,
+        };
+        fault.path.reverse();
+        let first = fault.path.first()?.clone();
+        if examples.contains(&first) {
+            return None;
+        }
+        // The audit has reported what the file lacks; the rest is lacking because it was left out here.
+        let lacking = fault.code == "missing-key";
+        if !lacking {
+            let place: Vec<String> = path.iter().chain(&fault.path).cloned().collect();
+            let origin = locate(&entry.node, &fault.path).unwrap_or(&entry.key);
+            let diagnostic = Diagnostic::error(fault.code, fault.message).path(&place).at(origin);
+            found.push(diagnostic.maybe_help(fault.help));
+        }
+        // An item of a list goes with its list, and a table with what it cannot be without.
+        let key: Vec<String> = match lacking {
+            true => vec![first.clone()],
+            false => fault.path.into_iter().take_while(|part| part.parse::<usize>().is_err()).collect(),
+        };
+        if key.len() == 1 && needed.contains(&first.as_str()) {
+            table.to_mut().insert(first.clone(), stand_in(&first));
+            examples.push(first);
+        } else if key.is_empty() || without.contains(&key) {
+            return None;
+        } else {
+            without.push(key);
+        }
+    }
+}
+
+/// A value of this schema, which stands for one that is missing or wrong.
+fn example_of(schema: &Json) -> Node {
+    let text = crate::shape::example(schema);
+    crate::tree::parse_value(&text)
 }
 
 /// Where the value at a path below `node` came from.

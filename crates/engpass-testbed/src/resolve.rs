@@ -6,6 +6,7 @@ use engpass_model::wire::Encapsulation;
 
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
+use crate::faulty::Faulty;
 use crate::graph::{Graph, reversed};
 use crate::rates::{self, Wanted};
 use crate::read::Draft;
@@ -16,11 +17,22 @@ use crate::tree::Node;
 const DEFAULT_MTU: u64 = 1500;
 
 /// Resolve what of the draft is in order, and report what cannot be: the topology, if all of it could.
-pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>) -> Option<Topology> {
+///
+/// `faulty` is what was reported before: what depends on it is let alone.
+pub(crate) fn resolve(
+    draft: &Draft,
+    tree: &Node,
+    found: &mut Vec<Diagnostic>,
+    faulty: &Faulty,
+) -> Option<Topology> {
     let nodes: Vec<String> = draft.hosts.keys().chain(draft.switches.keys()).cloned().collect();
     let mut links = Vec::new();
     for (name, link) in &draft.links {
         let Some(link) = link else { continue };
+        let unknown = ["medium", "rate"].iter().any(|key| faulty.has(&["link", name, key]));
+        if unknown || draft.is_astray("link", name) {
+            continue;
+        }
         let end = |name: &String| node_id(draft, name);
         let (Some(a), Some(b)) = (end(&link.ends[0]), end(&link.ends[1])) else { continue };
         let Some(line_rate) = link.medium.line_rate().or(link.rate.map(|rate| rate.0)) else { continue };
@@ -35,9 +47,10 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>) -
             overhead: link.overhead.map_or(0, |overhead| overhead.bytes()),
         });
     }
-    let whole = links.len() == draft.links.len();
+    let whole = links.len() == draft.links.len() && !draft.elsewhere.contains_key("link");
     let mut resolver = Resolver {
         draft,
+        faulty,
         hosts: draft.hosts.len(),
         graph: Graph::new(nodes.len(), &links),
         nodes: &nodes,
@@ -75,6 +88,7 @@ fn node_id(draft: &Draft, name: &str) -> Option<NodeId> {
 
 struct Resolver<'a> {
     draft: &'a Draft,
+    faulty: &'a Faulty,
     hosts: usize,
     nodes: &'a [String],
     links: &'a [LinkEnds],
@@ -101,19 +115,24 @@ impl Resolver<'_> {
     }
 
     fn circuit(&mut self, name: &str, circuit: &Circuit) -> Option<CircuitPath> {
-        let (from, to) = (self.node(&circuit.from), self.node(&circuit.to));
-        let route = self.atm_path(from, to);
-        if route.is_none() {
-            self.no_atm_path(&["circuit", name], &format!("circuit `{name}`"), from, to);
+        let base = ["circuit", name];
+        let mut route = None;
+        if !self.draft.is_astray("circuit", name) {
+            let (from, to) = (self.node(&circuit.from), self.node(&circuit.to));
+            route = self.atm_path(from, to);
+            if route.is_none() {
+                self.no_atm_path(&base, &format!("circuit `{name}`"), from, to);
+            }
         }
         let first = route.as_ref().map(|route| &self.links[route[0].link]);
-        let base = ["circuit", name];
-        let shaping = circuit.shaping.map_or(Some(None), |rate| {
+        let uncounted = self.faulty.has(&[base[0], base[1], "counts"]);
+        let shaping = circuit.shaping.filter(|_| !uncounted).map_or(Some(None), |rate| {
             let wanted = Wanted { rate, counts: circuit.counts, zero: false, bounded: true };
             rates::pace(&mut self.checker, wanted, &[base[0], base[1], "shaping"], first)
         });
         let policing = match &circuit.policing {
             None => Some(None),
+            Some(_) if uncounted || self.faulty.has(&[base[0], base[1], "policing", "counts"]) => Some(None),
             Some(policing) => {
                 let wanted = Wanted {
                     rate: policing.rate,
@@ -147,12 +166,26 @@ impl Resolver<'_> {
     }
 
     fn flow(&mut self, name: &str, traffic: &Traffic) -> Option<FlowPath> {
+        let uncounted = ["rate", "counts"].iter().any(|key| self.faulty.has(&["traffic", name, key]));
+        let demand = traffic.cells().filter(|_| !uncounted);
+        let wanted = demand.map(|CellDemand { rate, counts, can_be_off: zero, .. }| Wanted {
+            rate,
+            counts,
+            zero,
+            bounded: true,
+        });
+        if self.draft.is_astray("traffic", name) || self.faulty.has(&["traffic", name, "circuit"]) {
+            // Its way is not known, but perhaps that its rate is wrong on any.
+            if let Some(wanted) = wanted {
+                rates::pace(&mut self.checker, wanted, &["traffic", name, "rate"], None);
+            }
+            return None;
+        }
         let (from, to) = traffic.ends();
         let (from, to) = (self.node(from), self.node(to));
-        let demand = traffic.cells();
         let circuit = match traffic.circuit() {
             Some(circuit) => Some(self.draft.circuits.get_index_of(circuit)?),
-            None => match demand {
+            None => match traffic.cells() {
                 Some(demand) => Some(self.implicit_circuit(name, demand.category, from, to)?),
                 None => self.only_circuit(name, from, to)?,
             },
@@ -173,11 +206,10 @@ impl Resolver<'_> {
         let forward = taken.is_none_or(|circuit| circuit.route[0].from == from);
         let route =
             taken.map(|circuit| if forward { circuit.route.clone() } else { reversed(&circuit.route) });
-        let cells = match demand {
+        let cells = match wanted {
             None => None,
-            Some(CellDemand { rate, counts, can_be_off: zero, .. }) => {
+            Some(wanted) => {
                 let first = route.as_ref().map(|route| &self.links[route[0].link]);
-                let wanted = Wanted { rate, counts, zero, bounded: true };
                 rates::pace(&mut self.checker, wanted, &["traffic", name, "rate"], first)?
             }
         };
@@ -213,12 +245,14 @@ impl Resolver<'_> {
     fn only_circuit(&mut self, name: &str, from: NodeId, to: NodeId) -> Option<Option<usize>> {
         let (a, b) = (self.nodes[from].as_str(), self.nodes[to].as_str());
         let draft = self.draft;
-        let unknown = draft.circuits.values().any(Option::is_none);
+        let unknown = draft.elsewhere.contains_key("circuit")
+            || draft.circuits.iter().any(|(name, read)| read.is_none() || draft.is_astray("circuit", name));
         let between = |circuit: &Circuit| {
             let ends = (circuit.from.as_str(), circuit.to.as_str());
             ends == (a, b) || ends == (b, a)
         };
         let joining: Vec<&str> = (draft.circuits.iter())
+            .filter(|(name, _)| !draft.is_astray("circuit", name))
             .filter(|(_, circuit)| circuit.as_ref().is_some_and(between))
             .map(|(name, _)| name.as_str())
             .collect();

@@ -28,6 +28,26 @@ pub(crate) struct Shapes {
     pub(crate) traffic: IndexMap<&'static str, Json>,
 }
 
+impl Shapes {
+    /// The schema of a component's table, and its kind if it has one; `None` for no family, or no kind that is known.
+    pub(crate) fn of(&self, family: &str, table: &Table) -> Option<(&Json, Option<&'static str>)> {
+        let of_kind = |kinds: &'_ IndexMap<&'static str, Json>| {
+            let kind = table.get("kind")?.node.name()?;
+            kinds.get_index_of(kind.as_str())
+        };
+        let (kinds, index) = match family {
+            "host" => return Some((&self.host, None)),
+            "link" => return Some((&self.link, None)),
+            "circuit" => return Some((&self.circuit, None)),
+            "run" => return Some((&self.run, None)),
+            "switch" => (&self.switch, of_kind(&self.switch)?),
+            "traffic" => (&self.traffic, of_kind(&self.traffic)?),
+            _ => return None,
+        };
+        kinds.get_index(index).map(|(kind, schema)| (schema, Some(*kind)))
+    }
+}
+
 /// A generator whose schemas do not refer to each other.
 pub(crate) fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator()

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::amount::{Amount, decimal};
 use crate::diagnostic::Diagnostic;
 use crate::origin::{Giver, Origin};
-use crate::overrides::{Flat, Override, refuse_campaign_keys};
-use crate::read::{locate, wrong_type};
+use crate::overrides::{self, Flat, Override, refuse_campaign_keys};
+use crate::read::wrong_type;
 use crate::tree::{Node, Table, Value};
 
 /// No axis has more values, whatever the caller allows.
@@ -39,6 +39,8 @@ pub(crate) struct Swept {
     pub(crate) path: Vec<String>,
     pub(crate) key: Origin,
     pub(crate) nodes: Vec<Node>,
+    /// Whether these are all its values, in their order.
+    complete: bool,
 }
 
 impl Swept {
@@ -51,18 +53,28 @@ impl Swept {
     /// The value at `index`, as an override.
     pub(crate) fn nth(&self, index: usize) -> Override {
         let mut node = self.nodes[index].clone();
-        let giver = Giver::Sweep { axis: self.axis.path.as_str().into(), index: index + 1 };
+        let giver =
+            Giver::Sweep { axis: self.axis.path.as_str().into(), index: self.complete.then_some(index + 1) };
         node.stamp(&giver);
         Override { path: self.path.clone(), key: self.key.clone(), node }
     }
 }
 
-/// Read `[sweep]`; axes that are impossible are reported and left out.
-pub(crate) fn axes(tree: &Node, found: &mut Vec<Diagnostic>) -> Vec<Swept> {
-    let Some(entry) = tree.table().and_then(|top| top.get("sweep")) else { return Vec::new() };
+/// What `[sweep]` holds.
+#[derive(Default)]
+pub(crate) struct Sweep {
+    pub(crate) axes: Vec<Swept>,
+    /// Paths of axes that are impossible and were reported: nothing can be said about their values.
+    pub(crate) impossible: Vec<Vec<String>>,
+}
+
+/// Read `[sweep]`. An axis that is impossible is reported; of its values those remain that are good in themselves, and
+/// if there are none, its path is looked up in the tree.
+pub(crate) fn axes(tree: &Node, found: &mut Vec<Diagnostic>) -> Sweep {
+    let Some(entry) = tree.table().and_then(|top| top.get("sweep")) else { return Sweep::default() };
     let Some(table) = entry.node.table() else {
         found.push(wrong_type(&["sweep"], &entry.node, "a table: `[sweep]`"));
-        return Vec::new();
+        return Sweep::default();
     };
     let mut given = Vec::new();
     // A `from` directly in a component is a host, and not the beginning of a range.
@@ -71,9 +83,10 @@ pub(crate) fn axes(tree: &Node, found: &mut Vec<Diagnostic>) -> Vec<Swept> {
     };
     Flat { leaf: &leaf, found }.table(&[], table, &mut given);
     let mut axes: Vec<Swept> = Vec::new();
+    let mut impossible: Vec<Vec<String>> = Vec::new();
     for Override { path, key, node } in given {
         let name = crate::path::join(&path);
-        if axes.iter().any(|axis| axis.path == path) {
+        if axes.iter().map(|axis| &axis.path).chain(&impossible).any(|other| *other == path) {
             let message = format!("`{name}` is swept twice");
             found.push(
                 Diagnostic::error("duplicate-key", message).path(&path).at(&key).help("keep one of them"),
@@ -85,15 +98,20 @@ pub(crate) fn axes(tree: &Node, found: &mut Vec<Diagnostic>) -> Vec<Swept> {
         if found.len() > before {
             continue;
         }
-        match values(&node) {
-            Ok(nodes) => {
-                let values = nodes.iter().map(axis_value).collect();
-                axes.push(Swept { axis: Axis { path: name, values }, path, key, nodes });
-            }
-            Err(problem) => found.push(problem.path(&["sweep", &name])),
+        let mut faults = Vec::new();
+        let nodes = values(&node, &mut faults);
+        let complete = faults.is_empty();
+        found.extend(faults.into_iter().map(|fault| fault.path(&["sweep", &name])));
+        if nodes.is_empty() {
+            let change = Override { path, key, node };
+            found.extend(overrides::leads_nowhere(tree, &change));
+            impossible.push(change.path);
+        } else {
+            let values = nodes.iter().map(axis_value).collect();
+            axes.push(Swept { axis: Axis { path: name, values }, path, key, nodes, complete });
         }
     }
-    axes
+    Sweep { axes, impossible }
 }
 
 fn axis_value(node: &Node) -> AxisValue {
@@ -106,8 +124,8 @@ fn axis_value(node: &Node) -> AxisValue {
     }
 }
 
-fn impossible(place: &Origin, message: impl Into<String>, help: impl Into<String>) -> Box<Diagnostic> {
-    Box::new(Diagnostic::error("impossible-sweep", message).at(place).help(help))
+fn impossible(place: &Origin, message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
+    Diagnostic::error("impossible-sweep", message).at(place).help(help)
 }
 
 /// Keys of a range.
@@ -115,140 +133,210 @@ const RANGE: &[&str] = &["from", "to", "step", "factor"];
 const FORMS: &str = "a sweep is a list, `[\"1 kB\", \"2 kB\"]`, or a range: `{ from = \"1 kB\", to = \"64 kB\", step = \"1 kB\" }`, \
                      or with `factor = 2` in place of `step`";
 
-fn values(node: &Node) -> Result<Vec<Node>, Box<Diagnostic>> {
+/// The values of an axis. With faults they are not all of them, but each is good in itself.
+fn values(node: &Node, faults: &mut Vec<Diagnostic>) -> Vec<Node> {
     match &node.value {
-        Value::List(nodes) => list(node, nodes),
-        Value::Table(table) => range(node, table),
-        _ => Err(impossible(&node.origin, format!("{} is no sweep", node.what()), FORMS)),
+        Value::List(nodes) => list(node, nodes, faults),
+        Value::Table(table) => range(node, table, faults),
+        _ => {
+            faults.push(impossible(&node.origin, format!("{} is no sweep", node.what()), FORMS));
+            Vec::new()
+        }
     }
 }
 
-fn list(node: &Node, nodes: &[Node]) -> Result<Vec<Node>, Box<Diagnostic>> {
+fn list(node: &Node, nodes: &[Node], faults: &mut Vec<Diagnostic>) -> Vec<Node> {
     if nodes.is_empty() {
-        return Err(impossible(&node.origin, "an empty list sweeps over nothing", FORMS));
+        faults.push(impossible(&node.origin, "an empty list sweeps over nothing", FORMS));
     }
     let mut seen = std::collections::BTreeSet::new();
+    let mut values: Vec<(&Node, Option<Amount>)> = Vec::new();
     for item in nodes {
+        let text = item.text();
         if matches!(item.value, Value::List(_) | Value::Table(_)) {
-            let message = format!("{} is no single value", item.what());
-            return Err(impossible(&item.origin, message, FORMS));
-        }
-        if !seen.insert(item.text()) {
-            let message = format!("`{}` stands in the list twice", crate::tree::shortened(&item.text()));
-            return Err(impossible(&item.origin, message, "keep one of them; `run.repeats` repeats points"));
-        }
-    }
-    let amounts: Vec<Option<Amount>> = nodes.iter().map(|item| Amount::parse(&item.text())).collect();
-    let first = amounts[0].as_ref().map(Amount::dimension);
-    for (item, amount) in nodes.iter().zip(&amounts) {
-        let dimension = amount.as_ref().map(Amount::dimension);
-        // Rates may change what they count from value to value; the axis stays one of bit/s.
-        let of = |dimension: &Option<String>| {
-            dimension.as_ref().map(|text| text.split(' ').next().unwrap_or("").to_string())
-        };
-        if let (Some(one), Some(other)) = (of(&first), of(&dimension))
-            && one != other
-        {
-            return Err(mixed(item, &one, &other));
+            faults.push(impossible(&item.origin, format!("{} is no single value", item.what()), FORMS));
+        } else if !seen.insert(text.clone()) {
+            let message = format!("`{}` stands in the list twice", crate::tree::shortened(&text));
+            faults.push(impossible(&item.origin, message, "keep one of them; `run.repeats` repeats points"));
+        } else {
+            values.push((item, Amount::parse(&text)));
         }
     }
-    Ok(nodes.to_vec())
+    // Rates may change what they count from value to value; the axis stays one of bit/s.
+    let unit = |amount: &Amount| amount.dimension().split(' ').next().unwrap_or("").to_string();
+    let first = values.iter().find_map(|(_, amount)| amount.as_ref()).map(unit).unwrap_or_default();
+    let before = faults.len();
+    for (item, amount) in &values {
+        if let Some(other) = amount.as_ref().map(unit).filter(|other| *other != first) {
+            faults.push(mixed(item, &first, &other));
+        }
+    }
+    // Which of the units is wrong is for the writer to say.
+    values.retain(|(_, amount)| amount.is_none() || faults.len() == before);
+    values.into_iter().map(|(item, _)| item.clone()).collect()
 }
 
-fn mixed(place: &Node, one: &str, other: &str) -> Box<Diagnostic> {
+fn mixed(place: &Node, one: &str, other: &str) -> Diagnostic {
     let name = |unit: &str| if unit.is_empty() { "no unit".to_string() } else { format!("`{unit}`") };
     let message = format!("one sweep cannot mix values in {} and in {}", name(one), name(other));
     impossible(&place.origin, message, "give all its values one kind of unit")
 }
 
-fn range(node: &Node, table: &Table) -> Result<Vec<Node>, Box<Diagnostic>> {
-    let at = |key: &str| locate(node, &[key]).unwrap_or(&node.origin);
-    for (key, entry) in table {
-        if !RANGE.contains(&key.as_str()) {
-            let message = format!("unknown key `{}`", crate::tree::shortened(key));
-            let help = crate::path::suggestion(key, "a range has", RANGE);
-            return Err(Box::new(Diagnostic::error("unknown-key", message).at(&entry.key).maybe_help(help)));
-        }
-    }
-    let amount = |key: &str| -> Result<Option<(Amount, &Node)>, Box<Diagnostic>> {
-        let Some(entry) = table.get(key) else { return Ok(None) };
-        match Amount::parse(&entry.node.text()) {
-            Some(amount) => Ok(Some((amount, &entry.node))),
-            None => {
-                let message = format!("{} is no quantity that can be counted", entry.node.what());
-                Err(impossible(&entry.node.origin, message, FORMS))
-            }
-        }
-    };
-    let need = |key: &str| impossible(&node.origin, format!("the range has no `{key}`"), FORMS);
-    let (from, first) = amount("from")?.ok_or_else(|| need("from"))?;
-    let (to, last) = amount("to")?.ok_or_else(|| need("to"))?;
-    if from.dimension() != to.dimension() {
-        return Err(mixed(last, &from.dimension(), &to.dimension()));
-    }
-    if from.steps > to.steps {
-        let message = format!("the range begins at `{}`, after its end `{}`", first.text(), last.text());
-        return Err(impossible(
-            at("from"),
-            message,
-            "exchange `from` and `to`; the order of points changes no result",
-        ));
-    }
-    let steps = match (amount("step")?, table.get("factor")) {
-        (Some(_), Some(_)) => {
-            return Err(impossible(at("factor"), "a range has a `step` or a `factor`", "keep one of them"));
-        }
-        (None, None) => return Err(need("step")),
-        (Some((step, step_node)), None) => {
-            if step.dimension() != from.dimension() {
-                return Err(mixed(step_node, &from.dimension(), &step.dimension()));
-            }
-            linear(&from, &to, &step, step_node)?
-        }
-        (None, Some(factor)) => geometric(&from, &to, &factor.node)?,
-    };
-    let whole = matches!(first.value, Value::Integer(_));
-    let node_of = |steps: i128| {
-        let value = if whole { Value::Integer(steps) } else { Value::Text(from.with(steps)) };
-        Node { origin: node.origin.clone(), value }
-    };
-    Ok(steps.into_iter().map(node_of).collect())
+/// A quantity of a range and where it stands.
+struct Bound<'a> {
+    amount: Amount,
+    node: &'a Node,
 }
 
-fn linear(from: &Amount, to: &Amount, step: &Amount, place: &Node) -> Result<Vec<i128>, Box<Diagnostic>> {
-    if step.steps == 0 {
-        return Err(impossible(&place.origin, "a step of zero never ends", "give a step above zero"));
+fn range(node: &Node, table: &Table, faults: &mut Vec<Diagnostic>) -> Vec<Node> {
+    let before = faults.len();
+    let mut missing: Vec<&str> = ["from", "to"].into_iter().filter(|key| !table.contains_key(*key)).collect();
+    if !table.contains_key("step") && !table.contains_key("factor") {
+        missing.push("step");
     }
-    let count = (to.steps - from.steps) / step.steps + 1;
+    for (key, entry) in table.iter().filter(|(key, _)| !RANGE.contains(&key.as_str())) {
+        let message = format!("unknown key `{}`", crate::tree::shortened(key));
+        let help = crate::path::suggestion(key, "a range has", RANGE);
+        faults.push(Diagnostic::error("unknown-key", message).at(&entry.key).maybe_help(help));
+        // It is what is missing, misspelt; like nothing, it may be any of them.
+        match crate::path::nearest(key, RANGE.iter().copied()) {
+            Some(near) => missing.retain(|key| *key != near && !(*key == "step" && near == "factor")),
+            None => missing.clear(),
+        }
+    }
+    if !missing.is_empty() {
+        let keys = missing.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" and no ");
+        faults.push(impossible(&node.origin, format!("the range has no {keys}"), FORMS));
+    }
+    let mut bound = |key: &str| -> Option<Bound<'_>> {
+        let node = &table.get(key)?.node;
+        let amount = Amount::parse(&node.text());
+        if amount.is_none() {
+            let message = format!("{} is no quantity that can be counted", node.what());
+            faults.push(impossible(&node.origin, message, FORMS));
+        }
+        Some(Bound { amount: amount?, node })
+    };
+    let (from, to, step) = (bound("from"), bound("to"), bound("step"));
+    let factor = table.get("factor").map(|entry| &entry.node);
+    let ends = ends(from.as_ref(), to.as_ref(), step.as_ref(), faults);
+    let sound = ends.filter(|(from, to)| from.amount.steps <= to.amount.steps);
+    let amounts = sound.map(|(from, to)| (&from.amount, &to.amount));
+    let steps = match (&step, factor) {
+        _ if table.contains_key("step") && factor.is_some() => {
+            let place = factor.map_or(&node.origin, |factor| &factor.origin);
+            faults.push(impossible(place, "a range has a `step` or a `factor`", "keep one of them"));
+            None
+        }
+        (Some(step), _) => linear(amounts, step, faults),
+        (None, Some(factor)) => geometric(from.as_ref().map(|from| &from.amount), amounts, factor, faults),
+        (None, None) => None,
+    };
+    match (ends, steps) {
+        (Some((from, _)), Some(steps)) if faults.len() == before => {
+            let whole = matches!(from.node.value, Value::Integer(_));
+            let node_of = |steps: i128| {
+                let value = if whole { Value::Integer(steps) } else { Value::Text(from.amount.with(steps)) };
+                Node { origin: node.origin.clone(), value }
+            };
+            steps.into_iter().map(node_of).collect()
+        }
+        // However it gets from one to the other, they are values of it.
+        (Some((from, to)), _) => vec![from.node.clone(), to.node.clone()],
+        (None, _) => Vec::new(),
+    }
+}
+
+/// Both ends of a range, if they go together with each other and with the step.
+fn ends<'a>(
+    from: Option<&'a Bound<'a>>,
+    to: Option<&'a Bound<'a>>,
+    step: Option<&Bound<'_>>,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<(&'a Bound<'a>, &'a Bound<'a>)> {
+    let unit = |bound: &Bound<'_>| bound.amount.dimension();
+    let mut known: Vec<String> = Vec::new();
+    for bound in [from, to, step].into_iter().flatten() {
+        let unit = unit(bound);
+        if let Some(first) = known.first().filter(|_| !known.contains(&unit)) {
+            faults.push(mixed(bound.node, first, &unit));
+        }
+        known.push(unit);
+    }
+    let (from, to) = (from?, to?);
+    if known.iter().any(|unit| *unit != known[0]) {
+        return None;
+    }
+    if from.amount.steps > to.amount.steps {
+        let (first, last) = (from.node.text(), to.node.text());
+        let message = format!("the range begins at `{first}`, after its end `{last}`");
+        let help = "exchange `from` and `to`; the order of points changes no result";
+        faults.push(impossible(&from.node.origin, message, help));
+    }
+    Some((from, to))
+}
+
+/// The values of a range with a step, in smallest steps of its unit, if its ends are sound.
+fn linear(
+    ends: Option<(&Amount, &Amount)>,
+    step: &Bound<'_>,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Vec<i128>> {
+    let place = &step.node.origin;
+    let step = step.amount.steps;
+    if step == 0 {
+        faults.push(impossible(place, "a step of zero never ends", "give a step above zero"));
+        return None;
+    }
+    let (from, to) = ends?;
+    let count = (to.steps - from.steps) / step + 1;
     if count > MAX_VALUES {
         let message = format!("the range has {count} values, and an axis at most {MAX_VALUES}");
-        return Err(impossible(&place.origin, message, "take a larger step"));
+        faults.push(impossible(place, message, "take a larger step"));
+        return None;
     }
-    Ok((0..count).map(|index| from.steps + index * step.steps).collect())
+    Some((0..count).map(|index| from.steps + index * step).collect())
 }
 
-fn geometric(from: &Amount, to: &Amount, factor: &Node) -> Result<Vec<i128>, Box<Diagnostic>> {
-    let wrong = |message: &str| impossible(&factor.origin, message, "give a factor above one: `factor = 2`");
-    let (digits, scale) = decimal(&factor.text()).ok_or_else(|| wrong("the factor is no plain number"))?;
-    let one = 10i128.checked_pow(scale as u32).ok_or_else(|| wrong("the factor has too many decimals"))?;
+/// The values of a range with a factor.
+fn geometric(
+    from: Option<&Amount>,
+    ends: Option<(&Amount, &Amount)>,
+    factor: &Node,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Vec<i128>> {
+    let mut wrong = |message: &str| {
+        faults.push(impossible(&factor.origin, message, "give a factor above one: `factor = 2`"));
+    };
+    if from.is_some_and(|from| from.steps == 0) {
+        wrong("a range with a factor cannot begin at zero");
+    }
+    let Some((digits, scale)) = decimal(&factor.text()) else {
+        wrong("the factor is no plain number");
+        return None;
+    };
+    let Some(one) = 10i128.checked_pow(scale as u32) else {
+        wrong("the factor has too many decimals");
+        return None;
+    };
     if digits <= one {
-        return Err(wrong("a factor of one or less never gets to the end"));
+        wrong("a factor of one or less never gets to the end");
+        return None;
     }
-    if from.steps == 0 {
-        return Err(wrong("a range with a factor cannot begin at zero"));
-    }
+    let (from, to) = ends.filter(|(from, _)| from.steps > 0)?;
     let mut values = vec![from.steps];
     loop {
         let last = *values.last().expect("the list begins with `from`");
         // Rounded to the smallest step: half a byte cannot be sent.
         let Some(next) = last.checked_mul(digits).map(|product| (product + one / 2) / one) else {
-            return Ok(values);
+            return Some(values);
         };
         if next > to.steps {
-            return Ok(values);
+            return Some(values);
         }
         if next == last || values.len() as i128 >= MAX_VALUES {
-            return Err(wrong("the factor is so close to one that the values do not grow"));
+            wrong("the factor is so close to one that the values do not grow");
+            return None;
         }
         values.push(next);
     }

@@ -54,6 +54,26 @@ impl Node {
         }
     }
 
+    /// The text of a value that is meant as text. On the command line a name may look like a number.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.as_set().or_else(|| match &self.value {
+            Value::Text(text) => Some(text.clone()),
+            _ => None,
+        })
+    }
+
+    /// What was written for this value on the command line.
+    pub(crate) fn as_set(&self) -> Option<String> {
+        match (&self.value, &self.origin.giver) {
+            (Value::Table(_) | Value::List(_), _) => None,
+            (_, Giver::Set { text, .. } | Giver::Point { text, .. }) => {
+                // In a list or a table from there, the text is not this value's.
+                (!text.trim_start().starts_with(['"', '\'', '[', '{'])).then(|| text.to_string())
+            }
+            _ => None,
+        }
+    }
+
     /// What kind of value it is, for messages.
     pub(crate) fn what(&self) -> String {
         match &self.value {

@@ -308,3 +308,23 @@ fn a_campaign_is_shared_between_threads() {
     shared::<Campaign>();
     shared::<Diagnostics>();
 }
+
+#[test]
+fn the_summary_counts_errors_and_warnings() {
+    let said = |changes: &[(&str, &str)]| {
+        let text = changes.iter().fold(KYOTO.to_string(), |text, (old, new)| text.replace(old, new));
+        let source = Source { name: "lab.toml".into(), text };
+        load(&source, &[], None).unwrap_err().summary()
+    };
+    let overruled = ("[variant.free]", "[variant.free]\n\"traffic.stream.message\" = \"5 kB\"");
+    assert_eq!(said(&[("repeats = 5", "repeats = 0")]), "1 error in lab.toml");
+    assert_eq!(
+        said(&[("repeats = 5", "repeats = 0"), ("oc-3c", "oc-3"), overruled]),
+        "4 errors and 1 warning in lab.toml"
+    );
+    let many: String = (0..300).map(|number| format!("[host.h{number}]\nx = 1\n")).collect();
+    assert_eq!(
+        said(&[("[switch.atomis5]", &format!("{many}[switch.atomis5]"))]),
+        "more than 200 errors in lab.toml"
+    );
+}

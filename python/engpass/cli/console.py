@@ -90,13 +90,14 @@ def tell(message: str) -> None:
 
 
 def tell_invalid(error: Any, *, as_json: bool) -> None:  # noqa: ANN401 (the native exception, imported by no one here)
-    """Print the diagnostics of an `InvalidTestbed`: as text for people, as JSON Lines for programs."""
+    """Print the diagnostics of an `InvalidTestbed`: as text for people, with how many there are, as JSON Lines for programs."""
     if as_json:
         for diagnostic in error.diagnostics:
             tell(json.dumps(diagnostic, ensure_ascii=False))
     else:
         colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
         tell((error.rendered_color if colour else error.rendered).rstrip("\n"))
+        tell(f"\n{error}")
 
 
 def _write(stream: TextIO | None, text: str) -> None:

@@ -4,14 +4,18 @@ mod ranges;
 mod references;
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::faulty::Faulty;
 use crate::origin::Origin;
 use crate::read::Draft;
 use crate::tree::Node;
 
-/// Check a draft; what is wrong is reported and becomes `None`.
-pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>) {
-    empty(draft, tree, found);
-    ranges::check(draft, tree, found);
+/// Check a draft. `begin` is the number of findings before it was read.
+pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>, begin: usize) {
+    empty(draft, found);
+    ranges::check(draft, tree, found, &Faulty::of(&found[begin..]));
+    if Faulty::of(&found[begin..]).within(&["run"]) {
+        draft.run = None;
+    }
     references::check(draft, tree, found);
 }
 
@@ -63,7 +67,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn find<'a>(tree: &'a Node, path: &[&str]) -> Option<&'a Node> {
+pub(crate) fn find<'a>(tree: &'a Node, path: &[&str]) -> Option<&'a Node> {
     let mut node = tree;
     for part in path {
         node = match &node.value {
@@ -100,15 +104,11 @@ from = \"a\"
 to = \"b\"
 message = \"1 kB\"";
 
-fn empty(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>) {
-    let has = |family: &str| tree.table().is_some_and(|top| top.contains_key(family));
+fn empty(draft: &Draft, found: &mut Vec<Diagnostic>) {
     let missing: Vec<&str> =
         [("host", "hosts", draft.hosts.len()), ("traffic", "traffic", draft.traffic.len())]
             .iter()
-            .filter(|(family, _, count)| {
-                *count == 0
-                    && !(has(family) && find(tree, &[family]).is_some_and(|node| node.table().is_none()))
-            })
+            .filter(|(family, _, count)| *count == 0 && !draft.elsewhere.contains_key(family))
             .map(|(_, name, _)| *name)
             .collect();
     if !missing.is_empty() {

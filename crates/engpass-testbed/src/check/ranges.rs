@@ -14,6 +14,7 @@ use indexmap::IndexMap;
 
 use super::Checker;
 use crate::diagnostic::Diagnostic;
+use crate::faulty::Faulty;
 use crate::read::Draft;
 use crate::testbed::Run;
 use crate::tree::Node;
@@ -21,57 +22,68 @@ use crate::tree::Node;
 /// The largest IP packet: its length field has 16 bits (RFC 791 section 3.1).
 const MAX_IP: u64 = 65_535;
 
-pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>, faulty: &Faulty) {
     let checker = &mut Checker::new(tree, found);
-    each(checker, "host", &mut draft.hosts, |_, _, host, complaints| host.check(complaints));
-    each(checker, "switch", &mut draft.switches, |_, _, switch, complaints| switch.check(complaints));
-    each(checker, "link", &mut draft.links, link);
-    each(checker, "circuit", &mut draft.circuits, |_, _, circuit, complaints| {
+    each(checker, faulty, "host", &draft.hosts, |_, _, host, complaints| host.check(complaints));
+    each(checker, faulty, "switch", &draft.switches, |_, _, switch, complaints| switch.check(complaints));
+    each(checker, faulty, "link", &draft.links, |checker, name, link, complaints| {
+        self::link(checker, faulty, name, link, complaints)
+    });
+    each(checker, faulty, "circuit", &draft.circuits, |_, _, circuit, complaints| {
         self::circuit(circuit, complaints)
     });
-    let duration = draft.run.as_ref().map(|run| run.duration);
-    each(checker, "traffic", &mut draft.traffic, |checker, name, traffic, complaints| {
-        traffic.check(complaints);
-        if let Some(duration) = duration {
-            begins_in_time(checker, name, traffic, duration);
-        }
-    });
+    let mut duration = draft.run.as_ref().map(|run| run.duration);
     if let Some(run) = &draft.run {
         let before = checker.errors;
         let mut complaints = Complaints::default();
         self::run(run, &mut complaints);
-        checker.complain(&["run"], complaints);
-        if checker.errors > before {
-            draft.run = None;
+        checker.complain(faulty, &["run"], complaints);
+        if checker.errors > before || faulty.within(&["run"]) {
+            duration = None;
         }
     }
+    each(checker, faulty, "traffic", &draft.traffic, |checker, name, traffic, complaints| {
+        traffic.check(complaints);
+        if let Some(duration) = duration.filter(|_| !faulty.has(&["traffic", name, "start"])) {
+            begins_in_time(checker, name, traffic, duration);
+        }
+    });
 }
 
-/// Check every component of a family; those that are not in order become `None`.
+/// Check every component of a family.
 fn each<'a, T>(
     checker: &mut Checker<'a>,
+    faulty: &Faulty,
     family: &str,
-    components: &mut IndexMap<String, Option<T>>,
+    components: &IndexMap<String, Option<T>>,
     check: impl Fn(&mut Checker<'a>, &str, &T, &mut Complaints),
 ) {
-    for (name, slot) in components {
-        let Some(component) = slot else { continue };
-        let before = checker.errors;
+    for (name, component) in components {
+        let Some(component) = component else { continue };
         let mut complaints = Complaints::default();
         check(checker, name, component, &mut complaints);
-        checker.complain(&[family, name], complaints);
-        if checker.errors > before {
-            *slot = None;
-        }
+        checker.complain(faulty, &[family, name], complaints);
     }
 }
 
+/// Keys whose limits depend on another key of their table.
+const DEPENDENT: &[(&str, &str)] = &[("warmup", "duration"), ("seed", "repeats"), ("stop", "start")];
+
 impl Checker<'_> {
-    /// Report what a component at `base` complains about.
-    fn complain(&mut self, base: &[&str], complaints: Complaints) {
+    /// Report what a component at `base` complains about, unless the value or one it depends on was reported before.
+    fn complain(&mut self, faulty: &Faulty, base: &[&str], complaints: Complaints) {
+        let mut complained: Vec<&str> = Vec::new();
         for complaint in complaints {
             let path: Vec<&str> = base.iter().copied().chain(complaint.path).collect();
             let key = path.last().copied().unwrap_or_default();
+            let other = DEPENDENT.iter().find(|(one, _)| *one == key).map(|(_, other)| *other);
+            let of_other = |other| base.iter().copied().chain([other]).collect::<Vec<&str>>();
+            if faulty.has(&path)
+                || other.is_some_and(|other| complained.contains(&other) || faulty.has(&of_other(other)))
+            {
+                continue;
+            }
+            complained.push(key);
             let written = self.written(&path);
             let message = match written.as_str() {
                 "" => format!("`{key}` is out of range: {}", complaint.cause),
@@ -97,7 +109,12 @@ fn run(run: &Run, complaints: &mut Complaints) {
     }
 }
 
-fn link(checker: &mut Checker<'_>, name: &str, link: &Link, complaints: &mut Complaints) {
+fn link(checker: &mut Checker<'_>, faulty: &Faulty, name: &str, link: &Link, complaints: &mut Complaints) {
+    complaints.positive(&["delay"], link.delay, LONGEST);
+    // What else may stand there depends on the medium.
+    if faulty.has(&["link", name, "medium"]) {
+        return;
+    }
     let medium = checker.written(&["link", name, "medium"]);
     let mut not_allowed = |key: &str, message: String, help: String| {
         checker.report_key(&["link", name, key], Diagnostic::error("not-allowed", message).help(help));
@@ -114,7 +131,6 @@ fn link(checker: &mut Checker<'_>, name: &str, link: &Link, complaints: &mut Com
     } else if let Some(mtu) = link.mtu {
         complaints.between(&["mtu"], mtu.0, (MIN_MTU, MAX_IP), "B", "IPv4 does not work with that");
     }
-    complaints.positive(&["delay"], link.delay, LONGEST);
     match (link.medium.line_rate(), link.rate) {
         (Some(line), Some(_)) => {
             let message = format!("`{medium}` has its own line rate, {}", Rate(line));
@@ -124,12 +140,12 @@ fn link(checker: &mut Checker<'_>, name: &str, link: &Link, complaints: &mut Com
         (None, Some(rate)) => {
             complaints.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "no line has that rate");
         }
-        (None, None) => {
+        (None, None) if !faulty.has(&["link", name, "rate"]) => {
             let message = format!("`rate` is missing in `{}`", crate::path::join(&["link", name]));
             let help = format!("a link of medium `{medium}` says its rate: add `rate = \"155.52 Mbit/s\"`");
             checker.report(&["link", name, "rate"], Diagnostic::error("missing-key", message).help(help));
         }
-        (Some(_), None) => {}
+        (_, None) => {}
     }
 }
 

@@ -1,14 +1,12 @@
 //! Names that must lead somewhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_model::source::Traffic;
-
-use super::Checker;
+use super::{Checker, find};
 use crate::diagnostic::Diagnostic;
 use crate::path::suggestion;
 use crate::read::Draft;
-use crate::tree::{Node, shortened};
+use crate::tree::{Node, Value, shortened};
 
 /// Names in the order of the file.
 struct Names<'a> {
@@ -28,38 +26,54 @@ impl<'a> Names<'a> {
     }
 }
 
+/// Names are taken from the tree: they are known even where their component could not be read.
 pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>) {
+    let mut astray = BTreeSet::new();
     let mut checker = Checker::new(tree, found);
     let hosts = Names::new(draft.hosts.keys());
     let switches = Names::new(draft.switches.keys());
     let nodes = Names::new(draft.hosts.keys().chain(draft.switches.keys()));
+    let circuits = Names::new(draft.circuits.keys());
 
     for name in switches.list.iter().filter(|name| hosts.has(name)) {
         let message = format!("`{name}` is the name of a host and of a switch");
         let help = "give one of them another name: links name their ends without saying what they are";
         checker.report_key(&["switch", name], Diagnostic::error("duplicate-name", message).help(help));
     }
-    for (name, slot) in &mut draft.links {
-        let Some(link) = slot else { continue };
-        let mut good = true;
-        for (index, end) in link.ends.iter().enumerate() {
+    for name in draft.links.keys() {
+        let ends = find(tree, &["link", name, "ends"]);
+        let items = match ends.map(|ends| &ends.value) {
+            Some(Value::List(items)) => items.as_slice(),
+            _ => &[],
+        };
+        let mut good = items.len() == 2;
+        for (index, end) in items.iter().enumerate() {
             let index = index.to_string();
-            good &= checker.refers(&["link", name, "ends", &index], end, "a host or switch", &nodes);
+            let path = ["link", name, "ends", &index];
+            good &= end.name().is_some_and(|end| {
+                let elsewhere = ["host", "switch"].iter().any(|family| draft.may_be(family, &end));
+                checker.refers(&path, &end, "a host or switch", &nodes, elsewhere)
+            });
         }
-        if good && link.ends[0] == link.ends[1] {
-            let message = format!("link `{name}` joins `{}` to itself", shortened(&link.ends[0]));
+        if let [Some(one), Some(other)] = &items.iter().map(Node::name).collect::<Vec<_>>()[..]
+            && good
+            && one == other
+        {
+            let message = format!("link `{name}` joins `{}` to itself", shortened(one));
             let help = "a link joins two different nodes";
             checker.report(&["link", name, "ends", "1"], Diagnostic::error("self-link", message).help(help));
             good = false;
         }
         if !good {
-            *slot = None;
+            astray.insert(("link", name.clone()));
         }
     }
-    let ends = |checker: &mut Checker<'_>, family: &str, name: &str, from: &str, to: &str| {
+    let ends = |checker: &mut Checker<'_>, family: &'static str, name: &str| -> Option<[String; 2]> {
         let mut good = true;
-        for (key, end) in [("from", from), ("to", to)] {
+        let names = ["from", "to"].map(|key| find(tree, &[family, name, key]).and_then(Node::name));
+        for (key, end) in ["from", "to"].iter().zip(&names) {
             let path = [family, name, key];
+            let Some(end) = end else { continue };
             if switches.has(end) && !hosts.has(end) {
                 let message = format!("`{end}` is a switch, and `{key}` needs a host");
                 let help =
@@ -67,53 +81,63 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
                 checker.report(&path, Diagnostic::error("dangling-reference", message).help(help));
                 good = false;
             } else {
-                good &= checker.refers(&path, end, "a host", &hosts);
+                good &= checker.refers(&path, end, "a host", &hosts, draft.may_be("host", end));
             }
         }
+        let [Some(from), Some(to)] = names else { return None };
         if good && from == to {
             let message = format!("{family} `{name}` goes from `{from}` to itself");
             let help = "`from` and `to` are two different hosts";
             checker.report(&[family, name, "to"], Diagnostic::error("self-link", message).help(help));
             good = false;
         }
-        good
+        good.then_some([from, to])
     };
-    for (name, slot) in &mut draft.circuits {
-        if slot
-            .as_ref()
-            .is_some_and(|circuit| !ends(&mut checker, "circuit", name, &circuit.from, &circuit.to))
-        {
-            *slot = None;
-        }
-    }
-    let names: Vec<String> = draft.circuits.keys().cloned().collect();
-    let circuits = Names::new(&names);
-    for (name, slot) in &mut draft.traffic {
-        let Some(traffic) = slot else { continue };
-        let (from, to) = traffic.ends();
-        let mut good = ends(&mut checker, "traffic", name, from, to);
-        if let Some(circuit) = traffic.circuit() {
-            good &= checker.refers(&["traffic", name, "circuit"], circuit, "a circuit", &circuits);
-            if let Some(Some(circuit)) = draft.circuits.get(circuit) {
-                good &= good && joins(&mut checker, name, traffic, (&circuit.from, &circuit.to));
+    let mut joined: BTreeMap<&str, [String; 2]> = BTreeMap::new();
+    for name in draft.circuits.keys() {
+        match ends(&mut checker, "circuit", name) {
+            Some(ends) => {
+                joined.insert(name, ends);
+            }
+            None => {
+                astray.insert(("circuit", name.clone()));
             }
         }
+    }
+    for name in draft.traffic.keys() {
+        let own = ends(&mut checker, "traffic", name);
+        let mut good = own.is_some();
+        if let Some(node) = find(tree, &["traffic", name, "circuit"]) {
+            let path = ["traffic", name, "circuit"];
+            good &= node.name().is_some_and(|circuit| {
+                let elsewhere = draft.may_be("circuit", &circuit);
+                checker.refers(&path, &circuit, "a circuit", &circuits, elsewhere)
+                    && match (&own, joined.get(circuit.as_str())) {
+                        (Some(own), Some(ends)) => joins(&mut checker, name, &circuit, own, ends),
+                        _ => true,
+                    }
+            });
+        }
         if !good {
-            *slot = None;
+            astray.insert(("traffic", name.clone()));
         }
     }
+    draft.astray = astray;
 }
 
 /// Whether the circuit that a traffic names goes between its hosts, in either direction.
-fn joins(checker: &mut Checker<'_>, name: &str, traffic: &Traffic, ends: (&str, &str)) -> bool {
-    let (from, to) = traffic.ends();
-    if (from, to) == ends || (to, from) == ends {
+fn joins(
+    checker: &mut Checker<'_>,
+    name: &str,
+    circuit: &str,
+    [from, to]: &[String; 2],
+    [one, other]: &[String; 2],
+) -> bool {
+    if (from, to) == (one, other) || (to, from) == (one, other) {
         return true;
     }
-    let circuit = traffic.circuit().unwrap_or_default();
     let message = format!(
-        "circuit `{circuit}` joins `{}` and `{}`, and the traffic goes from `{from}` to `{to}`",
-        ends.0, ends.1
+        "circuit `{circuit}` joins `{one}` and `{other}`, and the traffic goes from `{from}` to `{to}`"
     );
     let help = format!("name a circuit between `{from}` and `{to}`, or change `from` and `to`");
     checker.report(&["traffic", name, "circuit"], Diagnostic::error("wrong-circuit", message).help(help));
@@ -121,9 +145,13 @@ fn joins(checker: &mut Checker<'_>, name: &str, traffic: &Traffic, ends: (&str, 
 }
 
 impl Checker<'_> {
-    fn refers(&mut self, path: &[&str], name: &str, what: &str, known: &Names<'_>) -> bool {
+    /// Whether a name is known. If not it is reported, unless it may be in a table that could not be read.
+    fn refers(&mut self, path: &[&str], name: &str, what: &str, known: &Names<'_>, elsewhere: bool) -> bool {
         if known.has(name) {
             return true;
+        }
+        if elsewhere {
+            return false;
         }
         let plural = match what {
             "a host" => "hosts",
