@@ -75,6 +75,8 @@ def test_check_of_a_broken_file(cli: Cli) -> None:
     shown = cli("check", "-", stdin=b"name = [", code=2)
     assert shown.stdout == ""
     assert shown.stderr.startswith("error")
+    shown = cli("check", "-", stdin=TESTBED.replace("message =", "mesage =").encode(), code=2)
+    assert shown.stderr.endswith("\n\n1 error in <stdin>\n")
     shown = cli("check", "-", "--json", stdin=b"name = [", code=2)
     (report,) = lines(shown.stdout)
     assert report["ok"] is False

@@ -14,7 +14,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value as Json;
 
 use crate::diagnostic::Diagnostic;
-use crate::path::suggestion;
+use crate::path::{nearest, suggestion};
 use crate::testbed::Run;
 use crate::tree::Table;
 
@@ -132,7 +132,12 @@ impl Audit<'_> {
             }
         }
         for key in schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str) {
-            if !table.contains_key(key) {
+            // A misspelt key is there, and was reported.
+            let misspelt = || {
+                let strange = table.keys().filter(|key| !known.contains(&key.as_str()));
+                strange.into_iter().any(|word| nearest(word, known.iter().copied()) == Some(key))
+            };
+            if !table.contains_key(key) && !misspelt() {
                 let path: Vec<&str> = self.base.iter().chain(at).map(String::as_str).chain([key]).collect();
                 let message =
                     format!("`{key}` is missing in `{}`", crate::path::join(&path[..path.len() - 1]));

@@ -90,7 +90,7 @@ def tell(message: str) -> None:
 
 
 def tell_invalid(error: Any, *, as_json: bool) -> None:  # noqa: ANN401 (the native exception, imported by no one here)
-    """Print the diagnostics of an `InvalidTestbed`: as text for people, with how many there are, as JSON Lines for programs."""
+    """Print an `InvalidTestbed`: findings and their number as text for people, JSON Lines for programs."""
     if as_json:
         for diagnostic in error.diagnostics:
             tell(json.dumps(diagnostic, ensure_ascii=False))
