@@ -295,6 +295,27 @@ fn dctcp_keeps_the_queue_short() {
     assert_eq!(bench.a.stats().retransmissions, 0);
 }
 
+/// BBR version 1: the model finds the line's rate and the path's round trip, keeps the queue short between its probes, and
+/// does not take a random loss for a full line.
+#[test]
+fn bbr_finds_the_path() {
+    for loss in [0.0, 0.01] {
+        let p = TcpParameters { recovery: RecoveryKind::RackTlp, dsack: true, ..bulk("bbr") };
+        let mut forward = Pipe::new(Some(10_000_000), ms(20));
+        forward.queue = 500_000;
+        forward.loss = random(loss, 9);
+        let mut bench = Bench::new(&p, &p, forward, Pipe::new(None, ms(20))).transfer(u64::MAX / 4, 1 << 20);
+        let goodput = bench.goodput(Time::from_secs(5), Time::from_secs(55));
+        // Every ten seconds 200 ms go to measuring the round trip, and the loss itself is lost.
+        assert_near(goodput, 1e7 * 1000.0 / 1040.0 * (1.0 - loss), 0.06, &format!("loss {loss}"));
+        let snapshot = bench.a.snapshot();
+        let rtt = snapshot.smoothed_rtt.expect("it is measured").as_secs_f64();
+        assert!(rtt < 0.075, "the queue holds less than a product: {rtt}");
+        // Twice the product of 10 Mbit/s and 40.9 ms, with three segments to spare; gain 1 while it probes.
+        assert!(snapshot.congestion_window <= 110_000, "{snapshot:?}");
+    }
+}
+
 /// With the same loss the kinds of recovery stand in the order of what they know.
 #[test]
 fn recoveries_in_their_order() {
