@@ -279,6 +279,27 @@ fn solaris_cuts_writes() {
     }
 }
 
+/// A window of four segments that loses two has fewer than three duplicates to send: it waits for the timer, at least
+/// 200 ms with Solaris' minimum, and the endpoint names the time of that wait.
+#[test]
+fn a_small_window_waits_for_the_timer() {
+    let p = Profile::Solaris25.parameters(9180);
+    assert_eq!(p.receive_minimum_segments * p.mss, 36_560);
+    let line = || Pipe::new(Some(149_760_000), Time(ms(1).ps() / 5));
+    let mut forward = line();
+    forward.loss = Loss::Listed(vec![50, 51]);
+    let mut bench = Bench::new(&p, &p, forward, line()).transfer(2_000_000, 9_140);
+    while bench.a.stats().timeouts == 0 {
+        assert!(bench.step(Time::from_secs(10)));
+    }
+    assert_eq!(bench.a.stats().fast_recoveries, 0);
+    let since = bench.out_a.timer_since.expect("the timer expired");
+    let waited = bench.now - since;
+    assert!(waited >= ms(190) && waited <= ms(500), "{waited:?}");
+    bench.run_to_end(Time::from_secs(10));
+    assert_eq!(bench.out_b.delivered, 2_000_000);
+}
+
 /// RFC 8257: DCTCP keeps the queue near the marking threshold and the line full.
 #[test]
 fn dctcp_keeps_the_queue_short() {
