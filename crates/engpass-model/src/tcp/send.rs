@@ -74,7 +74,8 @@ impl Sender {
         let taken = bytes.min(self.room(p, bytes));
         if taken > 0 {
             self.written += taken;
-            if p.write_boundaries {
+            // Where the socket takes a part only, the write does not end yet.
+            if p.write_boundaries && taken == bytes {
                 self.boundaries.push_back(self.written);
             }
         }

@@ -325,7 +325,7 @@ impl Connection {
             return;
         }
         self.control.on_idle(idle);
-        if self.p.restart_after_idle {
+        if self.p.restart_after_idle && !self.control.rules_recovery() {
             self.window.size = self.window.size.min(self.p.initial_window * self.tx.mss);
         }
     }

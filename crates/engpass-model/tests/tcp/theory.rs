@@ -279,6 +279,27 @@ fn solaris_cuts_writes() {
     }
 }
 
+/// A window of four segments that loses two has fewer than three duplicates to send: it waits for the timer, at least
+/// 200 ms with Solaris' minimum, and the endpoint names the time of that wait.
+#[test]
+fn a_small_window_waits_for_the_timer() {
+    let p = Profile::Solaris25.parameters(9180);
+    assert_eq!(p.receive_minimum_segments * p.mss, 36_560);
+    let line = || Pipe::new(Some(149_760_000), Time(ms(1).ps() / 5));
+    let mut forward = line();
+    forward.loss = Loss::Listed(vec![50, 51]);
+    let mut bench = Bench::new(&p, &p, forward, line()).transfer(2_000_000, 9_140);
+    while bench.a.stats().timeouts == 0 {
+        assert!(bench.step(Time::from_secs(10)));
+    }
+    assert_eq!(bench.a.stats().fast_recoveries, 0);
+    let since = bench.out_a.timer_since.expect("the timer expired");
+    let waited = bench.now - since;
+    assert!(waited >= ms(190) && waited <= ms(500), "{waited:?}");
+    bench.run_to_end(Time::from_secs(10));
+    assert_eq!(bench.out_b.delivered, 2_000_000);
+}
+
 /// RFC 8257: DCTCP keeps the queue near the marking threshold and the line full.
 #[test]
 fn dctcp_keeps_the_queue_short() {
@@ -293,6 +314,27 @@ fn dctcp_keeps_the_queue_short() {
     let rtt = bench.a.snapshot().smoothed_rtt.expect("it is measured").as_secs_f64();
     assert!(rtt < 0.002 + 3.0 * 10_000.0 * 8.0 / 100e6, "{rtt}");
     assert_eq!(bench.a.stats().retransmissions, 0);
+}
+
+/// BBR version 1: the model finds the line's rate and the path's round trip, keeps the queue short between its probes, and
+/// does not take a random loss for a full line.
+#[test]
+fn bbr_finds_the_path() {
+    for loss in [0.0, 0.01] {
+        let p = TcpParameters { recovery: RecoveryKind::RackTlp, dsack: true, ..bulk("bbr") };
+        let mut forward = Pipe::new(Some(10_000_000), ms(20));
+        forward.queue = 500_000;
+        forward.loss = random(loss, 9);
+        let mut bench = Bench::new(&p, &p, forward, Pipe::new(None, ms(20))).transfer(u64::MAX / 4, 1 << 20);
+        let goodput = bench.goodput(Time::from_secs(5), Time::from_secs(55));
+        // Every ten seconds 200 ms go to measuring the round trip, and the loss itself is lost.
+        assert_near(goodput, 1e7 * 1000.0 / 1040.0 * (1.0 - loss), 0.06, &format!("loss {loss}"));
+        let snapshot = bench.a.snapshot();
+        let rtt = snapshot.smoothed_rtt.expect("it is measured").as_secs_f64();
+        assert!(rtt < 0.075, "the queue holds less than a product: {rtt}");
+        // Twice the product of 10 Mbit/s and 40.9 ms, with three segments to spare; gain 1 while it probes.
+        assert!(snapshot.congestion_window <= 110_000, "{snapshot:?}");
+    }
 }
 
 /// With the same loss the kinds of recovery stand in the order of what they know.

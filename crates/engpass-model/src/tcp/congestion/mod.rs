@@ -3,10 +3,12 @@
 //! The connection finds losses and marks, an algorithm decides what they mean for the window. Windows are bytes;
 //! nothing is a float.
 
+pub mod bbr;
 pub mod cubic;
 pub mod dctcp;
 pub mod reno;
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use reno::Reno;
@@ -21,6 +23,7 @@ family! {
         "reno" => Reno(Reno),
         "cubic" => Cubic(Cubic),
         "dctcp" => Dctcp(Dctcp),
+        "bbr" => Bbr(Bbr),
     }
 }
 
@@ -165,6 +168,7 @@ impl Congestion {
     pub fn control(&self, p: &TcpParameters) -> Box<dyn CongestionControl> {
         match self {
             Self::Reno(_) => Box::new(reno::Control::default()),
+            Self::Bbr(_) => Box::new(bbr::Control::new(p)),
             Self::Dctcp(_) => Box::new(dctcp::Control::default()),
             Self::Cubic(config) => Box::new(cubic::Control::new(config, p)),
         }
