@@ -198,11 +198,11 @@ impl Connection {
             if let Some(sent) = progress.sample.or(echo) {
                 self.rtt.sample(&self.p, sent, now);
             }
-        } else if let Some((end, sent)) = self.timed {
-            if self.tx.una >= end {
-                self.timed = None;
-                self.rtt.sample(&self.p, sent, now);
-            }
+        } else if let Some((end, sent)) = self.timed
+            && self.tx.una >= end
+        {
+            self.timed = None;
+            self.rtt.sample(&self.p, sent, now);
         }
     }
 

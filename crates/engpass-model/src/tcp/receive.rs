@@ -252,10 +252,11 @@ impl Receiver {
     fn note_timestamp(&mut self, segment: &Segment) {
         // RFC 7323 section 4.3 (2): "If SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent < SEG.SEQ + SEG.LEN".
         // The right side is left out, as stacks do: a segment that only acknowledges has no length.
-        if let Some(stamp) = segment.timestamps {
-            if segment.seq <= self.last_ack && self.recent.is_none_or(|recent| stamp.value >= recent) {
-                self.recent = Some(stamp.value);
-            }
+        if let Some(stamp) = segment.timestamps
+            && segment.seq <= self.last_ack
+            && self.recent.is_none_or(|recent| stamp.value >= recent)
+        {
+            self.recent = Some(stamp.value);
         }
     }
 

@@ -32,11 +32,11 @@ const PERSIST: u32 = 16;
 impl Rack {
     /// Steps 2 and 3: note what has arrived.
     fn note(&mut self, view: &AckView) {
-        if let Some(Newest { at, end, .. }) = view.progress.newest {
-            if self.newest.is_none_or(|newest| (at, end) > newest) {
-                self.newest = Some((at, end));
-                self.rtt = view.now.saturating_sub(at);
-            }
+        if let Some(Newest { at, end, .. }) = view.progress.newest
+            && self.newest.is_none_or(|newest| (at, end) > newest)
+        {
+            self.newest = Some((at, end));
+            self.rtt = view.now.saturating_sub(at);
         }
         self.highest = self.highest.max(view.progress.highest);
         self.reordering_seen |= view.progress.reordered;
