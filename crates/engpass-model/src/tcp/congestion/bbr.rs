@@ -203,10 +203,10 @@ impl Control {
     /// Sections 4.1.2.3 and 4.3.5: the minimum filter, and `ProbeRTT` when it has expired.
     fn update_round_trip(&mut self, window: &mut Window, ack: &Ack) {
         let expired = self.round_trip.is_some_and(|(_, at)| ack.now.saturating_sub(at) > ROUND_TRIP_TIME);
-        if let Some(rtt) = ack.rtt {
-            if expired || self.round_trip.is_none_or(|(least, _)| rtt <= least) {
-                self.round_trip = Some((rtt, ack.now));
-            }
+        if let Some(rtt) = ack.rtt
+            && (expired || self.round_trip.is_none_or(|(least, _)| rtt <= least))
+        {
+            self.round_trip = Some((rtt, ack.now));
         }
         if expired && self.mode != Mode::ProbeRoundTrip {
             self.prior_window = self.prior_window.max(window.size);
