@@ -111,7 +111,7 @@ def markdown(figures: Sequence[Figure], facts: dict[str, str]) -> str:
         "# Results of `make bench`",
         "",
         "Written by `benches/run.py`; everything was measured in one run on one machine. Times of single",
-        "runs are processor time of their one thread, which neighbours on the machine hardly change; times",
+        "runs are processor time of their one thread, which neighbours on the machine change less; times",
         "of campaigns and commands are those of the clock on the wall. A ratio to a target of at most 1 is",
         "good; where the target has ≥, one of at least 1.",
         "",
