@@ -58,6 +58,9 @@ fmt: $(VENV)/.tools ## format everything
 	$(BIN)/ruff format python tests tools benches
 	$(BIN)/ruff check --fix python tests tools benches
 
+docs: ## the reference of the crates, in target/doc
+	cargo doc --workspace --no-deps --quiet
+
 bench: $(STAMP) ## speed and memory, as ratios measured in the same run
 	$(BIN)/python benches/run.py
 

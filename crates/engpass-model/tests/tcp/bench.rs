@@ -123,10 +123,10 @@ impl Pipe {
         };
         self.busy_until = end;
         let mut at = end + self.delay;
-        if let Some((share, late, stream)) = &mut self.late {
-            if stream.below(1_000_000) < *share {
-                at += Time(stream.below(late.ps()));
-            }
+        if let Some((share, late, stream)) = &mut self.late
+            && stream.below(1_000_000) < *share
+        {
+            at += Time(stream.below(late.ps()));
         }
         let entry = (at, self.seen, segment);
         if self.way.back().is_none_or(|last| last.0 <= at) {
