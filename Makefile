@@ -22,7 +22,7 @@ $(VENV)/.tools: $(VENV)/bin/python pyproject.toml tools/dependencies.py
 	@touch $@
 
 $(STAMP): $(VENV)/.tools $(RUST)
-	$(BIN)/maturin develop --release --quiet
+	$(BIN)/maturin develop --release --quiet >/dev/null
 	@touch $@
 
 dev: $(STAMP) ## build the core and install the package into .venv

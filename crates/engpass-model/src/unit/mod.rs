@@ -33,6 +33,16 @@ pub trait Quantity: Sized {
 /// Split `text` into number and unit and scale it by the unit's factor.
 fn scaled<Q: Quantity>(text: &str, factor: impl Fn(&str) -> Option<u128>) -> Result<u64, String> {
     let (number, unit) = Decimal::split(text).ok_or_else(|| not_a::<Q>(text))?;
+    let exponent = unit
+        .strip_prefix(['e', 'E'])
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
+    if exponent {
+        return Err(format!(
+            "`{text}` has an exponent: write {} in plain digits, like `{}`",
+            Q::WHAT,
+            Q::EXAMPLE
+        ));
+    }
     if unit.is_empty() {
         return Err(format!("`{text}` has no unit: {} is written like `{}`", Q::WHAT, Q::EXAMPLE));
     }
