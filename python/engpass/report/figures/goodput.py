@@ -35,7 +35,9 @@ def says(table: Table, _flow: str) -> str:
     if table.measured:
         parts.append(f"{what} are the mean of the repeats, {spread} goes from the least to the greatest.")
     if "limit" in table.engines:
-        parts.append(f"The {limit} is the limit: the most that the layers and the hosts let through.")
+        parts.append(
+            f"The {limit} is the limit: what layers and hosts let through when other traffic keeps its share."
+        )
     return " ".join(parts)
 
 
