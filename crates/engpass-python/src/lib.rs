@@ -223,9 +223,7 @@ fn graph(point: &engpass_testbed::Point) -> Value {
 }
 
 fn invalid(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
-    // The findings are the message, so that a traceback shows them.
-    let error =
-        InvalidTestbed::new_err(format!("{}\n\n{}", diagnostics.summary(), diagnostics.render(false)));
+    let error = InvalidTestbed::new_err(diagnostics.summary());
     let value = error.value(py);
     let loads = py.import("json").and_then(|json| json.getattr("loads"));
     let parsed = loads.and_then(|loads| loads.call1((diagnostics.to_json().to_string(),)));
