@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
@@ -39,7 +40,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(ABC):
     """A check of one claim: its fields are the arguments that a claims file gives."""
 
     numeric: ClassVar[bool] = False
@@ -49,9 +50,9 @@ class Check:
     variant: str
     """Variant that the claim is about."""
 
+    @abstractmethod
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
         """Look at the curves; raises `NoDataError`."""
-        raise NotImplementedError
 
     def criterion(self) -> str:
         """What counts as holding, in a few words, besides the interval of a numeric check."""
