@@ -102,7 +102,8 @@ impl Channel {
 
     /// A channel that a generator fills for ever: its cells need no announcement.
     pub fn generated(generator: Generator) -> Self {
-        let mut channel = Self { generator: Some(generator.clone()), ..Self::new(generator.pace()) };
+        let pace = generator.pace();
+        let mut channel = Self { generator: Some(generator), ..Self::new(pace) };
         channel.refill();
         channel
     }

@@ -168,7 +168,7 @@ impl Classes {
         let queue = QueueView { queued, capacity: self.capacity };
         // The policy hears of every cell, also of one that is lost for lack of room.
         if !this.policy.admits(queue, view) || !queue.has_room() {
-            out.lost(&cell, 1, at);
+            out.lost(&cell, at);
             return;
         }
         this.join(cell);

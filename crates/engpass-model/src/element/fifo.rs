@@ -197,7 +197,7 @@ impl Batch {
             return;
         }
         if self.lost {
-            out.lost(&self.cells, self.cells.count, self.first_at);
+            out.lost(&self.cells, self.first_at);
         } else {
             out.sent(self.cells);
         }

@@ -49,8 +49,8 @@ pub fn generator_of(frame: FrameId) -> Option<usize> {
 pub trait Outlet {
     /// `cells` leave this transmitter, each at its instant.
     fn sent(&mut self, cells: Cells);
-    /// `count` cells of `cells`' frame were lost because the queue was full or its policy said so, the first at `at`.
-    fn lost(&mut self, cells: &Cells, count: u64, at: u64);
+    /// `cells` of one frame were lost because the queue was full or its policy said so, the first at `at`.
+    fn lost(&mut self, cells: &Cells, at: u64);
     /// A cell was lost in the policer at `at`.
     fn policed(&mut self, cells: &Cells, at: u64);
     /// The last cell of a frame waits as number `sequence` of its class: its departure is not known yet.

@@ -97,7 +97,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
             last_joined = waiting + being_sent < self.queue.capacity;
             if last_joined {
                 if lost > 0 {
-                    self.out.lost(&Cells { cell: lost_from, ..front }, lost, lost_at);
+                    self.out.lost(&Cells { cell: lost_from, count: lost, ..front }, lost_at);
                     lost = 0;
                 }
                 if waiting == 0 {
@@ -123,7 +123,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
             index += step;
         });
         if lost > 0 {
-            self.out.lost(&Cells { cell: lost_from, ..front }, lost, lost_at);
+            self.out.lost(&Cells { cell: lost_from, count: lost, ..front }, lost_at);
         }
         self.close(&mut growing, &mut hot);
         self.keep(hot);

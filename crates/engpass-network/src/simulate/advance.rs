@@ -6,11 +6,8 @@ use super::Network;
 use super::event::Event;
 use super::fabric::{Behind, Fabric, Place};
 
-/// The transmitter of one direction of a link, with its queue. Its channels are in [`Fabric::channels`].
+/// The transmitter of one direction of a link, with its queue: port `2 * link + end`, `end` being the one it stands at. Its channels are in [`Fabric::channels`].
 pub(super) struct Port {
-    pub(super) link: usize,
-    /// The end of the link it stands at, 0 or 1.
-    pub(super) end: usize,
     pub(super) queue: Queue,
     /// By circuit direction.
     pub(super) rules: Vec<Rule>,

@@ -100,8 +100,6 @@ impl Builder<'_> {
         for port in 0..self.topology.links.len() * 2 {
             let slot = self.slots[port / 2];
             self.ports.push(Port {
-                link: port / 2,
-                end: port % 2,
                 queue: self.queue(self.node_of(port), slot),
                 rules: vec![Rule::default(); self.topology.circuits.len() * 2],
                 upstream: Vec::new(),
@@ -170,7 +168,6 @@ impl Builder<'_> {
                     delays,
                     shaper: Shaper::new(vc, pace),
                     entry: 0,
-                    nic: hops[0],
                     reassembly: Reassembly::default(),
                     hops,
                 });
@@ -394,7 +391,7 @@ impl Builder<'_> {
         }
         let nic = |port: usize| {
             let host = self.testbed.hosts.get_index(self.node_of(port)).map(|(_, host)| host);
-            Nic::new(port, host.map_or(0, |host| host.nic_buffer.bytes()))
+            Nic::new(host.map_or(0, |host| host.nic_buffer.bytes()))
         };
         let counters = self
             .onward
@@ -439,7 +436,7 @@ impl Builder<'_> {
         Some(Process {
             flow,
             host: path.from,
-            nic: self.vcs[vc as usize].nic,
+            nic: self.vcs[vc as usize].hops[0],
             vc,
             message,
             fragments: Fragments::of(message + UDP_HEADER_BYTES, circuit.mtu),

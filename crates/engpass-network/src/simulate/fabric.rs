@@ -15,6 +15,11 @@ impl Window {
         self.from.is_none_or(|from| at > from) && at <= self.end
     }
 
+    /// The same with everything before it.
+    pub(super) fn with_warmup(self) -> Self {
+        Self { from: None, ..self }
+    }
+
     /// How many of `cells` lie in the window when each is `shift` later.
     #[inline]
     pub(super) fn count(&self, cells: &Cells, shift: u64) -> u64 {
@@ -84,7 +89,6 @@ pub(super) struct Vc {
     pub(super) shaper: Shaper,
     /// Place of the shaper's channel among those of the line.
     pub(super) entry: usize,
-    pub(super) nic: usize,
     pub(super) reassembly: Reassembly,
 }
 
@@ -347,7 +351,7 @@ impl Fabric {
             }
         }
         let count = self.window.count(&cells, delay);
-        let ever = Window { from: None, ..self.window }.count(&cells, delay);
+        let ever = self.window.with_warmup().count(&cells, delay);
         let tally = &mut self.flows[flow];
         tally.received += count;
         if ever > 0 {
@@ -391,7 +395,7 @@ impl Outlet for Behind<'_> {
         if last <= fabric.window.end {
             counter.last_sent = Some(last);
         } else {
-            let ever = Window { from: None, ..fabric.window }.count(&cells, 0);
+            let ever = fabric.window.with_warmup().count(&cells, 0);
             if ever > 0 {
                 counter.last_sent = Some(cells.nth(ever - 1));
             }
@@ -399,7 +403,7 @@ impl Outlet for Behind<'_> {
         if !cells.are_generated() && cells.ends_frame() {
             let frame = &mut fabric.frames[cells.frame];
             if frame.hop == 0 {
-                let nic = fabric.vcs[cells.vc as usize].nic;
+                let nic = self.port;
                 fabric.left_nic.push(LeftNic { nic, emitted: frame.eta, at: last, bytes: frame.sdu });
             }
             frame.hop += 1;
@@ -413,14 +417,13 @@ impl Outlet for Behind<'_> {
         fabric.channels[port][channel].announce(cells.shifted(onward.delay));
     }
 
-    fn lost(&mut self, cells: &Cells, count: u64, at: u64) {
-        let cells = Cells { count, ..*cells };
+    fn lost(&mut self, cells: &Cells, at: u64) {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
         if fabric.window.holds(at) {
-            fabric.counters[self.port][onward.counter].lost += count;
+            fabric.counters[self.port][onward.counter].lost += cells.count;
         }
-        self.gone(&cells, Place::Port(self.port), at);
+        self.gone(cells, Place::Port(self.port), at);
     }
 
     fn policed(&mut self, cells: &Cells, at: u64) {

@@ -8,11 +8,9 @@ use super::Network;
 use super::event::Event;
 use super::fabric::Frame;
 
-/// The memory of one NIC.
+/// The memory of one NIC; a NIC has the index of its line's port.
 #[derive(Debug)]
 pub(super) struct Nic {
-    /// Port of its line.
-    pub(super) port: usize,
     pub(super) capacity: u64,
     occupied: u64,
     /// Frames whose last cell's departure is known, in that order: (when, bytes).
@@ -23,9 +21,8 @@ pub(super) struct Nic {
 }
 
 impl Nic {
-    pub(super) fn new(port: usize, capacity: u64) -> Self {
+    pub(super) fn new(capacity: u64) -> Self {
         Self {
-            port,
             capacity,
             occupied: 0,
             leaving: VecDeque::new(),
@@ -94,14 +91,14 @@ impl Network {
         }
         // A cell emitted now may still get company at this instant; all that have left by now were emitted before.
         if let Some(before) = self.now.checked_sub(1) {
-            self.advance(self.nics[nic].port, before);
+            self.advance(nic, before);
             self.collect_nic_departures();
         }
         self.nics[nic].has_room(self.now, bytes)
     }
 
     fn expect_room(&mut self, nic: usize) {
-        let slot = self.ports[self.nics[nic].port].slot_at_least;
+        let slot = self.ports[nic].slot_at_least;
         let this = &self.nics[nic];
         // The line is first in, first out: departures that are known come before those that are not.
         let at = match this.leaving.front() {

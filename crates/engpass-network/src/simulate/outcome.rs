@@ -181,7 +181,7 @@ impl Network {
     fn generated(&self, flow: usize, window: Window) -> (u64, u64) {
         let Some(source) = self.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
         let mut generator = source.generator.clone();
-        let ever = Window { from: None, ..window };
+        let ever = window.with_warmup();
         let mut counts = (0, 0);
         while let Some(cells) = generator.next_cells() {
             counts.0 += window.count(&cells, 0);
@@ -226,7 +226,7 @@ impl Network {
             let mut generator = source.generator.clone().shifted(slot);
             while let Some(cells) = generator.next_cells() {
                 count.sent += window.count(&cells, 0);
-                let ever = Window { from: None, ..window }.count(&cells, 0);
+                let ever = window.with_warmup().count(&cells, 0);
                 if ever > 0 {
                     count.last_sent = Some(cells.nth(ever - 1));
                 }
@@ -242,11 +242,10 @@ impl Network {
         flow: usize,
     ) -> (String, &'static str, Option<(usize, usize)>) {
         let transmitter = |port: usize, cause| {
-            let port = &self.ports[port];
-            let ends = &topology.links[port.link].ends;
-            let name =
-                format!("{} -> {}", topology.nodes[ends[port.end]], topology.nodes[ends[1 - port.end]]);
-            (name, cause, Some((port.link, port.end)))
+            let (link, end) = (port / 2, port % 2);
+            let ends = &topology.links[link].ends;
+            let name = format!("{} -> {}", topology.nodes[ends[end]], topology.nodes[ends[1 - end]]);
+            (name, cause, Some((link, end)))
         };
         let host = |cause| (topology.nodes[topology.flows[flow].to].clone(), cause, None);
         match place {
