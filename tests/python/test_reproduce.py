@@ -17,6 +17,7 @@ import pytest
 from conftest import Cli
 from engpass import gallery, lab
 from engpass.campaign import Point
+from engpass.error import EngpassError
 from engpass.reproduce import prepare
 from engpass.store import Store
 
@@ -254,10 +255,11 @@ def test_an_unknown_study(cli: Cli) -> None:
     assert "help: did you mean `kyoto-1997`?" in cli("reproduce", "kyoto", code=2).stderr
 
 
-def test_points_that_fail_are_told(cli: Cli, study: Path) -> None:
-    testbed = study / "testbed.toml"
-    # TCP has a limit but is not simulated.
-    testbed.write_text(testbed.read_text().replace("udp-stream", "tcp-stream"))
+def test_points_that_fail_are_told(cli: Cli, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(job: lab.Job, point: Point) -> tuple[str, float]:
+        raise EngpassError("the engine has given up")
+
+    monkeypatch.setattr(lab, "work", fail)
     shown = cli("reproduce", study.name, code=1)
     assert "points failed" in shown.stderr
     assert shown.stdout == ""

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::complaint::{Complaints, LONGEST};
+use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Share, Size};
 
 /// A host: a CPU that pays for every datagram, sockets, and a NIC whose full queue holds the sender back.
@@ -20,6 +21,8 @@ pub struct Host {
     pub receive_buffer: Size,
     /// Memory of the NIC for frames on their way out. When it is full the sending process waits: nothing is lost.
     pub nic_buffer: Size,
+    /// TCP of this host: the profile of a real stack, and what differs from it.
+    pub tcp: TcpConfig,
 }
 
 impl Default for Host {
@@ -30,6 +33,7 @@ impl Default for Host {
             pauses: None,
             receive_buffer: Size(64 << 10),
             nic_buffer: Size(512 << 10),
+            tcp: TcpConfig::default(),
         }
     }
 }
@@ -44,11 +48,11 @@ pub struct Cost {
     pub per_fragment: Option<Duration>,
     /// For every byte of payload: copy and checksum.
     pub per_byte: Option<Duration>,
-    /// For every write of a TCP application.
+    /// For every write of a TCP application: the system call.
     pub per_write: Option<Duration>,
-    /// For every TCP segment.
+    /// For every TCP segment with data.
     pub per_segment: Option<Duration>,
-    /// For every TCP acknowledgement.
+    /// For every TCP segment without data: an acknowledgment, mostly.
     pub per_ack: Option<Duration>,
 }
 
@@ -105,6 +109,7 @@ impl Host {
             }
             complaints.at_most(&["pauses", "mean"], Some(pauses.mean), LONGEST);
         }
+        complaints.inside("tcp", |complaints| self.tcp.check(complaints));
         if self.receive_buffer.bytes() == 0 {
             let cause = "a socket that holds nothing receives nothing";
             complaints.add(&["receive_buffer"], cause, "give at least `1 B`");

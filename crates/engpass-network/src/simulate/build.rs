@@ -6,8 +6,9 @@ use engpass_model::host::ps;
 use engpass_model::random::Stream;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::gcra::VirtualScheduling;
-use engpass_model::source::{Traffic, UdpStream};
+use engpass_model::source::{TcpStream, Traffic, UdpStream};
 use engpass_model::switch::Switch;
+use engpass_model::tcp::{Connection, Role, Stats};
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
@@ -19,6 +20,7 @@ use super::event::{Event, Events};
 use super::fabric::{Arena, Counter, Fabric, Onward, Tally, Vc, Window};
 use super::host::{Cpu, Process, Socket};
 use super::nic::Nic;
+use super::tcp::{Application, Endpoint};
 use super::{Network, SWEEP, SimError};
 
 /// A generator, kept to count at the end what it has sent.
@@ -187,19 +189,19 @@ impl Builder<'_> {
         Ok((circuit * 2 + usize::from(!path.forward)) as VcId)
     }
 
+    /// The flows whose cells pass a direction of a circuit; a TCP flow has them both ways.
     fn flows_on(&self, vc: VcId) -> impl Iterator<Item = (usize, &Traffic)> {
-        self.testbed
-            .traffic
-            .values()
-            .enumerate()
-            .filter(move |(flow, _)| self.vc_of(*flow).is_ok_and(|other| other == vc))
+        self.testbed.traffic.values().enumerate().filter(move |(flow, traffic)| {
+            let both = matches!(traffic, Traffic::TcpStream(_));
+            self.vc_of(*flow).is_ok_and(|own| own == vc || both && own == vc ^ 1)
+        })
     }
 
     /// What reaches the lines of NICs: for each circuit direction the shaper, then the generators.
     fn add_line_inputs(&mut self) {
         for vc in 0..self.vcs.len() as VcId {
             let port = self.vcs[vc as usize].hops[0];
-            if self.flows_on(vc).any(|(_, traffic)| matches!(traffic, Traffic::UdpStream(_))) {
+            if self.flows_on(vc).any(|(_, traffic)| traffic.cells().is_none()) {
                 self.vcs[vc as usize].entry = self.channels[port].len();
                 let pace = self.vcs[vc as usize].shaper.pace();
                 self.channels[port].push(Channel::new(pace));
@@ -368,6 +370,7 @@ impl Builder<'_> {
     fn finish(self) -> Result<Network, SimError> {
         let mut events = Events::default();
         let mut processes = Vec::new();
+        let mut endpoints = Vec::new();
         let mut sockets = Vec::new();
         for (flow, traffic) in self.testbed.traffic.values().enumerate() {
             let vc = self.vc_of(flow)?;
@@ -380,11 +383,11 @@ impl Builder<'_> {
                         processes.push(process);
                     }
                 }
-                Traffic::TcpStream(_) => {
-                    return Err(SimError::Unsupported(format!(
-                        "traffic `{}` is TCP, which `simulate` does not carry so far; `limit` answers for it",
-                        self.topology.flows[flow].name
-                    )));
+                Traffic::TcpStream(config) => {
+                    sockets.push(Socket::default());
+                    events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
+                    endpoints.push(self.endpoint(flow, vc, Some(config)));
+                    endpoints.push(self.endpoint(flow, vc ^ 1, None));
                 }
                 Traffic::Cbr(_) | Traffic::OnOff(_) => sockets.push(Socket::default()),
             }
@@ -406,6 +409,7 @@ impl Builder<'_> {
             nics: (0..self.ports.len()).map(nic).collect(),
             cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
             processes,
+            endpoints,
             sockets,
             sources: self.sources,
             ports: self.ports,
@@ -415,6 +419,7 @@ impl Builder<'_> {
                 vcs: self.vcs,
                 frames: Arena::default(),
                 datagrams: Arena::default(),
+                segments: Vec::new(),
                 onward: self.onward,
                 counters,
                 flows: vec![Tally::default(); self.testbed.traffic.len()],
@@ -452,6 +457,38 @@ impl Builder<'_> {
             datagram: None,
             pausing: false,
         })
+    }
+
+    /// One end of a flow's connection, sending on `vc`: the one that writes, or the one that reads.
+    fn endpoint(&self, flow: usize, vc: VcId, writes: Option<&TcpStream>) -> Endpoint {
+        let path = &self.topology.flows[flow];
+        let circuit = &self.topology.circuits[vc as usize / 2];
+        let (at, role) = if writes.is_some() { (path.from, Role::Active) } else { (path.to, Role::Passive) };
+        let host = &self.testbed.hosts[at];
+        Endpoint {
+            flow,
+            host: at,
+            nic: self.vcs[vc as usize].hops[0],
+            vc,
+            encapsulation: circuit.encapsulation,
+            connection: Connection::new(&host.tcp.resolve(circuit.mtu), role),
+            cost: if writes.is_some() { host.cost.clone() } else { host.receive_cost.clone() },
+            timer: u64::MAX,
+            segment: None,
+            datagram: None,
+            busy: false,
+            before: Stats::default(),
+            application: writes.map(|config| Application {
+                message: config.message.bytes(),
+                start: ps(config.start),
+                stop: config.stop.map_or(u64::MAX, |stop| stop.0),
+                pauses: host.pauses.clone(),
+                random: Stream::new(self.seed, &format!("traffic.{}", path.name)),
+                unwritten: 0,
+                open: false,
+                resume: None,
+            }),
+        }
     }
 
     fn socket(&self, flow: usize, process: &Option<Process>) -> Socket {

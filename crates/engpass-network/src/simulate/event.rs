@@ -14,12 +14,14 @@ pub(super) enum Event {
     Ready(u32),
     /// This NIC may have room again.
     Room(u32),
-    /// This process hands its fragment to the NIC.
+    /// This sender, a process or an endpoint, hands its packet to the NIC.
     Hand(u32),
+    /// A wake of this TCP endpoint: its application or one of its timers.
+    Wake(u32),
 }
 
-/// Marks a NIC among the processes of the handing group.
-const ROOM: u32 = 1 << 31;
+/// Marks a NIC among the senders of the handing group, and an endpoint among the processes of the ready group.
+const OTHER: u32 = 1 << 31;
 
 /// Pending events, earliest first. Ties go by the order in `docs/model.md`, then by position in the file.
 #[derive(Debug, Default)]
@@ -32,9 +34,10 @@ impl Events {
             Event::Frame(frame) => (0, frame),
             Event::CpuDone(host) => (1, host),
             Event::Ready(process) => (2, process),
-            Event::Hand(process) => (3, process),
+            Event::Wake(endpoint) => (2, endpoint | OTHER),
+            Event::Hand(sender) => (3, sender),
             // Whoever waits for room is handing, too, and takes its turn among the others.
-            Event::Room(nic) => (3, nic | ROOM),
+            Event::Room(nic) => (3, nic | OTHER),
         };
         let position = position as u128 & 0x1fff_ffff;
         self.0.push(Reverse(u128::from(at) << 64 | group << 61 | position << 32 | u128::from(payload)));
@@ -55,9 +58,10 @@ impl Events {
         let event = match (key >> 61) & 7 {
             0 => Event::Frame(payload),
             1 => Event::CpuDone(payload),
-            2 => Event::Ready(payload),
-            _ if payload & ROOM == 0 => Event::Hand(payload),
-            _ => Event::Room(payload & !ROOM),
+            2 if payload & OTHER == 0 => Event::Ready(payload),
+            2 => Event::Wake(payload & !OTHER),
+            _ if payload & OTHER == 0 => Event::Hand(payload),
+            _ => Event::Room(payload & !OTHER),
         };
         Some(((key >> 64) as u64, event))
     }

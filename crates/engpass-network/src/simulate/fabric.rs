@@ -1,6 +1,7 @@
 //! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
 
 use engpass_model::element::{Cells, Channel, FrameId, Outlet, Pdu, Reassembly, Shaper, VcId, generator_of};
+use engpass_model::tcp::Segment;
 
 /// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,10 @@ pub(super) struct Datagram {
     pub(super) fragments: u32,
     pub(super) arrived: u32,
     pub(super) sent: bool,
+    /// The endpoint that it goes to, if it carries a TCP segment.
+    pub(super) to: Option<u32>,
+    /// Whether it counts as one of its flow's: it carries data of the sender.
+    pub(super) counted: bool,
     /// When and where it lost its first cell, by what is known: ports look at their cells in no common order.
     pub(super) loss: Option<(u64, Place)>,
     /// Frames on the way, plus one while its process works on it or its receiver holds it.
@@ -211,6 +216,8 @@ pub(super) struct Fabric {
     pub(super) vcs: Vec<Vc>,
     pub(super) frames: Arena<Frame>,
     pub(super) datagrams: Arena<Datagram>,
+    /// The segments of datagrams that carry one, at the same index.
+    pub(super) segments: Vec<Segment>,
     /// For every port, the circuits that pass it, by circuit direction.
     pub(super) onward: Vec<Vec<Onward>>,
     pub(super) counters: Vec<Vec<Counter>>,
@@ -270,11 +277,11 @@ impl Fabric {
         let this = &mut self.datagrams[datagram];
         let Some((at, place)) = this.loss.take() else { return };
         let tally = &mut self.flows[this.flow as usize];
-        if this.sent {
+        if this.sent && this.counted {
             tally.in_flight -= 1;
         }
         if self.window.holds(at) {
-            tally.lost += 1;
+            tally.lost += u64::from(this.counted);
             tally.losses(place).datagrams += 1;
         }
     }

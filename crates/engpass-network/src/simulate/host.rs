@@ -12,6 +12,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::Network;
 use super::event::Event;
 use super::fabric::{Datagram, Place};
+use super::nic::Sending;
 
 /// A process that sends datagrams.
 #[derive(Debug)]
@@ -38,14 +39,15 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Bytes of the AAL5 SDU of the current fragment.
-    pub(super) fn fragment_sdu(&self) -> u64 {
-        self.encapsulation.sdu(self.fragments.payload(self.fragment) + IP_HEADER_BYTES)
-    }
-
-    /// The datagram being sent.
-    pub(super) fn datagram(&self) -> u32 {
-        self.datagram.expect("a process with a fragment has a datagram")
+    /// The current fragment.
+    pub(super) fn sending(&self) -> Sending {
+        Sending {
+            flow: self.flow,
+            nic: self.nic,
+            vc: self.vc,
+            sdu: self.encapsulation.sdu(self.fragments.payload(self.fragment) + IP_HEADER_BYTES),
+            datagram: self.datagram.expect("a process with a fragment has a datagram"),
+        }
     }
 
     fn fragment_cost(&self) -> u64 {
@@ -58,13 +60,22 @@ impl Process {
 /// The CPU of a host: one item at a time, first come first served.
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
-    items: VecDeque<(Item, u64)>,
+    items: VecDeque<Item>,
 }
 
+/// What a CPU does.
 #[derive(Clone, Copy, Debug)]
-enum Item {
+pub(super) enum Item {
+    /// Send the next fragment of this process.
     Send(usize),
+    /// Receive this UDP datagram.
     Receive(u32),
+    /// A write of this endpoint's application.
+    Write(usize),
+    /// Form this endpoint's next segment.
+    Output(usize),
+    /// Take in the segment of this datagram.
+    Input(u32),
 }
 
 /// A socket that receives datagrams of one flow.
@@ -101,32 +112,36 @@ impl Network {
             fragments: this.fragments.count as u32,
             arrived: 0,
             sent: false,
+            to: None,
+            counted: true,
             loss: None,
             holds: 1,
         };
         this.datagram = Some(self.fabric.datagrams.insert(datagram));
         this.fragment = 0;
-        self.ask_cpu_to_send(index);
+        self.ask_cpu(self.processes[index].host, Item::Send(index));
     }
 
-    fn ask_cpu_to_send(&mut self, process: usize) {
-        let this = &self.processes[process];
-        let (host, cost) = (this.host, this.fragment_cost());
-        self.ask_cpu(host, Item::Send(process), cost);
-    }
-
-    fn ask_cpu(&mut self, host: usize, item: Item, cost: u64) {
-        self.cpus[host].items.push_back((item, cost));
+    pub(super) fn ask_cpu(&mut self, host: usize, item: Item) {
+        self.cpus[host].items.push_back(item);
         if self.cpus[host].items.len() == 1 {
             self.begin_cpu_item(host);
         }
     }
 
     fn begin_cpu_item(&mut self, host: usize) {
-        let &(item, cost) = self.cpus[host].items.front().expect("a CPU begins an item it has");
-        let flow = match item {
-            Item::Send(process) => self.processes[process].flow,
-            Item::Receive(datagram) => self.fabric.datagrams[datagram].flow as usize,
+        let &item = self.cpus[host].items.front().expect("a CPU begins an item it has");
+        let (flow, cost) = match item {
+            Item::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
+            Item::Receive(datagram) => {
+                let flow = self.fabric.datagrams[datagram].flow as usize;
+                (flow, self.sockets[flow].cost)
+            }
+            Item::Write(endpoint) => (self.endpoints[endpoint].flow, self.endpoints[endpoint].write_cost()),
+            Item::Output(endpoint) => (self.endpoints[endpoint].flow, self.form_segment(endpoint)),
+            Item::Input(datagram) => {
+                (self.fabric.datagrams[datagram].flow as usize, self.input_cost(datagram))
+            }
         };
         self.events.push(self.now.saturating_add(cost), flow, Event::CpuDone(host as u32));
     }
@@ -134,7 +149,7 @@ impl Network {
     /// The CPU's item is done.
     pub(super) fn cpu_done(&mut self, host: u32) {
         let host = host as usize;
-        let (item, _) = self.cpus[host].items.pop_front().expect("a CPU that is done had an item");
+        let item = self.cpus[host].items.pop_front().expect("a CPU that is done had an item");
         if !self.cpus[host].items.is_empty() {
             self.begin_cpu_item(host);
         }
@@ -149,6 +164,12 @@ impl Network {
                 self.received(datagram);
                 self.fabric.release_datagram(datagram);
             }
+            Item::Write(endpoint) => self.written(endpoint),
+            Item::Output(endpoint) => self.segment_formed(endpoint),
+            Item::Input(datagram) => {
+                self.take_segment(datagram);
+                self.fabric.release_datagram(datagram);
+            }
         }
     }
 
@@ -157,7 +178,7 @@ impl Network {
         let this = &mut self.processes[process];
         this.fragment += 1;
         if this.fragment < this.fragments.count {
-            self.ask_cpu_to_send(process);
+            self.ask_cpu(self.processes[process].host, Item::Send(process));
             return;
         }
         let id = this.datagram.take().expect("a process with a fragment has a datagram");
@@ -165,13 +186,20 @@ impl Network {
         let due =
             this.pace.map_or(0, |pace| this.start.saturating_add(pace.after(this.messages * this.message)));
         self.events.push(due.max(self.now), this.flow, Event::Ready(process as u32));
+        self.datagram_sent(id);
+    }
+
+    /// The last packet of a datagram was handed over.
+    pub(super) fn datagram_sent(&mut self, id: u32) {
         let datagram = &mut self.fabric.datagrams[id];
         datagram.sent = true;
-        let tally = &mut self.fabric.flows[datagram.flow as usize];
-        tally.in_flight += 1;
-        if self.fabric.window.holds(self.now) {
-            tally.sent += 1;
-            tally.sent_bytes += datagram.bytes;
+        if datagram.counted {
+            let tally = &mut self.fabric.flows[datagram.flow as usize];
+            tally.in_flight += 1;
+            if self.fabric.window.holds(self.now) {
+                tally.sent += 1;
+                tally.sent_bytes += datagram.bytes;
+            }
         }
         self.fabric.release_datagram(id);
     }
@@ -179,6 +207,10 @@ impl Network {
     /// A datagram is complete at its host.
     pub(super) fn receive(&mut self, datagram: u32) {
         let this = &mut self.fabric.datagrams[datagram];
+        if this.to.is_some() {
+            self.receive_segment(datagram);
+            return;
+        }
         let socket = &mut self.sockets[this.flow as usize];
         if socket.cost == 0 {
             self.received(datagram);
@@ -190,8 +222,8 @@ impl Network {
         }
         socket.used += this.bytes;
         this.holds += 1;
-        let (host, cost) = (socket.host, socket.cost);
-        self.ask_cpu(host, Item::Receive(datagram), cost);
+        let host = socket.host;
+        self.ask_cpu(host, Item::Receive(datagram));
     }
 
     fn received(&mut self, datagram: u32) {

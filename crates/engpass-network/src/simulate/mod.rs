@@ -10,6 +10,7 @@ mod fabric;
 mod host;
 mod nic;
 mod outcome;
+mod tcp;
 
 use engpass_testbed::{Testbed, Topology};
 
@@ -19,7 +20,8 @@ use event::{Event, Events};
 use fabric::Fabric;
 use host::{Cpu, Process, Socket};
 use nic::Nic;
-pub use outcome::{Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, VcCount};
+pub use outcome::{Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
+use tcp::Endpoint;
 
 /// Why a run has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct Network {
     ports: Vec<Port>,
     fabric: Fabric,
     processes: Vec<Process>,
+    /// Two for every connection.
+    endpoints: Vec<Endpoint>,
     cpus: Vec<Cpu>,
     nics: Vec<Nic>,
     /// By flow.
@@ -69,11 +73,26 @@ pub fn simulate(
 impl Network {
     /// Run to the end of the testbed's duration.
     pub fn run(&mut self, interrupted: &dyn Fn() -> bool) -> Result<(), SimError> {
+        if let Some(from) = self.fabric.window.from {
+            self.run_until(from, interrupted)?;
+            for endpoint in &mut self.endpoints {
+                endpoint.before = *endpoint.connection.stats();
+            }
+        }
+        self.run_until(self.end, interrupted)?;
+        self.now = self.end;
+        self.advance_all(self.end);
+        self.fabric.count_open_losses();
+        Ok(())
+    }
+
+    /// Handle everything that happens at or before `until`.
+    fn run_until(&mut self, until: u64, interrupted: &dyn Fn() -> bool) -> Result<(), SimError> {
         loop {
-            let next = self.events.next().unwrap_or(u64::MAX);
+            let next = self.events.next().unwrap_or(u64::MAX).min(until);
             if next > self.next_sweep && self.next_sweep < self.end {
                 self.sweep();
-            } else if let Some((at, event)) = self.events.pop_until(self.end) {
+            } else if let Some((at, event)) = self.events.pop_until(until) {
                 self.now = at;
                 self.handled += 1;
                 self.handle(event);
@@ -87,9 +106,6 @@ impl Network {
                 return Err(SimError::Interrupted);
             }
         }
-        self.now = self.end;
-        self.advance_all(self.end);
-        self.fabric.count_open_losses();
         Ok(())
     }
 
@@ -98,8 +114,9 @@ impl Network {
             Event::Frame(frame) => self.frame_wake(frame),
             Event::CpuDone(host) => self.cpu_done(host),
             Event::Ready(process) => self.process_ready(process),
+            Event::Wake(endpoint) => self.endpoint_wake(endpoint),
             Event::Room(nic) => self.serve_waiting(nic),
-            Event::Hand(process) => self.hand_over(process),
+            Event::Hand(sender) => self.hand_over(sender),
         }
     }
 

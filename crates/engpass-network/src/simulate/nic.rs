@@ -1,4 +1,4 @@
-//! NICs: memory for frames on their way out, and the processes that wait for it.
+//! NICs: memory for frames on their way out, and the senders that wait for it.
 
 use std::collections::VecDeque;
 
@@ -7,6 +7,17 @@ use engpass_model::wire::aal5;
 use super::Network;
 use super::event::Event;
 use super::fabric::Frame;
+
+/// A packet that is ready for its NIC.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sending {
+    pub(super) flow: usize,
+    pub(super) nic: usize,
+    pub(super) vc: u32,
+    /// Bytes of its AAL5 SDU.
+    pub(super) sdu: u64,
+    pub(super) datagram: u32,
+}
 
 /// The memory of one NIC; a NIC has the index of its line's port.
 #[derive(Debug)]
@@ -54,38 +65,46 @@ impl Network {
         self.fabric.left_nic.clear();
     }
 
-    /// The process has its fragment ready: hand it over, or wait for room behind those that wait.
-    pub(super) fn hand_over(&mut self, process: u32) {
-        let process = process as usize;
-        let nic = self.processes[process].nic;
-        if self.nics[nic].waiting.is_empty() && self.nic_has_room(nic, process) {
-            self.emit(process);
+    /// What a sender has ready: a process its fragment, an endpoint its segment.
+    fn sending(&self, sender: usize) -> Sending {
+        match sender.checked_sub(self.processes.len()) {
+            None => self.processes[sender].sending(),
+            Some(endpoint) => self.endpoints[endpoint].sending(),
+        }
+    }
+
+    /// The sender has its packet ready: hand it over, or wait for room behind those that wait.
+    pub(super) fn hand_over(&mut self, sender: u32) {
+        let sender = sender as usize;
+        let nic = self.sending(sender).nic;
+        if self.nics[nic].waiting.is_empty() && self.nic_has_room(nic, sender) {
+            self.emit(sender);
             return;
         }
-        self.nics[nic].waiting.push_back(process);
+        self.nics[nic].waiting.push_back(sender);
         if self.nics[nic].waiting.len() == 1 {
             self.expect_room(nic);
         }
     }
 
-    /// Room may have come: serve the first process that waits.
+    /// Room may have come: serve the first sender that waits.
     pub(super) fn serve_waiting(&mut self, nic: u32) {
         let nic = nic as usize;
-        let Some(&process) = self.nics[nic].waiting.front() else { return };
-        if !self.nic_has_room(nic, process) {
+        let Some(&sender) = self.nics[nic].waiting.front() else { return };
+        if !self.nic_has_room(nic, sender) {
             self.expect_room(nic);
             return;
         }
         self.nics[nic].waiting.pop_front();
-        self.emit(process);
+        self.emit(sender);
         if !self.nics[nic].waiting.is_empty() {
             // Others may fit at this very instant, after what this handing has caused.
             self.push_room(self.now, nic);
         }
     }
 
-    fn nic_has_room(&mut self, nic: usize, process: usize) -> bool {
-        let bytes = self.processes[process].fragment_sdu();
+    fn nic_has_room(&mut self, nic: usize, sender: usize) -> bool {
+        let bytes = self.sending(sender).sdu;
         if self.nics[nic].has_room(self.now, bytes) {
             return true;
         }
@@ -111,15 +130,14 @@ impl Network {
     /// The first that waits looks again at `at`.
     fn push_room(&mut self, at: u64, nic: usize) {
         let first = *self.nics[nic].waiting.front().expect("somebody waits for the room");
-        self.events.push(at, self.processes[first].flow, Event::Room(nic as u32));
+        self.events.push(at, self.sending(first).flow, Event::Room(nic as u32));
     }
 
-    /// The process' fragment enters the NIC now.
-    fn emit(&mut self, process: usize) {
-        let this = &self.processes[process];
-        let (vc, sdu, datagram) = (this.vc, this.fragment_sdu(), this.datagram());
+    /// The sender's packet enters the NIC now.
+    fn emit(&mut self, sender: usize) {
+        let Sending { nic, vc, sdu, datagram, .. } = self.sending(sender);
         let cells = aal5::cells(sdu) as u32;
-        let nic = &mut self.nics[this.nic];
+        let nic = &mut self.nics[nic];
         nic.occupied += sdu;
         let hop = self.fabric.vcs[vc as usize].hops[0];
         let frame = self.fabric.frames.insert(Frame {
@@ -142,6 +160,9 @@ impl Network {
         self.fabric.channels[hop][entry].announce(train);
         self.carry_on(vc);
         self.expect_frame(frame);
-        self.fragment_handed(process);
+        match sender.checked_sub(self.processes.len()) {
+            None => self.fragment_handed(sender),
+            Some(endpoint) => self.segment_handed(endpoint),
+        }
     }
 }

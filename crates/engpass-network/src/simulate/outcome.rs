@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Network;
 pub use super::fabric::Receptions;
 use super::fabric::{Counter, Place, Window};
+use super::tcp::Endpoint;
 
 /// The outcome of one simulated run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,9 +41,25 @@ pub struct Flow {
     pub lost_datagrams: u64,
     /// Datagrams sent and neither received nor lost at the end of the run.
     pub in_flight_datagrams: u64,
+    /// What its connection counted, for TCP.
+    #[serde(flatten)]
+    pub tcp: Option<TcpCounts>,
     /// When they were received.
     #[serde(skip)]
     pub receptions: Receptions,
+}
+
+/// What the sending end of a TCP flow counted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TcpCounts {
+    /// Segments sent again.
+    pub retransmitted_segments: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// Entries into fast recovery.
+    pub fast_retransmits: u64,
+    /// Smoothed round-trip time at the end, in seconds; `None` when none was measured.
+    pub smoothed_rtt_s: Option<f64>,
 }
 
 /// What went over a link.
@@ -144,6 +161,7 @@ impl Network {
                     } else {
                         tally.in_flight
                     },
+                    tcp: self.tcp_counts(index),
                     receptions: tally.receptions,
                 },
             ));
@@ -168,6 +186,26 @@ impl Network {
             (name, LinkUse { capacity_cells: capacity, directions: vec![direction(0), direction(1)] })
         });
         SimOutcome { flows, links: links.collect(), drops, events: self.handled }
+    }
+
+    fn tcp_counts(&self, flow: usize) -> Option<TcpCounts> {
+        let writes = |this: &&Endpoint| this.flow == flow && this.application.is_some();
+        let mut counts: Option<TcpCounts> = None;
+        for endpoint in self.endpoints.iter().filter(writes) {
+            let (stats, before) = (endpoint.connection.stats(), &endpoint.before);
+            let counts = counts.get_or_insert(TcpCounts {
+                retransmitted_segments: 0,
+                timeouts: 0,
+                fast_retransmits: 0,
+                smoothed_rtt_s: None,
+            });
+            counts.retransmitted_segments += stats.retransmissions - before.retransmissions;
+            counts.timeouts += stats.timeouts - before.timeouts;
+            counts.fast_retransmits += stats.fast_recoveries - before.fast_recoveries;
+            let rtt = endpoint.connection.snapshot().smoothed_rtt;
+            counts.smoothed_rtt_s = counts.smoothed_rtt_s.or(rtt.map(|rtt| rtt.ps() as f64 / 1e12));
+        }
+        counts
     }
 
     fn capacity(&self, topology: &Topology, link: usize, measured: u64) -> u64 {

@@ -247,6 +247,7 @@ fn host(draw: &HostDraw) -> Host {
         pauses: draw.pauses.map(|(share, mean)| Pauses { share: Share(share), mean: Duration(mean) }),
         receive_buffer: Size(draw.receive_buffer),
         nic_buffer: Size(draw.nic_buffer),
+        ..Host::default()
     }
 }
 

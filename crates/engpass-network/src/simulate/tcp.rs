@@ -1,0 +1,269 @@
+//! TCP connections at hosts: applications that write, CPUs that pay, NICs that hold back.
+
+use engpass_model::host::{Cost, Pauses, ps};
+use engpass_model::random::Stream;
+use engpass_model::tcp::{Connection, Out, Segment, Stats};
+use engpass_model::time::Time;
+use engpass_model::unit::Share;
+use engpass_model::wire::Encapsulation;
+use engpass_model::wire::ip::IP_HEADER_BYTES;
+
+use super::Network;
+use super::event::Event;
+use super::fabric::Datagram;
+use super::host::Item;
+use super::nic::Sending;
+
+/// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) flow: usize,
+    pub(super) host: usize,
+    pub(super) nic: usize,
+    pub(super) vc: u32,
+    pub(super) encapsulation: Encapsulation,
+    pub(super) connection: Connection,
+    /// What the host pays at this end.
+    pub(super) cost: Cost,
+    /// Earliest wake that is pending.
+    pub(super) timer: u64,
+    /// The segment that the CPU forms or that waits for the NIC, and the datagram that carries it.
+    pub(super) segment: Option<Segment>,
+    pub(super) datagram: Option<u32>,
+    /// An output is under way: the next segment is not formed before it is handed over.
+    pub(super) busy: bool,
+    /// What the connection had counted when the warm-up was over.
+    pub(super) before: Stats,
+    /// The application that writes; `None` at the reading end.
+    pub(super) application: Option<Application>,
+}
+
+/// An application that writes messages of one size, one after the other.
+#[derive(Debug)]
+pub(super) struct Application {
+    pub(super) message: u64,
+    pub(super) start: u64,
+    pub(super) stop: u64,
+    pub(super) pauses: Option<Pauses>,
+    pub(super) random: Stream,
+    /// Bytes of the current write that the send buffer has not taken.
+    pub(super) unwritten: u64,
+    /// The connection may be opened.
+    pub(super) open: bool,
+    /// When a pause ends.
+    pub(super) resume: Option<u64>,
+}
+
+impl Endpoint {
+    /// The segment that is ready.
+    pub(super) fn sending(&self) -> Sending {
+        let segment = self.segment.expect("a segment is formed before it is handed over");
+        Sending {
+            flow: self.flow,
+            nic: self.nic,
+            vc: self.vc,
+            sdu: self.encapsulation.sdu(IP_HEADER_BYTES + segment.wire_len()),
+            datagram: self.datagram.expect("a formed segment has a datagram"),
+        }
+    }
+
+    /// CPU time of one write, in picoseconds.
+    pub(super) fn write_cost(&self) -> u64 {
+        let message = self.application.as_ref().map_or(0, |application| application.message);
+        ps(self.cost.per_write) + message * ps(self.cost.per_byte)
+    }
+
+    fn segment_cost(&self, segment: &Segment, incoming: bool) -> u64 {
+        let reads = self.application.is_none();
+        match segment.len {
+            0 => ps(self.cost.per_ack),
+            // The writer's bytes are paid for by the write.
+            len if incoming && reads => ps(self.cost.per_segment) + len * ps(self.cost.per_byte),
+            _ => ps(self.cost.per_segment),
+        }
+    }
+}
+
+impl Network {
+    /// A wake of an endpoint: its application starts or goes on, or a timer of its connection expires.
+    pub(super) fn endpoint_wake(&mut self, endpoint: u32) {
+        let index = endpoint as usize;
+        let now = self.now;
+        let this = &mut self.endpoints[index];
+        if this.timer <= now {
+            this.timer = u64::MAX;
+        }
+        if let Some(application) = &mut this.application {
+            application.open |= now >= application.start;
+            if application.resume.is_some_and(|resume| resume <= now) {
+                application.resume = None;
+                self.ask_cpu(self.endpoints[index].host, Item::Write(index));
+            }
+        }
+        let this = &mut self.endpoints[index];
+        if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
+            let mut out = Out::default();
+            this.connection.on_timer(Time(now), &mut out);
+            self.after_input(index, out);
+        } else {
+            self.go_on(index);
+        }
+    }
+
+    /// The connection has taken an input.
+    fn after_input(&mut self, endpoint: usize, out: Out) {
+        let this = &self.endpoints[endpoint];
+        let flow = this.flow;
+        if out.delivered > 0 && this.application.is_none() && self.fabric.window.holds(self.now) {
+            self.fabric.flows[flow].received_bytes += out.delivered;
+        }
+        if out.established && this.application.is_some() {
+            self.next_write(endpoint);
+        }
+        self.fill_send_buffer(endpoint);
+        self.go_on(endpoint);
+    }
+
+    /// The application's next write, after a pause perhaps.
+    fn next_write(&mut self, endpoint: usize) {
+        let now = self.now;
+        let (host, end) = (self.endpoints[endpoint].host, self.end);
+        let flow = self.endpoints[endpoint].flow;
+        let Some(application) = &mut self.endpoints[endpoint].application else { return };
+        if now >= application.stop || now >= end {
+            return;
+        }
+        if let Some(pauses) = &application.pauses
+            && application.random.below(Share::WHOLE) < pauses.share.0
+        {
+            let resume = now.saturating_add(application.random.exponential(pauses.mean.0));
+            application.resume = Some(resume);
+            self.events.push(resume, flow, Event::Wake(endpoint as u32));
+            return;
+        }
+        self.ask_cpu(host, Item::Write(endpoint));
+    }
+
+    /// The CPU has done a write: its bytes go to the send buffer, as far as there is room.
+    pub(super) fn written(&mut self, endpoint: usize) {
+        if let Some(application) = &mut self.endpoints[endpoint].application {
+            application.unwritten = application.message;
+        }
+        self.fill_send_buffer(endpoint);
+        self.go_on(endpoint);
+    }
+
+    fn fill_send_buffer(&mut self, endpoint: usize) {
+        let this = &mut self.endpoints[endpoint];
+        let Some(application) = &mut this.application else { return };
+        if application.unwritten == 0 {
+            return;
+        }
+        application.unwritten -= this.connection.write(Time(self.now), application.unwritten);
+        if application.unwritten == 0 {
+            self.next_write(endpoint);
+        }
+    }
+
+    /// Send what can be sent, and see to the next wake.
+    fn go_on(&mut self, endpoint: usize) {
+        let this = &mut self.endpoints[endpoint];
+        let open = this.application.as_ref().is_none_or(|application| application.open);
+        if open && !this.busy && this.connection.wants_to_transmit(Time(self.now)) {
+            this.busy = true;
+            self.ask_cpu(self.endpoints[endpoint].host, Item::Output(endpoint));
+        }
+        let this = &mut self.endpoints[endpoint];
+        if let Some(wake) = this.connection.next_wake() {
+            let wake = wake.ps().max(self.now);
+            if wake < this.timer {
+                this.timer = wake;
+                self.events.push(wake, this.flow, Event::Wake(endpoint as u32));
+            }
+        }
+    }
+
+    /// The CPU begins to form the endpoint's next segment: what that costs.
+    pub(super) fn form_segment(&mut self, endpoint: usize) -> u64 {
+        let this = &mut self.endpoints[endpoint];
+        this.segment = this.connection.transmit(Time(self.now));
+        let segment = this.segment;
+        segment.map_or(0, |segment| this.segment_cost(&segment, false))
+    }
+
+    /// The segment is formed: on to the NIC.
+    pub(super) fn segment_formed(&mut self, endpoint: usize) {
+        let this = &self.endpoints[endpoint];
+        let Some(segment) = this.segment else {
+            self.endpoints[endpoint].busy = false;
+            self.go_on(endpoint);
+            return;
+        };
+        let datagram = Datagram {
+            flow: this.flow as u32,
+            index: this.connection.stats().segments_sent,
+            bytes: segment.len,
+            fragments: 1,
+            arrived: 0,
+            sent: false,
+            to: Some(endpoint as u32 ^ 1),
+            counted: segment.len > 0 && this.application.is_some(),
+            loss: None,
+            holds: 1,
+        };
+        let flow = this.flow;
+        let id = self.fabric.datagrams.insert(datagram);
+        if self.fabric.segments.len() <= id as usize {
+            self.fabric.segments.resize(id as usize + 1, Segment::default());
+        }
+        self.fabric.segments[id as usize] = segment;
+        self.endpoints[endpoint].datagram = Some(id);
+        let sender = self.processes.len() + endpoint;
+        self.events.push(self.now, flow, Event::Hand(sender as u32));
+    }
+
+    /// The NIC has taken the segment.
+    pub(super) fn segment_handed(&mut self, endpoint: usize) {
+        let this = &mut self.endpoints[endpoint];
+        (this.busy, this.segment) = (false, None);
+        let datagram = this.datagram.take().expect("what was handed over was a datagram");
+        self.datagram_sent(datagram);
+        self.go_on(endpoint);
+    }
+
+    /// A segment is complete at its host: the CPU takes it, at once where that costs nothing.
+    pub(super) fn receive_segment(&mut self, datagram: u32) {
+        if self.input_cost(datagram) == 0 {
+            self.take_segment(datagram);
+            return;
+        }
+        self.fabric.datagrams[datagram].holds += 1;
+        let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint");
+        self.ask_cpu(self.endpoints[endpoint as usize].host, Item::Input(datagram));
+    }
+
+    /// CPU time of receiving a segment, in picoseconds.
+    pub(super) fn input_cost(&self, datagram: u32) -> u64 {
+        let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint");
+        self.endpoints[endpoint as usize].segment_cost(&self.fabric.segments[datagram as usize], true)
+    }
+
+    /// The connection takes the segment.
+    pub(super) fn take_segment(&mut self, datagram: u32) {
+        let this = &self.fabric.datagrams[datagram];
+        let endpoint = this.to.expect("a segment goes to an endpoint") as usize;
+        let segment = self.fabric.segments[datagram as usize];
+        if this.counted {
+            let (flow, index) = (this.flow as usize, this.index);
+            let tally = &mut self.fabric.flows[flow];
+            tally.in_flight -= 1;
+            tally.receive(index, self.now);
+            if self.fabric.window.holds(self.now) {
+                tally.received += 1;
+            }
+        }
+        let mut out = Out::default();
+        self.endpoints[endpoint].connection.on_segment(Time(self.now), &segment, &mut out);
+        self.after_input(endpoint, out);
+    }
+}

@@ -1,0 +1,117 @@
+//! TCP across the simulated network, against closed forms and conservation.
+
+use engpass_network::simulate::{Flow, SimOutcome, simulate};
+use engpass_testbed::{Source, load};
+
+/// Two hosts, an ATM switch between them; `more` is added to the file.
+fn run(overrides: &[(&str, &str)]) -> SimOutcome {
+    let text = r#"
+        name = "two hosts"
+        [host.a]
+        [host.b]
+        [switch.s]
+        kind = "atm"
+        output_buffer = "20000 cells"
+        [link.first]
+        ends = ["a", "s"]
+        medium = "oc-3c"
+        delay = "1 ms"
+        [link.second]
+        ends = ["s", "b"]
+        medium = "oc-3c"
+        delay = "1 ms"
+        [circuit.vc]
+        from = "a"
+        to = "b"
+        [traffic.stream]
+        kind = "tcp-stream"
+        from = "a"
+        to = "b"
+        message = "64 KiB"
+        [run]
+        duration = "4 s"
+        warmup = "1 s"
+    "#;
+    let source = Source { name: "two.toml".into(), text: text.into() };
+    let overrides: Vec<_> =
+        overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
+    let campaign = load(&source, &overrides, None).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    let point = campaign.point("base", &[]).expect("it is one point");
+    simulate(&point.testbed, &point.topology, 7, &|| false).expect("it is carried")
+}
+
+fn stream(outcome: &SimOutcome) -> &Flow {
+    &outcome.flows[0].1
+}
+
+fn close(measured: f64, expected: f64, share: f64) {
+    assert!((measured / expected - 1.0).abs() <= share, "{measured} is not within {share} of {expected}");
+}
+
+/// A window smaller than the path holds is sent once a round trip (RFC 6349 section 3.3.1).
+#[test]
+fn a_small_window_over_the_round_trip() {
+    // Four segments of 9140 B in a round trip of 4 ms, the first segment's time on both lines, and the cells of its
+    // acknowledgment on both: the second segment is behind the first, and every second one is acknowledged.
+    let window = 4 * 9140;
+    let buffer = format!("\"{window} B\"");
+    let outcome = run(&[
+        ("host.a.tcp.profile", "\"bsd-reno\""),
+        ("host.b.tcp.profile", "\"bsd-reno\""),
+        ("host.a.tcp.send_buffer", "\"256 KiB\""),
+        ("host.b.tcp.receive_buffer", &buffer),
+        ("host.b.tcp.ack_every", "1"),
+    ]);
+    let slot = 1e-6 / 0.353_207_547;
+    // Store and forward: 192 cells on the first line, one cell behind on the second; two cells of an acknowledgment.
+    let round_trip = 4e-3 + (192.0 + 1.0) * slot + 3.0 * slot;
+    close(stream(&outcome).goodput_bit_per_s, window as f64 * 8.0 / round_trip, 0.01);
+    assert_eq!(stream(&outcome).lost_datagrams, 0);
+}
+
+/// With window and buffers large enough the line is full: the closed form of `limit`.
+#[test]
+fn a_large_window_fills_the_line() {
+    for profile in ["\"linux-6\"", "\"bsd-reno\"", "\"solaris-2.5\"", "\"windows-95\""] {
+        let outcome = run(&[
+            ("host.a.tcp.profile", profile),
+            ("host.b.tcp.profile", profile),
+            ("host.a.tcp.send_buffer", "\"256 KiB\""),
+            ("host.b.tcp.receive_buffer", "\"256 KiB\""),
+            ("host.b.tcp.window_scaling", "true"),
+            ("host.a.tcp.window_scaling", "true"),
+            ("host.a.tcp.timestamps", "false"),
+        ]);
+        // 192 cells of the circuit carry 9140 bytes.
+        close(stream(&outcome).goodput_bit_per_s, 353_207.547 / 192.0 * 9140.0 * 8.0, 0.002);
+    }
+}
+
+/// A port that overflows: what is sent is received, lost or on its way, and the same seed gives the same run.
+#[test]
+fn congestion_loses_and_recovers() {
+    let overrides = [("switch.s.output_buffer", "\"600 cells\""), ("link.second.medium", "\"ds3\"")];
+    let outcome = run(&overrides);
+    let flow = stream(&outcome);
+    let tcp = flow.tcp.expect("a TCP flow counts");
+    assert!(flow.lost_datagrams > 0 && tcp.retransmitted_segments > 0);
+    // The window of counting cuts through what is in flight at its edges, a window of segments at most.
+    let known = flow.received_datagrams + flow.lost_datagrams + flow.in_flight_datagrams;
+    assert!(flow.sent_datagrams.abs_diff(known) <= 400, "{flow:?}");
+    close(flow.goodput_bit_per_s, 96_000.0 / 192.0 * 9140.0 * 8.0, 0.25);
+    assert_eq!(outcome, run(&overrides));
+}
+
+/// Costs of the hosts bound TCP as they bound UDP.
+#[test]
+fn the_cpu_is_the_bottleneck() {
+    let outcome = run(&[
+        ("host.a.cost.per_write", "\"1 ms\""),
+        ("host.a.cost.per_byte", "\"100 ns\""),
+        ("host.a.cost.per_segment", "\"0.5 ms\""),
+        ("traffic.stream.message", "\"9128 B\""),
+    ]);
+    // A message is a segment with timestamps, and every other is acknowledged, for nothing.
+    let message = 1e-3 + 9128.0 * 100e-9 + 0.5e-3;
+    close(stream(&outcome).goodput_bit_per_s, 9128.0 * 8.0 / message, 0.01);
+}
