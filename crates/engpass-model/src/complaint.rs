@@ -30,6 +30,14 @@ impl Complaints {
         self.list.push(Complaint { path: path.to_vec(), cause: cause.into(), help: help.into() });
     }
 
+    /// Take over what a component complains about whose table stands at `place` in this one.
+    pub fn under(&mut self, place: &[&'static str], inner: Complaints) {
+        self.list.extend(inner.into_iter().map(|complaint| Complaint {
+            path: place.iter().copied().chain(complaint.path).collect(),
+            ..complaint
+        }));
+    }
+
     /// Complain unless `least <= value <= most`, both in `unit`s.
     pub fn between(
         &mut self,

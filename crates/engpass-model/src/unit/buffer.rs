@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Quantity, Size, quantity_serde, scaled};
+use super::{Decimal, Quantity, Size, quantity_serde, scaled};
 
 /// A number of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,9 +60,82 @@ impl fmt::Display for BufferSize {
     }
 }
 
+/// What a queue can hold, in packets, in bytes, or in both; where both are given, neither may be exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct QueueLimit {
+    /// Packets; `u64::MAX` where only bytes are limited.
+    pub packets: u64,
+    /// Bytes; `u64::MAX` where only packets are limited.
+    pub bytes: u64,
+}
+
+impl QueueLimit {
+    /// So many packets, whatever their length.
+    pub const fn packets(packets: u64) -> Self {
+        Self { packets, bytes: u64::MAX }
+    }
+
+    /// So many bytes.
+    pub const fn bytes(bytes: u64) -> Self {
+        Self { packets: u64::MAX, bytes }
+    }
+}
+
+impl Quantity for QueueLimit {
+    const WHAT: &'static str = "the limit of a queue";
+    const UNITS: &'static [&'static str] = BufferSize::UNITS;
+    const EXAMPLE: &'static str = "1000 packets, 1 MiB";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let one = |text: &str| {
+            BufferSize::parse(text).map_err(|error| match error {
+                // What was expected is a limit, not the size of a buffer.
+                _ if Decimal::split(text).is_none() => super::not_a::<Self>(text.trim()),
+                error => error,
+            })
+        };
+        match text.split_once(',') {
+            None => Ok(match one(text)? {
+                BufferSize::Packets(packets) => Self::packets(packets),
+                BufferSize::Bytes(bytes) => Self::bytes(bytes),
+            }),
+            Some((first, second)) => match (one(first)?, one(second)?) {
+                (BufferSize::Packets(packets), BufferSize::Bytes(bytes))
+                | (BufferSize::Bytes(bytes), BufferSize::Packets(packets)) => Ok(Self { packets, bytes }),
+                _ => Err(format!("`{text}` gives one limit twice: write it like `{}`", Self::EXAMPLE)),
+            },
+        }
+    }
+}
+
+quantity_serde!(QueueLimit);
+
+impl fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (packets, bytes) = (BufferSize::Packets(self.packets), BufferSize::Bytes(self.bytes));
+        match (self.packets, self.bytes) {
+            (_, u64::MAX) => packets.fmt(f),
+            (u64::MAX, _) => bytes.fmt(f),
+            _ => write!(f, "{packets}, {bytes}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_in_packets_in_bytes_or_both() {
+        assert_eq!(QueueLimit::parse("1000 packets"), Ok(QueueLimit::packets(1000)));
+        assert_eq!(QueueLimit::parse("256 KiB"), Ok(QueueLimit::bytes(262_144)));
+        let both = QueueLimit { packets: 10, bytes: 2000 };
+        assert_eq!(QueueLimit::parse("10 packets, 2 kB"), Ok(both));
+        assert_eq!(QueueLimit::parse("2 kB,10 packets"), Ok(both));
+        assert!(QueueLimit::parse("2 kB, 3 kB").unwrap_err().contains("twice"));
+        assert!(QueueLimit::parse("many").unwrap_err().contains("the limit of a queue"));
+        assert!(QueueLimit::parse("1000").is_err());
+    }
 
     #[test]
     fn cells_and_packets() {

@@ -10,7 +10,7 @@ mod rate;
 mod share;
 mod size;
 
-pub use buffer::{BufferSize, CellCount};
+pub use buffer::{BufferSize, CellCount, QueueLimit};
 pub use duration::Duration;
 pub use rate::{Basis, FramedRate, Rate};
 pub use share::Share;
@@ -153,6 +153,9 @@ mod tests {
             prop_assert_eq!(CellCount::parse(&CellCount(value).to_string()), Ok(CellCount(value)));
             prop_assert_eq!(BufferSize::parse(&BufferSize::Bytes(value).to_string()), Ok(BufferSize::Bytes(value)));
             prop_assert_eq!(BufferSize::parse(&BufferSize::Packets(value).to_string()), Ok(BufferSize::Packets(value)));
+            for limit in [QueueLimit::packets(value), QueueLimit::bytes(value), QueueLimit { packets: value, bytes: value / 3 }] {
+                prop_assert_eq!(QueueLimit::parse(&limit.to_string()), Ok(limit));
+            }
         }
     }
 }

@@ -1,0 +1,204 @@
+//! CoDel, controlled delay (RFC 8289).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fifo::{Fifo, Held};
+use super::{Backlog, Cause, DEFAULT_LIMIT, Discipline, Ecn, Packet, QueueConfig, Scheduler, check_limit};
+use crate::complaint::{Complaints, LONGEST};
+use crate::random::Stream;
+use crate::time::Time;
+use crate::unit::{Duration, QueueLimit};
+
+/// First in, first out; while every packet of an `interval` waits longer than `target`, packets are dropped at the head, ever
+/// faster (RFC 8289).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CoDel {
+    /// TARGET: the wait that is accepted.
+    pub target: Duration,
+    /// INTERVAL: how long a longer wait is accepted; a round-trip time of the worst kind.
+    pub interval: Duration,
+    /// Mark what can be marked instead of dropping it.
+    pub ecn: bool,
+    /// What waits at most: packets, bytes, or both.
+    pub limit: QueueLimit,
+}
+
+impl Default for CoDel {
+    fn default() -> Self {
+        // RFC 8289 sections 4.2 and 4.3; the limit is Linux's.
+        Self { target: TARGET, interval: INTERVAL, ecn: false, limit: DEFAULT_LIMIT }
+    }
+}
+
+/// 5 ms, RFC 8289 section 4.3.
+pub(super) const TARGET: Duration = Duration(5_000_000_000);
+/// 100 ms, RFC 8289 section 4.2.
+pub(super) const INTERVAL: Duration = Duration(100_000_000_000);
+
+/// Complain about times that the control law has no use for.
+pub(super) fn check_times(target: Duration, interval: Duration, complaints: &mut Complaints) {
+    complaints.positive(&["target"], target, LONGEST);
+    complaints.positive(&["interval"], interval, LONGEST);
+    if target > interval && interval.0 > 0 {
+        let cause = format!("`interval` is {interval}, and a packet may wait longer than that");
+        complaints.add(&["target"], cause, "give 5 % to 10 % of `interval` (RFC 8289 section 4.3)");
+    }
+}
+
+impl QueueConfig for CoDel {
+    fn check(&self, complaints: &mut Complaints) {
+        check_times(self.target, self.interval, complaints);
+        check_limit("limit", self.limit, complaints);
+    }
+
+    fn build(&self, _random: Stream, _line_rate: u64) -> Discipline {
+        Discipline::Service(Box::new(Controlled {
+            law: Law::new(self.target, self.interval, self.ecn),
+            limit: self.limit,
+            queue: Fifo::default(),
+            control: Control::default(),
+            longest: 0,
+        }))
+    }
+}
+
+/// The constants of a control loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Law {
+    target: u64,
+    interval: u64,
+    ecn: bool,
+}
+
+impl Law {
+    pub(super) fn new(target: Duration, interval: Duration, ecn: bool) -> Self {
+        Self { target: target.0, interval: interval.0, ecn }
+    }
+
+    /// `control_law`: `from + INTERVAL / sqrt(count)`, the second term rounded down to a picosecond and otherwise exact.
+    fn next(&self, from: Time, count: u64) -> Time {
+        let square = u128::from(self.interval) * u128::from(self.interval);
+        Time(from.0.saturating_add((square / u128::from(count)).isqrt() as u64))
+    }
+}
+
+/// The state of a control loop, RFC 8289 section 5.2; one for each queue.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    /// `first_above_time_`; none where it is 0 in the RFC.
+    first_above: Option<Time>,
+    drop_next: Time,
+    count: u64,
+    last_count: u64,
+    dropping: bool,
+}
+
+impl Control {
+    /// `dodequeue`, RFC 8289 section 5.4: the head of the queue, and whether it may be dropped. `longest` is MAXPACKET.
+    fn take(&mut self, law: &Law, now: Time, queue: &mut Fifo, longest: u32) -> Option<(Held, bool)> {
+        let Some(held) = queue.pop() else {
+            self.first_above = None;
+            return None;
+        };
+        let wait = now.saturating_sub(held.arrived).0;
+        if wait < law.target || queue.backlog().bytes <= u64::from(longest) {
+            self.first_above = None;
+            return Some((held, false));
+        }
+        match self.first_above {
+            None => {
+                self.first_above = Some(Time(now.0.saturating_add(law.interval)));
+                Some((held, false))
+            }
+            Some(first_above) => Some((held, now >= first_above)),
+        }
+    }
+
+    /// `deque`, RFC 8289 section 5.3: the packet to be sent. Where one is marked instead of dropped, it is the one.
+    pub(super) fn dequeue(
+        &mut self,
+        law: &Law,
+        now: Time,
+        queue: &mut Fifo,
+        longest: u32,
+        lost: &mut Vec<(Packet, Cause)>,
+    ) -> Option<Packet> {
+        let Some((mut held, mut may_drop)) = self.take(law, now, queue, longest) else {
+            self.dropping = false;
+            return None;
+        };
+        if self.dropping {
+            self.dropping = may_drop;
+            while self.dropping && now >= self.drop_next {
+                self.count += 1;
+                if law.ecn && held.packet.takes_marks() {
+                    held.packet.ecn = Ecn::Marked;
+                    self.drop_next = law.next(self.drop_next, self.count);
+                    break;
+                }
+                lost.push((held.packet, Cause::CoDel));
+                (held, may_drop) = self.after_a_drop(law, now, queue, longest);
+                if may_drop {
+                    self.drop_next = law.next(self.drop_next, self.count);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if may_drop {
+            if law.ecn && held.packet.takes_marks() {
+                held.packet.ecn = Ecn::Marked;
+            } else {
+                lost.push((held.packet, Cause::CoDel));
+                (held, _) = self.after_a_drop(law, now, queue, longest);
+            }
+            self.dropping = true;
+            // "If min went above TARGET close to when it last went below, assume that the drop rate that controlled the queue
+            // on the last cycle is a good starting point."
+            let delta = self.count - self.last_count;
+            let recent = now.saturating_sub(self.drop_next).0 < law.interval.saturating_mul(16);
+            self.count = if delta > 1 && recent { delta } else { 1 };
+            self.drop_next = law.next(now, self.count);
+            self.last_count = self.count;
+        }
+        Some(held.packet)
+    }
+
+    fn after_a_drop(&mut self, law: &Law, now: Time, queue: &mut Fifo, longest: u32) -> (Held, bool) {
+        self.take(law, now, queue, longest)
+            .expect("nothing is dropped while less than a longest packet is left")
+    }
+}
+
+#[derive(Debug)]
+struct Controlled {
+    law: Law,
+    limit: QueueLimit,
+    queue: Fifo,
+    control: Control,
+    /// MAXPACKET: the longest packet so far, as in ns-2; with packets of one length the same as their MTU.
+    longest: u32,
+}
+
+impl Scheduler for Controlled {
+    fn enqueue(&mut self, now: Time, packet: Packet, lost: &mut Vec<(Packet, Cause)>) {
+        if self.queue.backlog().has_room(self.limit, packet.bytes) {
+            self.longest = self.longest.max(packet.bytes);
+            self.queue.push(now, packet);
+        } else {
+            lost.push((packet, Cause::Full));
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, lost: &mut Vec<(Packet, Cause)>) -> Option<Packet> {
+        self.control.dequeue(&self.law, now, &mut self.queue, self.longest, lost)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Drop tail, and DCTCP's marking by the length of the queue at the arrival.
+//!
+//! The mark: RFC 8257 section 3.1; Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.1.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Admission, DEFAULT_LIMIT, Discipline, Packet, PortView, QueueConfig, Verdict, check_limit};
+use super::{Backlog, Cause};
+use crate::complaint::Complaints;
+use crate::random::Stream;
+use crate::time::Time;
+use crate::unit::{BufferSize, QueueLimit};
+
+/// First in, first out; a packet that does not fit is lost. With `ecn_threshold`, packets that can be marked are marked while
+/// the queue is longer than that (DCTCP, RFC 8257).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DropTail {
+    /// What the port holds at most, the packet being sent included: packets, bytes, or both.
+    pub limit: QueueLimit,
+    /// DCTCP's K: a packet that finds more than this in the port is marked, if it can be. No marks if not given.
+    pub ecn_threshold: Option<BufferSize>,
+}
+
+impl Default for DropTail {
+    fn default() -> Self {
+        Self { limit: DEFAULT_LIMIT, ecn_threshold: None }
+    }
+}
+
+impl QueueConfig for DropTail {
+    fn check(&self, complaints: &mut Complaints) {
+        check_limit("limit", self.limit, complaints);
+        let never = match self.ecn_threshold {
+            Some(BufferSize::Packets(packets)) => packets >= self.limit.packets,
+            Some(BufferSize::Bytes(bytes)) => bytes >= self.limit.bytes,
+            None => false,
+        };
+        if never {
+            let cause = format!("the queue holds at most {}, and no packet is ever marked", self.limit);
+            complaints.add(&["ecn_threshold"], cause, "give less than `limit`");
+        }
+    }
+
+    fn build(&self, _random: Stream, _line_rate: u64) -> Discipline {
+        Discipline::Arrival(Box::new(self.clone()))
+    }
+}
+
+/// It has no state: the config decides.
+impl Admission for DropTail {
+    fn admit(&mut self, _now: Time, port: PortView, packet: &Packet) -> Verdict {
+        if !port.backlog.has_room(self.limit, packet.bytes) {
+            return Verdict::Drop(Cause::Full);
+        }
+        let above = self.ecn_threshold.is_some_and(|threshold| is_above(port.backlog, threshold));
+        Verdict::Accept { mark: above && packet.takes_marks() }
+    }
+}
+
+/// The arriving packet does not count: DCTCP looks at the occupancy that it finds.
+fn is_above(backlog: Backlog, threshold: BufferSize) -> bool {
+    match threshold {
+        BufferSize::Packets(packets) => backlog.packets > packets,
+        BufferSize::Bytes(bytes) => backlog.bytes > bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Ecn;
+
+    fn verdict(queue: &DropTail, (packets, bytes): (u64, u64), length: u32, ecn: Ecn) -> Verdict {
+        let packet = Packet { id: 0, bytes: length, flow: 0, priority: 0, ecn };
+        let port = PortView { backlog: Backlog { bytes, packets }, idle_since: None };
+        queue.clone().admit(Time::ZERO, port, &packet)
+    }
+
+    const ACCEPT: Verdict = Verdict::Accept { mark: false };
+    const MARK: Verdict = Verdict::Accept { mark: true };
+    const FULL: Verdict = Verdict::Drop(Cause::Full);
+
+    #[test]
+    fn what_fits_exactly_fits() {
+        let bytes = DropTail { limit: QueueLimit::bytes(3000), ..DropTail::default() };
+        assert_eq!(verdict(&bytes, (1, 1500), 1500, Ecn::NotCapable), ACCEPT);
+        assert_eq!(verdict(&bytes, (1, 1501), 1500, Ecn::NotCapable), FULL);
+        assert_eq!(verdict(&bytes, (1, 1501), 64, Ecn::NotCapable), ACCEPT, "a shorter one fits");
+        let packets = DropTail { limit: QueueLimit::packets(2), ..DropTail::default() };
+        assert_eq!(verdict(&packets, (1, 64_000), 1500, Ecn::NotCapable), ACCEPT);
+        assert_eq!(verdict(&packets, (2, 80), 40, Ecn::NotCapable), FULL);
+        let both = DropTail { limit: QueueLimit { packets: 2, bytes: 3000 }, ..DropTail::default() };
+        assert_eq!(verdict(&both, (2, 80), 40, Ecn::NotCapable), FULL);
+        assert_eq!(verdict(&both, (1, 2000), 1500, Ecn::NotCapable), FULL);
+        assert_eq!(verdict(&both, (1, 1500), 1500, Ecn::NotCapable), ACCEPT);
+    }
+
+    #[test]
+    fn marks_above_k_and_not_at_k() {
+        let queue =
+            DropTail { limit: QueueLimit::packets(100), ecn_threshold: Some(BufferSize::Packets(20)) };
+        assert_eq!(verdict(&queue, (20, 30_000), 1500, Ecn::Capable), ACCEPT);
+        assert_eq!(verdict(&queue, (21, 31_500), 1500, Ecn::Capable), MARK);
+        assert_eq!(verdict(&queue, (21, 31_500), 1500, Ecn::Marked), MARK);
+        assert_eq!(verdict(&queue, (21, 31_500), 1500, Ecn::NotCapable), ACCEPT, "nothing to mark");
+        assert_eq!(verdict(&queue, (100, 150_000), 1500, Ecn::Capable), FULL, "a mark makes no room");
+        let bytes = DropTail { ecn_threshold: Some(BufferSize::Bytes(30_000)), ..queue };
+        assert_eq!(verdict(&bytes, (20, 30_000), 1500, Ecn::Capable), ACCEPT);
+        assert_eq!(verdict(&bytes, (20, 30_001), 1500, Ecn::Capable), MARK);
+    }
+}

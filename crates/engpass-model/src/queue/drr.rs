@@ -1,0 +1,213 @@
+//! Deficit round robin.
+//!
+//! Shreedhar and Varghese, "Efficient Fair Queueing Using Deficit Round Robin", IEEE/ACM Transactions on Networking 4(3), 1996
+//! (SIGCOMM 1995), section 3: `Enqueuing` and `Dequeuing` modules, with buffer stealing when there is no room.
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fifo::Fifo;
+use super::{Backlog, Cause, DEFAULT_LIMIT, Discipline, Packet, QueueConfig, Scheduler, check_limit};
+use crate::complaint::Complaints;
+use crate::random::Stream;
+use crate::time::Time;
+use crate::unit::{QueueLimit, Size};
+
+/// A queue for each flow; in each round a flow may send `quantum` bytes and what it did not use before (Shreedhar and
+/// Varghese 1996). When there is no room, the longest queue loses its last packet.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Drr {
+    /// Bytes that a flow may send in a round. At least the largest packet, or some rounds send nothing.
+    pub quantum: Size,
+    /// What all queues together hold at most: packets, bytes, or both.
+    pub limit: QueueLimit,
+}
+
+impl Default for Drr {
+    fn default() -> Self {
+        // The largest Ethernet frame, IEEE 802.3 clause 3.2.7: the paper wants no packet longer than the quantum.
+        Self { quantum: Size(1518), limit: DEFAULT_LIMIT }
+    }
+}
+
+impl QueueConfig for Drr {
+    fn check(&self, complaints: &mut Complaints) {
+        check_limit("limit", self.limit, complaints);
+        let cause = "a round would send too little, or too much";
+        complaints.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
+    }
+
+    fn build(&self, _random: Stream, _line_rate: u64) -> Discipline {
+        Discipline::Service(Box::new(RoundRobin {
+            quantum: self.quantum.bytes(),
+            limit: self.limit,
+            flows: Vec::new(),
+            active: VecDeque::new(),
+            in_turn: false,
+            backlog: Backlog::default(),
+        }))
+    }
+}
+
+/// One flow.
+#[derive(Debug, Default)]
+struct Flow {
+    queue: Fifo,
+    /// DC: what it may still send in this round; zero while it has nothing to send.
+    deficit: u64,
+}
+
+#[derive(Debug)]
+struct RoundRobin {
+    quantum: u64,
+    limit: QueueLimit,
+    flows: Vec<Flow>,
+    /// ActiveList: the flows that hold packets, the one whose turn it is first.
+    active: VecDeque<u32>,
+    /// The first of `active` has got its quantum of this round.
+    in_turn: bool,
+    backlog: Backlog,
+}
+
+impl RoundRobin {
+    /// Take the last packet of the flow with the most bytes, of several the one with the lowest number.
+    fn steal(&mut self) -> Packet {
+        let longest = (0..self.flows.len())
+            .rev()
+            .max_by_key(|flow| self.flows[*flow].queue.backlog().bytes)
+            .expect("a queue over its limit holds a packet");
+        let flow = &mut self.flows[longest];
+        let packet = flow.queue.pop_last().expect("the longest queue is not empty").packet;
+        self.backlog.remove(packet.bytes);
+        if flow.queue.is_empty() {
+            flow.deficit = 0;
+            self.in_turn &= self.active.front() != Some(&(longest as u32));
+            self.active.retain(|flow| *flow != longest as u32);
+        }
+        packet
+    }
+}
+
+impl Scheduler for RoundRobin {
+    fn enqueue(&mut self, now: Time, packet: Packet, lost: &mut Vec<(Packet, Cause)>) {
+        let index = packet.flow as usize;
+        if index >= self.flows.len() {
+            self.flows.resize_with(index + 1, Flow::default);
+        }
+        let flow = &mut self.flows[index];
+        if flow.queue.is_empty() {
+            // "If not in ActiveList: insert at the end, DC = 0."
+            self.active.push_back(packet.flow);
+            flow.deficit = 0;
+        }
+        flow.queue.push(now, packet);
+        self.backlog.add(packet.bytes);
+        while self.backlog.exceeds(self.limit) {
+            lost.push((self.steal(), Cause::Full));
+        }
+    }
+
+    fn dequeue(&mut self, _now: Time, _lost: &mut Vec<(Packet, Cause)>) -> Option<Packet> {
+        loop {
+            let flow = &mut self.flows[*self.active.front()? as usize];
+            if !self.in_turn {
+                flow.deficit += self.quantum;
+                self.in_turn = true;
+            }
+            let bytes = flow.queue.head().expect("an active flow holds a packet").bytes;
+            if u64::from(bytes) > flow.deficit {
+                self.active.rotate_left(1);
+                self.in_turn = false;
+                continue;
+            }
+            flow.deficit -= u64::from(bytes);
+            let packet = flow.queue.pop().expect("an active flow holds a packet").packet;
+            self.backlog.remove(bytes);
+            if flow.queue.is_empty() {
+                // What a flow did not use is lost to it when it has nothing more to send.
+                flow.deficit = 0;
+                self.active.pop_front();
+                self.in_turn = false;
+            }
+            return Some(packet);
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Ecn;
+
+    fn build(quantum: u64, limit: QueueLimit) -> Box<dyn Scheduler> {
+        match (Drr { quantum: Size(quantum), limit }).build(Stream::new(1, "queue"), 1) {
+            Discipline::Service(queue) => queue,
+            Discipline::Arrival(_) => unreachable!("it schedules"),
+        }
+    }
+
+    /// Packets as (flow, bytes), their places as ids.
+    fn fill(queue: &mut dyn Scheduler, packets: &[(u32, u32)]) -> Vec<u32> {
+        let mut lost = Vec::new();
+        for (id, (flow, bytes)) in packets.iter().enumerate() {
+            let packet =
+                Packet { id: id as u32, bytes: *bytes, flow: *flow, priority: 0, ecn: Ecn::NotCapable };
+            queue.enqueue(Time::ZERO, packet, &mut lost);
+        }
+        lost.into_iter().map(|(packet, _)| packet.id).collect()
+    }
+
+    fn drain(queue: &mut dyn Scheduler) -> Vec<(u32, u32)> {
+        let mut lost = Vec::new();
+        std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut lost))
+            .map(|packet| (packet.flow, packet.bytes))
+            .collect()
+    }
+
+    #[test]
+    fn deficits_by_hand() {
+        // Quantum 500. Flow 0: 200, 750, 20; flow 1: 500, 500; flow 2: 600.
+        // Round 1: 0 sends 200 (300 left, 750 does not fit); 1 sends 500; 2 cannot (500).
+        // Round 2: 0 has 800, sends 750 and 20 and leaves; 1 sends 500 and leaves; 2 has 1000, sends 600.
+        let mut queue = build(500, QueueLimit::packets(100));
+        fill(&mut *queue, &[(0, 200), (1, 500), (2, 600), (0, 750), (0, 20), (1, 500)]);
+        assert_eq!(drain(&mut *queue), [(0, 200), (1, 500), (0, 750), (0, 20), (1, 500), (2, 600)]);
+    }
+
+    #[test]
+    fn an_empty_flow_keeps_no_credit() {
+        let mut queue = build(1500, QueueLimit::packets(100));
+        fill(&mut *queue, &[(0, 100), (1, 1500)]);
+        assert_eq!(drain(&mut *queue), [(0, 100), (1, 1500)]);
+        // With 1400 bytes kept, flow 0 would send both before flow 1.
+        fill(&mut *queue, &[(0, 1500), (0, 1400), (1, 100)]);
+        assert_eq!(drain(&mut *queue), [(0, 1500), (1, 100), (0, 1400)]);
+    }
+
+    #[test]
+    fn the_longest_queue_pays() {
+        let mut queue = build(1500, QueueLimit::packets(4));
+        // Flow 1 is the longest when flow 0 comes, and loses its last.
+        assert_eq!(fill(&mut *queue, &[(1, 500), (1, 500), (1, 500), (0, 40), (0, 40)]), [2]);
+        // In bytes one long arrival may cost several, and its own queue may be the longest.
+        let mut queue = build(1500, QueueLimit::bytes(2000));
+        assert_eq!(fill(&mut *queue, &[(0, 600), (0, 600), (1, 700), (2, 500)]), [1]);
+        assert_eq!(fill(&mut *queue, &[(2, 1500)]), [0]);
+        assert_eq!(queue.backlog(), Backlog { bytes: 1800, packets: 3 });
+    }
+
+    #[test]
+    fn a_packet_longer_than_the_limit_is_lost_alone() {
+        let mut queue = build(1500, QueueLimit::bytes(1000));
+        assert_eq!(fill(&mut *queue, &[(3, 1500)]), [0]);
+        assert_eq!(drain(&mut *queue), []);
+        assert_eq!(queue.next_ready(Time::ZERO), None);
+    }
+}

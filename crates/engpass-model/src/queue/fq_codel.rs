@@ -1,0 +1,195 @@
+//! FlowQueue-CoDel (RFC 8290).
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::codel::{Control, INTERVAL, Law, TARGET, check_times};
+use super::fifo::Fifo;
+use super::{Backlog, Cause, Discipline, Packet, QueueConfig, Scheduler, check_limit};
+use crate::complaint::Complaints;
+use crate::random::Stream;
+use crate::time::Time;
+use crate::unit::{Duration, QueueLimit, Size};
+
+/// A queue under CoDel for each flow, served in turn by deficit round robin; flows that send little go first (RFC 8290).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FqCoDel {
+    /// Bytes that a queue may send in a turn.
+    pub quantum: Size,
+    /// The wait that CoDel accepts.
+    pub target: Duration,
+    /// How long CoDel accepts a longer wait.
+    pub interval: Duration,
+    /// Mark what can be marked instead of dropping it.
+    pub ecn: bool,
+    /// Number of queues, over which flows are spread by a hash. If not given, each flow has a queue of its own.
+    pub queues: Option<u32>,
+    /// What waits in all queues together at most: packets, bytes, or both. The queue with the most bytes pays.
+    pub limit: QueueLimit,
+}
+
+impl Default for FqCoDel {
+    /// RFC 8290 section 5.2; ECN is on as in Linux.
+    fn default() -> Self {
+        Self {
+            quantum: Size(1514),
+            target: TARGET,
+            interval: INTERVAL,
+            ecn: true,
+            queues: None,
+            limit: QueueLimit::packets(10_240),
+        }
+    }
+}
+
+impl QueueConfig for FqCoDel {
+    fn check(&self, complaints: &mut Complaints) {
+        let cause = "a turn would send too little, or too much";
+        complaints.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
+        check_times(self.target, self.interval, complaints);
+        if let Some(queues) = self.queues {
+            complaints.between(&["queues"], queues.into(), (1, 65_536), "queues", "flows have no place");
+        }
+        check_limit("limit", self.limit, complaints);
+    }
+
+    fn build(&self, mut random: Stream, _line_rate: u64) -> Discipline {
+        Discipline::Service(Box::new(Flows {
+            law: Law::new(self.target, self.interval, self.ecn),
+            quantum: self.quantum.bytes() as i64,
+            limit: self.limit,
+            hash: self.queues.map(|queues| Hash { queues, perturbation: random.bits() }),
+            queues: Vec::new(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            backlog: Backlog::default(),
+            longest: 0,
+        }))
+    }
+}
+
+/// Spreads flows over a number of queues, differently for every seed.
+#[derive(Clone, Copy, Debug)]
+struct Hash {
+    queues: u32,
+    perturbation: u64,
+}
+
+impl Hash {
+    fn queue(self, flow: u32) -> usize {
+        // The finalizer of SplitMix64 (Steele, Lea and Flood 2014) stands in for the Jenkins hash of the five-tuple.
+        let mut z = u64::from(flow) ^ self.perturbation;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((z ^ (z >> 31)) >> 32) * u64::from(self.queues) >> 32) as usize
+    }
+}
+
+/// One queue.
+#[derive(Debug, Default)]
+struct Flow {
+    queue: Fifo,
+    control: Control,
+    /// Byte credits; a queue with none waits for its next turn.
+    credits: i64,
+    /// It is on one of the lists.
+    active: bool,
+}
+
+#[derive(Debug)]
+struct Flows {
+    law: Law,
+    quantum: i64,
+    limit: QueueLimit,
+    hash: Option<Hash>,
+    queues: Vec<Flow>,
+    /// Queues that were empty and are in their first turn.
+    new: VecDeque<u32>,
+    /// All other active queues.
+    old: VecDeque<u32>,
+    backlog: Backlog,
+    /// CoDel's MAXPACKET.
+    longest: u32,
+}
+
+impl Flows {
+    fn remove(&mut self, bytes: u64, packets: u64) {
+        self.backlog.bytes -= bytes;
+        self.backlog.packets -= packets;
+    }
+
+    /// RFC 8290 section 4.1: half of the packets of the queue with the most bytes, at most 64 of them, from its head; of several
+    /// such queues the first.
+    fn drop_from_the_fattest(&mut self, lost: &mut Vec<(Packet, Cause)>) {
+        let fattest = self.queues.iter_mut().rev().max_by_key(|flow| flow.queue.backlog().bytes);
+        let queue = &mut fattest.expect("a queue over its limit exists").queue;
+        let before = queue.backlog();
+        for _ in 0..before.packets.div_ceil(2).min(64) {
+            lost.extend(queue.pop().map(|held| (held.packet, Cause::Full)));
+        }
+        let after = queue.backlog();
+        self.remove(before.bytes - after.bytes, before.packets - after.packets);
+    }
+}
+
+impl Scheduler for Flows {
+    fn enqueue(&mut self, now: Time, packet: Packet, lost: &mut Vec<(Packet, Cause)>) {
+        let index = self.hash.map_or(packet.flow as usize, |hash| hash.queue(packet.flow));
+        if index >= self.queues.len() {
+            self.queues.resize_with(index + 1, Flow::default);
+        }
+        self.longest = self.longest.max(packet.bytes);
+        let flow = &mut self.queues[index];
+        flow.queue.push(now, packet);
+        self.backlog.add(packet.bytes);
+        if !flow.active {
+            flow.active = true;
+            flow.credits = self.quantum;
+            self.new.push_back(index as u32);
+        }
+        while self.backlog.exceeds(self.limit) {
+            self.drop_from_the_fattest(lost);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, lost: &mut Vec<(Packet, Cause)>) -> Option<Packet> {
+        // RFC 8290 section 4.2.
+        loop {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let index = *list.front()?;
+            let flow = &mut self.queues[index as usize];
+            if flow.credits <= 0 {
+                flow.credits += self.quantum;
+                list.pop_front();
+                self.old.push_back(index);
+                continue;
+            }
+            let before = flow.queue.backlog();
+            let packet = flow.control.dequeue(&self.law, now, &mut flow.queue, self.longest, lost);
+            let after = flow.queue.backlog();
+            if let Some(packet) = packet {
+                flow.credits -= i64::from(packet.bytes);
+                self.remove(before.bytes - after.bytes, before.packets - after.packets);
+                return Some(packet);
+            }
+            list.pop_front();
+            if is_new {
+                // Else a queue that gets a packet now and then would be new again every time and starve the old ones.
+                self.old.push_back(index);
+            } else {
+                flow.active = false;
+            }
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+use super::*;
+use crate::queue::Ecn;
+
+fn build(config: FqCoDel) -> Box<dyn Scheduler> {
+    match config.build(Stream::new(1, "queue"), 1) {
+        Discipline::Service(queue) => queue,
+        Discipline::Arrival(_) => unreachable!("it schedules"),
+    }
+}
+
+/// Packets as (flow, bytes) at `now`, their places as ids; gives the ids that were lost.
+fn fill(queue: &mut dyn Scheduler, now: u64, packets: &[(u32, u32)]) -> Vec<u32> {
+    let mut lost = Vec::new();
+    for (id, (flow, bytes)) in packets.iter().enumerate() {
+        let packet = Packet { id: id as u32, bytes: *bytes, flow: *flow, priority: 0, ecn: Ecn::NotCapable };
+        queue.enqueue(Time(now), packet, &mut lost);
+    }
+    lost.into_iter().map(|(packet, _)| packet.id).collect()
+}
+
+fn flows(queue: &mut dyn Scheduler, now: u64, packets: usize) -> Vec<u32> {
+    let mut lost = Vec::new();
+    std::iter::from_fn(|| queue.dequeue(Time(now), &mut lost))
+        .take(packets)
+        .map(|packet| packet.flow)
+        .collect()
+}
+
+#[test]
+fn turns_by_hand() {
+    // Quantum 1514: after 1500 B a queue has 14 credits left and sends once more, then it owes 1486.
+    let mut queue = build(FqCoDel::default());
+    let packets: Vec<_> = (0..10).map(|i| (i % 2, 1500)).collect();
+    fill(&mut *queue, 0, &packets);
+    // First turns, as new queues: 0 0 1 1, both old then with 28 credits: 0 1 0 1 (28 - 1500 + 1514 = 42, 56 …).
+    assert_eq!(flows(&mut *queue, 0, 10), [0, 0, 1, 1, 0, 1, 0, 1, 0, 1]);
+}
+
+#[test]
+fn a_sparse_flow_goes_first() {
+    let mut queue = build(FqCoDel::default());
+    let busy: Vec<_> = (0..20).map(|i| (i % 2, 1500)).collect();
+    fill(&mut *queue, 0, &busy);
+    assert_eq!(flows(&mut *queue, 0, 6), [0, 0, 1, 1, 0, 1]);
+    fill(&mut *queue, 0, &[(2, 100)]);
+    assert_eq!(flows(&mut *queue, 0, 1), [2]);
+    // Its queue is found empty in its first turn and becomes the last of the old ones, behind 1 and 0; 1 has no credits
+    // left and goes behind it.
+    assert_eq!(flows(&mut *queue, 0, 1), [0]);
+    // So a second packet of it goes before 1, in its turn, and not because it is new.
+    fill(&mut *queue, 0, &[(0, 1500), (2, 100)]);
+    assert_eq!(flows(&mut *queue, 0, 3), [2, 1, 0]);
+    // Found empty as an old one, it is gone, and with its next packet it is new.
+    assert_eq!(flows(&mut *queue, 0, 1), [1]);
+    fill(&mut *queue, 0, &[(2, 100)]);
+    assert_eq!(flows(&mut *queue, 0, 2), [2, 0]);
+}
+
+#[test]
+fn the_fattest_loses_half_from_its_head() {
+    let mut queue = build(FqCoDel { limit: QueueLimit::packets(9), ..FqCoDel::default() });
+    let mut packets = vec![(0, 100); 4];
+    packets.extend([(1, 1500); 3]);
+    packets.extend([(0, 100); 3]);
+    // The tenth: queue 0 has 7 packets of 100 B, queue 1 has 3 of 1500 B and loses two, its oldest.
+    assert_eq!(fill(&mut *queue, 0, &packets), [4, 5]);
+    assert_eq!(queue.backlog(), Backlog { bytes: 7 * 100 + 1500, packets: 8 });
+    let mut queue = build(FqCoDel { limit: QueueLimit::packets(200), ..FqCoDel::default() });
+    assert_eq!(fill(&mut *queue, 0, &vec![(0, 100); 201]), (0..64).collect::<Vec<_>>());
+    // In bytes, as often as needed.
+    let mut queue = build(FqCoDel { limit: QueueLimit::bytes(1000), ..FqCoDel::default() });
+    assert_eq!(fill(&mut *queue, 0, &[(0, 500), (1, 300), (2, 1200)]), [2]);
+}
+
+#[test]
+fn codel_works_on_each_queue_alone() {
+    const MS: u64 = 1_000_000_000;
+    let mut queue = build(FqCoDel::default());
+    fill(&mut *queue, 0, &[(0, 1000); 400]);
+    let mut lost = Vec::new();
+    let mut sent = Vec::new();
+    for ms in 10..200 {
+        // Flow 1 sends one packet every 10 ms and finds a queue of its own.
+        if ms % 10 == 0 {
+            fill(&mut *queue, ms * MS, &[(1, 1000)]);
+        }
+        sent.extend(queue.dequeue(Time(ms * MS), &mut lost).map(|packet| (ms, packet.flow)));
+    }
+    assert!(lost.iter().all(|(packet, cause)| (packet.flow, *cause) == (0, Cause::CoDel)));
+    // Above since 10 ms, so it may drop from 110 ms on; flow 1 has that dequeue.
+    assert_eq!(lost.len(), 1, "and the next would be at 211 ms");
+    let waits = sent.iter().filter(|(_, flow)| *flow == 1).map(|(ms, _)| ms % 10);
+    // Quantum 1514: flow 0 may have one more packet in its turn before.
+    assert!(waits.clone().count() == 19 && waits.max() <= Some(2), "{sent:?}");
+}
+
+#[test]
+fn flows_share_a_queue_where_there_are_few() {
+    let mut queue = build(FqCoDel { queues: Some(1), ..FqCoDel::default() });
+    fill(&mut *queue, 0, &[(0, 100), (1, 100), (0, 100), (7, 100)]);
+    assert_eq!(flows(&mut *queue, 0, 10), [0, 1, 0, 7]);
+    let hash = Hash { queues: 64, perturbation: Stream::new(3, "queue").bits() };
+    let mut used = [0; 64];
+    (0..6400).for_each(|flow| used[hash.queue(flow)] += 1);
+    assert!(used.iter().all(|flows| (50..160).contains(flows)), "{used:?}");
+    let other = Hash { queues: 64, perturbation: Stream::new(4, "queue").bits() };
+    assert!((0..100).any(|flow| hash.queue(flow) != other.queue(flow)), "another seed, other collisions");
+}

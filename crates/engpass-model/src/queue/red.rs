@@ -1,0 +1,243 @@
+//! Random early detection.
+//!
+//! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM Transactions on Networking 1(4),
+//! 1993: the algorithm of figure 2. Floyd, "Recommendation on using the gentle_ variant of RED", 2000. Marks: RFC 3168
+//! section 5.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Admission, Backlog, Cause, DEFAULT_LIMIT, Discipline, Packet, PortView, QueueConfig, Verdict, check_limit,
+};
+use crate::complaint::Complaints;
+use crate::random::Stream;
+use crate::time::{Pace, Time};
+use crate::unit::{BufferSize, QueueLimit, Share, Size};
+
+/// First in, first out; as the average length of the queue grows from `min` to `max`, packets are dropped at random with a
+/// probability that grows to `max_probability` (Floyd and Jacobson 1993).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Red {
+    /// Average length of the queue from which packets are dropped, in packets or in bytes.
+    pub min: BufferSize,
+    /// Average length from which every packet is dropped (with `gentle`, from twice that), in the unit of `min`.
+    pub max: BufferSize,
+    /// Probability of a drop as the average reaches `max`, before drops are spread.
+    pub max_probability: Share,
+    /// Weight of the queue in its average: 2 to the power of minus this, so 9 is 1/512.
+    pub weight_log2: u8,
+    /// Between `max` and twice that the probability grows from `max_probability` to 100 %, instead of at once.
+    pub gentle: bool,
+    /// Mark what can be marked, where a packet would be dropped by chance.
+    pub ecn: bool,
+    /// A typical packet: while the queue is empty, its average falls as if so long ones were arriving, one after the other.
+    pub mean_packet: Size,
+    /// What the port holds at most, the packet being sent included: packets, bytes, or both.
+    pub limit: QueueLimit,
+}
+
+impl Default for Red {
+    /// Floyd, "RED: Discussions of Setting Parameters", 1997, but for the last two, which are estimates.
+    fn default() -> Self {
+        Self {
+            min: BufferSize::Packets(5),
+            max: BufferSize::Packets(15),
+            max_probability: Share(Share::WHOLE / 10),
+            weight_log2: 9,
+            gentle: true,
+            ecn: false,
+            mean_packet: Size(1000),
+            limit: DEFAULT_LIMIT,
+        }
+    }
+}
+
+/// The largest `max`, in packets or bytes: twice that is within the fixed point of the average.
+const MAX_THRESHOLD: u64 = 1 << 30;
+
+impl QueueConfig for Red {
+    fn check(&self, complaints: &mut Complaints) {
+        match (self.min, self.max) {
+            (BufferSize::Packets(min), BufferSize::Packets(max))
+            | (BufferSize::Bytes(min), BufferSize::Bytes(max)) => {
+                if min >= max {
+                    let cause = format!("`max` is {}, and nothing lies between", self.max);
+                    complaints.add(&["min"], cause, "let `min` be less than `max`");
+                }
+                if max > MAX_THRESHOLD {
+                    complaints.add(&["max"], "no port holds that", format!("give at most {MAX_THRESHOLD}"));
+                }
+            }
+            _ => {
+                let cause = format!("`max` is {}, and the two cannot be compared", self.max);
+                complaints.add(&["min"], cause, "give both in packets or both in bytes");
+            }
+        }
+        if self.max_probability.0 == 0 || self.max_probability.0 > Share::WHOLE {
+            complaints.add(&["max_probability"], "it is no probability of a drop", "give up to 100 %");
+        }
+        let cause = "the average would never move";
+        complaints.between(&["weight_log2"], self.weight_log2.into(), (0, 24), "binary places", cause);
+        let cause = "no packet is like that";
+        complaints.between(&["mean_packet"], self.mean_packet.bytes(), (1, 65_535), "B", cause);
+        check_limit("limit", self.limit, complaints);
+    }
+
+    fn build(&self, random: Stream, line_rate: u64) -> Discipline {
+        Discipline::Arrival(Box::new(Gateway::new(self.clone(), random, line_rate)))
+    }
+}
+
+/// Binary places of the average: 2^-32 packets or bytes.
+const PLACES: u32 = 32;
+
+/// The state of figure 2 of the paper.
+#[derive(Debug)]
+struct Gateway {
+    config: Red,
+    random: Stream,
+    /// `min` and `max`, in units of the average.
+    min: u64,
+    max: u64,
+    /// `s`: the time of a typical packet on the line.
+    typical: Pace,
+    /// `avg`, in 2^-32 packets or bytes.
+    average: u64,
+    /// `count`: packets since the last drop, while the average is above `min`.
+    count: Option<u64>,
+}
+
+/// What the average asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Zone {
+    Below,
+    /// Drop with this probability `p_b`, in 2^-32.
+    Between(u64),
+    Above,
+}
+
+impl Gateway {
+    fn new(config: Red, random: Stream, line_rate: u64) -> Self {
+        let typical = Pace::of_bits(8 * config.mean_packet.bytes(), line_rate);
+        let scaled = |size| match size {
+            BufferSize::Packets(units) | BufferSize::Bytes(units) => units << PLACES,
+        };
+        let (min, max) = (scaled(config.min), scaled(config.max));
+        Self { config, random, min, max, typical, average: 0, count: None }
+    }
+
+    /// "Calculate the new average queue size."
+    fn update(&mut self, now: Time, port: PortView) {
+        let weight = u32::from(self.config.weight_log2);
+        match port.idle_since {
+            Some(since) if port.backlog.packets == 0 => {
+                // m = f(time - q_time) = (time - q_time) / s, in whole packets.
+                let packets = self.typical.ended_within(now.saturating_sub(since).0);
+                self.average = decayed(self.average, weight, packets);
+            }
+            _ => {
+                let queue = self.length(port.backlog) << PLACES;
+                // avg = avg + w (q - avg); the shift rounds down, so a constant q is reached within 2^weight units.
+                let step = (i128::from(queue) - i128::from(self.average)) >> weight;
+                self.average =
+                    self.average.checked_add_signed(step as i64).expect("it is between 0 and the queue");
+            }
+        }
+    }
+
+    /// `q`, in the unit of the thresholds; as much as the fixed point holds.
+    fn length(&self, backlog: Backlog) -> u64 {
+        let length = match self.config.min {
+            BufferSize::Packets(_) => backlog.packets,
+            BufferSize::Bytes(_) => backlog.bytes,
+        };
+        length.min(u64::from(u32::MAX >> 1))
+    }
+
+    fn zone(&self) -> Zone {
+        let (average, min, max) = (self.average, self.min, self.max);
+        let whole = u128::from(Share::WHOLE);
+        let top = u128::from(self.config.max_probability.0);
+        // `parts` of 10^9 at `from`, and `rise` more at `from + width`; rounded down to 2^-32.
+        let line = |parts: u128, rise: u128, from: u64, width: u64| {
+            let (over, width) = (u128::from(average - from), u128::from(width));
+            Zone::Between((((parts * width + rise * over) << 32) / (whole * width)) as u64)
+        };
+        if average < min {
+            Zone::Below
+        } else if average < max {
+            line(0, top, min, max - min)
+        } else if self.config.gentle && average - max < max {
+            line(top, whole - top, max, max)
+        } else {
+            Zone::Above
+        }
+    }
+
+    /// Whether chance takes this packet: `p_a = p_b / (1 - count p_b)`, which spreads the drops.
+    fn chooses(&mut self, probability: u64) -> bool {
+        let count = self.count.map_or(0, |count| count + 1);
+        self.count = Some(count);
+        let left = (1u64 << 32).saturating_sub(count.saturating_mul(probability));
+        // Where `p_a` is 1 or more no number is drawn.
+        let chosen = probability > 0 && (probability >= left || self.random.below(left) < probability);
+        if chosen {
+            self.count = Some(0);
+        }
+        chosen
+    }
+}
+
+/// `average * (1 - 2^-weight)^packets`, by squaring; every one of the at most 127 products is rounded down to 2^-64.
+fn decayed(average: u64, weight: u32, packets: u64) -> u64 {
+    if packets == 0 || average == 0 {
+        return average;
+    }
+    if weight == 0 {
+        return 0;
+    }
+    let product = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 64) as u64;
+    // 1 - 2^-weight, in 2^-64; it is below 1, and so are its powers.
+    let mut power = (1u64 << (64 - weight)).wrapping_neg();
+    let mut left = packets;
+    let mut result = average;
+    while left > 0 && result > 0 {
+        if left & 1 == 1 {
+            result = product(result, power);
+        }
+        power = product(power, power);
+        left >>= 1;
+    }
+    result
+}
+
+impl Admission for Gateway {
+    fn admit(&mut self, now: Time, port: PortView, packet: &Packet) -> Verdict {
+        self.update(now, port);
+        let zone = self.zone();
+        if !port.backlog.has_room(self.config.limit, packet.bytes) {
+            // The paper has no limit. A loss is a signal to its sender, as a marked packet is.
+            self.count = (zone != Zone::Below).then_some(0);
+            return Verdict::Drop(Cause::Full);
+        }
+        match zone {
+            Zone::Below => {
+                self.count = None;
+                Verdict::Accept { mark: false }
+            }
+            Zone::Between(probability) if !self.chooses(probability) => Verdict::Accept { mark: false },
+            Zone::Between(_) if self.config.ecn && packet.takes_marks() => Verdict::Accept { mark: true },
+            Zone::Between(_) => Verdict::Drop(Cause::Early),
+            Zone::Above => {
+                // Here marks have not helped, and packets that can be marked are dropped too, as in ns-2.
+                self.count = Some(0);
+                Verdict::Drop(Cause::Early)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+use super::*;
+use crate::queue::Ecn;
+use proptest::prelude::*;
+
+const NONE: [u64; 0] = [];
+const DROP: Verdict = Verdict::Drop(Cause::Early);
+const ACCEPT: Verdict = Verdict::Accept { mark: false };
+
+fn gateway(config: Red) -> Gateway {
+    // 1000 B take 1 us.
+    Gateway::new(config, Stream::new(1, "queue"), 8_000_000_000)
+}
+
+fn holding(packets: u64) -> PortView {
+    PortView { backlog: Backlog { bytes: packets * 1000, packets }, idle_since: None }
+}
+
+fn packet(ecn: Ecn) -> Packet {
+    Packet { id: 0, bytes: 1000, flow: 0, priority: 0, ecn }
+}
+
+/// A gateway whose average stands still at `packets`: its weight is 1, and the queue is as long.
+fn standing(config: Red) -> Gateway {
+    gateway(Red { weight_log2: 0, ..config })
+}
+
+/// Gaps between drops, in packets, of `n` arrivals that find `packets`.
+fn gaps(gateway: &mut Gateway, packets: u64, n: u64) -> Vec<u64> {
+    let mut gaps = Vec::new();
+    let mut since = 0;
+    for _ in 0..n {
+        since += 1;
+        if gateway.admit(Time::ZERO, holding(packets), &packet(Ecn::NotCapable)) == DROP {
+            gaps.push(since);
+            since = 0;
+        }
+    }
+    gaps
+}
+
+#[test]
+fn the_average_by_hand() {
+    let mut gateway = gateway(Red { weight_log2: 2, ..Red::default() });
+    let average = |gateway: &Gateway| gateway.average as f64 / (1u64 << 32) as f64;
+    gateway.update(Time::ZERO, holding(8));
+    assert_eq!(average(&gateway), 2.0, "a quarter of 8");
+    gateway.update(Time::ZERO, holding(8));
+    assert_eq!(average(&gateway), 3.5);
+    gateway.update(Time::ZERO, holding(1));
+    assert_eq!(average(&gateway), 2.875);
+    // Empty for 2 us and a half: two typical packets, (3/4)^2.
+    let idle = PortView { backlog: Backlog::default(), idle_since: Some(Time(1_000_000)) };
+    gateway.update(Time(3_500_000), idle);
+    assert!((average(&gateway) - 2.875 * 0.5625).abs() < 1e-9, "{}", average(&gateway));
+    // Nothing has ended: nothing decays.
+    gateway.update(Time(1_999_999), idle);
+    assert!((average(&gateway) - 2.875 * 0.5625).abs() < 1e-9);
+}
+
+#[test]
+fn a_long_idle_time_forgets() {
+    let mut gateway = gateway(Red::default());
+    gateway.average = 10 << PLACES;
+    let idle = PortView { backlog: Backlog::default(), idle_since: Some(Time::ZERO) };
+    gateway.update(Time::from_secs(1), idle);
+    assert_eq!(gateway.average, 0);
+}
+
+proptest! {
+    #[test]
+    fn decay_is_a_power(average in 0u64..1 << 62, weight in 1u32..=24, packets in 0u64..1_000_000) {
+        let exact = average as f64 * (packets as f64 * (-(0.5f64.powi(weight as i32))).ln_1p()).exp();
+        let got = decayed(average, weight, packets) as f64;
+        prop_assert!(got <= exact * (1.0 + 1e-9) + 1.0 && got >= exact * (1.0 - 1e-9) - 64.0, "{got} {exact}");
+    }
+
+    #[test]
+    fn the_average_stays_between_the_queues_it_saw(
+        weight in 0u8..=24, queues in prop::collection::vec(0u64..2000, 1..200),
+    ) {
+        let mut gateway = gateway(Red { weight_log2: weight, ..Red::default() });
+        for queue in &queues {
+            gateway.update(Time::ZERO, holding(*queue));
+            prop_assert!(gateway.average <= queues.iter().max().expect("one at least") << PLACES);
+        }
+    }
+}
+
+#[test]
+fn a_constant_queue_is_its_own_average() {
+    let mut gateway = gateway(Red { weight_log2: 12, ..Red::default() });
+    for _ in 0..200_000 {
+        gateway.update(Time::ZERO, holding(7));
+    }
+    let average = gateway.average as f64 / (1u64 << 32) as f64;
+    assert!((average - 7.0).abs() < 1e-5, "{average}");
+}
+
+#[test]
+fn zones() {
+    let zone = |packets: u64, gentle| {
+        let mut gateway = standing(Red { gentle, ..Red::default() });
+        gateway.update(Time::ZERO, holding(packets));
+        gateway.zone()
+    };
+    let share = |numerator: u64, denominator: u64| Zone::Between((numerator << 32) / denominator);
+    assert_eq!(zone(4, true), Zone::Below);
+    assert_eq!(zone(5, true), Zone::Between(0));
+    assert_eq!(zone(10, true), share(1, 20));
+    assert_eq!(zone(15, true), share(1, 10));
+    assert_eq!(zone(20, true), share(4, 10), "a third of the way from 10 % to 100 %");
+    assert_eq!(zone(30, true), Zone::Above);
+    assert_eq!(zone(14, false), share(9, 100));
+    assert_eq!(zone(15, false), Zone::Above);
+}
+
+#[test]
+fn drops_are_spread_evenly() {
+    // p_b = 1/20. Figure 2 counts before it draws: after a drop the gap X has P[X = n] = 1/19 for n = 1 to 19, and
+    // then p_a is 1. (Section 7, method 2 of the text counts after, and has 1 to 20.)
+    let mut gateway = standing(Red::default());
+    let gaps = gaps(&mut gateway, 10, 1_000_000);
+    let mut seen = [0u64; 21];
+    for gap in &gaps[1..] {
+        seen[*gap as usize] += 1;
+    }
+    assert_eq!((seen[0], seen[20]), (0, 0));
+    let expected = (gaps.len() - 1) as f64 / 19.0;
+    let chi_square: f64 = seen[1..20].iter().map(|n| (*n as f64 - expected).powi(2) / expected).sum();
+    // 18 degrees of freedom: 42.3 is exceeded once in a thousand seeds.
+    assert!(chi_square < 42.3, "{chi_square}: {seen:?}");
+    // The mean gap is 10, so one packet in ten is dropped: 2 / (1/p_b) of the packets.
+    let rate = gaps.len() as f64 / 1e6;
+    assert!((rate - 0.1).abs() < 0.001, "{rate}");
+}
+
+#[test]
+fn the_first_drop_has_the_bare_probability() {
+    // From `count = -1` the first packet is taken with p_b itself: X is even on 1 to 20.
+    let mean = (0..20_000u64)
+        .map(|seed| {
+            let config = Red { weight_log2: 0, ..Red::default() };
+            let mut gateway = Gateway::new(config, Stream::new(seed, "queue"), 8_000_000_000);
+            (1..)
+                .find(|_| gateway.admit(Time::ZERO, holding(10), &packet(Ecn::NotCapable)) == DROP)
+                .expect("one")
+        })
+        .sum::<u64>() as f64
+        / 2e4;
+    assert!((mean - 10.5).abs() < 0.15, "{mean}");
+}
+
+#[test]
+fn no_chance_below_min_and_none_above() {
+    assert_eq!(gaps(&mut standing(Red::default()), 4, 1000), NONE);
+    assert_eq!(gaps(&mut standing(Red::default()), 30, 100), [1; 100]);
+    assert_eq!(gaps(&mut standing(Red { gentle: false, ..Red::default() }), 15, 100), [1; 100]);
+}
+
+#[test]
+fn marks_replace_chance_but_not_certainty() {
+    let config = Red { ecn: true, ..Red::default() };
+    let mut gateway = standing(config.clone());
+    let verdicts: Vec<_> =
+        (0..1000).map(|_| gateway.admit(Time::ZERO, holding(10), &packet(Ecn::Capable))).collect();
+    let marks = verdicts.iter().filter(|verdict| **verdict == Verdict::Accept { mark: true }).count();
+    assert!((80..120).contains(&marks), "{marks}");
+    assert_eq!(marks + verdicts.iter().filter(|verdict| **verdict == ACCEPT).count(), 1000);
+    assert_eq!(gateway.admit(Time::ZERO, holding(30), &packet(Ecn::Capable)), DROP);
+    let mut gateway = standing(config);
+    let dropped = gaps(&mut gateway, 10, 1000).len();
+    assert!((80..120).contains(&dropped), "what cannot be marked is dropped: {dropped}");
+}
+
+#[test]
+fn bytes_are_counted_where_the_thresholds_are_bytes() {
+    let config = Red { min: BufferSize::Bytes(5000), max: BufferSize::Bytes(15_000), ..Red::default() };
+    let mut gateway = standing(config);
+    gateway.update(Time::ZERO, holding(10));
+    assert_eq!(gateway.zone(), Zone::Between((1 << 32) / 20));
+}
+
+#[test]
+fn a_full_queue_is_full() {
+    let config = Red { limit: QueueLimit::packets(3), ..Red::default() };
+    let mut gateway = gateway(config);
+    assert_eq!(gateway.admit(Time::ZERO, holding(2), &packet(Ecn::Capable)), ACCEPT);
+    assert_eq!(gateway.admit(Time::ZERO, holding(3), &packet(Ecn::Capable)), Verdict::Drop(Cause::Full));
+}
