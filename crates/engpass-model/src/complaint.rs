@@ -30,6 +30,14 @@ impl Complaints {
         self.list.push(Complaint { path: path.to_vec(), cause: cause.into(), help: help.into() });
     }
 
+    /// Take over the complaints of a part, which stands below `path`.
+    pub fn below(&mut self, path: &[&'static str], part: Self) {
+        self.list.extend(part.list.into_iter().map(|complaint| Complaint {
+            path: path.iter().copied().chain(complaint.path).collect(),
+            ..complaint
+        }));
+    }
+
     /// Complain unless `least <= value <= most`, both in `unit`s.
     pub fn between(
         &mut self,
