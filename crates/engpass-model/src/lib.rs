@@ -6,7 +6,8 @@
 //!
 //! The folders follow a message on its way: [`source`] makes it, [`host`] pays for it, [`wire`] says how long it is at
 //! every layer, [`shape`] spaces its cells, [`element`] carries, queues and reassembles them, [`discard`] and
-//! [`schedule`] decide for a queue of cells, [`queue`] for one of packets; [`tcp`] is a transport protocol, an endpoint at a time.
+//! [`schedule`] decide for a queue of cells and [`queue`] for one of packets; [`tcp`] is a transport protocol, an endpoint
+//! at a time.
 
 pub mod circuit;
 pub mod complaint;
@@ -17,6 +18,7 @@ pub mod host;
 pub mod link;
 pub mod queue;
 pub mod random;
+pub mod router;
 pub mod schedule;
 pub mod shape;
 pub mod source;

@@ -58,7 +58,7 @@ impl Engine<'_> {
         for (link, lines) in self.topology.links.iter().zip(&self.lines) {
             for (node, line) in link.ends.iter().zip(lines) {
                 let Some(switch) = node.checked_sub(self.topology.hosts) else { continue };
-                let Switch::Atm(config) = &self.testbed.switches[switch];
+                let Switch::Atm(config) = &self.testbed.switches[switch] else { continue };
                 let full = (0..line.classes()).find(|&class| line.held(class) > config.output_buffer.0);
                 if let Some(class) = full {
                     return Err(format!("`{}`: class {class} holds {}", link.name, line.held(class)));

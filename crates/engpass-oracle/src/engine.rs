@@ -204,7 +204,9 @@ impl<'a> Engine<'a> {
 fn lines(testbed: &Testbed, topology: &Topology) -> Vec<[Line; 2]> {
     let classes = |node: usize| {
         let priorities = node.checked_sub(topology.hosts).is_some_and(|switch| {
-            let Switch::Atm(config) = &testbed.switches[switch];
+            let Switch::Atm(config) = &testbed.switches[switch] else {
+                panic!("the oracle knows ATM switches only")
+            };
             matches!(config.schedule, Schedule::Priority(_))
         });
         if priorities { 2 } else { 1 }

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use engpass_model::circuit::Category;
 use engpass_model::shape::cell_pace;
 use engpass_model::source::Traffic;
-use engpass_model::time::Pace;
-use engpass_model::unit::{Basis, FramedRate};
+use engpass_model::time::{Pace, Time};
+use engpass_model::unit::{Basis, FramedRate, Share};
 use engpass_model::wire::{Encapsulation, Framing};
-use engpass_testbed::topology::{CircuitPath, FlowPath, Hop, LinkEnds, NodeId};
+use engpass_testbed::topology::{CircuitPath, FlowPath, Hop, Leg, LinkEnds, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
 /// Resolve names, routes and rates.
@@ -29,6 +29,11 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             delay: link.delay.time(),
             mtu: link.mtu.map_or(1500, |mtu| mtu.bytes()),
             overhead: link.overhead.map_or(0, |overhead| overhead.bytes()),
+            vlan: false,
+            jitter: Time(0),
+            loss: Share(0),
+            reorder: None,
+            queues: [None, None],
         }
     });
     let links: Vec<LinkEnds> = links.collect();
@@ -100,9 +105,21 @@ pub fn resolve(testbed: &Testbed) -> Topology {
         let first = &links[route[0].link];
         let cells = rate.and_then(|(rate, counts, _)| pace(rate, counts, first));
         let (from, to) = (node(from), node(to));
-        flows.push(FlowPath { name: name.clone(), from, to, circuit: Some(circuit), forward, route, cells });
+        let mtu = circuits[circuit].mtu;
+        flows.push(FlowPath {
+            name: name.clone(),
+            from,
+            to,
+            circuit: Some(circuit),
+            forward,
+            route,
+            legs: vec![Leg::Circuit { circuit, forward }],
+            mtu,
+            path_mtu: mtu,
+            cells,
+        });
     }
-    Topology { hosts, nodes, links, circuits, flows }
+    Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows }
 }
 
 fn slot(link: &LinkEnds) -> Pace {

@@ -38,7 +38,9 @@ impl Engine<'_> {
             return self.ledger.lose_cell(now, place, frame.flow, frame.datagram);
         }
         let node = self.topology.links[output.link].ends[output.end];
-        let Switch::Atm(config) = &self.testbed.switches[node - self.topology.hosts];
+        let Switch::Atm(config) = &self.testbed.switches[node - self.topology.hosts] else {
+            panic!("the oracle knows ATM switches only")
+        };
         let class = match self.line(output).classes() {
             1 => 0,
             // `cbr` before `ubr`.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use engpass_network::limit::limit;
 use engpass_network::simulate::{SimError, simulate};
+use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Campaign, Diagnostics, Source};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -186,9 +187,10 @@ fn axis(axis: &engpass_testbed::Axis) -> Value {
 fn graph(point: &engpass_testbed::Point) -> Value {
     let (testbed, topology) = (&point.testbed, &point.topology);
     let node = |(index, name): (usize, &String)| {
-        let kind = match index.checked_sub(topology.hosts) {
-            None => "host".to_owned(),
-            Some(switch) => format!("{} switch", testbed.switches[switch].kind()),
+        let kind = match topology.kind(index) {
+            NodeKind::Host(_) => "host".to_owned(),
+            NodeKind::Switch(switch) => format!("{} switch", testbed.switches[switch].kind()),
+            NodeKind::Router(_) => "router".to_owned(),
         };
         json!({ "name": name, "kind": kind })
     };

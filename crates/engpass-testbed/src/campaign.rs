@@ -344,6 +344,7 @@ fn whole(draft: &Draft, name: &str) -> Option<Testbed> {
         description: draft.description.clone(),
         hosts: all(&draft.hosts)?,
         switches: all(&draft.switches)?,
+        routers: all(&draft.routers)?,
         links: all(&draft.links)?,
         circuits: all(&draft.circuits)?,
         traffic: all(&draft.traffic)?,

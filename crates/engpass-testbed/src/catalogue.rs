@@ -1,6 +1,7 @@
 //! The catalogue: every kind of component with its keys, for the reference and for `engpass catalogue`.
 
 use engpass_model::discard::Discard;
+use engpass_model::queue::Queue;
 use engpass_model::schedule::Schedule;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
@@ -28,11 +29,13 @@ pub fn catalogue() -> Value {
         "families": [
             single("host", &SHAPES.host),
             family(Switch::FAMILY, "[switch.NAME]", tables(&SHAPES.switch)),
+            single("router", &SHAPES.router),
             single("link", &SHAPES.link),
             single("circuit", &SHAPES.circuit),
             family(Traffic::FAMILY, "[traffic.NAME]", tables(&SHAPES.traffic)),
             nested(Discard::FAMILY, "`discard` of a switch", Discard::listing(&mut generator())),
             nested(Schedule::FAMILY, "`schedule` of a switch", Schedule::listing(&mut generator())),
+            nested(Queue::FAMILY, "`queue` of a switch, router or link", Queue::listing(&mut generator())),
             family("run", "[run]", [("run", &SHAPES.run)]),
         ],
         "words": [

@@ -119,7 +119,8 @@ fn need(needed: &str) -> Option<String> {
 /// What serde calls a type, in words for the writer of a file.
 fn plain(needed: &str) -> String {
     match needed {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative, without quotes".into(),
+        "u8" => "a whole number from 0 to 255, without quotes".into(),
+        "u16" | "u32" | "u64" | "usize" => "a whole number, not negative, without quotes".into(),
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number without quotes".into(),
         "a string" => "text in quotes".into(),
         "a boolean" => "`true` or `false`".into(),

@@ -59,8 +59,3 @@ impl<'a> Graph<'a> {
         Some(hops)
     }
 }
-
-/// The same way back.
-pub(crate) fn reversed(route: &[Hop]) -> Vec<Hop> {
-    route.iter().rev().map(|hop| Hop { link: hop.link, from: hop.to, to: hop.from }).collect()
-}

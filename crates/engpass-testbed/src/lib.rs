@@ -14,6 +14,8 @@ mod de;
 pub mod diagnostic;
 mod faulty;
 mod graph;
+mod links;
+mod lost;
 mod origin;
 mod overrides;
 mod path;
@@ -27,6 +29,7 @@ mod sweep;
 pub mod testbed;
 pub mod topology;
 mod tree;
+mod ways;
 
 pub use campaign::{Campaign, Point, load};
 pub use catalogue::catalogue;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engpass_model::circuit::Circuit;
 use engpass_model::host::Host;
 use engpass_model::link::Link;
+use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use indexmap::IndexMap;
@@ -21,10 +22,21 @@ use crate::testbed::Run;
 use crate::tree::{Entry, Node, Table, Value};
 
 /// What may stand at the top of a file.
-pub(crate) const TOP: &[&str] =
-    &["name", "description", "host", "switch", "link", "circuit", "traffic", "run", "sweep", "variant"];
+pub(crate) const TOP: &[&str] = &[
+    "name",
+    "description",
+    "host",
+    "switch",
+    "router",
+    "link",
+    "circuit",
+    "traffic",
+    "run",
+    "sweep",
+    "variant",
+];
 /// Tables of named components.
-pub(crate) const FAMILIES: &[&str] = &["host", "switch", "link", "circuit", "traffic"];
+pub(crate) const FAMILIES: &[&str] = &["host", "switch", "router", "link", "circuit", "traffic"];
 
 /// A testbed as far as it could be read: `None` for what is wrong as a whole. Of the others single values may be wrong;
 /// such a value is left out, or an example stands for it, and [`Faulty`](crate::faulty::Faulty) knows it.
@@ -34,6 +46,7 @@ pub(crate) struct Draft {
     pub(crate) description: Option<String>,
     pub(crate) hosts: IndexMap<String, Option<Host>>,
     pub(crate) switches: IndexMap<String, Option<Switch>>,
+    pub(crate) routers: IndexMap<String, Option<Router>>,
     pub(crate) links: IndexMap<String, Option<Link>>,
     pub(crate) circuits: IndexMap<String, Option<Circuit>>,
     pub(crate) traffic: IndexMap<String, Option<Traffic>>,
@@ -74,6 +87,11 @@ pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
             "host" => {
                 draft.hosts = family(key, entry, found, &mut |path, entry, found| {
                     component(path, entry, found, &SHAPES.host, None, &|table| Host::deserialize(table))
+                })
+            }
+            "router" => {
+                draft.routers = family(key, entry, found, &mut |path, entry, found| {
+                    component(path, entry, found, &SHAPES.router, None, &|table| Router::deserialize(table))
                 })
             }
             "link" => {

@@ -2,19 +2,19 @@
 
 use engpass_model::circuit::{Category, Circuit};
 use engpass_model::source::{CellDemand, Traffic};
+use engpass_model::switch::Switch;
 use engpass_model::wire::Encapsulation;
 
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
-use crate::graph::{Graph, reversed};
+use crate::graph::Graph;
+use crate::links::{self, node_id};
 use crate::rates::{self, Wanted};
 use crate::read::Draft;
-use crate::topology::{CircuitPath, FlowPath, Hop, LinkEnds, NodeId, Topology};
+use crate::topology::{CircuitPath, FlowPath, Hop, Leg, LinkEnds, NodeId, NodeKind, Topology, reversed};
 use crate::tree::Node;
-
-/// The MTU of an Ethernet or point-to-point link that names none, in bytes.
-const DEFAULT_MTU: u64 = 1500;
+use crate::ways::Ways;
 
 /// Resolve what of the draft is in order, and report what cannot be: the topology, if all of it could.
 ///
@@ -25,43 +25,27 @@ pub(crate) fn resolve(
     found: &mut Vec<Diagnostic>,
     faulty: &Faulty,
 ) -> Option<Topology> {
-    let nodes: Vec<String> = draft.hosts.keys().chain(draft.switches.keys()).cloned().collect();
-    let mut links = Vec::new();
-    for (name, link) in &draft.links {
-        let Some(link) = link else { continue };
-        let unknown = ["medium", "rate"].iter().any(|key| faulty.has(&["link", name, key]));
-        if unknown || draft.is_astray("link", name) {
-            continue;
-        }
-        let end = |name: &String| node_id(draft, name);
-        let (Some(a), Some(b)) = (end(&link.ends[0]), end(&link.ends[1])) else { continue };
-        let Some(line_rate) = link.medium.line_rate().or(link.rate.map(|rate| rate.0)) else { continue };
-        links.push(LinkEnds {
-            name: name.clone(),
-            ends: [a, b],
-            medium: link.medium,
-            line_rate,
-            framing: link.medium.framing(line_rate),
-            delay: link.delay.time(),
-            mtu: link.mtu.map_or(DEFAULT_MTU, |mtu| mtu.bytes()),
-            overhead: link.overhead.map_or(0, |overhead| overhead.bytes()),
-        });
-    }
+    let names = draft.hosts.keys().chain(draft.switches.keys()).chain(draft.routers.keys());
+    let nodes: Vec<String> = names.cloned().collect();
+    let mut checker = Checker::new(tree, found);
+    let links = links::links(draft, &mut checker, faulty);
     let whole = links.len() == draft.links.len() && !draft.elsewhere.contains_key("link");
     let mut resolver = Resolver {
         draft,
         faulty,
-        hosts: draft.hosts.len(),
         graph: Graph::new(nodes.len(), &links),
+        ways: Ways::new(Vec::new(), &[], &[]),
         nodes: &nodes,
         links: &links,
         whole,
-        checker: Checker::new(tree, found),
+        checker,
         circuits: Vec::new(),
     };
     let declared: Vec<Option<CircuitPath>> =
         draft.circuits.iter().map(|(name, circuit)| resolver.circuit(name, circuit.as_ref()?)).collect();
     let complete = declared.iter().all(Option::is_some);
+    let forwards = (0..nodes.len()).map(|node| resolver.forwards(node)).collect();
+    resolver.ways = Ways::new(forwards, &links, &declared);
     // A circuit that is not in order keeps its index, so that the others keep theirs.
     resolver.circuits = declared;
     let flows: Vec<Option<FlowPath>> =
@@ -73,6 +57,7 @@ pub(crate) fn resolve(
     }
     Some(Topology {
         hosts: draft.hosts.len(),
+        switches: draft.switches.len(),
         nodes,
         links,
         circuits: circuits.into_iter().collect::<Option<_>>()?,
@@ -80,22 +65,16 @@ pub(crate) fn resolve(
     })
 }
 
-/// Hosts first, then switches.
-fn node_id(draft: &Draft, name: &str) -> Option<NodeId> {
-    let switch = || Some(draft.hosts.len() + draft.switches.get_index_of(name)?);
-    draft.hosts.get_index_of(name).or_else(switch)
-}
-
-struct Resolver<'a> {
-    draft: &'a Draft,
+pub(crate) struct Resolver<'a> {
+    pub(crate) draft: &'a Draft,
     faulty: &'a Faulty,
-    hosts: usize,
-    nodes: &'a [String],
-    links: &'a [LinkEnds],
-    graph: Graph<'a>,
+    pub(crate) nodes: &'a [String],
+    pub(crate) links: &'a [LinkEnds],
+    pub(crate) graph: Graph<'a>,
+    ways: Ways,
     /// Whether all links of the file are there: else a missing path proves nothing.
-    whole: bool,
-    checker: Checker<'a>,
+    pub(crate) whole: bool,
+    pub(crate) checker: Checker<'a>,
     circuits: Vec<Option<CircuitPath>>,
 }
 
@@ -104,14 +83,29 @@ impl Resolver<'_> {
         node_id(self.draft, name).expect("references were checked before")
     }
 
-    /// Over ATM links and through switches.
-    fn atm_path(&self, from: NodeId, to: NodeId) -> Option<Vec<Hop>> {
-        self.graph.path(from, to, |link| link.medium.is_atm(), |node| node >= self.hosts)
+    pub(crate) fn kind(&self, node: NodeId) -> NodeKind {
+        links::kind(self.draft, node)
     }
 
-    /// Over links that carry frames. No node forwards frames yet, so that is one link.
-    fn frame_path(&self, from: NodeId, to: NodeId) -> Option<Vec<Hop>> {
-        self.graph.path(from, to, |link| !link.medium.is_atm(), |_| false)
+    /// Whether a node passes cells on.
+    fn relays(&self, node: NodeId) -> bool {
+        matches!(links::switch(self.draft, node), Some(Switch::Atm(_)))
+            // A switch that could not be read may be one.
+            || matches!(self.kind(node), NodeKind::Switch(index) if self.draft.switches[index].is_none())
+    }
+
+    /// Whether a node passes packets on.
+    fn forwards(&self, node: NodeId) -> bool {
+        match self.kind(node) {
+            NodeKind::Host(_) => false,
+            NodeKind::Switch(index) => !matches!(self.draft.switches[index], Some(Switch::Atm(_))),
+            NodeKind::Router(_) => true,
+        }
+    }
+
+    /// Over ATM links and through ATM switches.
+    pub(crate) fn atm_path(&self, from: NodeId, to: NodeId) -> Option<Vec<Hop>> {
+        self.graph.path(from, to, |link| link.medium.is_atm(), |node| self.relays(node))
     }
 
     fn circuit(&mut self, name: &str, circuit: &Circuit) -> Option<CircuitPath> {
@@ -148,7 +142,7 @@ impl Resolver<'_> {
         let route = route?;
         if circuit.policing.is_some() && route.len() == 1 {
             let message = format!("circuit `{name}` enters no switch that could police it");
-            let help = "take `policing` out, or put a switch between the hosts";
+            let help = "take `policing` out, or put a switch between its ends";
             self.checker.report_key(
                 &["circuit", name, "policing"],
                 Diagnostic::warning("no-effect", message).help(help),
@@ -183,29 +177,17 @@ impl Resolver<'_> {
         }
         let (from, to) = traffic.ends();
         let (from, to) = (self.node(from), self.node(to));
-        let circuit = match traffic.circuit() {
-            Some(circuit) => Some(self.draft.circuits.get_index_of(circuit)?),
-            None => match traffic.cells() {
-                Some(demand) => Some(self.implicit_circuit(name, demand.category, from, to)?),
-                None => self.only_circuit(name, from, to)?,
-            },
+        let legs = match traffic.cells() {
+            None => self.packets(name, traffic, from, to),
+            Some(demand) => {
+                let circuit = match traffic.circuit() {
+                    Some(circuit) => self.draft.circuits.get_index_of(circuit)?,
+                    None => self.implicit_circuit(name, demand.category, from, to)?,
+                };
+                Some(vec![Leg::Circuit { circuit, forward: self.is_forward(circuit, from) }])
+            }
         };
-        let Some(index) = circuit else {
-            let route = self.frame_path(from, to)?;
-            return Some(FlowPath {
-                name: name.into(),
-                from,
-                to,
-                circuit: None,
-                forward: true,
-                route,
-                cells: None,
-            });
-        };
-        let taken = self.circuits[index].as_ref();
-        let forward = taken.is_none_or(|circuit| circuit.route[0].from == from);
-        let route =
-            taken.map(|circuit| if forward { circuit.route.clone() } else { reversed(&circuit.route) });
+        let route = legs.as_ref().and_then(|legs| self.route(legs));
         let cells = match wanted {
             None => None,
             Some(wanted) => {
@@ -213,7 +195,69 @@ impl Resolver<'_> {
                 rates::pace(&mut self.checker, wanted, &["traffic", name, "rate"], first)?
             }
         };
-        Some(FlowPath { name: name.into(), from, to, circuit, forward, route: route?, cells })
+        let (legs, route) = (legs?, route?);
+        self.lives_long_enough(name, traffic, &legs);
+        let (circuit, forward) = match legs[..] {
+            [Leg::Circuit { circuit, forward }] => (Some(circuit), forward),
+            _ => (None, true),
+        };
+        let mtus: Vec<u64> = legs.iter().map(|leg| self.mtu(*leg)).collect::<Option<_>>()?;
+        Some(FlowPath {
+            name: name.into(),
+            from,
+            to,
+            circuit,
+            forward,
+            route,
+            mtu: *mtus.first()?,
+            path_mtu: *mtus.iter().min()?,
+            legs,
+            cells,
+        })
+    }
+
+    /// Whether a circuit is taken in its own direction by what begins at `from`.
+    fn is_forward(&self, circuit: usize, from: NodeId) -> bool {
+        self.circuits[circuit].as_ref().is_none_or(|circuit| circuit.route[0].from == from)
+    }
+
+    /// The links of a way; `None` where a circuit of it is not in order.
+    fn route(&self, legs: &[Leg]) -> Option<Vec<Hop>> {
+        let mut route = Vec::new();
+        for leg in legs {
+            match *leg {
+                Leg::Link(hop) => route.push(hop),
+                Leg::Circuit { circuit, forward: true } => {
+                    route.extend(&self.circuits[circuit].as_ref()?.route)
+                }
+                Leg::Circuit { circuit, forward: false } => {
+                    route.extend(reversed(&self.circuits[circuit].as_ref()?.route))
+                }
+            }
+        }
+        Some(route)
+    }
+
+    fn mtu(&self, leg: Leg) -> Option<u64> {
+        match leg {
+            Leg::Link(hop) => Some(self.links[hop.link].mtu),
+            Leg::Circuit { circuit, .. } => Some(self.circuits[circuit].as_ref()?.mtu),
+        }
+    }
+
+    /// Every router takes one of the TTL and drops what has none left (RFC 1812 section 5.3.1).
+    fn lives_long_enough(&mut self, name: &str, traffic: &Traffic, legs: &[Leg]) {
+        let Some(ttl) = traffic.ttl().filter(|ttl| *ttl > 0) else { return };
+        let ends = legs.iter().filter_map(|leg| Some(self.route(&[*leg])?.last()?.to));
+        let routers: Vec<NodeId> =
+            ends.filter(|node| matches!(self.kind(*node), NodeKind::Router(_))).collect();
+        let Some(last) = routers.get(usize::from(ttl) - 1) else { return };
+        let (count, last) = (routers.len(), &self.nodes[*last]);
+        let message = format!("packets of traffic `{name}` have a TTL of {ttl} and end at router `{last}`");
+        let routers =
+            if count == 1 { "there is 1 router".into() } else { format!("there are {count} routers") };
+        let help = format!("{routers} on the way: give at least `ttl = {}`", count + 1);
+        self.checker.report(&["traffic", name, "ttl"], Diagnostic::error("ttl-exceeded", message).help(help));
     }
 
     /// The circuit that a generator without one brings along; `None` after a complaint.
@@ -241,118 +285,77 @@ impl Resolver<'_> {
         Some(self.circuits.len() - 1)
     }
 
-    /// The one circuit between two hosts, or `Some(None)` where frames go without one; `None` after a complaint.
-    fn only_circuit(&mut self, name: &str, from: NodeId, to: NodeId) -> Option<Option<usize>> {
-        let (a, b) = (self.nodes[from].as_str(), self.nodes[to].as_str());
+    /// The way of the packets between two hosts; `None` after a complaint.
+    ///
+    /// A circuit between the two is taken before all else: it was made for them.
+    fn packets(&mut self, name: &str, traffic: &Traffic, from: NodeId, to: NodeId) -> Option<Vec<Leg>> {
         let draft = self.draft;
-        let unknown = draft.elsewhere.contains_key("circuit")
-            || draft.circuits.iter().any(|(name, read)| read.is_none() || draft.is_astray("circuit", name));
+        let between = self.circuits_between(from, to);
+        let path = ["traffic", name];
+        if let Some(named) = traffic.circuit() {
+            let circuit = draft.circuits.get_index_of(named)?;
+            if between.contains(&circuit) {
+                return Some(vec![Leg::Circuit { circuit, forward: self.is_forward(circuit, from) }]);
+            }
+            self.circuits[circuit].as_ref()?;
+            let legs = self.ways.path_over(circuit, from, to);
+            if legs.is_none() && self.whole && !self.unknown_circuits() {
+                let (a, b) = (&self.nodes[from], &self.nodes[to]);
+                let message = format!("no way from `{a}` to `{b}` leads over circuit `{named}`");
+                let help =
+                    format!("take `circuit` out for the shortest way, or join the ends of `{named}` to it");
+                self.checker.report(
+                    &["traffic", name, "circuit"],
+                    Diagnostic::error("wrong-circuit", message).help(help),
+                );
+            }
+            return legs;
+        }
+        match between[..] {
+            [circuit] => Some(vec![Leg::Circuit { circuit, forward: self.is_forward(circuit, from) }]),
+            [first, ..] => {
+                let name_of = |circuit: usize| draft.circuits.get_index(circuit).map_or("", |(name, _)| name);
+                let names = between.iter().map(|circuit| format!("`{}`", name_of(*circuit)));
+                let names = names.collect::<Vec<_>>().join(", ");
+                let (a, b) = (&self.nodes[from], &self.nodes[to]);
+                let message = format!("several circuits join `{a}` and `{b}`: {names}");
+                let help =
+                    format!("say which one traffic `{name}` takes: `circuit = \"{}\"`", name_of(first));
+                self.checker.report(&path, Diagnostic::error("ambiguous-circuit", message).help(help));
+                None
+            }
+            [] => {
+                let legs = self.ways.path(from, to);
+                // The circuit that is missing may be one that was reported.
+                if legs.is_none() && !self.unknown_circuits() {
+                    self.no_way(name, from, to);
+                }
+                legs
+            }
+        }
+    }
+
+    /// Circuits of the file between two nodes, whichever way they go.
+    pub(crate) fn circuits_between(&self, from: NodeId, to: NodeId) -> Vec<usize> {
+        let (a, b) = (self.nodes[from].as_str(), self.nodes[to].as_str());
         let between = |circuit: &Circuit| {
             let ends = (circuit.from.as_str(), circuit.to.as_str());
             ends == (a, b) || ends == (b, a)
         };
-        let joining: Vec<&str> = (draft.circuits.iter())
-            .filter(|(name, _)| !draft.is_astray("circuit", name))
-            .filter(|(_, circuit)| circuit.as_ref().is_some_and(between))
-            .map(|(name, _)| name.as_str())
-            .collect();
-        let path = ["traffic", name];
-        match joining[..] {
-            [only] => Some(draft.circuits.get_index_of(only)),
-            [first, ..] => {
-                let names = joining.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                let message = format!("several circuits join `{a}` and `{b}`: {names}");
-                let help = format!("say which one traffic `{name}` takes: `circuit = \"{first}\"`");
-                self.checker.report(&path, Diagnostic::error("ambiguous-circuit", message).help(help));
-                None
-            }
-            [] if self.frame_path(from, to).is_some() => Some(None),
-            // The circuit that is missing may be one that was reported.
-            [] if unknown => None,
-            [] if self.atm_path(from, to).is_some() => {
-                let message =
-                    format!("no circuit joins `{a}` and `{b}`, and ATM carries datagrams only on circuits");
-                let table = crate::path::join(&["circuit", name]);
-                let help = format!("add a circuit:\n\n[{table}]\nfrom = \"{a}\"\nto = \"{b}\"");
-                self.checker.report(&path, Diagnostic::error("no-circuit", message).help(help));
-                None
-            }
-            [] => {
-                self.no_path(&path, &format!("traffic `{name}`"), from, to);
-                None
-            }
-        }
-    }
-
-    fn no_atm_path(&mut self, path: &[&str; 2], what: &str, from: NodeId, to: NodeId) {
-        if !self.whole {
-            return;
-        }
-        if [from, to].iter().any(|host| !self.links.iter().any(|link| link.ends.contains(host))) {
-            return self.no_path(path, what, from, to);
-        }
-        for (key, host) in [("from", from), ("to", to)] {
-            if !self.links.iter().any(|link| link.ends.contains(&host) && link.medium.is_atm()) {
-                let host = &self.nodes[host];
-                let message = format!("{what} needs an ATM link at `{host}`, and that host has none");
-                let help =
-                    format!("give one of the links of `{host}` an ATM medium, such as `medium = \"oc-3c\"`");
-                self.checker
-                    .report(&[path[0], path[1], key], Diagnostic::error("not-atm", message).help(help));
-                return;
-            }
-        }
-        let Some(route) = self.graph.path(from, to, |_| true, |node| node >= self.hosts) else {
-            return self.no_path(path, what, from, to);
-        };
-        let others: Vec<String> = (route.iter())
-            .map(|hop| &self.links[hop.link])
-            .filter(|link| !link.medium.is_atm())
-            .map(|link| format!("`{}`", link.name))
-            .collect();
-        let message = format!("{what} cannot cross {}: no ATM there", counted_links(&others));
-        let help = "give the links of a circuit an ATM medium, such as `medium = \"oc-3c\"`";
-        self.checker.report(path, Diagnostic::error("not-atm", message).help(help));
-    }
-
-    fn no_path(&mut self, path: &[&str; 2], what: &str, from: NodeId, to: NodeId) {
-        if !self.whole {
-            return;
-        }
-        let (a, b) = (&self.nodes[from], &self.nodes[to]);
-        let message = format!("{what} has no path: no links lead from `{a}` to `{b}`");
-        let relay = self.graph.path(from, to, |_| true, |_| true).and_then(|route| {
-            let relay = route[1..].iter().map(|hop| hop.from).find(|node| *node < self.hosts)?;
-            Some(format!(
-                "the way leads through host `{}`, and hosts do not forward: put a switch there",
-                self.nodes[relay]
-            ))
+        let good = self.draft.circuits.iter().enumerate().filter(|(_, (name, circuit))| {
+            !self.draft.is_astray("circuit", name) && circuit.as_ref().is_some_and(between)
         });
-        let mixed = self.graph.path(from, to, |_| true, |node| node >= self.hosts);
-        let help = relay
-            .or_else(|| {
-                mixed.map(|_| {
-                    "the way changes between ATM and other media, and an ATM switch passes only cells".into()
-                })
-            })
-            .unwrap_or_else(|| {
-                let bare = [a, b].into_iter().find(|name| {
-                    !self.links.iter().any(|link| link.ends.iter().any(|end| self.nodes[*end] == **name))
-                });
-                match bare {
-                    Some(bare) => format!(
-                        "`{bare}` has no link at all: add a `[link.NAME]` with `ends = [\"{bare}\", …]`"
-                    ),
-                    None => "join the two parts of the network with a link".into(),
-                }
-            });
-        self.checker.report(path, Diagnostic::error("no-path", message).help(help));
+        good.map(|(index, _)| index).collect()
     }
-}
 
-fn counted_links(names: &[String]) -> String {
-    match names {
-        [one] => format!("link {one}"),
-        _ => format!("links {}", names.join(", ")),
+    /// Whether there may be circuits that could not be read or do not lead anywhere.
+    fn unknown_circuits(&self) -> bool {
+        self.draft.elsewhere.contains_key("circuit")
+            || self
+                .draft
+                .circuits
+                .iter()
+                .any(|(name, read)| read.is_none() || self.draft.is_astray("circuit", name))
+            || self.circuits.iter().any(Option::is_none)
     }
 }

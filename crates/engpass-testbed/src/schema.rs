@@ -4,6 +4,7 @@ use engpass_model::circuit::Circuit;
 use engpass_model::family::Listing;
 use engpass_model::host::Host;
 use engpass_model::link::Link;
+use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use schemars::generate::SchemaSettings;
@@ -16,6 +17,7 @@ use crate::testbed::Run;
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let host = component::<Host>(&mut generator);
+    let router = component::<Router>(&mut generator);
     let link = component::<Link>(&mut generator);
     let circuit = component::<Circuit>(&mut generator);
     let run = component::<Run>(&mut generator);
@@ -33,6 +35,7 @@ pub fn schema() -> Value {
             "description": { "type": "string", "description": "What it is about, in a sentence or two." },
             "host": named("Hosts by name.", host),
             "switch": named("Switches by name.", switch),
+            "router": named("Routers by name.", router),
             "link": named("Links by name.", link),
             "circuit": named("Circuits by name.", circuit),
             "traffic": named("Traffic by name.", traffic),

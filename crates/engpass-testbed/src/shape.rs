@@ -6,6 +6,7 @@ use engpass_model::circuit::Circuit;
 use engpass_model::family::Listing;
 use engpass_model::host::Host;
 use engpass_model::link::Link;
+use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use indexmap::IndexMap;
@@ -21,6 +22,7 @@ use crate::tree::Table;
 /// The schemas of every component, each whole in itself.
 pub(crate) struct Shapes {
     pub(crate) host: Json,
+    pub(crate) router: Json,
     pub(crate) link: Json,
     pub(crate) circuit: Json,
     pub(crate) run: Json,
@@ -37,6 +39,7 @@ impl Shapes {
         };
         let (kinds, index) = match family {
             "host" => return Some((&self.host, None)),
+            "router" => return Some((&self.router, None)),
             "link" => return Some((&self.link, None)),
             "circuit" => return Some((&self.circuit, None)),
             "run" => return Some((&self.run, None)),
@@ -68,6 +71,7 @@ fn kinds(listing: Listing) -> IndexMap<&'static str, Json> {
 
 pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| Shapes {
     host: of::<Host>(),
+    router: of::<Router>(),
     link: of::<Link>(),
     circuit: of::<Circuit>(),
     run: of::<Run>(),

@@ -3,6 +3,7 @@
 use engpass_model::circuit::Circuit;
 use engpass_model::host::Host;
 use engpass_model::link::Link;
+use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::unit::Duration;
@@ -21,6 +22,8 @@ pub struct Testbed {
     pub hosts: IndexMap<String, Host>,
     /// Switches by name.
     pub switches: IndexMap<String, Switch>,
+    /// Routers by name.
+    pub routers: IndexMap<String, Router>,
     /// Links by name.
     pub links: IndexMap<String, Link>,
     /// Circuits by name.

@@ -1,17 +1,32 @@
 //! A testbed resolved: names are indices, circuits have routes, rates are paces.
 
 use engpass_model::circuit::Category;
+use engpass_model::queue::Queue;
 use engpass_model::time::{Pace, Time};
-use engpass_model::wire::{Encapsulation, Framing, Medium};
+use engpass_model::unit::Share;
+use engpass_model::wire::{Encapsulation, Framing, Medium, ethernet};
 
-/// Index of a node: hosts first, in the order of the file, then switches.
+/// Index of a node: hosts first, in the order of the file, then switches, then routers.
 pub type NodeId = usize;
+
+/// What a node is, and its place in its table of the testbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Index in `Testbed::hosts`.
+    Host(usize),
+    /// Index in `Testbed::switches`.
+    Switch(usize),
+    /// Index in `Testbed::routers`.
+    Router(usize),
+}
 
 /// A testbed's graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
     /// Number of hosts; nodes from here on are switches.
     pub hosts: usize,
+    /// Number of switches; nodes after hosts and switches are routers.
+    pub switches: usize,
     /// Names of all nodes.
     pub nodes: Vec<String>,
     /// Links in the order of the file.
@@ -21,6 +36,38 @@ pub struct Topology {
     pub circuits: Vec<CircuitPath>,
     /// One path for each traffic table, in the order of the file.
     pub flows: Vec<FlowPath>,
+}
+
+impl Topology {
+    /// What a node is.
+    pub fn kind(&self, node: NodeId) -> NodeKind {
+        node_kind(self.hosts, self.switches, node)
+    }
+
+    /// Links of a leg in its direction.
+    pub fn hops(&self, leg: Leg) -> Vec<Hop> {
+        match leg {
+            Leg::Link(hop) => vec![hop],
+            Leg::Circuit { circuit, forward: true } => self.circuits[circuit].route.clone(),
+            Leg::Circuit { circuit, forward: false } => reversed(&self.circuits[circuit].route),
+        }
+    }
+
+    /// The largest IP packet of a leg, in bytes.
+    pub fn mtu(&self, leg: Leg) -> u64 {
+        match leg {
+            Leg::Link(hop) => self.links[hop.link].mtu,
+            Leg::Circuit { circuit, .. } => self.circuits[circuit].mtu,
+        }
+    }
+}
+
+pub(crate) fn node_kind(hosts: usize, switches: usize, node: NodeId) -> NodeKind {
+    match node.checked_sub(hosts) {
+        None => NodeKind::Host(node),
+        Some(switch) if switch < switches => NodeKind::Switch(switch),
+        Some(other) => NodeKind::Router(other - switches),
+    }
 }
 
 /// A link between two nodes.
@@ -42,6 +89,32 @@ pub struct LinkEnds {
     pub mtu: u64,
     /// Bytes around a packet on point-to-point links.
     pub overhead: u64,
+    /// Whether frames carry a VLAN tag; only on Ethernet links.
+    pub vlan: bool,
+    /// Most that a packet is late beyond the delay, order kept; zero on ATM links.
+    pub jitter: Time,
+    /// Share of the packets that are lost at random; zero on ATM links.
+    pub loss: Share,
+    /// Share of the packets that arrive later than others sent after them, and how much later; never on ATM links.
+    pub reorder: Option<(Share, Time)>,
+    /// Queue discipline of the transmitter at each end; `None` at hosts and ATM switches, which have none. At a router it is
+    /// there on ATM links, too: for the packets that wait to become cells.
+    pub queues: [Option<Queue>; 2],
+}
+
+impl LinkEnds {
+    /// Bytes that an IP packet takes of a line that carries frames: on Ethernet with preamble, header, tag, padding, FCS and
+    /// gap.
+    ///
+    /// # Panics
+    /// On an ATM link: what a packet takes there depends on its circuit.
+    pub fn line_bytes(&self, ip_bytes: u64) -> u64 {
+        match self.framing {
+            Framing::Ethernet => ethernet::line_bytes(ip_bytes, self.vlan),
+            Framing::Packets => self.overhead + ip_bytes,
+            Framing::Cells { .. } => panic!("a line of cells carries no frames"),
+        }
+    }
 }
 
 /// One link of a route and the direction it is taken in.
@@ -53,6 +126,42 @@ pub struct Hop {
     pub from: NodeId,
     /// Node at which it ends.
     pub to: NodeId,
+}
+
+impl Hop {
+    /// The same link in the other direction.
+    pub fn back(self) -> Self {
+        Self { link: self.link, from: self.to, to: self.from }
+    }
+}
+
+/// The same way back.
+pub(crate) fn reversed(route: &[Hop]) -> Vec<Hop> {
+    route.iter().rev().map(|hop| hop.back()).collect()
+}
+
+/// A piece of the way of IP packets: between two nodes that handle packets, or an Ethernet switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leg {
+    /// A link that carries frames.
+    Link(Hop),
+    /// A circuit from end to end.
+    Circuit {
+        /// Index of the circuit.
+        circuit: usize,
+        /// Whether it goes from the circuit's `from` to its `to`.
+        forward: bool,
+    },
+}
+
+impl Leg {
+    /// The same leg in the other direction.
+    pub fn back(self) -> Self {
+        match self {
+            Self::Link(hop) => Self::Link(hop.back()),
+            Self::Circuit { circuit, forward } => Self::Circuit { circuit, forward: !forward },
+        }
+    }
 }
 
 /// A circuit resolved.
@@ -84,12 +193,20 @@ pub struct FlowPath {
     pub from: NodeId,
     /// Receiving host.
     pub to: NodeId,
-    /// Circuit it takes, if it crosses an ATM network; it may use it against its direction.
+    /// The circuit it takes if that leads from host to host; it may use it against its direction. `None` where frames are
+    /// forwarded: see the legs.
     pub circuit: Option<usize>,
-    /// Whether it goes from the circuit's `from` to its `to`.
+    /// Whether it goes from that circuit's `from` to its `to`.
     pub forward: bool,
-    /// Links it crosses, in its own direction.
+    /// Links it crosses, in its own direction, those of circuits included.
     pub route: Vec<Hop>,
+    /// The way in pieces, in its own direction; at least one. Packets the other way (a TCP receiver's) take the same legs
+    /// back.
+    pub legs: Vec<Leg>,
+    /// The largest IP packet at the sender, in bytes: that of the first leg. The sending host cuts datagrams for it.
+    pub mtu: u64,
+    /// The largest IP packet that passes every leg whole, in bytes.
+    pub path_mtu: u64,
     /// Pace of the cells of a `cbr` or `on-off` source; `None` for other kinds and for a rate of zero.
     pub cells: Option<Pace>,
 }

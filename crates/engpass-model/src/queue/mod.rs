@@ -61,6 +61,13 @@ impl Queue {
         complaints.under(&[self.kind()], inner);
     }
 
+    /// What is wrong with the values; paths begin with the `queue` of the table at hand.
+    pub fn check_below(&self, complaints: &mut Complaints) {
+        let mut own = Complaints::default();
+        self.check(&mut own);
+        complaints.under(&["queue"], own);
+    }
+
     /// The discipline of one new port: see [`QueueConfig::build`].
     pub fn build(&self, random: Stream, line_rate: u64) -> Discipline {
         self.config().build(random, line_rate)

@@ -46,6 +46,24 @@ impl Traffic {
         }
     }
 
+    /// Priority of its packets, 0 to 7; 0 for cells, which have none.
+    pub fn priority(&self) -> u8 {
+        match self {
+            Self::UdpStream(config) => config.priority,
+            Self::TcpStream(config) => config.priority,
+            Self::Cbr(_) | Self::OnOff(_) => 0,
+        }
+    }
+
+    /// Time to live of its packets; `None` for cells.
+    pub fn ttl(&self) -> Option<u8> {
+        match self {
+            Self::UdpStream(config) => Some(config.ttl),
+            Self::TcpStream(config) => Some(config.ttl),
+            Self::Cbr(_) | Self::OnOff(_) => None,
+        }
+    }
+
     /// When it starts and when it stops, as far as the table says.
     pub fn window(&self) -> (Option<Duration>, Option<Duration>) {
         match self {
@@ -91,6 +109,21 @@ impl Traffic {
             let cause = format!("it starts at {start}, and nothing is ever sent");
             complaints.add(&["stop"], cause, "let `stop` be later than `start`");
         }
+    }
+}
+
+/// The time to live that RFC 1700 recommends.
+fn default_ttl() -> u8 {
+    64
+}
+
+/// What is wrong with the priority and the time to live of packets.
+fn check_packets(priority: u8, ttl: u8, complaints: &mut Complaints) {
+    if priority > 7 {
+        complaints.add(&["priority"], "a priority code point has 3 bits", "give `0` to `7`, 7 goes first");
+    }
+    if ttl == 0 {
+        complaints.add(&["ttl"], "such a packet may not be sent", "give `1` to `255`");
     }
 }
 

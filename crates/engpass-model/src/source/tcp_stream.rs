@@ -18,6 +18,15 @@ pub struct TcpStream {
     pub message: Size,
     /// The circuit to take, where there are several.
     pub circuit: Option<String>,
+    /// Parallel connections, each writing by itself. Their goodput is the sum.
+    #[serde(default = "one")]
+    pub streams: u32,
+    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    #[serde(default)]
+    pub priority: u8,
+    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    #[serde(default = "super::default_ttl")]
+    pub ttl: u8,
     /// When it starts.
     #[serde(default)]
     pub start: Option<Duration>,
@@ -28,11 +37,20 @@ pub struct TcpStream {
 
 /// The largest write, in bytes.
 const MAX_WRITE: u64 = 1 << 30;
+/// The most connections of one table.
+const MAX_STREAMS: u64 = 10_000;
+
+fn one() -> u32 {
+    1
+}
 
 impl TcpStream {
     /// What is wrong with the values.
     pub fn check(&self, complaints: &mut Complaints) {
         let cause = "no application writes that at once";
         complaints.between(&["message"], self.message.bytes(), (1, MAX_WRITE), "B", cause);
+        let cause = "no application opens so many";
+        complaints.between(&["streams"], u64::from(self.streams), (1, MAX_STREAMS), "connections", cause);
+        super::check_packets(self.priority, self.ttl, complaints);
     }
 }

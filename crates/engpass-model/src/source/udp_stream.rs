@@ -21,6 +21,12 @@ pub struct UdpStream {
     pub rate: Option<Rate>,
     /// The circuit to take, where there are several.
     pub circuit: Option<String>,
+    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    #[serde(default)]
+    pub priority: u8,
+    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    #[serde(default = "super::default_ttl")]
+    pub ttl: u8,
     /// When it starts.
     #[serde(default)]
     pub start: Option<Duration>,
@@ -34,6 +40,7 @@ impl UdpStream {
     pub fn check(&self, complaints: &mut Complaints) {
         let cause = "one UDP datagram cannot hold that";
         complaints.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
+        super::check_packets(self.priority, self.ttl, complaints);
         if let Some(rate) = self.rate {
             complaints.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "no application offers that");
         }

@@ -1,8 +1,10 @@
 //! Switches.
 
 pub mod atm;
+pub mod ethernet;
 
 pub use atm::AtmSwitch;
+pub use ethernet::EthernetSwitch;
 
 use crate::complaint::Complaints;
 use crate::family::family;
@@ -11,6 +13,7 @@ family! {
     /// A switch, by its kind.
     Switch, "switch" {
         "atm" => Atm(AtmSwitch),
+        "ethernet" => Ethernet(EthernetSwitch),
     }
 }
 
@@ -19,6 +22,7 @@ impl Switch {
     pub fn check(&self, complaints: &mut Complaints) {
         match self {
             Self::Atm(config) => config.check(complaints),
+            Self::Ethernet(config) => config.check(complaints),
         }
     }
 }

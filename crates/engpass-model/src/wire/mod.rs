@@ -2,6 +2,7 @@
 
 pub mod aal5;
 pub mod encapsulation;
+pub mod ethernet;
 pub mod ip;
 pub mod medium;
 

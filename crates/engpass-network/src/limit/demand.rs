@@ -119,7 +119,7 @@ fn class(testbed: &Testbed, topology: &Topology, path: &FlowPath, generator: boo
     let (_, between) = path.route.split_last().expect("a route has a hop");
     let by_priority = between.iter().all(|hop| match testbed.switches.get(&topology.nodes[hop.to]) {
         Some(Switch::Atm(switch)) => matches!(switch.schedule, Schedule::Priority(_)),
-        None => false,
+        _ => false,
     });
     let privileged = first && by_priority && !between.is_empty();
     2 * u8::from(!privileged) + u8::from(!generator)

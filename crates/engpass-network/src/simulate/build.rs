@@ -121,7 +121,10 @@ impl Builder<'_> {
         let Some(switch) = node.checked_sub(self.topology.hosts) else {
             return Queue::Fifo(Fifo::unbounded(slot));
         };
-        let Switch::Atm(switch) = &self.testbed.switches[switch];
+        // The other kinds join no ATM links.
+        let Some((_, Switch::Atm(switch))) = self.testbed.switches.get_index(switch) else {
+            return Queue::Fifo(Fifo::unbounded(slot));
+        };
         let capacity = switch.output_buffer.0;
         match &switch.schedule {
             Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, capacity, switch.discard.policy())),
@@ -348,7 +351,7 @@ impl Builder<'_> {
             .collect();
         let [only] = first_class.as_slice() else { return None };
         let switch = self.node_of(port).checked_sub(self.topology.hosts)?;
-        let Switch::Atm(switch) = &self.testbed.switches[switch];
+        let Some((_, Switch::Atm(switch))) = self.testbed.switches.get_index(switch) else { return None };
         // Cells that are drawn and never queued are not shown to a policy.
         if !switch.discard.policy().only_when_full() {
             return None;

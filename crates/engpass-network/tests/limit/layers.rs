@@ -1,6 +1,7 @@
 //! The accounting of bits by layer.
 
 use engpass_model::time::Time;
+use engpass_model::unit::Share;
 use engpass_model::wire::ip::Fragments;
 use engpass_model::wire::{Encapsulation, Medium};
 use engpass_network::limit::layers::{Layer, Layers, Wire};
@@ -40,6 +41,11 @@ fn link(medium: Medium, rate: u64) -> LinkEnds {
         delay: Time(1),
         mtu: 1500,
         overhead: 7,
+        vlan: false,
+        jitter: Time(0),
+        loss: Share(0),
+        reorder: None,
+        queues: [None, None],
     }
 }
 

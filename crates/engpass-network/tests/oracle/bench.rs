@@ -23,6 +23,7 @@ pub(crate) fn bench(duration: &str) -> Testbed {
         description: None,
         hosts: IndexMap::new(),
         switches: IndexMap::new(),
+        routers: IndexMap::new(),
         links: IndexMap::new(),
         circuits: IndexMap::new(),
         traffic: IndexMap::new(),
@@ -53,6 +54,11 @@ pub(crate) fn link(testbed: &mut Testbed, ends: [&str; 2], medium: Medium) {
         delay: Duration(1_000_000),
         mtu: None,
         overhead: None,
+        vlan: false,
+        jitter: None,
+        loss: None,
+        reorder: None,
+        queue: None,
     };
     testbed.links.insert(format!("{}-{}", ends[0], ends[1]), link);
 }
@@ -82,6 +88,8 @@ pub(crate) fn udp<'a>(testbed: &'a mut Testbed, from: &str, to: &str, message: u
         message: Size(message),
         rate: None,
         circuit: Some(format!("{from}-{to}")),
+        priority: 0,
+        ttl: 64,
         start: None,
         stop: None,
     };

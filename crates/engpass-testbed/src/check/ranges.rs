@@ -9,6 +9,7 @@ use engpass_model::source::Traffic;
 use engpass_model::unit::{Duration, Rate};
 use engpass_model::wire::Medium;
 use engpass_model::wire::aal5::{MAX_SDU_BYTES, TRAILER_BYTES};
+use engpass_model::wire::ethernet::MAX_MTU;
 use engpass_model::wire::ip::MIN_MTU;
 use indexmap::IndexMap;
 
@@ -26,8 +27,9 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>, fau
     let checker = &mut Checker::new(tree, found);
     each(checker, faulty, "host", &draft.hosts, |_, _, host, complaints| host.check(complaints));
     each(checker, faulty, "switch", &draft.switches, |_, _, switch, complaints| switch.check(complaints));
+    each(checker, faulty, "router", &draft.routers, |_, _, router, complaints| router.check(complaints));
     each(checker, faulty, "link", &draft.links, |checker, name, link, complaints| {
-        self::link(checker, faulty, name, link, complaints)
+        self::link(checker, faulty, draft, (name, link), complaints)
     });
     each(checker, faulty, "circuit", &draft.circuits, |_, _, circuit, complaints| {
         self::circuit(circuit, complaints)
@@ -109,8 +111,14 @@ fn run(run: &Run, complaints: &mut Complaints) {
     }
 }
 
-fn link(checker: &mut Checker<'_>, faulty: &Faulty, name: &str, link: &Link, complaints: &mut Complaints) {
-    complaints.positive(&["delay"], link.delay, LONGEST);
+fn link(
+    checker: &mut Checker<'_>,
+    faulty: &Faulty,
+    draft: &Draft,
+    (name, link): (&str, &Link),
+    complaints: &mut Complaints,
+) {
+    link.check(complaints);
     // What else may stand there depends on the medium.
     if faulty.has(&["link", name, "medium"]) {
         return;
@@ -129,7 +137,33 @@ fn link(checker: &mut Checker<'_>, faulty: &Faulty, name: &str, link: &Link, com
         let message = format!("`{medium}` carries cells: an MTU belongs to a circuit");
         not_allowed("mtu", message, "take it out, and write `mtu` in `[circuit.NAME]`".into());
     } else if let Some(mtu) = link.mtu {
-        complaints.between(&["mtu"], mtu.0, (MIN_MTU, MAX_IP), "B", "IPv4 does not work with that");
+        let (most, cause) = match link.medium {
+            Medium::PointToPoint => (MAX_IP, "IPv4 does not work with that"),
+            _ if mtu.0 < MIN_MTU => (MAX_MTU, "IPv4 does not work with that"),
+            _ => (MAX_MTU, "the FCS of Ethernet does not protect frames of that length"),
+        };
+        complaints.between(&["mtu"], mtu.0, (MIN_MTU, most), "B", cause);
+    }
+    let atm = link.medium.is_atm();
+    if link.vlan && (atm || link.medium == Medium::PointToPoint) {
+        let message = format!("`{medium}` has no VLAN tags: they are Ethernet's");
+        not_allowed("vlan", message, "take it out, or give the link an Ethernet medium".into());
+    }
+    for (key, given) in [
+        ("jitter", link.jitter.is_some()),
+        ("loss", link.loss.is_some()),
+        ("reorder", link.reorder.is_some()),
+    ] {
+        if given && atm {
+            let message = format!("`{key}` is for packets, and `{medium}` carries cells");
+            let help = "take it out, or put it on a link that carries frames: Ethernet or point-to-point";
+            not_allowed(key, message, help.into());
+        }
+    }
+    if link.queue.is_some() && atm {
+        let message = format!("`queue` is for packets, and `{medium}` carries cells");
+        let help = "take it out: an ATM switch has `output_buffer` and `discard`, a router its own `queue`";
+        not_allowed("queue", message, help.into());
     }
     match (link.medium.line_rate(), link.rate) {
         (Some(line), Some(_)) => {
@@ -146,6 +180,12 @@ fn link(checker: &mut Checker<'_>, faulty: &Faulty, name: &str, link: &Link, com
             checker.report(&["link", name, "rate"], Diagnostic::error("missing-key", message).help(help));
         }
         (_, None) => {}
+    }
+    if !atm && link.queue.is_some() && link.ends.iter().all(|end| draft.hosts.contains_key(end)) {
+        let message =
+            format!("link `{name}` joins two hosts, and only switches and routers have a queue discipline");
+        let help = "take it out, or put a switch or a router between the hosts";
+        checker.report_key(&["link", name, "queue"], Diagnostic::warning("no-effect", message).help(help));
     }
 }
 

@@ -32,13 +32,25 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
     let mut checker = Checker::new(tree, found);
     let hosts = Names::new(draft.hosts.keys());
     let switches = Names::new(draft.switches.keys());
-    let nodes = Names::new(draft.hosts.keys().chain(draft.switches.keys()));
+    let routers = Names::new(draft.routers.keys());
+    let nodes = Names::new(draft.hosts.keys().chain(draft.switches.keys()).chain(draft.routers.keys()));
+    let packets = Names::new(draft.hosts.keys().chain(draft.routers.keys()));
     let circuits = Names::new(draft.circuits.keys());
 
-    for name in switches.list.iter().filter(|name| hosts.has(name)) {
-        let message = format!("`{name}` is the name of a host and of a switch");
+    let twice = |checker: &mut Checker<'_>, family: &str, name: &str, other: &str| {
+        let message = format!("`{name}` is the name of a {other} and of a {family}");
         let help = "give one of them another name: links name their ends without saying what they are";
-        checker.report_key(&["switch", name], Diagnostic::error("duplicate-name", message).help(help));
+        checker.report_key(&[family, name], Diagnostic::error("duplicate-name", message).help(help));
+    };
+    for name in switches.list.iter().filter(|name| hosts.has(name)) {
+        twice(&mut checker, "switch", name, "host");
+    }
+    for name in &routers.list {
+        if let Some((_, other)) =
+            [(&hosts, "host"), (&switches, "switch")].iter().find(|(names, _)| names.has(name))
+        {
+            twice(&mut checker, "router", name, other);
+        }
     }
     for name in draft.links.keys() {
         let ends = find(tree, &["link", name, "ends"]);
@@ -51,8 +63,8 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
             let index = index.to_string();
             let path = ["link", name, "ends", &index];
             good &= end.name().is_some_and(|end| {
-                let elsewhere = ["host", "switch"].iter().any(|family| draft.may_be(family, &end));
-                checker.refers(&path, &end, "a host or switch", &nodes, elsewhere)
+                let elsewhere = ["host", "switch", "router"].iter().any(|family| draft.may_be(family, &end));
+                checker.refers(&path, &end, "a host, switch or router", &nodes, elsewhere)
             });
         }
         if let [Some(one), Some(other)] = &items.iter().map(Node::name).collect::<Vec<_>>()[..]
@@ -70,24 +82,33 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
     }
     let ends = |checker: &mut Checker<'_>, family: &'static str, name: &str| -> Option<[String; 2]> {
         let mut good = true;
+        // Packets begin and end at hosts, circuits wherever packets are handled.
+        let (what, plural, known) = match family {
+            "circuit" => ("a host or router", "hosts and routers", &packets),
+            _ => ("a host", "hosts", &hosts),
+        };
         let names = ["from", "to"].map(|key| find(tree, &[family, name, key]).and_then(Node::name));
         for (key, end) in ["from", "to"].iter().zip(&names) {
             let path = [family, name, key];
             let Some(end) = end else { continue };
-            if switches.has(end) && !hosts.has(end) {
-                let message = format!("`{end}` is a switch, and `{key}` needs a host");
+            let other = [(&switches, "switch"), (&routers, "router")];
+            let other = other.iter().find(|(names, _)| names.has(end) && !known.has(end));
+            if let Some((_, other)) = other {
+                let message = format!("`{end}` is a {other}, and `{key}` needs {what}");
                 let help =
-                    suggestion(end, "hosts", &hosts.list).unwrap_or_else(|| "the file has no host".into());
+                    suggestion(end, plural, &known.list).unwrap_or_else(|| "the file has no host".into());
                 checker.report(&path, Diagnostic::error("dangling-reference", message).help(help));
                 good = false;
             } else {
-                good &= checker.refers(&path, end, "a host", &hosts, draft.may_be("host", end));
+                let elsewhere =
+                    draft.may_be("host", end) || (family == "circuit" && draft.may_be("router", end));
+                good &= checker.refers(&path, end, what, known, elsewhere);
             }
         }
         let [Some(from), Some(to)] = names else { return None };
         if good && from == to {
             let message = format!("{family} `{name}` goes from `{from}` to itself");
-            let help = "`from` and `to` are two different hosts";
+            let help = format!("`from` and `to` are two different {plural}");
             checker.report(&[family, name, "to"], Diagnostic::error("self-link", message).help(help));
             good = false;
         }
@@ -113,6 +134,12 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
                 let elsewhere = draft.may_be("circuit", &circuit);
                 checker.refers(&path, &circuit, "a circuit", &circuits, elsewhere)
                     && match (&own, joined.get(circuit.as_str())) {
+                        // Packets may also come to the end of a circuit by way of a router.
+                        (Some(_), Some(ends))
+                            if ends.iter().any(|end| routers.has(end)) && !sends_cells(draft, name) =>
+                        {
+                            true
+                        }
                         (Some(own), Some(ends)) => joins(&mut checker, name, &circuit, own, ends),
                         _ => true,
                     }
@@ -123,6 +150,10 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
         }
     }
     draft.astray = astray;
+}
+
+fn sends_cells(draft: &Draft, traffic: &str) -> bool {
+    draft.traffic.get(traffic).is_some_and(|read| read.as_ref().is_some_and(|read| read.cells().is_some()))
 }
 
 /// Whether the circuit that a traffic names goes between its hosts, in either direction.
@@ -156,10 +187,11 @@ impl Checker<'_> {
         let plural = match what {
             "a host" => "hosts",
             "a circuit" => "circuits",
-            _ => "hosts and switches",
+            "a host or router" => "hosts and routers",
+            _ => "hosts, switches and routers",
         };
         let message = format!("`{}` is not the name of {what}", shortened(name));
-        let family = what.trim_start_matches("a ").split(' ').next().unwrap_or("host");
+        let family = what.trim_start_matches("a ").split([' ', ',']).next().unwrap_or("host");
         // Who has made so many mistakes looks for the first ones.
         if self.errors > 200 {
             self.report(path, Diagnostic::error("dangling-reference", message));

@@ -112,7 +112,7 @@ fn partial_packet_discard_keeps_the_end() {
     for host in ["a", "b"] {
         udp(&mut testbed, host, "c", 200).rate = Some(q("1 bit/s"));
     }
-    let Switch::Atm(config) = &mut testbed.switches["x"];
+    let Switch::Atm(config) = &mut testbed.switches["x"] else { panic!("a funnel has an ATM switch") };
     config.discard = Discard::Ppd(Default::default());
     let seen = seen(&testbed, END);
     assert_eq!(

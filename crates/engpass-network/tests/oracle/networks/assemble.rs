@@ -101,6 +101,7 @@ impl Parts {
                 .map(|(i, draw)| (format!("h{i}"), host(draw)))
                 .collect(),
             switches: switches.map(|(i, draw)| (format!("s{i}"), switch(draw))).collect(),
+            routers: Default::default(),
             circuits,
             traffic: turn(traffic, turned),
             run: Run { duration: Duration(duration), warmup, ..Run::default() },
@@ -136,7 +137,22 @@ impl Parts {
             }
             let rate = (medium == Medium::Atm).then_some(Rate(1_000_000 + delay % 100_000 * 1000));
             let name = format!("l{i}");
-            (name, Link { ends, medium, rate, delay: Duration(delay), mtu: None, overhead: None })
+            (
+                name,
+                Link {
+                    ends,
+                    medium,
+                    rate,
+                    delay: Duration(delay),
+                    mtu: None,
+                    overhead: None,
+                    vlan: false,
+                    jitter: None,
+                    loss: None,
+                    reorder: None,
+                    queue: None,
+                },
+            )
         };
         turn(ends.into_iter().enumerate().map(link).collect(), graph.turned)
     }
@@ -194,7 +210,7 @@ impl Parts {
             let circuit = (draw.named || between.count() > 1).then_some(name);
             let (start, stop) = instants(draw.times);
             let (message, rate) = (Size(draw.message), draw.rate.map(Rate));
-            let stream = UdpStream { from, to, message, rate, circuit, start, stop };
+            let stream = UdpStream { from, to, message, rate, circuit, priority: 0, ttl: 64, start, stop };
             (format!("u{i}"), Traffic::UdpStream(stream))
         });
         let generators = self.generators.iter().enumerate().map(|(i, draw)| {

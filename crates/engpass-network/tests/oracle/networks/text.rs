@@ -61,7 +61,8 @@ pub(super) fn text(testbed: &Testbed) -> String {
         file.size("receive_buffer", Some(host.receive_buffer));
         file.size("nic_buffer", Some(host.nic_buffer));
     }
-    for (name, Switch::Atm(switch)) in &testbed.switches {
+    for (name, switch) in &testbed.switches {
+        let Switch::Atm(switch) = switch else { continue };
         file.0 += &format!("[switch.{name}]\nkind = \"atm\"\n");
         file.text("output_buffer", format!("{} cells", switch.output_buffer.0));
         file.text("discard", switch.discard.kind());

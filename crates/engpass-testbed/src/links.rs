@@ -1,0 +1,125 @@
+//! Links resolved: their ends, media, options, and the queue disciplines of their transmitters.
+
+use engpass_model::link::Link;
+use engpass_model::switch::Switch;
+use engpass_model::unit::Share;
+use engpass_model::wire::Framing;
+
+use crate::check::Checker;
+use crate::diagnostic::Diagnostic;
+use crate::faulty::Faulty;
+use crate::read::Draft;
+use crate::topology::{LinkEnds, NodeId, NodeKind, node_kind};
+
+/// The MTU of an Ethernet or point-to-point link that names none, in bytes.
+const DEFAULT_MTU: u64 = 1500;
+
+/// Hosts first, then switches, then routers.
+pub(crate) fn node_id(draft: &Draft, name: &str) -> Option<NodeId> {
+    let (hosts, switches) = (draft.hosts.len(), draft.switches.len());
+    let switch = || Some(hosts + draft.switches.get_index_of(name)?);
+    let router = || Some(hosts + switches + draft.routers.get_index_of(name)?);
+    draft.hosts.get_index_of(name).or_else(switch).or_else(router)
+}
+
+/// What a node is.
+pub(crate) fn kind(draft: &Draft, node: NodeId) -> NodeKind {
+    node_kind(draft.hosts.len(), draft.switches.len(), node)
+}
+
+/// The switch at a node, as far as it could be read.
+pub(crate) fn switch(draft: &Draft, node: NodeId) -> Option<&Switch> {
+    match kind(draft, node) {
+        NodeKind::Switch(index) => draft.switches[index].as_ref(),
+        NodeKind::Host(_) | NodeKind::Router(_) => None,
+    }
+}
+
+/// The links that are in order, in the order of the file; what is not is reported, if it was not before.
+pub(crate) fn links(draft: &Draft, checker: &mut Checker<'_>, faulty: &Faulty) -> Vec<LinkEnds> {
+    let mut links = Vec::new();
+    for (name, link) in &draft.links {
+        let Some(link) = link else { continue };
+        let unknown = ["medium", "rate"].iter().any(|key| faulty.has(&["link", name, key]));
+        if unknown || draft.is_astray("link", name) {
+            continue;
+        }
+        let end = |name: &String| node_id(draft, name);
+        let (Some(a), Some(b)) = (end(&link.ends[0]), end(&link.ends[1])) else { continue };
+        let Some(line_rate) = link.medium.line_rate().or(link.rate.map(|rate| rate.0)) else { continue };
+        if !fits(draft, checker, name, link, [a, b]) {
+            continue;
+        }
+        links.push(LinkEnds {
+            name: name.clone(),
+            ends: [a, b],
+            medium: link.medium,
+            line_rate,
+            framing: link.medium.framing(line_rate),
+            delay: link.delay.time(),
+            mtu: link.mtu.map_or(DEFAULT_MTU, |mtu| mtu.bytes()),
+            overhead: link.overhead.map_or(0, |overhead| overhead.bytes()),
+            vlan: link.vlan,
+            jitter: link.jitter.unwrap_or(engpass_model::unit::Duration(0)).time(),
+            loss: link.loss.unwrap_or(Share(0)),
+            reorder: link.reorder.as_ref().map(|reorder| (reorder.share, reorder.delay.time())),
+            queues: [a, b].map(|node| match kind(draft, node) {
+                NodeKind::Host(_) => None,
+                NodeKind::Switch(_) => match switch(draft, node)? {
+                    Switch::Atm(_) => None,
+                    Switch::Ethernet(config) => Some(link.queue.as_ref().unwrap_or(&config.queue).clone()),
+                },
+                NodeKind::Router(index) => {
+                    Some(link.queue.as_ref().unwrap_or(&draft.routers[index].as_ref()?.queue).clone())
+                }
+            }),
+        });
+    }
+    one_mtu(draft, checker, faulty, &links);
+    links
+}
+
+/// Whether the switches at the ends of a link can use its medium.
+fn fits(draft: &Draft, checker: &mut Checker<'_>, name: &str, link: &Link, ends: [NodeId; 2]) -> bool {
+    let framing = link.medium.framing(1_000_000);
+    for (end, node) in link.ends.iter().zip(ends) {
+        let (what, help) = match (switch(draft, node), framing) {
+            (Some(Switch::Ethernet(_)), Framing::Cells { .. } | Framing::Packets) => (
+                "an Ethernet switch",
+                "give the link an Ethernet medium, such as `ethernet-100`, or make the switch a router",
+            ),
+            (Some(Switch::Atm(_)), Framing::Ethernet | Framing::Packets) => (
+                "an ATM switch",
+                "give the link an ATM medium, such as `oc-3c`, or put a router where ATM and frames meet",
+            ),
+            _ => continue,
+        };
+        let medium = checker.written(&["link", name, "medium"]);
+        let message = format!("link `{name}` is `{medium}`, and `{end}` is {what}");
+        let diagnostic = Diagnostic::error("wrong-medium", message).help(help);
+        checker.report(&["link", name, "medium"], diagnostic);
+        return false;
+    }
+    true
+}
+
+/// An Ethernet switch cuts no frame, so all its links must take the same.
+fn one_mtu(draft: &Draft, checker: &mut Checker<'_>, faulty: &Faulty, links: &[LinkEnds]) {
+    for (index, (name, config)) in draft.switches.iter().enumerate() {
+        if !matches!(config, Some(Switch::Ethernet(_))) {
+            continue;
+        }
+        let node = draft.hosts.len() + index;
+        let mut here = (links.iter())
+            .filter(|link| link.ends.contains(&node) && !faulty.has(&["link", &link.name, "mtu"]));
+        let Some(first) = here.next() else { continue };
+        let Some(other) = here.find(|link| link.mtu != first.mtu) else { continue };
+        let message = format!(
+            "link `{}` has an MTU of {} B, and link `{}` at the same Ethernet switch `{name}` one of {} B",
+            other.name, other.mtu, first.name, first.mtu
+        );
+        let help = "a switch does not cut frames: give all its links one `mtu`, or make it a router";
+        let diagnostic = Diagnostic::error("mtu-mismatch", message).help(help);
+        checker.report(&["link", &other.name, "mtu"], diagnostic);
+    }
+}
