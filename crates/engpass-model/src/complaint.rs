@@ -68,18 +68,6 @@ impl Complaints {
     }
 }
 
-impl Complaints {
-    /// Take over the complaints about a table that stands under `key` in this one.
-    pub fn inside(&mut self, key: &'static str, check: impl FnOnce(&mut Self)) {
-        let mut inner = Self::default();
-        check(&mut inner);
-        self.list.extend(inner.list.into_iter().map(|mut complaint| {
-            complaint.path.insert(0, key);
-            complaint
-        }));
-    }
-}
-
 impl IntoIterator for Complaints {
     type Item = Complaint;
     type IntoIter = std::vec::IntoIter<Complaint>;

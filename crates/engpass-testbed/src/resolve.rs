@@ -257,7 +257,8 @@ impl Resolver<'_> {
         let routers =
             if count == 1 { "there is 1 router".into() } else { format!("there are {count} routers") };
         let help = format!("{routers} on the way: give at least `ttl = {}`", count + 1);
-        self.checker.report(&["traffic", name, "ttl"], Diagnostic::error("ttl-exceeded", message).help(help));
+        self.checker
+            .report(&["traffic", name, "ttl"], Diagnostic::warning("ttl-exceeded", message).help(help));
     }
 
     /// The circuit that a generator without one brings along; `None` after a complaint.

@@ -109,7 +109,9 @@ impl Host {
             }
             complaints.at_most(&["pauses", "mean"], Some(pauses.mean), LONGEST);
         }
-        complaints.inside("tcp", |complaints| self.tcp.check(complaints));
+        let mut tcp = Complaints::default();
+        self.tcp.check(&mut tcp);
+        complaints.under(&["tcp"], tcp);
         if self.receive_buffer.bytes() == 0 {
             let cause = "a socket that holds nothing receives nothing";
             complaints.add(&["receive_buffer"], cause, "give at least `1 B`");

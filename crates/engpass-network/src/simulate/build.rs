@@ -11,15 +11,17 @@ use engpass_model::switch::Switch;
 use engpass_model::tcp::{Connection, Role, Stats};
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
+use engpass_model::wire::aal5::CELL_BITS;
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
-use engpass_testbed::topology::Hop;
+use engpass_testbed::topology::{Hop, LinkEnds};
 use engpass_testbed::{Testbed, Topology};
 
 use super::advance::{Port, Queue};
 use super::event::{Event, Events};
 use super::fabric::{Arena, Counter, Fabric, Onward, Tally, Vc, Window};
+use super::frames::Frames;
 use super::host::{Cpu, Process, Socket};
-use super::nic::Nic;
+use super::nic::{Nic, Way};
 use super::tcp::{Application, Endpoint};
 use super::{Network, SWEEP, SimError};
 
@@ -57,7 +59,7 @@ impl Network {
             topology,
             seed,
             window: Window { from, end },
-            slots: slots(topology)?,
+            slots: slots(topology),
             ports: Vec::new(),
             vcs: Vec::new(),
             channels: Vec::new(),
@@ -74,13 +76,11 @@ impl Network {
     }
 }
 
-fn slots(topology: &Topology) -> Result<Vec<Pace>, SimError> {
-    let slot = |link: &engpass_testbed::topology::LinkEnds| match link.framing {
-        Framing::Cells { slot } => Ok(slot),
-        _ => Err(SimError::Unsupported(format!(
-            "link `{}` carries frames, and `simulate` carries only ATM links so far; `limit` answers for it",
-            link.name
-        ))),
+/// The time of a cell on every link; on one that carries frames nobody asks for it.
+fn slots(topology: &Topology) -> Vec<Pace> {
+    let slot = |link: &LinkEnds| match link.framing {
+        Framing::Cells { slot } => slot,
+        Framing::Ethernet | Framing::Packets => Pace::of_bits(CELL_BITS, link.line_rate),
     };
     topology.links.iter().map(slot).collect()
 }
@@ -180,23 +180,29 @@ impl Builder<'_> {
         }
     }
 
-    /// The circuit direction that a flow takes.
-    fn vc_of(&self, flow: usize) -> Result<VcId, SimError> {
+    /// The circuit direction that a flow takes, if it takes one.
+    fn vc_of(&self, flow: usize) -> Option<VcId> {
         let path = &self.topology.flows[flow];
-        let circuit = path.circuit.ok_or_else(|| {
-            SimError::Unsupported(format!(
-                "traffic `{}` crosses no circuit, and `simulate` carries only circuits so far; `limit` answers for it",
-                path.name
-            ))
-        })?;
-        Ok((circuit * 2 + usize::from(!path.forward)) as VcId)
+        path.circuit.map(|circuit| (circuit * 2 + usize::from(!path.forward)) as VcId)
+    }
+
+    /// How packets of a flow leave their host, or how those the other way leave theirs: the NIC, and the way.
+    fn way_of(&self, flow: usize, back: bool) -> (usize, Way) {
+        let path = &self.topology.flows[flow];
+        if let Some(vc) = self.vc_of(flow) {
+            let vc = vc ^ VcId::from(back);
+            let encapsulation = self.topology.circuits[vc as usize / 2].encapsulation;
+            return (self.vcs[vc as usize].hops[0], Way::Circuit { vc, encapsulation });
+        }
+        let hop = if back { path.route[path.route.len() - 1].back() } else { path.route[0] };
+        (self.port_of(&hop), Way::Frames { route: (flow * 2 + usize::from(back)) as u32 })
     }
 
     /// The flows whose cells pass a direction of a circuit; a TCP flow has them both ways.
     fn flows_on(&self, vc: VcId) -> impl Iterator<Item = (usize, &Traffic)> {
         self.testbed.traffic.values().enumerate().filter(move |(flow, traffic)| {
             let both = matches!(traffic, Traffic::TcpStream(_));
-            self.vc_of(*flow).is_ok_and(|own| own == vc || both && own == vc ^ 1)
+            self.vc_of(*flow).is_some_and(|own| own == vc || both && own == vc ^ 1)
         })
     }
 
@@ -376,10 +382,9 @@ impl Builder<'_> {
         let mut endpoints = Vec::new();
         let mut sockets = Vec::new();
         for (flow, traffic) in self.testbed.traffic.values().enumerate() {
-            let vc = self.vc_of(flow)?;
             match traffic {
                 Traffic::UdpStream(config) => {
-                    let process = self.process(flow, vc, config);
+                    let process = self.process(flow, config);
                     sockets.push(self.socket(flow, &process));
                     if let Some(process) = process {
                         events.push(process.start, flow, Event::Ready(processes.len() as u32));
@@ -388,9 +393,11 @@ impl Builder<'_> {
                 }
                 Traffic::TcpStream(config) => {
                     sockets.push(Socket::default());
-                    events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
-                    endpoints.push(self.endpoint(flow, vc, Some(config)));
-                    endpoints.push(self.endpoint(flow, vc ^ 1, None));
+                    for stream in 0..config.streams {
+                        events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
+                        endpoints.push(self.endpoint(flow, Some((config, stream))));
+                        endpoints.push(self.endpoint(flow, None));
+                    }
                 }
                 Traffic::Cbr(_) | Traffic::OnOff(_) => sockets.push(Socket::default()),
             }
@@ -428,13 +435,14 @@ impl Builder<'_> {
                 flows: vec![Tally::default(); self.testbed.traffic.len()],
                 left_nic: Vec::new(),
             },
+            frames: Frames::new(self.testbed, self.topology, self.seed)?,
             handled: 0,
         })
     }
 
-    fn process(&self, flow: usize, vc: VcId, config: &UdpStream) -> Option<Process> {
+    fn process(&self, flow: usize, config: &UdpStream) -> Option<Process> {
         let path = &self.topology.flows[flow];
-        let circuit = &self.topology.circuits[vc as usize / 2];
+        let (nic, way) = self.way_of(flow, false);
         let host = &self.testbed.hosts[path.from];
         let message = config.message.bytes();
         let pace = match config.rate {
@@ -444,11 +452,10 @@ impl Builder<'_> {
         Some(Process {
             flow,
             host: path.from,
-            nic: self.vcs[vc as usize].hops[0],
-            vc,
+            nic,
+            way,
             message,
-            fragments: Fragments::of(message + UDP_HEADER_BYTES, circuit.mtu),
-            encapsulation: circuit.encapsulation,
+            fragments: Fragments::of(message + UDP_HEADER_BYTES, path.mtu),
             pace,
             start: ps(config.start),
             stop: config.stop.map_or(u64::MAX, |stop| stop.0),
@@ -462,31 +469,36 @@ impl Builder<'_> {
         })
     }
 
-    /// One end of a flow's connection, sending on `vc`: the one that writes, or the one that reads.
-    fn endpoint(&self, flow: usize, vc: VcId, writes: Option<&TcpStream>) -> Endpoint {
+    /// One end of a connection of a flow: the one that writes, with its number, or the one that reads.
+    fn endpoint(&self, flow: usize, writes: Option<(&TcpStream, u32)>) -> Endpoint {
         let path = &self.topology.flows[flow];
-        let circuit = &self.topology.circuits[vc as usize / 2];
+        let (nic, way) = self.way_of(flow, writes.is_none());
         let (at, role) = if writes.is_some() { (path.from, Role::Active) } else { (path.to, Role::Passive) };
         let host = &self.testbed.hosts[at];
         Endpoint {
             flow,
             host: at,
-            nic: self.vcs[vc as usize].hops[0],
-            vc,
-            encapsulation: circuit.encapsulation,
-            connection: Connection::new(&host.tcp.resolve(circuit.mtu), role),
+            nic,
+            way,
+            connection: Connection::new(&host.tcp.resolve(path.path_mtu), role),
             cost: if writes.is_some() { host.cost.clone() } else { host.receive_cost.clone() },
             timer: u64::MAX,
             segment: None,
             datagram: None,
             busy: false,
             before: Stats::default(),
-            application: writes.map(|config| Application {
+            application: writes.map(|(config, stream)| Application {
                 message: config.message.bytes(),
                 start: ps(config.start),
                 stop: config.stop.map_or(u64::MAX, |stop| stop.0),
                 pauses: host.pauses.clone(),
-                random: Stream::new(self.seed, &format!("traffic.{}", path.name)),
+                random: Stream::new(
+                    self.seed,
+                    &match stream {
+                        0 => format!("traffic.{}", path.name),
+                        other => format!("traffic.{}.{other}", path.name),
+                    },
+                ),
                 unwritten: 0,
                 open: false,
                 resume: None,

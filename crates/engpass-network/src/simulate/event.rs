@@ -3,11 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What can happen to a host. Cells have no events.
+/// What can happen. Cells have no events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
+    /// A frame arrives at the node behind this port.
+    Arrive(u32),
+    /// This router has done a packet.
+    Forward(u32),
     /// The last cell of this frame may have reached its host.
     Frame(u32),
+    /// This port is free, and its discipline chooses what it sends.
+    Serve(u32),
     /// This host's CPU has done its item.
     CpuDone(u32),
     /// This process may send its next message, or goes on after a pause.
@@ -20,24 +26,27 @@ pub(super) enum Event {
     Wake(u32),
 }
 
-/// Marks a NIC among the senders of the handing group, and an endpoint among the processes of the ready group.
-const OTHER: u32 = 1 << 31;
+/// Marks the second of the two kinds of events in a group.
+const SECOND: u32 = 1 << 31;
 
 /// Pending events, earliest first. Ties go by the order in `docs/model.md`, then by position in the file.
 #[derive(Debug, Default)]
 pub(super) struct Events(BinaryHeap<Reverse<u128>>);
 
 impl Events {
-    /// Let `event` happen at `at`, for the flow at `position` of the file.
+    /// Let `event` happen at `at`, for the flow (or port, or router) at `position` of the file.
     pub(super) fn push(&mut self, at: u64, position: usize, event: Event) {
         let (group, payload) = match event {
-            Event::Frame(frame) => (0, frame),
-            Event::CpuDone(host) => (1, host),
-            Event::Ready(process) => (2, process),
-            Event::Wake(endpoint) => (2, endpoint | OTHER),
-            Event::Hand(sender) => (3, sender),
+            Event::Arrive(port) => (0, port),
+            Event::Forward(router) => (0, router | SECOND),
+            Event::Serve(port) => (1, port),
+            Event::Frame(frame) => (2, frame),
+            Event::CpuDone(host) => (3, host),
+            Event::Ready(process) => (4, process),
+            Event::Wake(endpoint) => (4, endpoint | SECOND),
+            Event::Hand(sender) => (5, sender),
             // Whoever waits for room is handing, too, and takes its turn among the others.
-            Event::Room(nic) => (3, nic | OTHER),
+            Event::Room(nic) => (5, nic | SECOND),
         };
         let position = position as u128 & 0x1fff_ffff;
         self.0.push(Reverse(u128::from(at) << 64 | group << 61 | position << 32 | u128::from(payload)));
@@ -54,14 +63,17 @@ impl Events {
             return None;
         }
         let Reverse(key) = self.0.pop()?;
-        let payload = key as u32;
-        let event = match (key >> 61) & 7 {
-            0 => Event::Frame(payload),
-            1 => Event::CpuDone(payload),
-            2 if payload & OTHER == 0 => Event::Ready(payload),
-            2 => Event::Wake(payload & !OTHER),
-            _ if payload & OTHER == 0 => Event::Hand(payload),
-            _ => Event::Room(payload & !OTHER),
+        let (kind, payload) = (key as u32 & SECOND, key as u32 & !SECOND);
+        let event = match ((key >> 61) & 7, kind) {
+            (0, SECOND) => Event::Forward(payload),
+            (0, _) => Event::Arrive(payload),
+            (1, _) => Event::Serve(payload),
+            (2, _) => Event::Frame(payload),
+            (3, _) => Event::CpuDone(payload),
+            (4, SECOND) => Event::Wake(payload),
+            (4, _) => Event::Ready(payload),
+            (_, SECOND) => Event::Room(payload),
+            _ => Event::Hand(payload),
         };
         Some(((key >> 64) as u64, event))
     }

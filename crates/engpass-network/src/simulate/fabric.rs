@@ -1,6 +1,7 @@
 //! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
 
 use engpass_model::element::{Cells, Channel, FrameId, Outlet, Pdu, Reassembly, Shaper, VcId, generator_of};
+use engpass_model::queue::Cause;
 use engpass_model::tcp::Segment;
 
 /// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
@@ -139,6 +140,7 @@ pub(super) struct Tally {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
     pub(super) place: Place,
+    /// Cells, or frames.
     pub(super) cells: u64,
     /// Datagrams whose first loss it was.
     pub(super) datagrams: u64,
@@ -162,6 +164,12 @@ pub(super) enum Place {
     Port(usize),
     /// The policer in front of this port.
     Policer(usize),
+    /// The queue discipline of this port of frames.
+    Queue(usize, Cause),
+    /// The line behind this port of frames.
+    Line(usize),
+    /// This router, with a time to live that had run out.
+    Ttl(usize),
     Reassembly,
     ReceiveBuffer,
 }
@@ -369,7 +377,7 @@ impl Fabric {
 }
 
 impl Tally {
-    fn losses(&mut self, place: Place) -> &mut Losses {
+    pub(super) fn losses(&mut self, place: Place) -> &mut Losses {
         let index = self.places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
             self.places.push(Losses { place, cells: 0, datagrams: 0 });
             self.places.len() - 1

@@ -6,13 +6,12 @@ use engpass_model::host::{Cost, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::time::Pace;
 use engpass_model::unit::Share;
-use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
 use super::event::Event;
 use super::fabric::{Datagram, Place};
-use super::nic::Sending;
+use super::nic::{Sending, Way};
 
 /// A process that sends datagrams.
 #[derive(Debug)]
@@ -20,10 +19,9 @@ pub(super) struct Process {
     pub(super) flow: usize,
     pub(super) host: usize,
     pub(super) nic: usize,
-    pub(super) vc: u32,
+    pub(super) way: Way,
     pub(super) message: u64,
     pub(super) fragments: Fragments,
-    pub(super) encapsulation: Encapsulation,
     /// Picoseconds per byte offered.
     pub(super) pace: Option<Pace>,
     pub(super) start: u64,
@@ -44,8 +42,8 @@ impl Process {
         Sending {
             flow: self.flow,
             nic: self.nic,
-            vc: self.vc,
-            sdu: self.encapsulation.sdu(self.fragments.payload(self.fragment) + IP_HEADER_BYTES),
+            way: self.way,
+            ip: self.fragments.payload(self.fragment) + IP_HEADER_BYTES,
             datagram: self.datagram.expect("a process with a fragment has a datagram"),
         }
     }

@@ -7,6 +7,7 @@ mod advance;
 mod build;
 mod event;
 mod fabric;
+mod frames;
 mod host;
 mod nic;
 mod outcome;
@@ -18,9 +19,10 @@ use advance::Port;
 use build::Source;
 use event::{Event, Events};
 use fabric::Fabric;
+use frames::Frames;
 use host::{Cpu, Process, Socket};
 use nic::Nic;
-pub use outcome::{Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
+pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
 use tcp::Endpoint;
 
 /// Why a run has no outcome.
@@ -41,6 +43,7 @@ pub struct Network {
     events: Events,
     ports: Vec<Port>,
     fabric: Fabric,
+    frames: Frames,
     processes: Vec<Process>,
     /// Two for every connection.
     endpoints: Vec<Endpoint>,
@@ -111,6 +114,9 @@ impl Network {
 
     fn handle(&mut self, event: Event) {
         match event {
+            Event::Arrive(port) => self.frame_lands(port),
+            Event::Forward(router) => self.router_done(router),
+            Event::Serve(port) => self.serve_port(port),
             Event::Frame(frame) => self.frame_wake(frame),
             Event::CpuDone(host) => self.cpu_done(host),
             Event::Ready(process) => self.process_ready(process),

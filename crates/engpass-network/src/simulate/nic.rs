@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engpass_model::wire::aal5;
+use engpass_model::wire::{Encapsulation, aal5};
 
 use super::Network;
 use super::event::Event;
@@ -13,10 +13,29 @@ use super::fabric::Frame;
 pub(super) struct Sending {
     pub(super) flow: usize,
     pub(super) nic: usize,
-    pub(super) vc: u32,
-    /// Bytes of its AAL5 SDU.
-    pub(super) sdu: u64,
+    pub(super) way: Way,
+    /// Bytes of the packet, IP header included.
+    pub(super) ip: u64,
     pub(super) datagram: u32,
+}
+
+/// How packets leave a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// As cells on one direction of a circuit.
+    Circuit { vc: u32, encapsulation: Encapsulation },
+    /// As frames on this route.
+    Frames { route: u32 },
+}
+
+impl Sending {
+    /// Bytes that it takes of the NIC's memory: its AAL5 SDU, or the packet.
+    fn memory(&self) -> u64 {
+        match self.way {
+            Way::Circuit { encapsulation, .. } => encapsulation.sdu(self.ip),
+            Way::Frames { .. } => self.ip,
+        }
+    }
 }
 
 /// The memory of one NIC; a NIC has the index of its line's port.
@@ -104,9 +123,11 @@ impl Network {
     }
 
     fn nic_has_room(&mut self, nic: usize, sender: usize) -> bool {
-        let bytes = self.sending(sender).sdu;
-        if self.nics[nic].has_room(self.now, bytes) {
-            return true;
+        let sending = self.sending(sender);
+        let bytes = sending.memory();
+        // A line of frames says at once when a packet leaves; cells are asked for.
+        if self.nics[nic].has_room(self.now, bytes) || matches!(sending.way, Way::Frames { .. }) {
+            return self.nics[nic].has_room(self.now, bytes);
         }
         // A cell emitted now may still get company at this instant; all that have left by now were emitted before.
         if let Some(before) = self.now.checked_sub(1) {
@@ -135,10 +156,27 @@ impl Network {
 
     /// The sender's packet enters the NIC now.
     fn emit(&mut self, sender: usize) {
-        let Sending { nic, vc, sdu, datagram, .. } = self.sending(sender);
+        let sending = self.sending(sender);
+        let bytes = sending.memory();
+        self.nics[sending.nic].occupied += bytes;
+        match sending.way {
+            Way::Circuit { vc, .. } => self.emit_cells(sending, vc, bytes),
+            Way::Frames { route } => {
+                let left = self.emit_frame(sender, sending, route);
+                self.nics[sending.nic].leaving.push_back((left, bytes as u32));
+            }
+        }
+        match sender.checked_sub(self.processes.len()) {
+            None => self.fragment_handed(sender),
+            Some(endpoint) => self.segment_handed(endpoint),
+        }
+    }
+
+    /// The cells of a packet enter the NIC, as an AAL5 SDU of so many bytes.
+    fn emit_cells(&mut self, sending: Sending, vc: u32, sdu: u64) {
+        let Sending { nic, datagram, .. } = sending;
         let cells = aal5::cells(sdu) as u32;
         let nic = &mut self.nics[nic];
-        nic.occupied += sdu;
         let hop = self.fabric.vcs[vc as usize].hops[0];
         let frame = self.fabric.frames.insert(Frame {
             vc,
@@ -160,9 +198,5 @@ impl Network {
         self.fabric.channels[hop][entry].announce(train);
         self.carry_on(vc);
         self.expect_frame(frame);
-        match sender.checked_sub(self.processes.len()) {
-            None => self.fragment_handed(sender),
-            Some(endpoint) => self.segment_handed(endpoint),
-        }
     }
 }

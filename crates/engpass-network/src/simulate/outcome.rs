@@ -1,12 +1,15 @@
 //! What a run came to.
 
 use engpass_model::source::Traffic;
+use engpass_model::wire::Framing;
+use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Testbed, Topology};
 use serde::Serialize;
 
 use super::Network;
 pub use super::fabric::Receptions;
 use super::fabric::{Counter, Place, Window};
+use super::frames::PortTally;
 use super::tcp::Endpoint;
 
 /// The outcome of one simulated run.
@@ -65,8 +68,9 @@ pub struct TcpCounts {
 /// What went over a link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkUse {
-    /// Cells that one direction could have carried.
-    pub capacity_cells: u64,
+    /// Cells that one direction could have carried; `None` on a link that carries frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_cells: Option<u64>,
     /// The two directions, from the first and from the second end.
     pub directions: Vec<Direction>,
 }
@@ -78,15 +82,46 @@ pub struct Direction {
     pub from: String,
     /// Node at the other end.
     pub to: String,
-    /// Cells sent.
-    pub cells: u64,
-    /// Cells lost in the queue or the policer in front of it.
-    pub lost_cells: u64,
-    /// Cells sent, as a share of the capacity.
+    /// What it carried.
+    #[serde(flatten)]
+    pub carried: Carried,
+    /// The share of its time that the line was busy.
     pub utilisation: f64,
     /// By direction of a circuit, in order.
     #[serde(skip)]
     pub vcs: Vec<VcCount>,
+}
+
+/// What one direction of a link carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Carried {
+    /// On ATM.
+    Cells {
+        /// Cells sent.
+        cells: u64,
+        /// Cells lost in the queue or the policer in front of it.
+        lost_cells: u64,
+    },
+    /// On Ethernet and point-to-point links.
+    Frames {
+        /// Frames sent.
+        frames: u64,
+        /// Bytes of the line that they took, with all that is around them.
+        bytes: u64,
+        /// Frames lost in the queue in front of the line, or damaged on it.
+        lost_frames: u64,
+    },
+}
+
+impl Carried {
+    /// Cells, or frames.
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::Cells { cells, .. } => *cells,
+            Self::Frames { frames, .. } => *frames,
+        }
+    }
 }
 
 /// What one direction of a circuit sent over one direction of a link.
@@ -129,6 +164,19 @@ fn in_order<T: Serialize, S: serde::Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_map(items.iter().map(|(name, item)| (name, item)))
+}
+
+/// One direction of a link that carries frames.
+fn frames(topology: &Topology, link: usize, end: usize, tally: PortTally, seconds: f64) -> Direction {
+    let LinkEnds { ends, line_rate, .. } = &topology.links[link];
+    let PortTally { frames, bytes, lost } = tally;
+    Direction {
+        from: topology.nodes[ends[end]].clone(),
+        to: topology.nodes[ends[1 - end]].clone(),
+        carried: Carried::Frames { frames, bytes, lost_frames: lost },
+        utilisation: bytes as f64 * 8.0 / (*line_rate as f64 * seconds),
+        vcs: Vec::new(),
+    }
 }
 
 impl Network {
@@ -181,7 +229,10 @@ impl Network {
         }
         let links = topology.links.iter().enumerate().map(|(link, ends)| {
             let capacity = self.capacity(topology, link, measured);
-            let direction = |end: usize| self.direction(topology, link, end, capacity);
+            let direction = |end: usize| match &self.frames.ports[link * 2 + end] {
+                None => self.direction(topology, link, end, capacity.unwrap_or(0)),
+                Some(port) => frames(topology, link, end, port.tally, seconds),
+            };
             let name = ends.name.clone();
             (name, LinkUse { capacity_cells: capacity, directions: vec![direction(0), direction(1)] })
         });
@@ -208,10 +259,10 @@ impl Network {
         counts
     }
 
-    fn capacity(&self, topology: &Topology, link: usize, measured: u64) -> u64 {
+    fn capacity(&self, topology: &Topology, link: usize, measured: u64) -> Option<u64> {
         match topology.links[link].framing {
-            engpass_model::wire::Framing::Cells { slot } => slot.ended_within(measured),
-            _ => 0,
+            Framing::Cells { slot } => Some(slot.ended_within(measured)),
+            Framing::Ethernet | Framing::Packets => None,
         }
     }
 
@@ -237,8 +288,7 @@ impl Network {
         Direction {
             from: topology.nodes[ends[end]].clone(),
             to: topology.nodes[ends[1 - end]].clone(),
-            cells,
-            lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum(),
+            carried: Carried::Cells { cells, lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum() },
             utilisation: if capacity == 0 { 0.0 } else { cells as f64 / capacity as f64 },
             vcs,
         }
@@ -289,6 +339,9 @@ impl Network {
         match place {
             Place::Port(port) => transmitter(port, "buffer full"),
             Place::Policer(port) => transmitter(port, "policer"),
+            Place::Queue(port, cause) => transmitter(port, cause.text()),
+            Place::Line(port) => transmitter(port, "damaged on the line"),
+            Place::Ttl(node) => (topology.nodes[node].clone(), "time to live", None),
             Place::Reassembly => host("reassembly"),
             Place::ReceiveBuffer => host("receive buffer"),
         }

@@ -5,14 +5,13 @@ use engpass_model::random::Stream;
 use engpass_model::tcp::{Connection, Out, Segment, Stats};
 use engpass_model::time::Time;
 use engpass_model::unit::Share;
-use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::Network;
 use super::event::Event;
 use super::fabric::Datagram;
 use super::host::Item;
-use super::nic::Sending;
+use super::nic::{Sending, Way};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 #[derive(Debug)]
@@ -20,8 +19,7 @@ pub(super) struct Endpoint {
     pub(super) flow: usize,
     pub(super) host: usize,
     pub(super) nic: usize,
-    pub(super) vc: u32,
-    pub(super) encapsulation: Encapsulation,
+    pub(super) way: Way,
     pub(super) connection: Connection,
     /// What the host pays at this end.
     pub(super) cost: Cost,
@@ -61,8 +59,8 @@ impl Endpoint {
         Sending {
             flow: self.flow,
             nic: self.nic,
-            vc: self.vc,
-            sdu: self.encapsulation.sdu(IP_HEADER_BYTES + segment.wire_len()),
+            way: self.way,
+            ip: IP_HEADER_BYTES + segment.wire_len(),
             datagram: self.datagram.expect("a formed segment has a datagram"),
         }
     }

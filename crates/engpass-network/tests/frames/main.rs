@@ -1,0 +1,279 @@
+//! Ethernet, point-to-point links, switches and routers in `simulate`, against closed forms and conservation.
+
+use engpass_network::simulate::{Carried, Flow, SimOutcome, simulate};
+use engpass_testbed::{Source, load};
+
+const LAN: &str = r#"
+    name = "two hosts and a switch"
+    [host.a]
+    [host.b]
+    [switch.s]
+    kind = "ethernet"
+    [link.first]
+    ends = ["a", "s"]
+    medium = "ethernet-100"
+    [link.second]
+    ends = ["s", "b"]
+    medium = "ethernet-100"
+    [traffic.stream]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    message = "1472 B"
+    [run]
+    duration = "2 s"
+    warmup = "100 ms"
+"#;
+
+const WAN: &str = r#"
+    name = "two senders, a router, a thin line"
+    [host.a]
+    [host.c]
+    [host.b]
+    [router.r]
+    queue = { drop-tail = { limit = "100 packets" } }
+    [link.fast]
+    ends = ["a", "r"]
+    medium = "ethernet-1g"
+    [link.second]
+    ends = ["c", "r"]
+    medium = "ethernet-1g"
+    [link.thin]
+    ends = ["r", "b"]
+    medium = "point-to-point"
+    rate = "20 Mbit/s"
+    delay = "5 ms"
+    [traffic.one]
+    kind = "tcp-stream"
+    from = "a"
+    to = "b"
+    message = "64 KiB"
+    [traffic.two]
+    kind = "tcp-stream"
+    from = "c"
+    to = "b"
+    message = "64 KiB"
+    [run]
+    duration = "20 s"
+    warmup = "2 s"
+"#;
+
+fn run(text: &str, overrides: &[(&str, &str)]) -> SimOutcome {
+    let source = Source { name: "frames.toml".into(), text: text.into() };
+    let overrides: Vec<_> =
+        overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
+    let campaign = load(&source, &overrides, None).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    let point = campaign.point("base", &[]).expect("it is one point");
+    simulate(&point.testbed, &point.topology, 7, &|| false).expect("it is carried")
+}
+
+fn flow<'a>(outcome: &'a SimOutcome, name: &str) -> &'a Flow {
+    &outcome.flows.iter().find(|(flow, _)| flow == name).expect("the flow is there").1
+}
+
+fn goodput(outcome: &SimOutcome, name: &str) -> f64 {
+    flow(outcome, name).goodput_bit_per_s
+}
+
+fn close(measured: f64, expected: f64, share: f64) {
+    assert!((measured / expected - 1.0).abs() <= share, "{measured} is not within {share} of {expected}");
+}
+
+/// Back to back on the line, a frame takes what the standards say.
+#[test]
+fn lines_are_full() {
+    let udp = |overrides: &[(&str, &str)]| goodput(&run(LAN, overrides), "stream");
+    close(udp(&[]), 100e6 * 1472.0 / 1538.0, 1e-4);
+    close(udp(&[("link.first.vlan", "true"), ("link.second.vlan", "true")]), 100e6 * 1472.0 / 1542.0, 1e-4);
+    // 18 bytes fill the least frame: 148 810 frames a second.
+    close(udp(&[("traffic.stream.message", "\"1 B\"")]), 148_809.5 * 8.0, 1e-4);
+    let jumbo = [
+        ("link.first.mtu", "\"9000 B\""),
+        ("link.second.mtu", "\"9000 B\""),
+        ("traffic.stream.message", "\"8972 B\""),
+    ];
+    close(udp(&jumbo), 100e6 * 8972.0 / 9038.0, 1e-4);
+    // Two fragments, of 1480 and 528 bytes of IP payload.
+    close(udp(&[("traffic.stream.message", "\"2000 B\"")]), 100e6 * 2000.0 / (1538.0 + 586.0), 1e-3);
+}
+
+/// TCP with timestamps: 1448 of 1538 bytes, and acknowledgments go the other way.
+#[test]
+fn tcp_fills_the_line() {
+    for rate in ["ethernet-100", "ethernet-1g", "ethernet-10g"] {
+        let medium = format!("\"{rate}\"");
+        let outcome = run(
+            LAN,
+            &[
+                ("traffic.stream.kind", "\"tcp-stream\""),
+                ("link.first.medium", &medium),
+                ("link.second.medium", &medium),
+                ("run.duration", "\"300 ms\""),
+            ],
+        );
+        let line = match rate {
+            "ethernet-100" => 100e6,
+            "ethernet-1g" => 1e9,
+            _ => 10e9,
+        };
+        close(goodput(&outcome, "stream"), line * 1448.0 / 1538.0, 0.01);
+        let Carried::Frames { frames, lost_frames, .. } = outcome.links[0].1.directions[1].carried else {
+            panic!("an Ethernet link carries frames")
+        };
+        assert!(frames > 0 && lost_frames == 0, "acknowledgments went back");
+    }
+}
+
+/// A window once in a round trip: delays, one serialization on every line, and the acknowledgment's way back.
+#[test]
+fn a_small_window_over_the_round_trip() {
+    let outcome = run(
+        LAN,
+        &[
+            ("traffic.stream.kind", "\"tcp-stream\""),
+            ("link.second.delay", "\"10 ms\""),
+            ("host.b.tcp.receive_buffer", "\"14600 B\""),
+            ("host.b.tcp.ack_every", "1"),
+            ("host.a.tcp.timestamps", "false"),
+            ("host.a.tcp.window_scaling", "false"),
+            ("run.duration", "\"5 s\""),
+        ],
+    );
+    // The last bit of a frame is 1526 byte times behind its first, of an acknowledgment without options 72.
+    let round_trip = 2.0 * (10e-3 + 1e-6) + 2.0 * (1526.0 + 72.0) * 8.0 / 100e6;
+    close(goodput(&outcome, "stream"), 14_600.0 * 8.0 / round_trip, 0.002);
+}
+
+/// Two equal flows share a thin line evenly, and fill it, whatever the discipline.
+#[test]
+fn equal_flows_share_evenly() {
+    for (queue, worst) in [
+        ("{ drop-tail = { limit = \"100 packets\" } }", 0.75),
+        ("{ red = {} }", 0.75),
+        ("{ codel = {} }", 0.75),
+        ("{ fq-codel = {} }", 0.98),
+        ("{ drr = { limit = \"100 packets\" } }", 0.98),
+        ("{ priority = { limit = \"100 packets\" } }", 0.6),
+    ] {
+        let outcome = run(WAN, &[("router.r.queue", queue)]);
+        let (one, two) = (goodput(&outcome, "one"), goodput(&outcome, "two"));
+        let sum = one + two;
+        // A packet of 1500 bytes has 1448 of payload, and nothing around it on this line.
+        // Behind a hole at the beginning of the counted time a window of data waits that was sent before.
+        let most = 20e6 * 1448.0 / 1500.0;
+        assert!(sum > 0.93 * most && sum < 1.005 * most, "{queue}: {one} {two}");
+        assert!(one.min(two) / one.max(two) > worst, "{queue}: {one} and {two}");
+    }
+}
+
+/// What is sent is received, lost or on its way; and one seed is one run.
+#[test]
+fn nothing_is_unaccounted_for() {
+    let hard = [
+        ("run.warmup", "\"0 s\""),
+        ("link.thin.loss", "\"0.5 %\""),
+        ("link.thin.jitter", "\"2 ms\""),
+        ("link.fast.reorder", "{ share = \"1 %\", delay = \"3 ms\" }"),
+        ("router.r.queue", "{ red = {} }"),
+    ];
+    let outcome = run(WAN, &hard);
+    for name in ["one", "two"] {
+        let flow = flow(&outcome, name);
+        assert_eq!(
+            flow.sent_datagrams,
+            flow.received_datagrams + flow.lost_datagrams + flow.in_flight_datagrams,
+            "{flow:?}"
+        );
+        let dropped: u64 =
+            outcome.drops.iter().filter(|drop| drop.flow == name).map(|drop| drop.datagrams).sum();
+        assert!(dropped >= flow.lost_datagrams && flow.lost_datagrams > 0);
+    }
+    let causes: Vec<_> = outcome.drops.iter().map(|drop| drop.cause).collect();
+    assert!(causes.contains(&"damaged on the line") && causes.contains(&"early drop"), "{causes:?}");
+    assert_eq!(outcome, run(WAN, &hard));
+}
+
+/// A router cuts what is too large for the way out, and the host at the end puts it together.
+#[test]
+fn routers_fragment() {
+    let outcome = run(
+        WAN,
+        &[
+            ("traffic.one.kind", "\"udp-stream\""),
+            ("traffic.one.message", "\"1472 B\""),
+            ("traffic.one.rate", "\"8 Mbit/s\""),
+            ("traffic.two.stop", "\"1 ms\""),
+            ("link.thin.mtu", "\"600 B\""),
+        ],
+    );
+    let one = flow(&outcome, "one");
+    close(one.goodput_bit_per_s, 8e6, 1e-3);
+    assert_eq!(one.lost_datagrams, 0);
+    let Carried::Frames { frames, .. } = outcome.links[2].1.directions[0].carried else {
+        panic!("a point-to-point link carries frames")
+    };
+    // 1480 bytes of IP payload in pieces of 576: three packets for each datagram.
+    close(frames as f64, one.received_datagrams as f64 * 3.0, 1e-3);
+}
+
+/// A time to live that is too short, and a forwarding engine that is too slow.
+#[test]
+fn routers_limit() {
+    let outcome = run(WAN, &[("traffic.one.ttl", "1")]);
+    assert_eq!(flow(&outcome, "one").received_datagrams, 0);
+    assert!(outcome.drops.iter().any(|drop| drop.place == "r" && drop.cause == "time to live"));
+    let outcome = run(
+        WAN,
+        &[
+            ("router.r.per_packet", "\"1 ms\""),
+            ("traffic.one.kind", "\"udp-stream\""),
+            ("traffic.one.message", "\"1000 B\""),
+            ("traffic.one.rate", "\"4 Mbit/s\""),
+            ("traffic.two.stop", "\"1 ms\""),
+        ],
+    );
+    assert_eq!(flow(&outcome, "one").lost_datagrams, 0, "500 packets a second of 1000");
+    close(goodput(&outcome, "one"), 4e6, 1e-3);
+}
+
+/// Priority 7 goes first: it has all it offers, the other what is left.
+#[test]
+fn priority_goes_first() {
+    let outcome = run(
+        WAN,
+        &[
+            ("router.r.queue", "{ priority = { limit = \"50 packets\" } }"),
+            ("traffic.one.kind", "\"udp-stream\""),
+            ("traffic.one.message", "\"1472 B\""),
+            ("traffic.one.rate", "\"15 Mbit/s\""),
+            ("traffic.one.priority", "7"),
+        ],
+    );
+    close(goodput(&outcome, "one"), 15e6, 1e-3);
+    let left = 20e6 - 15e6 * 1500.0 / 1472.0;
+    close(goodput(&outcome, "two"), left * 1448.0 / 1500.0, 0.06);
+}
+
+/// A token bucket holds a flow to its rate.
+#[test]
+fn a_token_bucket_shapes() {
+    let outcome = run(
+        WAN,
+        &[
+            (
+                "router.r.queue",
+                "{ token-bucket = { rate = \"5 Mbit/s\", burst = \"10 kB\", limit = \"50 packets\" } }",
+            ),
+            ("traffic.two.stop", "\"1 ms\""),
+        ],
+    );
+    close(goodput(&outcome, "one"), 5e6 * 1448.0 / 1500.0, 0.05);
+}
+
+/// Parallel connections of one table are a sum.
+#[test]
+fn streams_add_up() {
+    let outcome = run(WAN, &[("traffic.one.streams", "3"), ("router.r.queue", "{ fq-codel = {} }")]);
+    let (one, two) = (goodput(&outcome, "one"), goodput(&outcome, "two"));
+    close(one / two, 3.0, 0.05);
+}
