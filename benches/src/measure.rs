@@ -51,8 +51,8 @@ impl From<&SimOutcome> for Seen {
         let directions = || outcome.links.iter().flat_map(|(_, link)| &link.directions);
         Self {
             flows: flows.collect(),
-            cells: directions().map(|direction| direction.cells).sum(),
-            lost: directions().map(|direction| direction.lost_cells).sum(),
+            cells: directions().map(|direction| direction.carried.sent()).sum(),
+            lost: directions().map(|direction| direction.carried.lost()).sum(),
         }
     }
 }

@@ -84,7 +84,7 @@ impl Hash {
         let mut z = u64::from(flow) ^ self.perturbation;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((z ^ (z >> 31)) >> 32) * u64::from(self.queues) >> 32) as usize
+        ((((z ^ (z >> 31)) >> 32) * u64::from(self.queues)) >> 32) as usize
     }
 }
 

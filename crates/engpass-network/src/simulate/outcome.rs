@@ -115,11 +115,17 @@ pub enum Carried {
 }
 
 impl Carried {
-    /// Cells, or frames.
-    pub fn count(&self) -> u64 {
+    /// Cells, or frames, that it sent.
+    pub fn sent(&self) -> u64 {
         match self {
-            Self::Cells { cells, .. } => *cells,
-            Self::Frames { frames, .. } => *frames,
+            Self::Cells { cells: sent, .. } | Self::Frames { frames: sent, .. } => *sent,
+        }
+    }
+
+    /// Cells, or frames, that it lost.
+    pub fn lost(&self) -> u64 {
+        match self {
+            Self::Cells { lost_cells: lost, .. } | Self::Frames { lost_frames: lost, .. } => *lost,
         }
     }
 }

@@ -69,7 +69,8 @@ fn a_long_idle_time_forgets() {
 proptest! {
     #[test]
     fn decay_is_a_power(average in 0u64..1 << 62, weight in 1u32..=24, packets in 0u64..1_000_000) {
-        let exact = average as f64 * (packets as f64 * (-(0.5f64.powi(weight as i32))).ln_1p()).exp();
+        let logarithm = libm::log1p(-(0.5f64.powi(weight as i32)));
+        let exact = average as f64 * libm::exp(packets as f64 * logarithm);
         let got = decayed(average, weight, packets) as f64;
         prop_assert!(got <= exact * (1.0 + 1e-9) + 1.0 && got >= exact * (1.0 - 1e-9) - 64.0, "{got} {exact}");
     }
@@ -132,6 +133,27 @@ fn drops_are_spread_evenly() {
     // The mean gap is 10, so one packet in ten is dropped: 2 / (1/p_b) of the packets.
     let rate = gaps.len() as f64 / 1e6;
     assert!((rate - 0.1).abs() < 0.001, "{rate}");
+}
+
+#[test]
+fn the_stationary_rate_of_drops_is_that_of_the_formula() {
+    for packets in [6, 8, 11, 14, 17, 22, 28] {
+        let mut gateway = standing(Red::default());
+        let rate = gaps(&mut gateway, packets, 400_000).len() as f64 / 4e5;
+        let Zone::Between(probability) = gateway.zone() else { panic!("the average is between") };
+        // E[X] = sum of P[X > n], with p_a = p_b / (1 - count p_b) and count = n for the n-th packet after a drop.
+        let p = probability as f64 / (1u64 << 32) as f64;
+        let (mut survives, mut mean) = (1.0, 0.0);
+        for n in 1.. {
+            mean += survives;
+            let left = 1.0 - f64::from(n) * p;
+            if left <= p {
+                break;
+            }
+            survives *= 1.0 - p / left;
+        }
+        assert!((rate * mean - 1.0).abs() < 0.02, "{packets}: one in {mean}, and {rate} are dropped");
+    }
 }
 
 #[test]

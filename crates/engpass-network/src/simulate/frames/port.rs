@@ -275,17 +275,6 @@ impl FramePort {
         self.wake = next.unwrap_or(u64::MAX);
         (arrived, next)
     }
-
-    /// Packets and bytes that wait or are being sent at `now`, as far as the port holds them itself.
-    pub(in crate::simulate) fn backlog(&mut self, now: u64) -> Backlog {
-        match &mut self.waiting {
-            Waiting::Arrival(queue) => {
-                queue.release(now);
-                queue.backlog
-            }
-            Waiting::Service { scheduler, .. } => scheduler.backlog(),
-        }
-    }
 }
 
 impl InOrder {

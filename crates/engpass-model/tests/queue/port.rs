@@ -1,0 +1,126 @@
+//! A port on a line, driven by a list of arrivals; it holds the discipline to the promises of its trait.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use engpass_model::queue::{Backlog, Cause, Discipline, Ecn, Packet, PortView, Queue, Scheduler, Verdict};
+use engpass_model::random::Stream;
+use engpass_model::time::{Pace, Time};
+
+/// What became of the packets.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Record {
+    /// Packets, and when their transmission began.
+    pub(crate) sent: Vec<(Time, Packet)>,
+    /// Packets, when and why they were lost.
+    pub(crate) lost: Vec<(Time, Packet, Cause)>,
+}
+
+impl Record {
+    /// When the transmission of the packet began.
+    pub(crate) fn start(&self, id: u32) -> Option<Time> {
+        self.sent.iter().find(|(_, packet)| packet.id == id).map(|(at, _)| *at)
+    }
+}
+
+/// The packet's time on the line.
+pub(crate) fn on_the_line(line_rate: u64, packet: &Packet) -> Time {
+    Time(Pace::of_bits(8, line_rate).after(packet.bytes.into()))
+}
+
+/// The queue that this text describes.
+pub(crate) fn queue(text: serde_json::Value) -> Queue {
+    serde_json::from_value(text).expect("the test's own text is right")
+}
+
+/// Let the packets arrive, in this order, and send until nothing is left.
+pub(crate) fn run(queue: &Queue, line_rate: u64, arrivals: &[(Time, Packet)]) -> Record {
+    match queue.build(Stream::new(1, "queue"), line_rate) {
+        Discipline::Arrival(mut admission) => {
+            let mut record = Record::default();
+            // Packets on their way out: when the last bit leaves, and bytes.
+            let mut leaving: VecDeque<(Time, u32)> = VecDeque::new();
+            let mut free = Time::ZERO;
+            for (now, packet) in arrivals {
+                while leaving.front().is_some_and(|(end, _)| end <= now) {
+                    leaving.pop_front();
+                }
+                let bytes = leaving.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
+                let backlog = Backlog { bytes, packets: leaving.len() as u64 };
+                let view = PortView { backlog, idle_since: leaving.is_empty().then_some(free) };
+                match admission.admit(*now, view, packet) {
+                    Verdict::Drop(cause) => record.lost.push((*now, *packet, cause)),
+                    Verdict::Accept { mark } => {
+                        let start = free.max(*now);
+                        let ecn = if mark { Ecn::Marked } else { packet.ecn };
+                        record.sent.push((start, Packet { ecn, ..*packet }));
+                        free = start + on_the_line(line_rate, packet);
+                        leaving.push_back((free, packet.bytes));
+                    }
+                }
+            }
+            record
+        }
+        Discipline::Service(scheduler) => Line::new(scheduler, line_rate).run(arrivals),
+    }
+}
+
+/// The port of a scheduler.
+struct Line {
+    scheduler: Box<dyn Scheduler>,
+    line_rate: u64,
+    /// Bytes of every packet that should be in the scheduler.
+    held: BTreeMap<u32, u32>,
+    lost: Vec<(Packet, Cause)>,
+    free: Time,
+    record: Record,
+}
+
+impl Line {
+    fn new(scheduler: Box<dyn Scheduler>, line_rate: u64) -> Self {
+        let (held, lost, record) = (BTreeMap::new(), Vec::new(), Record::default());
+        Self { scheduler, line_rate, held, lost, free: Time::ZERO, record }
+    }
+
+    fn run(mut self, arrivals: &[(Time, Packet)]) -> Record {
+        let mut arrivals = arrivals.iter().peekable();
+        loop {
+            let ready = self.scheduler.next_ready(self.free);
+            assert_eq!(ready.is_some(), !self.held.is_empty(), "it is ready some time if it holds something");
+            // A line that becomes free takes its next packet before one arrives.
+            match (ready, arrivals.peek()) {
+                (Some(ready), next) if next.is_none_or(|(at, _)| ready <= *at) => self.send(ready),
+                (_, Some(_)) => {
+                    let (now, packet) = arrivals.next().expect("it was looked at");
+                    self.held.insert(packet.id, packet.bytes);
+                    self.scheduler.enqueue(*now, *packet, &mut self.lost);
+                    self.free = self.free.max(*now);
+                    self.book(*now);
+                }
+                (None, None) => return self.record,
+                (Some(_), None) => unreachable!("the first arm"),
+            }
+        }
+    }
+
+    fn send(&mut self, now: Time) {
+        if now > self.free {
+            // Not a picosecond before.
+            assert_eq!(self.scheduler.dequeue(Time(now.0 - 1), &mut self.lost), None);
+        }
+        let packet = self.scheduler.dequeue(now, &mut self.lost).expect("it said that it was ready");
+        assert!(self.held.remove(&packet.id).is_some(), "it sends what it holds");
+        self.record.sent.push((now, packet));
+        self.free = now + on_the_line(self.line_rate, &packet);
+        self.book(now);
+    }
+
+    fn book(&mut self, now: Time) {
+        for (packet, cause) in self.lost.drain(..) {
+            assert!(self.held.remove(&packet.id).is_some(), "it loses what it holds");
+            self.record.lost.push((now, packet, cause));
+        }
+        let backlog = self.scheduler.backlog();
+        let bytes = self.held.values().map(|bytes| u64::from(*bytes)).sum();
+        assert_eq!(backlog, Backlog { bytes, packets: self.held.len() as u64 }, "the books balance");
+    }
+}
