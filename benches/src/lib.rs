@@ -1,4 +1,5 @@
 //! Workloads of the benchmarks: testbeds, and how their runs are read.
 
+pub mod dumbbell;
 pub mod measure;
 pub mod workload;

@@ -2,16 +2,19 @@
 //!
 //! `engpass-measure WORKLOAD` prints the testbed.
 //!
-//! WORKLOAD is `line:HOPS` or a testbed file, ENGINE is `simulate` or `oracle`. Every run has the same seed: what
+//! WORKLOAD is `line:HOPS`, `dumbbell:FLOWS` or a testbed file, ENGINE is `simulate` or `oracle`. Every run has the same seed: what
 //! differs between them is the machine.
 
 use std::process::ExitCode;
 
+use engpass_bench::dumbbell::dumbbell;
 use engpass_bench::measure::{Measured, Which, measure};
 use engpass_bench::workload::{line, point};
 use serde_json::{Value, json};
 
 const SEED: u64 = 1;
+/// TCP of the dumbbell: what other simulators are measured with.
+const NEW_RENO: &str = "{ congestion = \"reno\", recovery = \"new-reno\" }";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,9 +41,10 @@ fn answer(arguments: &[String]) -> Result<String, String> {
 }
 
 fn text(workload: &str) -> Result<String, String> {
-    match workload.strip_prefix("line:") {
-        Some(hops) => Ok(line(number(hops)?)),
-        None => std::fs::read_to_string(workload).map_err(|wrong| format!("`{workload}`: {wrong}")),
+    match workload.split_once(':') {
+        Some(("line", hops)) => Ok(line(number(hops)?)),
+        Some(("dumbbell", flows)) => Ok(dumbbell(number(flows)?, "155 Mbit/s", NEW_RENO)),
+        _ => std::fs::read_to_string(workload).map_err(|wrong| format!("`{workload}`: {wrong}")),
     }
 }
 
