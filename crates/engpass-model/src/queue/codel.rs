@@ -27,14 +27,14 @@ pub struct CoDel {
 
 impl Default for CoDel {
     fn default() -> Self {
-        // RFC 8289 sections 4.2 and 4.3; the limit is Linux's.
+        // RFC 8289 section 4; the limit is Linux's.
         Self { target: TARGET, interval: INTERVAL, ecn: false, limit: DEFAULT_LIMIT }
     }
 }
 
-/// 5 ms, RFC 8289 section 4.3.
+/// 5 ms, RFC 8289 section 4.
 pub(super) const TARGET: Duration = Duration(5_000_000_000);
-/// 100 ms, RFC 8289 section 4.2.
+/// 100 ms, RFC 8289 section 4.
 pub(super) const INTERVAL: Duration = Duration(100_000_000_000);
 
 /// Complain about times that the control law has no use for.
@@ -43,7 +43,7 @@ pub(super) fn check_times(target: Duration, interval: Duration, complaints: &mut
     complaints.positive(&["interval"], interval, LONGEST);
     if target > interval && interval.0 > 0 {
         let cause = format!("`interval` is {interval}, and a packet may wait longer than that");
-        complaints.add(&["target"], cause, "give 5 % to 10 % of `interval` (RFC 8289 section 4.3)");
+        complaints.add(&["target"], cause, "give 5 % to 10 % of `interval` (RFC 8289 section 4)");
     }
 }
 
@@ -84,7 +84,7 @@ impl Law {
     }
 }
 
-/// The state of a control loop, RFC 8289 section 5.2; one for each queue.
+/// The state of a control loop, RFC 8289 section 5; one for each queue.
 #[derive(Debug, Default)]
 pub(super) struct Control {
     /// `first_above_time_`; none where it is 0 in the RFC.
@@ -96,7 +96,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// `dodequeue`, RFC 8289 section 5.4: the head of the queue, and whether it may be dropped. `longest` is MAXPACKET.
+    /// `dodequeue`, RFC 8289 section 5: the head of the queue, and whether it may be dropped. `longest` is MAXPACKET.
     fn take(&mut self, law: &Law, now: Time, queue: &mut Fifo, longest: u32) -> Option<(Held, bool)> {
         let Some(held) = queue.pop() else {
             self.first_above = None;
@@ -116,7 +116,7 @@ impl Control {
         }
     }
 
-    /// `deque`, RFC 8289 section 5.3: the packet to be sent. Where one is marked instead of dropped, it is the one.
+    /// `deque`, RFC 8289 section 5: the packet to be sent. Where one is marked instead of dropped, it is the one.
     pub(super) fn dequeue(
         &mut self,
         law: &Law,

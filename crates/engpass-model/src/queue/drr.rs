@@ -28,7 +28,7 @@ pub struct Drr {
 
 impl Default for Drr {
     fn default() -> Self {
-        // The largest Ethernet frame, IEEE 802.3 clause 3.2.7: the paper wants no packet longer than the quantum.
+        // The longest basic Ethernet frame, IEEE 802.3 clause 4.4.2: the paper wants no packet longer than the quantum.
         Self { quantum: Size(1518), limit: DEFAULT_LIMIT }
     }
 }
@@ -56,7 +56,7 @@ impl QueueConfig for Drr {
 #[derive(Debug, Default)]
 struct Flow {
     queue: Fifo,
-    /// DC: what it may still send in this round; zero while it has nothing to send.
+    /// DC: what it may still send in this round, while it is active.
     deficit: u64,
 }
 
@@ -83,7 +83,6 @@ impl RoundRobin {
         let packet = flow.queue.pop_last().expect("the longest queue is not empty").packet;
         self.backlog.remove(packet.bytes);
         if flow.queue.is_empty() {
-            flow.deficit = 0;
             self.in_turn &= self.active.front() != Some(&(longest as u32));
             self.active.retain(|flow| *flow != longest as u32);
         }
@@ -99,7 +98,7 @@ impl Scheduler for RoundRobin {
         }
         let flow = &mut self.flows[index];
         if flow.queue.is_empty() {
-            // "If not in ActiveList: insert at the end, DC = 0."
+            // It joins the active list at the end and with nothing: what it did not use while it was there is lost to it.
             self.active.push_back(packet.flow);
             flow.deficit = 0;
         }
@@ -127,8 +126,6 @@ impl Scheduler for RoundRobin {
             let packet = flow.queue.pop().expect("an active flow holds a packet").packet;
             self.backlog.remove(bytes);
             if flow.queue.is_empty() {
-                // What a flow did not use is lost to it when it has nothing more to send.
-                flow.deficit = 0;
                 self.active.pop_front();
                 self.in_turn = false;
             }
@@ -201,6 +198,16 @@ mod tests {
         assert_eq!(fill(&mut *queue, &[(0, 600), (0, 600), (1, 700), (2, 500)]), [1]);
         assert_eq!(fill(&mut *queue, &[(2, 1500)]), [0]);
         assert_eq!(queue.backlog(), Backlog { bytes: 1800, packets: 3 });
+    }
+
+    #[test]
+    fn a_flow_that_loses_all_gives_up_its_turn() {
+        let mut queue = build(700, QueueLimit::bytes(2000));
+        fill(&mut *queue, &[(0, 500), (0, 1400)]);
+        assert_eq!(queue.dequeue(Time::ZERO, &mut Vec::new()).map(|sent| sent.bytes), Some(500));
+        // Flow 0 is in its turn and the longest.
+        assert_eq!(fill(&mut *queue, &[(1, 300), (2, 301)]).len(), 1);
+        assert_eq!(drain(&mut *queue), [(1, 300), (2, 301)]);
     }
 
     #[test]

@@ -82,7 +82,7 @@ proptest! {
 }
 
 /// Eight flows fill a line of 100 Mbit/s; a ninth sends 100 B every 5 ms. Under FQ-CoDel it waits for the packet being sent and
-/// for nothing else (RFC 8290 section 6.4); under drop tail it waits for all.
+/// for nothing else (RFC 8290: a sparse flow); under drop tail it waits for all.
 #[test]
 fn a_sparse_flow_waits_for_one_packet() {
     const LINE: u64 = 100_000_000;

@@ -173,6 +173,19 @@ fn the_first_drop_has_the_bare_probability() {
 }
 
 #[test]
+fn below_min_the_count_begins_anew() {
+    // p_b = 1/2 at 10: the packet after one that was chosen would be chosen for certain, p_a = p_b / (1 - p_b).
+    let mut gateway = standing(Red { max_probability: Share(Share::WHOLE), ..Red::default() });
+    let chosen = |gateway: &mut Gateway, packets| {
+        gateway.admit(Time::ZERO, holding(packets), &packet(Ecn::NotCapable)) == DROP
+    };
+    let drops = (0..1000).filter(|_| !chosen(&mut gateway, 4) && chosen(&mut gateway, 10)).count();
+    assert!((400..600).contains(&drops), "{drops}");
+    let drops = gaps(&mut gateway, 10, 1000).len();
+    assert!(drops >= 999, "{drops}");
+}
+
+#[test]
 fn no_chance_below_min_and_none_above() {
     assert_eq!(gaps(&mut standing(Red::default()), 4, 1000), NONE);
     assert_eq!(gaps(&mut standing(Red::default()), 30, 100), [1; 100]);
