@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::shape::Policing;
+use crate::complaint::Complaints;
+use crate::shape::{Policing, PolicingAction};
 use crate::unit::{Basis, FramedRate, Size};
 use crate::wire::Encapsulation;
 
@@ -23,12 +24,30 @@ pub struct Circuit {
     /// Service category, which a switch with priorities serves in this order: `cbr` before `ubr`.
     #[serde(default)]
     pub category: Category,
+    /// Cell loss priority of its cells, both ways: `0`, or `1` for cells that a switch with a `clp_threshold` loses first.
+    #[serde(default)]
+    #[schemars(range(max = 1))]
+    pub clp: u8,
     /// Pace of the cells at the sending NIC: a peak cell rate with exact, fractional spacing. Line rate if not given.
     pub shaping: Option<FramedRate>,
     /// What a rate without its own word counts: `line`, `cells` or `payload`.
     pub counts: Option<Basis>,
     /// Usage parameter control where the circuit enters its first switch.
     pub policing: Option<Policing>,
+}
+
+impl Circuit {
+    /// What is wrong with values that no other component must be known for.
+    pub fn check(&self, complaints: &mut Complaints) {
+        if self.clp > 1 {
+            complaints.add(&["clp"], "it is one bit of the cell header", "give `0` or `1`");
+        }
+        let tags = |policing: &Policing| policing.action == PolicingAction::Tag;
+        if self.clp == 1 && self.policing.as_ref().is_some_and(tags) {
+            let cause = "all cells are sent with CLP = 1, so there is nothing to tag";
+            complaints.add(&["policing", "action"], cause, "take `clp` out, or let the policer `discard`");
+        }
+    }
 }
 
 /// Service category of a circuit (ATM Forum TM 4.0 section 2), as far as a queue tells them apart.

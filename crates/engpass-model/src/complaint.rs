@@ -1,6 +1,6 @@
 //! What a component finds wrong with its own values, beyond their types.
 
-use crate::unit::Duration;
+use crate::unit::{CellCount, Duration, FillLevel};
 
 /// One value that is too small or too large.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +49,14 @@ impl Complaints {
     ) {
         if value < least || value > most {
             self.add(path, cause, format!("give {least} {unit} to {most} {unit}"));
+        }
+    }
+
+    /// Complain about a threshold that a queue of `capacity` cells never exceeds.
+    pub fn below_capacity(&mut self, path: &[&'static str], level: FillLevel, capacity: u64) {
+        if capacity > 0 && level.of(capacity) >= capacity {
+            let cause = format!("a port holds at most {}, so there are never more", CellCount(capacity));
+            self.add(path, cause, "give less than the whole `output_buffer`, such as `90 %`");
         }
     }
 

@@ -67,6 +67,10 @@ pub(crate) struct Cell {
     pub(crate) vc: usize,
     /// Index of the line in the direction's lines that it is on.
     pub(crate) hop: usize,
+    /// Low priority.
+    pub(crate) clp: bool,
+    /// Congestion was met.
+    pub(crate) efci: bool,
     /// How many cells reached the NIC's line on this direction before it.
     pub(crate) order: u64,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::switch::Switch;
 
 use crate::engine::Engine;
-use crate::outcome::{Departing, Observed, Place};
+use crate::outcome::{Cause, Departing, Observed, Place};
 
 impl Engine<'_> {
     /// Every cell that entered a direction of a circuit is at one place: lost, on a wire, in a queue, or at the host.
@@ -30,7 +30,10 @@ impl Engine<'_> {
                 if hop == 1 && vc.forward {
                     entered -= lost_at(Place::Policer { circuit: vc.circuit });
                 }
-                let lost = lost_at(Place::Port { link: line.link, end: line.end });
+                let lost: u64 = [Cause::Full, Cause::LowPriority, Cause::Policy]
+                    .map(|cause| lost_at(Place::Port { link: line.link, end: line.end, cause }))
+                    .iter()
+                    .sum();
                 let queued = self.lines[line.link][line.end].cells().filter(|cell| cell.vc == index).count();
                 let key =
                     Departing { link: line.link, end: line.end, circuit: vc.circuit, forward: vc.forward };

@@ -3,7 +3,7 @@
 //! It is written from docs/model.md alone and does one thing after the other. What happens at hosts, NICs, switches and
 //! reassembly stands in the files of these names, each with its part of [`Engine`].
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use engpass_model::random::Stream;
 use engpass_model::schedule::Schedule;
@@ -21,7 +21,7 @@ use crate::line::Line;
 use crate::nic::{Nic, Shaper};
 use crate::outcome::Observed;
 use crate::reassembly::Reassembly;
-use crate::switch::Policer;
+use crate::switch::{Fate, Policer};
 
 /// docs/model.md says only how cells move.
 const ON_CIRCUITS: &str = "the oracle knows flows on circuits only";
@@ -54,8 +54,8 @@ pub struct Engine<'a> {
     pub(crate) shapers: Vec<Shaper>,
     /// By circuit.
     pub(crate) policers: Vec<Option<Policer>>,
-    /// Ports and the directions of circuits that they cut, all their cells lost up to the next end of a PDU.
-    pub(crate) cut: BTreeSet<(LineId, usize)>,
+    /// What a port does with the PDU of a direction of a circuit that has begun to arrive and has not ended.
+    pub(crate) pdus: BTreeMap<(LineId, usize), Fate>,
     /// By direction of circuit.
     pub(crate) reassembly: Vec<Reassembly>,
     pub(crate) hosts: Vec<Host>,
@@ -84,7 +84,7 @@ impl<'a> Engine<'a> {
             nics: topology.links.iter().map(|_| <[Nic; 2]>::default()).collect(),
             shapers: vcs.iter().map(|vc| Shaper::new(topology, vc)).collect(),
             policers: topology.circuits.iter().map(|circuit| Policer::of(topology, circuit)).collect(),
-            cut: BTreeSet::new(),
+            pdus: BTreeMap::new(),
             reassembly: vcs.iter().map(|_| Reassembly::default()).collect(),
             hosts: testbed.hosts.values().map(|_| Host::default()).collect(),
             sources: Vec::new(),
@@ -182,7 +182,7 @@ impl<'a> Engine<'a> {
     fn transmission_ends(&mut self, now: u64, line: LineId) {
         let cell = self.line(line).end(now);
         let arrival = now + self.line(line).delay;
-        self.ledger.departed(now, line, &self.vcs[cell.vc]);
+        self.ledger.departed(now, line, &self.vcs[cell.vc], &cell);
         if self.at_host(line) {
             self.left_the_nic(now, line, &cell);
         }

@@ -119,7 +119,9 @@ impl Engine<'_> {
         let frame = self.frames.len();
         self.frames.push(Frame { flow, datagram, cells: 1, sdu: 0 });
         let vc = self.vc_of(flow);
-        self.reaches_nic_line(now, Cell { frame, number: 0, last: true, vc, hop: 0, order: 0 });
+        let clp = self.topology.circuits[self.vcs[vc].circuit].clp;
+        let cell = Cell { frame, number: 0, last: true, vc, hop: 0, clp, efci: false, order: 0 };
+        self.reaches_nic_line(now, cell);
         self.generator(flow).cells += 1;
         self.schedule_cell(flow);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cell::{LineId, Vc};
+use crate::cell::{Cell, LineId, Vc};
 use crate::outcome::{Departed, Departing, FlowSeen, Losing, Lost, Observed, Place};
 
 /// A datagram, or a cell of a generator.
@@ -67,6 +67,11 @@ impl Ledger {
         complete
     }
 
+    /// A good PDU with the EFCI mark arrived.
+    pub(crate) fn marked(&mut self, now: u64, flow: usize) {
+        self.flows[flow].marked += self.unit(now);
+    }
+
     /// Fragments of a datagram.
     pub(crate) fn fragments(&self, flow: usize, datagram: usize) -> u64 {
         self.datagrams[flow][datagram].fragments
@@ -101,11 +106,13 @@ impl Ledger {
     }
 
     /// A cell has left a transmitter.
-    pub(crate) fn departed(&mut self, now: u64, line: LineId, vc: &Vc) {
+    pub(crate) fn departed(&mut self, now: u64, line: LineId, vc: &Vc, cell: &Cell) {
         let key = Departing { link: line.link, end: line.end, circuit: vc.circuit, forward: vc.forward };
         let unit = self.unit(now);
         let entry = self.departures.entry(key).or_default();
         entry.cells += unit;
+        entry.clp += if cell.clp { unit } else { 0 };
+        entry.efci += if cell.efci { unit } else { 0 };
         entry.last = now;
     }
 

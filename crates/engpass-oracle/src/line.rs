@@ -42,6 +42,12 @@ impl Line {
         self.waiting[class].len() as u64 + u64::from(sending)
     }
 
+    /// The cells of a class that are here, the one being sent included.
+    pub(crate) fn of_class(&self, class: usize) -> impl Iterator<Item = &Cell> {
+        let sending = self.sending.iter().filter(move |(_, of)| *of == class).map(|(cell, _)| cell);
+        sending.chain(&self.waiting[class])
+    }
+
     /// All cells that are here, the one being sent first, then class by class.
     pub(crate) fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.sending.iter().map(|(cell, _)| cell).chain(self.waiting.iter().flatten())

@@ -97,6 +97,7 @@ impl Engine<'_> {
 
     /// All cells of a frame are handed to the shaper of their direction of the circuit.
     fn hand_to_shaper(&mut self, now: u64, vc: usize, frame: usize, cells: u64) {
+        let clp = self.topology.circuits[self.vcs[vc].circuit].clp;
         let shaper = &mut self.shapers[vc];
         if shaper.waiting.is_empty() {
             if now >= shaper.next() {
@@ -106,7 +107,8 @@ impl Engine<'_> {
             self.agenda.put(shaper.next(), Group::CellReachesNic, (vc, 0), Event::ShaperEmits { vc });
         }
         for number in 0..cells {
-            let cell = Cell { frame, number, last: number + 1 == cells, vc, hop: 0, order: 0 };
+            let last = number + 1 == cells;
+            let cell = Cell { frame, number, last, vc, hop: 0, clp, efci: false, order: 0 };
             shaper.waiting.push_back(cell);
         }
     }

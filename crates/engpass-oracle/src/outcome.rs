@@ -28,6 +28,8 @@ pub struct FlowSeen {
     pub received: u64,
     /// Datagrams lost, sent before or not.
     pub lost: u64,
+    /// Good PDUs whose last cell arrived with the EFCI mark.
+    pub marked: u64,
     /// Datagrams sent since the beginning and until now neither received nor lost.
     pub in_flight: u64,
     /// Times and numbers of what was received.
@@ -75,6 +77,10 @@ pub struct Departing {
 pub struct Departed {
     /// Cells.
     pub cells: u64,
+    /// Those of them with CLP = 1.
+    pub clp: u64,
+    /// Those of them with the EFCI mark.
+    pub efci: u64,
     /// When the last one had left.
     pub last: u64,
 }
@@ -97,6 +103,8 @@ pub enum Place {
         link: usize,
         /// Index of the end, 0 or 1.
         end: usize,
+        /// Why.
+        cause: Cause,
     },
     /// The policer of this circuit.
     Policer {
@@ -110,6 +118,17 @@ pub enum Place {
     },
     /// The receive buffer of the flow's socket.
     ReceiveBuffer,
+}
+
+/// Why a port loses a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// `buffer full`.
+    Full,
+    /// `CLP threshold`.
+    LowPriority,
+    /// `discard policy`.
+    Policy,
 }
 
 /// What was lost.

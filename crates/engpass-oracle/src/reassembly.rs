@@ -30,7 +30,7 @@ impl Engine<'_> {
         assert!(reassembly.last < Some(cell.order), "cells of a circuit arrive in order");
         reassembly.last = Some(cell.order);
         reassembly.count += 1;
-        let ends_pdu = cell.last;
+        let (ends_pdu, efci) = (cell.last, cell.efci);
         let vc = cell.vc;
         reassembly.cells.push(cell);
         if !ends_pdu {
@@ -42,6 +42,9 @@ impl Engine<'_> {
             pdu.iter().enumerate().all(|(place, cell)| cell.frame == first && cell.number == place as u64);
         if whole && pdu.len() as u64 == self.frames[first].cells {
             let position = (self.frames[first].flow, 0);
+            if efci {
+                self.ledger.marked(now, position.0);
+            }
             self.agenda.put(now, Group::PduComplete, position, Event::PduComplete { frame: first });
             return;
         }

@@ -48,6 +48,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
         circuits.push(CircuitPath {
             name: name.clone(),
             category: circuit.category,
+            clp: circuit.clp > 0,
             encapsulation: circuit.encapsulation,
             mtu: circuit.mtu.map_or(circuit.encapsulation.default_mtu(), |mtu| mtu.bytes()),
             shaping: shaping
@@ -56,7 +57,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             policing: policing.map(|policing| {
                 let increment = pace(policing.rate, policing.counts.or(circuit.counts), first)
                     .expect("a policer has a rate");
-                (increment, policing.tolerance.time())
+                (increment, policing.tolerance.time(), policing.action)
             }),
             route,
         });
@@ -91,6 +92,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
                     encapsulation: Encapsulation::default(),
                     mtu: Encapsulation::default().default_mtu(),
                     shaping: None,
+                    clp: false,
                     policing: None,
                 });
                 circuits.len() - 1

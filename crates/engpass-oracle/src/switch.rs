@@ -1,41 +1,69 @@
 //! What happens to a cell at a switch (docs/model.md, "Switches").
 
+use std::collections::BTreeMap;
+
 use engpass_model::discard::Discard;
+use engpass_model::shape::PolicingAction;
 use engpass_model::shape::gcra::LeakyBucket;
-use engpass_model::switch::Switch;
+use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::Time;
+use engpass_model::unit::{FillLevel, Share};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::CircuitPath;
 
 use crate::cell::{Cell, LineId};
 use crate::engine::Engine;
-use crate::outcome::Place;
+use crate::outcome::{Cause, Place};
 
 /// The policer of a circuit's forward direction, where it enters its first switch.
 #[derive(Debug)]
-pub(crate) struct Policer(LeakyBucket);
+pub(crate) struct Policer(LeakyBucket, PolicingAction);
 
 impl Policer {
     /// The policer of a circuit that has one and enters a switch.
     pub(crate) fn of(topology: &Topology, circuit: &CircuitPath) -> Option<Self> {
         let enters = circuit.route[0].to >= topology.hosts;
-        let (increment, tolerance) = circuit.policing.filter(|_| enters)?;
-        Some(Self(LeakyBucket::new(increment, tolerance)))
+        let (increment, tolerance, action) = circuit.policing.filter(|_| enters)?;
+        Some(Self(LeakyBucket::new(increment, tolerance), action))
+    }
+}
+
+/// What a port does with a PDU ("Discard").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Its cells join if they have room.
+    Begun,
+    /// All its cells are lost.
+    Refused,
+    /// Only its end may still join.
+    Cut,
+}
+
+/// Whole cells of a level, rounded down.
+fn cells(level: FillLevel, buffer: u64) -> u64 {
+    match level {
+        FillLevel::Cells(cells) => cells,
+        FillLevel::Share(Share(parts)) => (u128::from(buffer) * u128::from(parts) / 1_000_000_000) as u64,
     }
 }
 
 impl Engine<'_> {
     /// A cell is at its output port in the instant it arrives.
-    pub(crate) fn arrives_at_switch(&mut self, now: u64, output: LineId, cell: Cell) {
+    pub(crate) fn arrives_at_switch(&mut self, now: u64, output: LineId, mut cell: Cell) {
         let frame = self.frames[cell.frame].clone();
         let vc = self.vcs[cell.vc].clone();
         if vc.forward
             && cell.hop == 1
-            && let Some(Policer(bucket)) = &mut self.policers[vc.circuit]
+            && let Some(Policer(bucket, action)) = &mut self.policers[vc.circuit]
             && !bucket.conforms(Time(now))
         {
-            let place = Place::Policer { circuit: vc.circuit };
-            return self.ledger.lose_cell(now, place, frame.flow, frame.datagram);
+            match action {
+                PolicingAction::Tag => cell.clp = true,
+                PolicingAction::Discard => {
+                    let place = Place::Policer { circuit: vc.circuit };
+                    return self.ledger.lose_cell(now, place, frame.flow, frame.datagram);
+                }
+            }
         }
         let node = self.topology.links[output.link].ends[output.end];
         let Switch::Atm(config) = &self.testbed.switches[node - self.topology.hosts] else {
@@ -46,32 +74,84 @@ impl Engine<'_> {
             // `cbr` before `ubr`.
             _ => self.topology.circuits[vc.circuit].category as usize,
         };
-        let full = self.line(output).held(class) >= config.output_buffer.0;
-        let discard = config.discard.clone();
-        if self.is_discarded(&discard, full, output, &cell) {
-            let place = Place::Port { link: output.link, end: output.end };
-            return self.ledger.lose_cell(now, place, frame.flow, frame.datagram);
+        let buffer = config.output_buffer.0;
+        let mut found: BTreeMap<usize, u64> = BTreeMap::new();
+        for there in self.line(output).of_class(class) {
+            *found.entry(there.vc).or_default() += 1;
         }
-        self.join(now, output, cell, class);
-        assert!(
-            self.line(output).held(class) <= config.output_buffer.0,
-            "a port holds what it has places for"
-        );
+        let q: u64 = found.values().sum();
+        let full = q >= buffer;
+        let too_low = cell.clp && config.clp_threshold.is_some_and(|level| q > cells(level, buffer));
+        let refused = self.is_discarded(config, !full && !too_low, output, &cell, &found);
+        let cause = match (full, too_low, refused) {
+            (true, _, _) => Cause::Full,
+            (_, true, _) => Cause::LowPriority,
+            (_, _, true) => Cause::Policy,
+            _ => {
+                cell.efci |= config.efci_threshold.is_some_and(|level| q > cells(level, buffer));
+                self.join(now, output, cell, class);
+                assert!(self.line(output).held(class) <= buffer, "a port holds what it has places for");
+                return;
+            }
+        };
+        let place = Place::Port { link: output.link, end: output.end, cause };
+        self.ledger.lose_cell(now, place, frame.flow, frame.datagram);
     }
 
-    /// Whether the port loses the cell ("Discard").
-    fn is_discarded(&mut self, discard: &Discard, full: bool, output: LineId, cell: &Cell) -> bool {
-        match discard {
-            Discard::Tail(_) => full,
-            Discard::Ppd(_) => {
-                let direction = (output, cell.vc);
-                if cell.last {
-                    self.cut.remove(&direction);
-                } else if full {
-                    self.cut.insert(direction);
-                }
-                full || self.cut.contains(&direction)
-            }
+    /// Whether the policy loses the cell, which finds these cells by direction of circuit ("Discard").
+    fn is_discarded(
+        &mut self,
+        config: &AtmSwitch,
+        room: bool,
+        output: LineId,
+        cell: &Cell,
+        found: &BTreeMap<usize, u64>,
+    ) -> bool {
+        let direction = (output, cell.vc);
+        let fate = match self.pdus.get(&direction) {
+            Some(fate) => *fate,
+            None if refuses(config, cell.vc, found) => Fate::Refused,
+            None => Fate::Begun,
+        };
+        let cuts = !matches!(config.discard, Discard::Tail(_) | Discard::Epd(_));
+        let (lost, then) = match fate {
+            Fate::Refused => (true, Fate::Refused),
+            Fate::Cut => (!room || !cell.last, Fate::Cut),
+            Fate::Begun if !room && cuts => (true, Fate::Cut),
+            Fate::Begun => (!room, Fate::Begun),
+        };
+        if cell.last {
+            self.pdus.remove(&direction);
+        } else {
+            self.pdus.insert(direction, then);
         }
+        lost
+    }
+}
+
+/// Whether a PDU is refused whose first cell finds these cells by direction of circuit (the table of "Discard").
+fn refuses(config: &AtmSwitch, vc: usize, found: &BTreeMap<usize, u64>) -> bool {
+    let buffer = config.output_buffer.0;
+    let (threshold, fair) = match &config.discard {
+        Discard::Tail(_) | Discard::Ppd(_) => return false,
+        Discard::Epd(epd) => (epd.threshold, None),
+        Discard::EpdPpd(epd) => (epd.threshold, None),
+        Discard::SelectiveDrop(drop) => (drop.threshold, Some((drop.z, false))),
+        Discard::Fba(fba) => (fba.threshold, Some((fba.z, true))),
+    };
+    let r = cells(threshold, buffer);
+    let q: u64 = found.values().sum();
+    let Some((z, graded)) = fair else { return q > r };
+    if q <= r {
+        return false;
+    }
+    let y = found.get(&vc).copied().unwrap_or(0);
+    let n = found.len() as u64;
+    // Y N / q > Z, or > Z (K - R) / (q - R), in integers of any size that matters.
+    let (k, z) = (u128::from(buffer), u128::from(z.0));
+    let (y, n, q, r) = (u128::from(y), u128::from(n), u128::from(q), u128::from(r));
+    match graded {
+        false => y * n * 1_000_000_000 > z * q,
+        true => y * n * (q - r) * 1_000_000_000 > z * (k - r) * q,
     }
 }

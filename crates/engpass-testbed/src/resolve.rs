@@ -136,7 +136,7 @@ impl Resolver<'_> {
                 };
                 let path = [base[0], base[1], "policing", "rate"];
                 rates::pace(&mut self.checker, wanted, &path, first)
-                    .map(|pace| pace.map(|pace| (pace, policing.tolerance.time())))
+                    .map(|pace| pace.map(|pace| (pace, policing.tolerance.time(), policing.action)))
             }
         };
         let route = route?;
@@ -154,6 +154,7 @@ impl Resolver<'_> {
             category: circuit.category,
             encapsulation: circuit.encapsulation,
             mtu: circuit.mtu.map_or(circuit.encapsulation.default_mtu(), |mtu| mtu.bytes()),
+            clp: circuit.clp == 1,
             shaping: shaping?,
             policing: policing?,
         })
@@ -281,6 +282,7 @@ impl Resolver<'_> {
             encapsulation,
             mtu: encapsulation.default_mtu(),
             shaping: None,
+            clp: false,
             policing: None,
         }));
         Some(self.circuits.len() - 1)

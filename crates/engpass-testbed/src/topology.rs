@@ -2,6 +2,7 @@
 
 use engpass_model::circuit::Category;
 use engpass_model::queue::Queue;
+use engpass_model::shape::PolicingAction;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::Share;
 use engpass_model::wire::{Encapsulation, Framing, Medium, ethernet};
@@ -180,8 +181,10 @@ pub struct CircuitPath {
     pub mtu: u64,
     /// Pace of the shaper at the sending NIC, never faster than its link; `None`: at the pace of the link.
     pub shaping: Option<Pace>,
-    /// Increment and tolerance of the policer at the first switch.
-    pub policing: Option<(Pace, Time)>,
+    /// CLP of its cells, both ways.
+    pub clp: bool,
+    /// Increment, tolerance and action of the policer at the first switch.
+    pub policing: Option<(Pace, Time, PolicingAction)>,
 }
 
 /// Where a traffic table's packets go.

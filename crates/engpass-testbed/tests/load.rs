@@ -168,7 +168,8 @@ fn the_shortest_way_and_among_equals_the_first_links() {
         ("bursts", Category::Ubr)
     );
     assert_eq!(topology.flows[1].cells.unwrap().per_second() as u64, 96_000);
-    let (pace, tolerance) = topology.circuits[0].policing.unwrap();
+    let (pace, tolerance, action) = topology.circuits[0].policing.unwrap();
+    assert_eq!(action, engpass_model::shape::PolicingAction::Discard);
     assert_eq!((pace.per_second() as u64, tolerance.ps()), (26_041, 100_000_000));
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CellView, DiscardConfig, DiscardPolicy, QueueView};
+use super::{CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView};
 
 /// After a cell of a PDU was lost because the queue was full, the rest of that PDU is thrown away, but for its last cell,
 /// which is kept if there is room, so that the next PDU is not lost with it.
@@ -17,7 +17,7 @@ use super::{CellView, DiscardConfig, DiscardPolicy, QueueView};
 pub struct Ppd {}
 
 impl DiscardConfig for Ppd {
-    fn policy(&self) -> Box<dyn DiscardPolicy> {
+    fn policy(&self, _: u64) -> Box<dyn DiscardPolicy> {
         Box::new(Cut::default())
     }
 }
@@ -42,8 +42,8 @@ impl DiscardPolicy for Cut {
         queue.has_room()
     }
 
-    fn takes_what_fits(&self) -> bool {
-        self.0.is_empty()
+    fn takes_train(&mut self, train: TrainView) -> bool {
+        !self.0.contains(&train.vc)
     }
 }
 
@@ -51,29 +51,31 @@ impl DiscardPolicy for Cut {
 mod tests {
     use super::*;
 
-    const FULL: QueueView = QueueView { queued: 4, capacity: 4 };
-    const ROOM: QueueView = QueueView { queued: 3, capacity: 4 };
+    const FULL: QueueView = QueueView { queued: 4, capacity: 4, limit: 4, own: 0, active: 0 };
+    const ROOM: QueueView = QueueView { queued: 3, ..FULL };
+    const TRAIN: TrainView = TrainView { vc: 0, most: 3, ends: false };
 
     fn cell(vc: u32, last: bool) -> CellView {
-        CellView { vc, first: false, last }
+        CellView { vc, last }
     }
 
     #[test]
     fn the_rest_of_a_pdu_goes_and_its_end_stays() {
-        let mut policy = Ppd {}.policy();
+        let mut policy = Ppd {}.policy(4);
         assert!(policy.admits(ROOM, cell(0, false)));
-        assert!(policy.takes_what_fits());
+        assert!(policy.takes_train(TRAIN));
         assert!(!policy.admits(FULL, cell(0, false)));
-        assert!(!policy.takes_what_fits(), "trains must be looked at");
+        assert!(!policy.takes_train(TRAIN), "its trains must be looked at");
+        assert!(policy.takes_train(TrainView { vc: 1, ..TRAIN }), "others need not");
         assert!(!policy.admits(ROOM, cell(0, false)), "there is room, but not for a part of a PDU");
         assert!(policy.admits(ROOM, cell(0, true)));
-        assert!(policy.takes_what_fits());
+        assert!(policy.takes_train(TRAIN));
         assert!(policy.admits(ROOM, cell(0, false)), "the next PDU");
     }
 
     #[test]
     fn an_end_without_room_ends_the_discarding_too() {
-        let mut policy = Ppd {}.policy();
+        let mut policy = Ppd {}.policy(4);
         assert!(!policy.admits(FULL, cell(0, false)));
         assert!(!policy.admits(FULL, cell(0, true)));
         assert!(policy.admits(ROOM, cell(0, false)));
@@ -81,7 +83,7 @@ mod tests {
 
     #[test]
     fn circuits_do_not_pay_for_each_other() {
-        let mut policy = Ppd {}.policy();
+        let mut policy = Ppd {}.policy(4);
         assert!(!policy.admits(FULL, cell(0, false)));
         assert!(policy.admits(ROOM, cell(1, false)));
         assert!(policy.admits(ROOM, cell(1, true)));

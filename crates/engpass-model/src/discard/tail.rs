@@ -11,7 +11,7 @@ use super::{CellView, DiscardConfig, DiscardPolicy, QueueView};
 pub struct Tail {}
 
 impl DiscardConfig for Tail {
-    fn policy(&self) -> Box<dyn DiscardPolicy> {
+    fn policy(&self, _: u64) -> Box<dyn DiscardPolicy> {
         Box::new(self.clone())
     }
 }
@@ -32,8 +32,9 @@ mod tests {
 
     #[test]
     fn the_last_place_is_taken_and_no_more() {
-        let cell = CellView { vc: 0, first: false, last: true };
-        assert!(Tail {}.admits(QueueView { queued: 9, capacity: 10 }, cell));
-        assert!(!Tail {}.admits(QueueView { queued: 10, capacity: 10 }, cell));
+        let cell = CellView { vc: 0, last: true };
+        let queue = QueueView { queued: 9, capacity: 10, limit: 10, own: 0, active: 0 };
+        assert!(Tail {}.admits(queue, cell));
+        assert!(!Tail {}.admits(QueueView { queued: 10, ..queue }, cell));
     }
 }

@@ -26,7 +26,11 @@ pub struct Cells {
     /// Place of the first cell in its frame.
     pub cell: u32,
     /// Cells of the whole frame.
-    pub of: u32,
+    pub of: u16,
+    /// Low priority (I.361 section 2.2.5): CLP = 1.
+    pub clp: bool,
+    /// They met a long queue (I.371; explicit forward congestion indication).
+    pub efci: bool,
 }
 
 impl Cells {
@@ -60,7 +64,7 @@ impl Cells {
         self.last = next.last;
     }
 
-    /// Whether `next` carries on where these cells end, so that one record can say both.
+    /// Whether `next` carries on where these cells end, with the same marks, so that one record can say both.
     #[inline]
     pub(super) fn goes_on_with(&self, next: &Self) -> bool {
         self.base == next.base
@@ -69,11 +73,18 @@ impl Cells {
             && self.comes_before(next)
     }
 
-    /// Whether `next` follows in the same frame, or from the same generator, whatever the time.
+    /// Whether both have the same marks.
+    #[inline]
+    pub(super) fn alike(&self, next: &Self) -> bool {
+        (self.clp, self.efci) == (next.clp, next.efci)
+    }
+
+    /// Whether `next` follows in the same frame, or from the same generator, with the same marks, whatever the time.
     #[inline]
     pub(super) fn comes_before(&self, next: &Self) -> bool {
         self.frame == next.frame
             && self.vc == next.vc
+            && self.alike(next)
             && (self.are_generated() || u64::from(self.cell) + self.count == u64::from(next.cell))
     }
 }
@@ -414,7 +425,19 @@ mod tests {
     fn cells(base: u64, n: u64, count: u64) -> Cells {
         let pace = Pace::new(25, 10);
         let last = base + pace.after(n + count - 1);
-        Cells { base, n, pace, count, last, vc: 0, frame: 1, cell: n as u32, of: 100 }
+        Cells {
+            base,
+            n,
+            pace,
+            count,
+            last,
+            vc: 0,
+            frame: 1,
+            cell: n as u32,
+            of: 100,
+            clp: false,
+            efci: false,
+        }
     }
 
     #[test]

@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 
 use super::channel::{Cells, Channel, Inputs};
 use super::overtaken::Overtaken;
-use super::{NO_FRAME, Outlet, Rule};
-use crate::discard::{CellView, DiscardPolicy, QueueView};
-use crate::time::{Pace, Stepper, Time};
+use super::{Gate, NO_FRAME, Outlet, Rule};
+use crate::time::{Pace, Stepper};
 
 /// A line and a queue for each class; class 0 is served first, a cell being sent is finished.
 ///
@@ -31,13 +30,17 @@ pub struct Classes {
     pub(super) decide_at: u64,
     /// Cells sent back to back from one record, not yet handed on.
     sent: Cells,
+    /// Whether a gate wants to be told of cells that leave.
+    counts: bool,
+    /// Whether the cell being sent, or the last one sent, is still to be told of.
+    unsettled: bool,
     /// Place of the channel whose cells overtake all others, if it is known in advance: see [`Self::overtaken_by`].
     overtaking: Option<usize>,
 }
 
 /// The queue of one class.
 pub(super) struct Class {
-    pub(super) policy: Box<dyn DiscardPolicy>,
+    pub(super) gate: Gate,
     pub(super) queue: VecDeque<Waiting>,
     /// Cells that ever joined.
     pub(super) joined: u64,
@@ -86,14 +89,16 @@ impl Waiting {
 }
 
 impl Classes {
-    /// A line with a queue of `capacity` cells for every policy.
-    pub fn new(slot: Pace, capacity: u64, policies: Vec<Box<dyn DiscardPolicy>>) -> Self {
-        let class = |policy| Class { policy, queue: VecDeque::new(), joined: 0, taken: 0 };
+    /// A line with a queue behind every gate. All queues hold as many cells.
+    pub fn new(slot: Pace, gates: Vec<Gate>) -> Self {
+        let capacity = gates.iter().map(Gate::capacity).min().unwrap_or(0);
+        let counts = gates.iter().any(Gate::counts_circuits);
+        let class = |gate| Class { gate, queue: VecDeque::new(), joined: 0, taken: 0 };
         Self {
             slot,
             slot_up: slot.after(1),
             capacity,
-            classes: policies.into_iter().map(class).collect(),
+            classes: gates.into_iter().map(class).collect(),
             waiting: 0,
             base: 0,
             n: 0,
@@ -102,6 +107,8 @@ impl Classes {
             serving: 0,
             decide_at: 0,
             sent: nothing(slot),
+            counts,
+            unsettled: false,
             overtaking: None,
         }
     }
@@ -145,30 +152,30 @@ impl Classes {
         let class = rule.class;
         let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
         channel.take_until(limit, |at| {
-            let cell = Cells { count: 1, cell: index, ..front };
+            let mut cell = Cells { count: 1, cell: index, ..front };
             index += step;
             // What arrives at `at` is there before the transmitter chooses at `at`.
             while self.waiting > 0 && self.decide_at < at {
                 self.send_one(out);
             }
-            if rule.policer.as_mut().is_some_and(|policer| !policer.conforms(Time(at))) {
-                out.policed(&cell, at);
-            } else {
+            if rule.lets_pass(&mut cell, at) {
                 self.join(class, cell, at, out);
+            } else {
+                out.policed(&cell, at);
             }
         });
     }
 
     #[inline]
-    pub(super) fn join(&mut self, class: usize, cell: Cells, at: u64, out: &mut impl Outlet) {
+    pub(super) fn join(&mut self, class: usize, mut cell: Cells, at: u64, out: &mut impl Outlet) {
+        if self.last_end <= at {
+            self.settle();
+        }
         let being_sent = u64::from(self.serving == class && self.last_end > at);
         let this = &mut self.classes[class];
         let queued = this.waiting() + being_sent;
-        let view = CellView { vc: cell.vc, first: cell.cell == 0, last: cell.ends_frame() };
-        let queue = QueueView { queued, capacity: self.capacity };
-        // The policy hears of every cell, also of one that is lost for lack of room.
-        if !this.policy.admits(queue, view) || !queue.has_room() {
-            out.lost(&cell, at);
+        if let Err(cause) = this.gate.admit(queued, &mut cell) {
+            out.lost(&cell, at, cause);
             return;
         }
         this.join(cell);
@@ -192,6 +199,8 @@ impl Classes {
             (self.base, self.n) = (self.decide_at, 0);
             self.end.seek(0);
         }
+        self.settle();
+        self.unsettled = self.counts;
         self.n += 1;
         self.end.step();
         self.last_end = self.base + self.end.after();
@@ -206,6 +215,14 @@ impl Classes {
         }
         self.waiting -= 1;
         self.hand_on(Cells { base: self.base, n: self.n, pace: self.slot, last: self.last_end, ..cell }, out);
+    }
+
+    /// The cell that was being sent has left.
+    #[inline]
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.unsettled) {
+            self.classes[self.serving].gate.left(1);
+        }
     }
 
     /// A cell was sent: hand it on with those before it, if it goes on with them.
@@ -233,20 +250,27 @@ impl Classes {
         let front = channel.front();
         let head = channel.head();
         let rule = &rules[front.vc as usize];
-        let class = &mut self.classes[rule.class];
-        if self.waiting > 0 || rule.policer.is_some() || !class.policy.takes_what_fits() {
+        if self.waiting > 0 || rule.policer.is_some() {
             return false;
         }
         let spread = front.pace.at_least() > self.slot_up && head > self.last_end;
-        let closed = front.pace == self.slot
-            && self.capacity > 1
-            && (head > self.last_end || (front.base, front.n) == (self.base, self.n));
+        let closed =
+            front.pace == self.slot && (head > self.last_end || (front.base, front.n) == (self.base, self.n));
         if !spread && !closed {
             return false;
         }
-        let count = channel.take_front_until(limit);
+        let count = channel.front_until(limit);
+        let class = &mut self.classes[rule.class];
+        // At the pace of the line a cell may come a rounded picosecond before the one ahead has left.
+        let found = (0, u64::from(closed));
+        let Some(efci) = class.gate.admit_train(&Cells { count, ..front }, found) else { return false };
+        channel.take_many(count);
+        self.settle();
+        let class = &mut self.classes[rule.class];
+        class.gate.joined(front.vc, 1);
         class.joined += count;
         class.taken += count;
+        self.unsettled = self.counts;
         self.serving = rule.class;
         let sent = if spread {
             // Every cell finds the line free.
@@ -265,7 +289,7 @@ impl Classes {
         self.last_end = self.base + self.end.after();
         self.decide_at = self.last_end;
         self.flush(out);
-        out.sent(Cells { last: self.last_end, ..sent });
+        out.sent(Cells { last: self.last_end, efci, ..sent });
         true
     }
 
@@ -297,5 +321,6 @@ impl Classes {
 
 /// No cells.
 pub(super) fn nothing(pace: Pace) -> Cells {
-    Cells { base: 0, n: 0, pace, count: 0, last: 0, vc: 0, frame: NO_FRAME, cell: 0, of: 1 }
+    let (base, n, count, last, vc, frame) = (0, 0, 0, 0, 0, NO_FRAME);
+    Cells { base, n, pace, count, last, vc, frame, cell: 0, of: 1, clp: false, efci: false }
 }

@@ -1,8 +1,7 @@
 //! One queue, first in, first out, in front of a line.
 
 use super::channel::{Cells, Channel, Inputs};
-use super::{Outlet, Rule};
-use crate::discard::{CellView, DiscardPolicy, QueueView};
+use super::{Gate, Loss, Outlet, Rule, VcId};
 use crate::time::{Pace, Stepper};
 
 /// A line and its queue. A cell's departure is known when it arrives, so nothing ever waits here as an object: the state
@@ -11,8 +10,8 @@ pub struct Fifo {
     slot: Pace,
     /// A slot, rounded up.
     slot_up: u64,
-    /// Cells the queue can hold; `None` for a queue without bound.
-    bound: Option<(u64, Box<dyn DiscardPolicy>)>,
+    /// `None` for a queue without bound.
+    gate: Option<Gate>,
     base: u64,
     n: u64,
     /// Stands at `n`.
@@ -28,21 +27,21 @@ pub struct Fifo {
 /// Cells of one record that met the same fate, on their way to the outlet.
 struct Batch {
     cells: Cells,
-    lost: bool,
+    lost: Option<Loss>,
     first_at: u64,
 }
 
 impl Fifo {
-    /// A line with a queue of `capacity` cells under `policy`.
-    pub fn new(slot: Pace, capacity: u64, policy: Box<dyn DiscardPolicy>) -> Self {
-        Self { bound: Some((capacity, policy)), ..Self::unbounded(slot) }
+    /// A line with a queue behind `gate`.
+    pub fn new(slot: Pace, gate: Gate) -> Self {
+        Self { gate: Some(gate), ..Self::unbounded(slot) }
     }
 
     /// A line with a queue that takes everything: a NIC, whose memory is accounted for elsewhere.
     pub fn unbounded(slot: Pace) -> Self {
         let end = Stepper::new(slot);
         let slot_up = slot.after(1);
-        Self { slot, slot_up, bound: None, base: 0, n: 0, leave: end.clone(), end, last_end: 0, left: 0 }
+        Self { slot, slot_up, gate: None, base: 0, n: 0, leave: end.clone(), end, last_end: 0, left: 0 }
     }
 
     /// Take all cells that arrive at or before `until`.
@@ -68,17 +67,14 @@ impl Fifo {
         if rules[front.vc as usize].policer.is_some() {
             return false;
         }
-        let capacity = match &self.bound {
-            None => u64::MAX,
-            Some((capacity, policy)) if policy.takes_what_fits() => *capacity,
-            Some(_) => return false,
-        };
         if front.pace.at_least() > self.slot_up && head > self.last_end {
             // Every cell finds the line free.
-            let count = channel.take_front_until(limit);
+            let count = channel.front_until(limit);
+            let Some(efci) = self.admits_train(Cells { count, ..front }, (0, 0)) else { return false };
+            channel.take_many(count);
             self.start(front.nth(count - 1));
-            self.accept(1);
-            out.sent(Cells { base: front.base + self.slot_up, count, last: self.last_end, ..front });
+            self.accept(front.vc, 1);
+            out.sent(Cells { base: front.base + self.slot_up, count, last: self.last_end, efci, ..front });
             return true;
         }
         if front.pace != self.slot || front.count == 1 {
@@ -86,24 +82,37 @@ impl Fifo {
         }
         // At the pace of the line the queue keeps its length, up to one cell.
         let queued = if head > self.last_end { 0 } else { self.queued(head) };
-        if queued + 1 >= capacity {
-            return false;
-        }
-        if head > self.last_end {
-            self.start(head);
-        } else if (front.base, front.n) != (self.base, self.n) && head + 2 > self.last_end {
+        let idle = head > self.last_end;
+        if !idle && (front.base, front.n) != (self.base, self.n) && head + 2 > self.last_end {
             // It may run empty between two cells, by a rounded picosecond.
             return false;
         }
-        let count = channel.take_front_until(limit);
+        let count = channel.front_until(limit);
+        let found = (queued.saturating_sub(1), queued + 1);
+        let Some(efci) = self.admits_train(Cells { count, ..front }, found) else { return false };
+        channel.take_many(count);
+        if idle {
+            self.start(head);
+        }
         let n = self.n + 1;
-        self.accept(count);
-        out.sent(Cells { base: self.base, n, count, last: self.last_end, ..front });
+        self.accept(front.vc, count);
+        out.sent(Cells { base: self.base, n, count, last: self.last_end, efci, ..front });
         true
     }
 
+    /// Whether all of `train` join, which find so many cells, the least and the most; and then, with which EFCI.
+    fn admits_train(&mut self, train: Cells, found: (u64, u64)) -> Option<bool> {
+        match &mut self.gate {
+            None => Some(train.efci),
+            Some(gate) => gate.admit_train(&train, found),
+        }
+    }
+
     /// The next `count` cells of the busy period join.
-    fn accept(&mut self, count: u64) {
+    fn accept(&mut self, vc: VcId, count: u64) {
+        if let Some(gate) = &mut self.gate {
+            gate.joined(vc, count);
+        }
         self.n += count;
         self.end.seek(self.n);
         self.last_end = self.base + self.end.after();
@@ -112,11 +121,13 @@ impl Fifo {
     /// Cells that have not left at `at`, within the busy period.
     #[inline]
     fn queued(&mut self, at: u64) -> u64 {
-        if self.bound.is_some() {
+        if let Some(gate) = &mut self.gate {
+            let before = self.left;
             while self.left < self.n && self.base + self.leave.after() <= at {
                 self.left += 1;
                 self.leave.step();
             }
+            gate.left(self.left - before);
         }
         self.n - self.left
     }
@@ -124,13 +135,13 @@ impl Fifo {
     fn merge(&mut self, channel: &mut Channel, limit: u64, rules: &mut [Rule], out: &mut impl Outlet) {
         let front = channel.front();
         let pace = self.slot;
-        let policer = &mut rules[front.vc as usize].policer;
-        let mut batch = Batch { cells: Cells { count: 0, ..front }, lost: false, first_at: 0 };
+        let rule = &mut rules[front.vc as usize];
+        let mut batch = Batch { cells: Cells { count: 0, ..front }, lost: None, first_at: 0 };
         let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
         channel.take_until(limit, |at| {
-            let cell = Cells { count: 1, cell: index, ..front };
+            let mut cell = Cells { count: 1, cell: index, ..front };
             index += step;
-            if policer.as_mut().is_some_and(|policer| !policer.conforms(crate::time::Time(at))) {
+            if !rule.lets_pass(&mut cell, at) {
                 batch.flush(out);
                 out.policed(&cell, at);
                 return;
@@ -139,19 +150,14 @@ impl Fifo {
                 batch.flush(out);
                 self.start(at);
             }
-            if !self.admits(at, &cell) {
-                batch.add(cell, true, at, out);
+            if let Err(cause) = self.admit(at, &mut cell) {
+                batch.add(cell, Some(cause), at, out);
                 return;
             }
             self.end.step();
             self.n += 1;
             self.last_end = self.base + self.end.after();
-            batch.add(
-                Cells { base: self.base, n: self.n, pace, last: self.last_end, ..cell },
-                false,
-                at,
-                out,
-            );
+            batch.add(Cells { base: self.base, n: self.n, pace, last: self.last_end, ..cell }, None, at, out);
         });
         batch.flush(out);
     }
@@ -161,18 +167,15 @@ impl Fifo {
         (self.base, self.n, self.left) = (at, 0, 0);
         self.end.seek(0);
         self.leave.seek(1);
+        if let Some(gate) = &mut self.gate {
+            gate.emptied();
+        }
     }
 
     #[inline]
-    fn admits(&mut self, at: u64, cell: &Cells) -> bool {
-        if self.bound.is_none() {
-            return true;
-        }
+    fn admit(&mut self, at: u64, cell: &mut Cells) -> Result<(), Loss> {
         let queued = self.queued(at);
-        let Some((capacity, policy)) = &mut self.bound else { return true };
-        let view = CellView { vc: cell.vc, first: cell.cell == 0, last: cell.ends_frame() };
-        let queue = QueueView { queued, capacity: *capacity };
-        policy.admits(queue, view) && queue.has_room()
+        self.gate.as_mut().map_or(Ok(()), |gate| gate.admit(queued, cell))
     }
 
     /// When the line is free of everything it has accepted, in picoseconds.
@@ -183,8 +186,8 @@ impl Fifo {
 
 impl Batch {
     #[inline]
-    fn add(&mut self, cell: Cells, lost: bool, at: u64, out: &mut impl Outlet) {
-        if self.cells.count > 0 && self.lost == lost {
+    fn add(&mut self, cell: Cells, lost: Option<Loss>, at: u64, out: &mut impl Outlet) {
+        if self.cells.count > 0 && self.lost == lost && self.cells.alike(&cell) {
             self.cells.extend(&cell);
         } else {
             self.flush(out);
@@ -196,10 +199,9 @@ impl Batch {
         if self.cells.count == 0 {
             return;
         }
-        if self.lost {
-            out.lost(&self.cells, self.first_at);
-        } else {
-            out.sent(self.cells);
+        match self.lost {
+            Some(cause) => out.lost(&self.cells, self.first_at, cause),
+            None => out.sent(self.cells),
         }
         self.cells.count = 0;
     }

@@ -15,6 +15,7 @@ pub struct Generator {
     shift: u64,
     /// No cell later than this.
     last: u64,
+    clp: bool,
     pattern: Pattern,
 }
 
@@ -33,6 +34,7 @@ impl Generator {
             pace,
             shift: 0,
             last,
+            clp: false,
             pattern: Pattern::Constant { first: Some(first) },
         }
     }
@@ -47,7 +49,7 @@ impl Generator {
         random: Stream,
     ) -> Self {
         let pattern = Pattern::Bursts { next: first, on, off, lengths, random };
-        Self { vc, frame: generated_by(flow), pace, shift: 0, last, pattern }
+        Self { vc, frame: generated_by(flow), pace, shift: 0, last, clp: false, pattern }
     }
 
     /// The circuit of its cells.
@@ -69,6 +71,11 @@ impl Generator {
     pub fn shifted(mut self, shift: u64) -> Self {
         self.shift = shift;
         self
+    }
+
+    /// The same with CLP = `clp` in all cells.
+    pub fn with_clp(self, clp: bool) -> Self {
+        Self { clp, ..self }
     }
 
     /// The next train; `None` when there will be no more.
@@ -98,7 +105,8 @@ impl Generator {
         };
         let base = base + self.shift;
         let last = base + pace.after(count - 1);
-        Some(Cells { base, n: 0, pace, count, last, vc: self.vc, frame: self.frame, cell: 0, of: 1 })
+        let (vc, frame, clp) = (self.vc, self.frame, self.clp);
+        Some(Cells { base, n: 0, pace, count, last, vc, frame, cell: 0, of: 1, clp, efci: false })
     }
 }
 

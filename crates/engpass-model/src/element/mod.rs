@@ -8,6 +8,7 @@
 mod channel;
 mod classes;
 mod fifo;
+mod gate;
 mod generator;
 mod overtaken;
 mod reassembly;
@@ -16,11 +17,13 @@ mod shaper;
 pub use channel::{Cells, Channel, Inputs};
 pub use classes::Classes;
 pub use fifo::Fifo;
+pub use gate::{Bounds, Gate, Loss};
 pub use generator::Generator;
 pub use reassembly::{Pdu, Reassembly};
 pub use shaper::Shaper;
 
 use crate::shape::gcra::VirtualScheduling;
+use crate::time::Time;
 
 /// Index of one direction of a circuit.
 pub type VcId = u32;
@@ -49,8 +52,8 @@ pub fn generator_of(frame: FrameId) -> Option<usize> {
 pub trait Outlet {
     /// `cells` leave this transmitter, each at its instant.
     fn sent(&mut self, cells: Cells);
-    /// `cells` of one frame were lost because the queue was full or its policy said so, the first at `at`.
-    fn lost(&mut self, cells: &Cells, at: u64);
+    /// `cells` of one frame were lost in front of the queue, the first at `at`.
+    fn lost(&mut self, cells: &Cells, at: u64, cause: Loss);
     /// A cell was lost in the policer at `at`.
     fn policed(&mut self, cells: &Cells, at: u64);
     /// The last cell of a frame waits as number `sequence` of its class: its departure is not known yet.
@@ -67,4 +70,18 @@ pub struct Rule {
     pub class: usize,
     /// Policer in front of the queue, where the circuit enters the network here.
     pub policer: Option<VirtualScheduling>,
+    /// Whether the policer tags what does not conform (CLP = 1), and loses nothing.
+    pub tags: bool,
+}
+
+impl Rule {
+    /// Whether `cell`, which arrives at `at`, gets past the policer; it may be tagged there.
+    #[inline]
+    fn lets_pass(&mut self, cell: &mut Cells, at: u64) -> bool {
+        if self.policer.as_mut().is_none_or(|policer| policer.conforms(Time(at))) {
+            return true;
+        }
+        cell.clp |= self.tags;
+        self.tags
+    }
 }

@@ -2,8 +2,7 @@
 
 use super::channel::{Cells, Channel, Even, Inputs};
 use super::classes::{Classes, Waiting, nothing};
-use super::{Outlet, Rule};
-use crate::time::Time;
+use super::{Loss, Outlet, Rule};
 
 /// [`Classes`] while the cells of one even generator, spaced by more than a slot, overtake all others.
 ///
@@ -41,7 +40,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
 
     /// As [`Classes::advance`]; the generator's channel is in `place`.
     pub(super) fn advance(mut self, until: u64, mut inputs: Inputs<'_>, place: usize, rules: &mut [Rule]) {
-        let tail = self.queue.classes[1].policy.only_when_full();
+        let tail = self.queue.classes[1].gate.only_when_full();
         while let Some((channel, limit)) = inputs.earliest_but(place) {
             if channel.head() > until {
                 break;
@@ -70,13 +69,13 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         let front = channel.front();
         let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
         channel.take_until(limit, |at| {
-            let cell = Cells { count: 1, cell: index, ..front };
+            let mut cell = Cells { count: 1, cell: index, ..front };
             index += step;
             self.serve_all(at);
-            if rule.policer.as_mut().is_some_and(|policer| !policer.conforms(Time(at))) {
-                self.out.policed(&cell, at);
-            } else {
+            if rule.lets_pass(&mut cell, at) {
                 self.queue.join(1, cell, at, self.out);
+            } else {
+                self.out.policed(&cell, at);
             }
         });
     }
@@ -97,7 +96,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
             last_joined = waiting + being_sent < self.queue.capacity;
             if last_joined {
                 if lost > 0 {
-                    self.out.lost(&Cells { cell: lost_from, count: lost, ..front }, lost_at);
+                    self.out.lost(&Cells { cell: lost_from, count: lost, ..front }, lost_at, Loss::Full);
                     lost = 0;
                 }
                 if waiting == 0 {
@@ -123,11 +122,11 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
             index += step;
         });
         if lost > 0 {
-            self.out.lost(&Cells { cell: lost_from, count: lost, ..front }, lost_at);
+            self.out.lost(&Cells { cell: lost_from, count: lost, ..front }, lost_at, Loss::Full);
         }
         self.close(&mut growing, &mut hot);
         self.keep(hot);
-        let ends = index == front.of && !front.are_generated();
+        let ends = index == u32::from(front.of) && !front.are_generated();
         if last_joined && ends {
             self.out.waiting(front.frame, 1, hot.joined);
         }

@@ -59,8 +59,10 @@ impl Reassembly {
 mod tests {
     use super::*;
 
-    fn cells(frame: FrameId, cell: u32, count: u64, of: u32) -> Cells {
-        Cells { base: 0, n: 0, pace: crate::time::Pace::new(1, 1), count, last: 0, vc: 0, frame, cell, of }
+    fn cells(frame: FrameId, cell: u32, count: u64, of: u16) -> Cells {
+        let pace = crate::time::Pace::new(1, 1);
+        let (base, n, last, vc, clp, efci) = (0, 0, 0, 0, false, false);
+        Cells { base, n, pace, count, last, vc, frame, cell, of, clp, efci }
     }
 
     #[test]

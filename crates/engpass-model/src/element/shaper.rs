@@ -12,12 +12,18 @@ pub struct Shaper {
     pace: Pace,
     base: u64,
     n: u64,
+    clp: bool,
 }
 
 impl Shaper {
     /// A shaper that has emitted nothing.
     pub fn new(vc: VcId, pace: Pace) -> Self {
-        Self { vc, pace, base: 0, n: 0 }
+        Self { vc, pace, base: 0, n: 0, clp: false }
+    }
+
+    /// The same with CLP = `clp` in all cells.
+    pub fn with_clp(self, clp: bool) -> Self {
+        Self { clp, ..self }
     }
 
     /// The pace of emissions.
@@ -33,7 +39,9 @@ impl Shaper {
         let (base, n, count) = (self.base, self.n, u64::from(cells));
         self.n += count;
         let last = base + self.pace.after(n + count - 1);
-        Cells { base, n, pace: self.pace, count, last, vc: self.vc, frame, cell: 0, of: cells }
+        let of = u16::try_from(cells).expect("an AAL5 PDU has at most 1366 cells");
+        let (pace, vc, clp) = (self.pace, self.vc, self.clp);
+        Cells { base, n, pace, count, last, vc, frame, cell: 0, of, clp, efci: false }
     }
 }
 

@@ -19,6 +19,20 @@ pub struct Policing {
     pub counts: Option<Basis>,
     /// Cell delay variation tolerance.
     pub tolerance: Duration,
+    /// What becomes of a cell that does not conform: `discard`, or `tag` (it goes on with CLP = 1).
+    #[serde(default)]
+    pub action: PolicingAction,
+}
+
+/// What a policer does with a cell that does not conform (I.371; ATM Forum TM 4.0, usage parameter control).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicingAction {
+    /// It is lost.
+    #[default]
+    Discard,
+    /// It goes on with CLP = 1, to be lost first where a switch has a `clp_threshold`.
+    Tag,
 }
 
 /// The pace of cells at `rate` on a medium with this line rate and cell slot; `None` for a rate of zero.

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::complaint::Complaints;
 use crate::discard::Discard;
+use crate::element::{Bounds, Gate};
 use crate::schedule::Schedule;
-use crate::unit::CellCount;
+use crate::unit::{CellCount, FillLevel};
 
 /// An ATM switch with a buffer at every output port. It forwards a cell when it has arrived whole.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -18,6 +19,12 @@ pub struct AtmSwitch {
     /// What is thrown away when a queue is full, or before.
     #[serde(default = "default_discard")]
     pub discard: Discard,
+    /// Cells with CLP = 1 (low priority) that find more cells in their queue than so many, or than such a share of its places,
+    /// are lost. Without it they are cells like others (selective cell discard, ATM Forum TM 4.0).
+    pub clp_threshold: Option<FillLevel>,
+    /// Cells that find more cells in their queue than so many, or than such a share of its places, are marked: explicit forward
+    /// congestion indication (EFCI; ITU-T I.371). The receiving host sees the mark of the last cell of a PDU.
+    pub efci_threshold: Option<FillLevel>,
     /// Which cell is sent next: `priority` (CBR before UBR) or `fifo` (one shared queue).
     #[serde(default = "default_schedule")]
     pub schedule: Schedule,
@@ -36,6 +43,14 @@ fn default_schedule() -> Schedule {
 }
 
 impl AtmSwitch {
+    /// What stands before a new queue of an output port.
+    pub fn gate(&self) -> Gate {
+        let capacity = self.output_buffer.0;
+        let cells = |level: Option<FillLevel>| level.map(|level| level.of(capacity));
+        let bounds = Bounds { capacity, clp: cells(self.clp_threshold), efci: cells(self.efci_threshold) };
+        Gate::new(bounds, self.discard.config().policy(capacity))
+    }
+
     /// What is wrong with the values.
     pub fn check(&self, complaints: &mut Complaints) {
         if self.output_buffer.0 == 0 {
@@ -44,6 +59,13 @@ impl AtmSwitch {
                 "a port holds at least the cell it sends",
                 "give at least `1 cell`",
             );
+        }
+        let capacity = self.output_buffer.0;
+        self.discard.check(capacity, complaints);
+        for (key, level) in [("clp_threshold", self.clp_threshold), ("efci_threshold", self.efci_threshold)] {
+            if let Some(level) = level {
+                complaints.below_capacity(&[key], level, capacity);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Decimal, Quantity, Size, quantity_serde, scaled};
+use super::{Decimal, Quantity, Share, Size, quantity_serde, scaled};
 
 /// A number of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +23,54 @@ quantity_serde!(CellCount);
 impl fmt::Display for CellCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} cells", self.0)
+    }
+}
+
+/// How full a queue of cells is, as a number of cells or as a share of its places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FillLevel {
+    /// So many cells.
+    Cells(u64),
+    /// So much of the places.
+    Share(Share),
+}
+
+impl FillLevel {
+    /// In cells, of a queue with `capacity` places; rounded down.
+    pub fn of(self, capacity: u64) -> u64 {
+        match self {
+            Self::Cells(cells) => cells,
+            Self::Share(Share(parts)) => {
+                let cells = u128::from(capacity) * u128::from(parts) / u128::from(Share::WHOLE);
+                u64::try_from(cells).unwrap_or(u64::MAX)
+            }
+        }
+    }
+}
+
+impl Quantity for FillLevel {
+    const WHAT: &'static str = "a number of cells, or a share of a buffer";
+    const UNITS: &'static [&'static str] = &["cells", "%"];
+    const EXAMPLE: &'static str = "90 %";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.trim_end().ends_with('%') {
+            let whole_per_cent = u128::from(Share::WHOLE / 100);
+            return scaled::<Self>(text, |unit| (unit == "%").then_some(whole_per_cent))
+                .map(|parts| Self::Share(Share(parts)));
+        }
+        scaled::<Self>(text, |unit| matches!(unit, "cells" | "cell").then_some(1)).map(Self::Cells)
+    }
+}
+
+quantity_serde!(FillLevel);
+
+impl fmt::Display for FillLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cells(cells) => CellCount(*cells).fmt(f),
+            Self::Share(share) => share.fmt(f),
+        }
     }
 }
 
@@ -135,6 +183,16 @@ mod tests {
         assert!(QueueLimit::parse("2 kB, 3 kB").unwrap_err().contains("twice"));
         assert!(QueueLimit::parse("many").unwrap_err().contains("the limit of a queue"));
         assert!(QueueLimit::parse("1000").is_err());
+    }
+
+    #[test]
+    fn a_level_is_cells_or_a_share() {
+        assert_eq!(FillLevel::parse("300 cells"), Ok(FillLevel::Cells(300)));
+        assert_eq!(FillLevel::parse("1 cell").unwrap().of(5), 1);
+        let level = FillLevel::parse("90 %").unwrap();
+        assert_eq!((level.of(384), level.of(1), level.to_string()), (345, 0, "90 %".into()));
+        assert!(FillLevel::parse("300 B").unwrap_err().contains("`cells`, `%`"));
+        assert!(FillLevel::parse("0.9").unwrap_err().contains("no unit"));
     }
 
     #[test]

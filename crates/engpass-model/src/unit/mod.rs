@@ -10,7 +10,7 @@ mod rate;
 mod share;
 mod size;
 
-pub use buffer::{BufferSize, CellCount, QueueLimit};
+pub use buffer::{BufferSize, CellCount, FillLevel, QueueLimit};
 pub use duration::Duration;
 pub use rate::{Basis, FramedRate, Rate};
 pub use share::Share;
@@ -151,6 +151,7 @@ mod tests {
             prop_assert_eq!(Share::parse(&Share(value).to_string()), Ok(Share(value)));
             prop_assert_eq!(Rate::parse(&Rate(value).to_string()), Ok(Rate(value)));
             prop_assert_eq!(CellCount::parse(&CellCount(value).to_string()), Ok(CellCount(value)));
+            prop_assert_eq!(FillLevel::parse(&FillLevel::Cells(value).to_string()), Ok(FillLevel::Cells(value)));
             prop_assert_eq!(BufferSize::parse(&BufferSize::Bytes(value).to_string()), Ok(BufferSize::Bytes(value)));
             prop_assert_eq!(BufferSize::parse(&BufferSize::Packets(value).to_string()), Ok(BufferSize::Packets(value)));
             for limit in [QueueLimit::packets(value), QueueLimit::bytes(value), QueueLimit { packets: value, bytes: value / 3 }] {

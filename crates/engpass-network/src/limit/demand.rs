@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use engpass_model::circuit::Category;
 use engpass_model::host::{Cost, Host, ps};
 use engpass_model::schedule::Schedule;
+use engpass_model::shape::PolicingAction;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::time::SECOND;
@@ -240,7 +241,9 @@ impl<'a> Builder<'a> {
     /// The circuit's policer, for `cells` a unit.
     fn police(&mut self, demand: &mut Demand<'a>, cells: f64) {
         let Some(circuit) = demand.path.circuit else { return };
-        let Some((pace, _)) = self.topology.circuits[circuit].policing else { return };
+        let policing = self.topology.circuits[circuit].policing;
+        // What is tagged goes on.
+        let Some((pace, _, PolicingAction::Discard)) = policing else { return };
         let policer = self.resources.get(Resource::Policer(circuit), || pace.per_second());
         let name = format!("policer of circuit `{}`", self.topology.circuits[circuit].name);
         demand.add(CandidateKind::Policer, name, &[(policer, cells)]);

@@ -5,6 +5,7 @@ use engpass_model::element::{Channel, Classes, Fifo, Generator, Reassembly, Rule
 use engpass_model::host::ps;
 use engpass_model::random::Stream;
 use engpass_model::schedule::Schedule;
+use engpass_model::shape::PolicingAction;
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::source::{TcpStream, Traffic, UdpStream};
 use engpass_model::switch::Switch;
@@ -125,13 +126,9 @@ impl Builder<'_> {
         let Some((_, Switch::Atm(switch))) = self.testbed.switches.get_index(switch) else {
             return Queue::Fifo(Fifo::unbounded(slot));
         };
-        let capacity = switch.output_buffer.0;
         match &switch.schedule {
-            Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, capacity, switch.discard.policy())),
-            Schedule::Priority(_) => {
-                let policies = vec![switch.discard.policy(), switch.discard.policy()];
-                Queue::Classes(Classes::new(slot, capacity, policies))
-            }
+            Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, switch.gate())),
+            Schedule::Priority(_) => Queue::Classes(Classes::new(slot, vec![switch.gate(), switch.gate()])),
         }
     }
 
@@ -148,10 +145,12 @@ impl Builder<'_> {
                 for &port in &hops {
                     self.ports[port].rules[vc as usize].class = class;
                 }
-                if let (true, Some((pace, tolerance)), Some(&port)) = (forward, circuit.policing, hops.get(1))
+                if let (true, Some((pace, tolerance, action)), Some(&port)) =
+                    (forward, circuit.policing, hops.get(1))
                 {
-                    self.ports[port].rules[vc as usize].policer =
-                        Some(VirtualScheduling::new(pace, tolerance));
+                    let rule = &mut self.ports[port].rules[vc as usize];
+                    rule.policer = Some(VirtualScheduling::new(pace, tolerance));
+                    rule.tags = action == PolicingAction::Tag;
                 }
                 let slot = self.slots[hops[0] / 2];
                 let pace = circuit.shaping.filter(|_| forward).unwrap_or(slot);
@@ -171,7 +170,7 @@ impl Builder<'_> {
                     forward,
                     transit,
                     delays,
-                    shaper: Shaper::new(vc, pace),
+                    shaper: Shaper::new(vc, pace).with_clp(circuit.clp),
                     entry: 0,
                     reassembly: Reassembly::default(),
                     hops,
@@ -246,6 +245,7 @@ impl Builder<'_> {
             }
             _ => return None,
         };
+        let generator = generator.with_clp(self.topology.circuits[vc as usize / 2].clp);
         Some(Source { flow, generator, passed: None })
     }
 
@@ -358,8 +358,8 @@ impl Builder<'_> {
         let [only] = first_class.as_slice() else { return None };
         let switch = self.node_of(port).checked_sub(self.topology.hosts)?;
         let Some((_, Switch::Atm(switch))) = self.testbed.switches.get_index(switch) else { return None };
-        // Cells that are drawn and never queued are not shown to a policy.
-        if !switch.discard.policy().only_when_full() {
+        // Cells that are drawn and never queued are not shown to a policy or a threshold.
+        if !switch.gate().only_when_full() {
             return None;
         }
         if switch.output_buffer.0 < 2 || self.ports[port].rules[only.vc as usize].policer.is_some() {

@@ -1,6 +1,8 @@
 //! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
 
-use engpass_model::element::{Cells, Channel, FrameId, Outlet, Pdu, Reassembly, Shaper, VcId, generator_of};
+use engpass_model::element::{
+    Cells, Channel, FrameId, Loss, Outlet, Pdu, Reassembly, Shaper, VcId, generator_of,
+};
 use engpass_model::queue::Cause;
 use engpass_model::tcp::Segment;
 
@@ -58,6 +60,8 @@ pub(super) struct Frame {
     /// A cell was lost: it will not be a good PDU.
     pub(super) dead: bool,
     pub(super) pdu: Option<Pdu>,
+    /// Whether its last cell arrived with EFCI.
+    pub(super) efci: bool,
     /// Cells still on the way, plus one while an event stands for it.
     pub(super) live: u32,
 }
@@ -114,6 +118,10 @@ pub(super) struct Onward {
 pub(super) struct Counter {
     pub(super) vc: VcId,
     pub(super) sent: u64,
+    /// Those of them with CLP = 1.
+    pub(super) sent_clp: u64,
+    /// Those of them with EFCI.
+    pub(super) sent_efci: u64,
     pub(super) last_sent: Option<u64>,
     pub(super) lost: u64,
     pub(super) policed: u64,
@@ -127,6 +135,8 @@ pub(super) struct Tally {
     pub(super) received: u64,
     pub(super) received_bytes: u64,
     pub(super) lost: u64,
+    /// PDUs that arrived good and with EFCI in their last cell; cells of a generator.
+    pub(super) marked: u64,
     /// Sent and neither received nor lost; for generators computed at the end.
     pub(super) in_flight: u64,
     /// Lost so far, the warm-up included; for generators.
@@ -161,7 +171,7 @@ pub struct Receptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// The queue of this port.
-    Port(usize),
+    Port(usize, Loss),
     /// The policer in front of this port.
     Policer(usize),
     /// The queue discipline of this port of frames.
@@ -348,7 +358,8 @@ impl Fabric {
         if let Some(flow) = generator_of(cells.frame) {
             self.receive_generated(flow, cells, delay, pdu == Some(Pdu::Bad));
         } else if let Some(pdu) = pdu {
-            self.frames[cells.frame].pdu = Some(pdu);
+            let frame = &mut self.frames[cells.frame];
+            (frame.pdu, frame.efci) = (Some(pdu), cells.efci);
             self.settle(cells.frame, own);
         }
     }
@@ -369,6 +380,7 @@ impl Fabric {
         let ever = self.window.with_warmup().count(&cells, delay);
         let tally = &mut self.flows[flow];
         tally.received += count;
+        tally.marked += if cells.efci { count } else { 0 };
         if ever > 0 {
             tally.receptions.last = Some(delay + cells.nth(ever - 1));
         }
@@ -406,7 +418,10 @@ impl Outlet for Behind<'_> {
         let onward = fabric.onward(self.port, cells.vc);
         let last = cells.last;
         let counter = &mut fabric.counters[self.port][onward.counter];
-        counter.sent += fabric.window.count(&cells, 0);
+        let counted = fabric.window.count(&cells, 0);
+        counter.sent += counted;
+        counter.sent_clp += if cells.clp { counted } else { 0 };
+        counter.sent_efci += if cells.efci { counted } else { 0 };
         if last <= fabric.window.end {
             counter.last_sent = Some(last);
         } else {
@@ -432,13 +447,13 @@ impl Outlet for Behind<'_> {
         fabric.channels[port][channel].announce(cells.shifted(onward.delay));
     }
 
-    fn lost(&mut self, cells: &Cells, at: u64) {
+    fn lost(&mut self, cells: &Cells, at: u64, cause: Loss) {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
         if fabric.window.holds(at) {
             fabric.counters[self.port][onward.counter].lost += cells.count;
         }
-        self.gone(cells, Place::Port(self.port), at);
+        self.gone(cells, Place::Port(self.port, cause), at);
     }
 
     fn policed(&mut self, cells: &Cells, at: u64) {

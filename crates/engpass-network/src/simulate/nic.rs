@@ -187,6 +187,7 @@ impl Network {
             waiting: None,
             dead: false,
             pdu: None,
+            efci: false,
             live: cells + 1,
         });
         self.fabric.datagrams[datagram].holds += 1;

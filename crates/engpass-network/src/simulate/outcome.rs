@@ -47,6 +47,8 @@ pub struct Flow {
     /// What its connection counted, for TCP.
     #[serde(flatten)]
     pub tcp: Option<TcpCounts>,
+    /// PDUs that arrived good and with the EFCI mark in their last cell; for generators cells.
+    pub efci_pdus: u64,
     /// When they were received.
     #[serde(skip)]
     pub receptions: Receptions,
@@ -100,6 +102,10 @@ pub enum Carried {
     Cells {
         /// Cells sent.
         cells: u64,
+        /// Those of them with CLP = 1.
+        clp1_cells: u64,
+        /// Those of them with the EFCI mark.
+        efci_cells: u64,
         /// Cells lost in the queue or the policer in front of it.
         lost_cells: u64,
     },
@@ -139,6 +145,10 @@ pub struct VcCount {
     pub forward: bool,
     /// Cells that left in the counted time.
     pub sent: u64,
+    /// Those of them with CLP = 1.
+    pub clp: u64,
+    /// Those of them with EFCI.
+    pub efci: u64,
     /// When the last cell left, in ps.
     pub last_sent: Option<u64>,
     /// Cells lost in the queue.
@@ -216,6 +226,7 @@ impl Network {
                         tally.in_flight
                     },
                     tcp: self.tcp_counts(index),
+                    efci_pdus: tally.marked,
                     receptions: tally.receptions,
                 },
             ));
@@ -294,7 +305,12 @@ impl Network {
         Direction {
             from: topology.nodes[ends[end]].clone(),
             to: topology.nodes[ends[1 - end]].clone(),
-            carried: Carried::Cells { cells, lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum() },
+            carried: Carried::Cells {
+                cells,
+                clp1_cells: vcs.iter().map(|vc| vc.clp).sum(),
+                efci_cells: vcs.iter().map(|vc| vc.efci).sum(),
+                lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum(),
+            },
             utilisation: if capacity == 0 { 0.0 } else { cells as f64 / capacity as f64 },
             vcs,
         }
@@ -306,6 +322,8 @@ impl Network {
             circuit: vc.circuit,
             forward: vc.forward,
             sent: counter.sent,
+            clp: counter.sent_clp,
+            efci: counter.sent_efci,
             last_sent: counter.last_sent,
             lost: counter.lost,
             policed: counter.policed,
@@ -319,7 +337,9 @@ impl Network {
             let window = self.fabric.window;
             let mut generator = source.generator.clone().shifted(slot);
             while let Some(cells) = generator.next_cells() {
-                count.sent += window.count(&cells, 0);
+                let left = window.count(&cells, 0);
+                count.sent += left;
+                count.clp += if cells.clp { left } else { 0 };
                 let ever = window.with_warmup().count(&cells, 0);
                 if ever > 0 {
                     count.last_sent = Some(cells.nth(ever - 1));
@@ -343,7 +363,7 @@ impl Network {
         };
         let host = |cause| (topology.nodes[topology.flows[flow].to].clone(), cause, None);
         match place {
-            Place::Port(port) => transmitter(port, "buffer full"),
+            Place::Port(port, loss) => transmitter(port, loss.text()),
             Place::Policer(port) => transmitter(port, "policer"),
             Place::Queue(port, cause) => transmitter(port, cause.text()),
             Place::Line(port) => transmitter(port, "damaged on the line"),

@@ -41,7 +41,13 @@ pub(crate) fn hosts(testbed: &mut Testbed, names: &[&str]) {
 /// Add a switch with tail drop.
 pub(crate) fn switch(testbed: &mut Testbed, name: &str, buffer: u64, schedule: Schedule) {
     let discard = engpass_model::discard::Discard::Tail(Default::default());
-    let config = AtmSwitch { output_buffer: CellCount(buffer), discard, schedule };
+    let config = AtmSwitch {
+        output_buffer: CellCount(buffer),
+        discard,
+        clp_threshold: None,
+        efci_threshold: None,
+        schedule,
+    };
     testbed.switches.insert(name.into(), Switch::Atm(config));
 }
 
@@ -71,6 +77,7 @@ pub(crate) fn circuit<'a>(testbed: &'a mut Testbed, from: &str, to: &str) -> &'a
         encapsulation: Encapsulation::VcMux,
         mtu: None,
         category: Category::Ubr,
+        clp: 0,
         shaping: None,
         counts: None,
         policing: None,

@@ -5,6 +5,7 @@
 //! 9: 25 480 770. All links are OC-3c with a delay of 1 us = 1 000 000 ps. A message of 100 B is an IP packet of 128 B and with 8 B of
 //! trailer 3 cells; its AAL5 SDU (no headers on these circuits) is 128 B.
 
+mod discard;
 mod hosts;
 mod ports;
 
@@ -31,6 +32,11 @@ fn fates(flow: &FlowSeen) -> [u64; 4] {
 fn departed(seen: &Observed, link: usize, end: usize) -> Vec<Departed> {
     let here = seen.departures.iter().filter(|(key, _)| (key.link, key.end) == (link, end));
     here.map(|(_, departed)| departed.clone()).collect()
+}
+
+/// So many cells with CLP = 0 and no mark, the last at this instant.
+fn left(cells: u64, last: u64) -> Departed {
+    Departed { cells, last, ..Departed::default() }
 }
 
 /// What was lost: place, flow, cells, datagrams.

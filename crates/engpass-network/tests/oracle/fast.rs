@@ -8,7 +8,9 @@ use proptest::prelude::*;
 
 use crate::engine::Engine;
 use crate::networks::network;
-use crate::outcome::{Departed, Departing, FlowSeen, Losing, Lost, Observed, Place, Receptions, compare};
+use crate::outcome::{
+    Cause, Departed, Departing, FlowSeen, Losing, Lost, Observed, Place, Receptions, compare,
+};
 use crate::resolve::resolve;
 
 /// What the fast engine shows of a whole run.
@@ -22,6 +24,7 @@ fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) -> Obs
         sent: flow.sent_datagrams,
         received: flow.received_datagrams,
         lost: flow.lost_datagrams,
+        marked: flow.efci_pdus,
         in_flight: flow.in_flight_datagrams,
         receptions: Receptions {
             last: flow.receptions.last,
@@ -35,7 +38,7 @@ fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) -> Obs
             for vc in &direction.vcs {
                 let key = Departing { link, end, circuit: vc.circuit, forward: vc.forward };
                 if let Some(last) = vc.last_sent {
-                    departures.insert(key, Departed { cells: vc.sent, last });
+                    departures.insert(key, Departed { cells: vc.sent, clp: vc.clp, efci: vc.efci, last });
                 }
             }
         }
@@ -45,7 +48,9 @@ fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) -> Obs
         let flow = testbed.traffic.get_index_of(&drop.flow).expect("what is lost is a flow's");
         let circuit = topology.flows[flow].circuit.expect("flows cross circuits");
         let place = match (drop.cause, drop.port) {
-            ("buffer full", Some((link, end))) => Place::Port { link, end },
+            ("buffer full", Some((link, end))) => Place::Port { link, end, cause: Cause::Full },
+            ("CLP threshold", Some((link, end))) => Place::Port { link, end, cause: Cause::LowPriority },
+            ("discard policy", Some((link, end))) => Place::Port { link, end, cause: Cause::Policy },
             ("policer", _) => Place::Policer { circuit },
             ("reassembly", _) => Place::Reassembly { circuit },
             ("receive buffer", _) => Place::ReceiveBuffer,

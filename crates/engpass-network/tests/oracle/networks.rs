@@ -67,8 +67,9 @@ struct CircuitDraw {
     mtu: Option<u64>,
     category: Category,
     shaping: Option<RateDraw>,
-    /// Rate and tolerance in picoseconds.
-    policing: Option<(RateDraw, u64)>,
+    clp: u8,
+    /// Rate, tolerance in picoseconds, whether it tags.
+    policing: Option<(RateDraw, u64, bool)>,
 }
 
 #[derive(Clone, Debug)]
@@ -116,16 +117,31 @@ pub(crate) fn network() -> impl Strategy<Value = Testbed> {
     })
 }
 
-/// Buffer in cells, whether there are priorities, what is discarded.
-type SwitchDraw = (u64, bool, Discard);
+/// A level below a buffer: parts per 10 000 of it, and whether the file says a share or cells.
+type LevelDraw = (u64, bool);
+
+#[derive(Clone, Debug)]
+struct SwitchDraw {
+    /// In cells.
+    buffer: u64,
+    priority: bool,
+    /// Place in the list of kinds, threshold, Z in parts per 10 000.
+    discard: (usize, LevelDraw, u64),
+    clp: Option<LevelDraw>,
+    efci: Option<LevelDraw>,
+}
 
 fn switch() -> impl Strategy<Value = SwitchDraw> {
     let buffer = prop_oneof![2 => 1u64..=4, 3 => 1u64..=40, 1 => 40u64..=400];
-    let discard = prop_oneof![
-        1 => Just(Discard::Tail(Default::default())),
-        1 => Just(Discard::Ppd(Default::default())),
-    ];
-    (buffer, any::<bool>(), discard)
+    let kind = prop_oneof![1 => Just(0), 4 => 0..Discard::KINDS.len()];
+    let discard = (kind, level(), prop_oneof![Just(8_000u64), 1u64..=30_000]);
+    (buffer, any::<bool>(), discard, weighted(0.3, level()), weighted(0.3, level())).prop_map(
+        |(buffer, priority, discard, clp, efci)| SwitchDraw { buffer, priority, discard, clp, efci },
+    )
+}
+
+fn level() -> impl Strategy<Value = LevelDraw> {
+    (prop_oneof![Just(9_000u64), 0u64..=3_000, 0u64..=9_999], any::<bool>())
 }
 
 fn graph() -> impl Strategy<Value = Graph> {
@@ -204,14 +220,16 @@ fn circuit() -> impl Strategy<Value = CircuitDraw> {
         weighted(0.6, prop_oneof![68u64..=300, 300u64..=1400, Just(1492)]),
         select(vec![Category::Ubr, Category::Ubr, Category::Cbr]),
         weighted(0.4, rate()),
-        weighted(0.3, (rate(), prop_oneof![Just(0u64), Just(1), 1u64..=50_000_000])),
+        prop_oneof![3 => Just(0u8), 1 => Just(1)],
+        weighted(0.3, (rate(), prop_oneof![Just(0u64), Just(1), 1u64..=50_000_000], any::<bool>())),
     )
-        .prop_map(|(ends, encapsulation, mtu, category, shaping, policing)| CircuitDraw {
+        .prop_map(|(ends, encapsulation, mtu, category, shaping, clp, policing)| CircuitDraw {
             ends,
             encapsulation,
             mtu,
             category,
             shaping,
+            clp,
             policing,
         })
 }

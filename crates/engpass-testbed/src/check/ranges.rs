@@ -69,7 +69,14 @@ fn each<'a, T>(
 }
 
 /// Keys whose limits depend on another key of their table.
-const DEPENDENT: &[(&str, &str)] = &[("warmup", "duration"), ("seed", "repeats"), ("stop", "start")];
+const DEPENDENT: &[(&str, &str)] = &[
+    ("warmup", "duration"),
+    ("seed", "repeats"),
+    ("stop", "start"),
+    ("threshold", "output_buffer"),
+    ("clp_threshold", "output_buffer"),
+    ("efci_threshold", "output_buffer"),
+];
 
 impl Checker<'_> {
     /// Report what a component at `base` complains about, unless the value or one it depends on was reported before.
@@ -190,6 +197,7 @@ fn link(
 }
 
 fn circuit(circuit: &Circuit, complaints: &mut Complaints) {
+    circuit.check(complaints);
     if let Some(mtu) = circuit.mtu {
         // Padding of short frames does not matter up here, so any large packet shows what the encapsulation adds.
         let added = circuit.encapsulation.sdu(1_000) - 1_000;

@@ -8,9 +8,9 @@ use engpass_model::unit::{Share, Size};
 use engpass_model::wire::Medium;
 use engpass_testbed::Testbed;
 
-use super::{departed, fates, losses, seen};
+use super::{departed, fates, left, losses, seen};
 use crate::bench::{bench, cbr, circuit, hosts, link, q, udp};
-use crate::outcome::{Departed, Place};
+use crate::outcome::Place;
 
 /// `a` and `b` joined by one link and one circuit.
 fn pair(duration: &str) -> Testbed {
@@ -29,7 +29,7 @@ fn a_single_datagram() {
     // Three cells have left after 3 slots, 8 493 590; the last arrives 1 us later.
     let before = seen(&testbed, 9_493_589);
     assert_eq!(fates(&before.flows[0]), [1, 0, 0, 1]);
-    assert_eq!(departed(&before, 0, 0), [Departed { cells: 3, last: 8_493_590 }]);
+    assert_eq!(departed(&before, 0, 0), [left(3, 8_493_590)]);
     let then = seen(&testbed, 9_493_590);
     assert_eq!(fates(&then.flows[0]), [1, 1, 0, 0]);
     assert_eq!(then.flows[0].receptions.last, Some(9_493_590));
@@ -50,10 +50,7 @@ fn two_circuits_take_turns_at_a_nic_in_the_order_of_the_circuits() {
     testbed.traffic.insert("on the first".into(), first);
     // Both shapers emit at 0 and after 1 and 2 slots: the line sends 1 2 1 2 1 2.
     let seen = seen(&testbed, 1_000_000_000);
-    assert_eq!(
-        departed(&seen, 0, 0),
-        [Departed { cells: 3, last: 14_155_983 }, Departed { cells: 3, last: 16_987_180 }]
-    );
+    assert_eq!(departed(&seen, 0, 0), [left(3, 14_155_983), left(3, 16_987_180)]);
     assert_eq!(seen.flows[0].receptions.last, Some(17_987_180));
     assert_eq!(seen.flows[1].receptions.last, Some(15_155_983));
 }
@@ -68,12 +65,12 @@ fn a_shaper_at_16_per_cent() {
     // One emission every slot / 0.16 = 17 694 978.63 ps: at 0, 17 694 979 and 35 389 958. Every cell begins a busy
     // period of its own: the last has left at 35 389 958 + 2 831 197 = 38 221 155.
     let first = seen(&testbed, 39_221_155);
-    assert_eq!(departed(&first, 0, 0), [Departed { cells: 3, last: 38_221_155 }]);
+    assert_eq!(departed(&first, 0, 0), [left(3, 38_221_155)]);
     assert_eq!(first.flows[0].receptions.last, Some(39_221_155));
     // The second is handed over then, but the spacing goes on: emissions 3, 4 and 5 at 53 084 936, 70 779 915 and
     // 88 474 894; left at 91 306 091.
     let second = seen(&testbed, 100_000_000);
-    assert_eq!(departed(&second, 0, 0), [Departed { cells: 6, last: 91_306_091 }]);
+    assert_eq!(departed(&second, 0, 0), [left(6, 91_306_091)]);
     assert_eq!(second.flows[0].receptions.last, Some(92_306_091));
 }
 
@@ -130,7 +127,7 @@ fn fragments_and_what_they_cost() {
     // The seven cells follow each other: 11 120 000 + 7 slots + delay.
     let seen = seen(&testbed, 1_000_000_000);
     assert_eq!(seen.flows[0].receptions.last, Some(31_938_377));
-    assert_eq!(departed(&seen, 0, 0), [Departed { cells: 7, last: 30_938_377 }]);
+    assert_eq!(departed(&seen, 0, 0), [left(7, 30_938_377)]);
 }
 
 #[test]
@@ -190,7 +187,7 @@ fn a_constant_rate_begins_at_its_phase() {
     assert_eq!(seen.flows[0].sent, 10);
     // The circuit of the source comes after that of the file.
     assert_eq!(seen.departures.keys().next().unwrap().circuit, 1);
-    assert_eq!(departed(&seen, 0, 0), [Departed { cells: 10 - u64::from(last > 1_000_000_000), last }]);
+    assert_eq!(departed(&seen, 0, 0), [left(10 - u64::from(last > 1_000_000_000), last)]);
 }
 
 #[test]

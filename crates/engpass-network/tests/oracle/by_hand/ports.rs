@@ -3,24 +3,24 @@
 use engpass_model::circuit::Category;
 use engpass_model::discard::Discard;
 use engpass_model::schedule::Schedule;
-use engpass_model::shape::Policing;
+use engpass_model::shape::{Policing, PolicingAction};
 use engpass_model::switch::Switch;
 use engpass_model::wire::Medium;
 use engpass_testbed::Testbed;
 
-use super::{departed, fates, losses, seen};
+use super::{departed, fates, left, losses, seen};
 use crate::bench::{bench, circuit, hosts, link, q, switch, udp};
-use crate::outcome::{Departed, Place};
+use crate::outcome::{Cause, Place};
 
-const END: u64 = 2_500_000_000;
+pub(super) const END: u64 = 2_500_000_000;
 /// The port from the switch to `c`: link 2, end 0.
-const PORT: Place = Place::Port { link: 2, end: 0 };
+pub(super) const PORT: Place = Place::Port { link: 2, end: 0, cause: Cause::Full };
 
 /// `a` and `b` send one message of 3 cells each to `c` through one switch, at the same time.
 ///
 /// Their cells arrive at the switch in pairs, at 1 us + 1, 2 and 3 slots: 3 831 197, 6 662 394 and 9 493 590. The port's busy period
 /// begins with the first pair; its cells have left at 6 662 394, 9 493 591, 12 324 787, 15 155 984, 17 987 180 and 20 818 377.
-fn funnel(buffer: u64, schedule: Schedule) -> Testbed {
+pub(super) fn funnel(buffer: u64, schedule: Schedule) -> Testbed {
     let mut testbed = bench("2.5 ms");
     hosts(&mut testbed, &["a", "b", "c"]);
     switch(&mut testbed, "x", buffer, schedule);
@@ -34,7 +34,7 @@ fn funnel(buffer: u64, schedule: Schedule) -> Testbed {
     testbed
 }
 
-fn fifo() -> Schedule {
+pub(super) fn fifo() -> Schedule {
     Schedule::Fifo(Default::default())
 }
 
@@ -48,7 +48,7 @@ fn a_switch_adds_one_slot_and_a_delay() {
     testbed.traffic.shift_remove("b>c");
     // Every cell but the first arrives before the one before has left: 3 831 197 + 3 slots + 1 us.
     let seen = seen(&testbed, END);
-    assert_eq!(departed(&seen, 2, 0), [Departed { cells: 3, last: 12_324_787 }]);
+    assert_eq!(departed(&seen, 2, 0), [left(3, 12_324_787)]);
     assert_eq!(seen.flows[0].receptions.last, Some(13_324_787));
 }
 
@@ -56,10 +56,7 @@ fn a_switch_adds_one_slot_and_a_delay() {
 fn a_fifo_port_takes_ties_in_the_order_of_the_links() {
     // a b a b a b
     let seen = seen(&funnel(10, fifo()), END);
-    assert_eq!(
-        departed(&seen, 2, 0),
-        [Departed { cells: 3, last: 17_987_180 }, Departed { cells: 3, last: 20_818_377 }]
-    );
+    assert_eq!(departed(&seen, 2, 0), [left(3, 17_987_180), left(3, 20_818_377)]);
     assert_eq!(seen.flows[0].receptions.last, Some(18_987_180));
     assert_eq!(seen.flows[1].receptions.last, Some(21_818_377));
 }
@@ -70,10 +67,7 @@ fn a_priority_port_takes_cbr_first() {
     testbed.circuits["b-c"].category = Category::Cbr;
     // The second pair arrives as the first cell has left, the third before the second has: b b b a a a.
     let seen = seen(&testbed, END);
-    assert_eq!(
-        departed(&seen, 2, 0),
-        [Departed { cells: 3, last: 20_818_377 }, Departed { cells: 3, last: 12_324_787 }]
-    );
+    assert_eq!(departed(&seen, 2, 0), [left(3, 20_818_377), left(3, 12_324_787)]);
     assert_eq!(seen.flows[1].receptions.last, Some(13_324_787));
 }
 
@@ -85,10 +79,7 @@ fn a_cell_being_sent_is_finished() {
     // b's cells are 1 ps later than a's: a's first is being sent when b's first arrives, and has left at 6 662 394. Then
     // b's first goes, its second at 9 493 591, its third at 12 324 787, until 15 155 984; a's other two follow.
     let seen = seen(&testbed, END);
-    assert_eq!(
-        departed(&seen, 2, 0),
-        [Departed { cells: 3, last: 20_818_377 }, Departed { cells: 3, last: 15_155_984 }]
-    );
+    assert_eq!(departed(&seen, 2, 0), [left(3, 20_818_377), left(3, 15_155_984)]);
 }
 
 #[test]
@@ -96,10 +87,7 @@ fn tail_drop_with_two_places() {
     // First pair: both accepted. At 6 662 394 a's first has left: a's second is accepted, b's second finds two. At
     // 9 493 590 b's first is still there for 1 ps: both third cells are lost.
     let seen = seen(&funnel(2, fifo()), END);
-    assert_eq!(
-        departed(&seen, 2, 0),
-        [Departed { cells: 2, last: 12_324_787 }, Departed { cells: 1, last: 9_493_591 }]
-    );
+    assert_eq!(departed(&seen, 2, 0), [left(2, 12_324_787), left(1, 9_493_591)]);
     assert_eq!(losses(&seen), [(PORT, 0, 1, 1), (PORT, 1, 2, 1)]);
     assert_eq!((fates(&seen.flows[0]), fates(&seen.flows[1])), ([1, 0, 1, 0], [1, 0, 1, 0]));
 }
@@ -115,11 +103,10 @@ fn partial_packet_discard_keeps_the_end() {
     let Switch::Atm(config) = &mut testbed.switches["x"] else { panic!("a funnel has an ATM switch") };
     config.discard = Discard::Ppd(Default::default());
     let seen = seen(&testbed, END);
-    assert_eq!(
-        departed(&seen, 2, 0),
-        [Departed { cells: 3, last: 17_987_180 }, Departed { cells: 2, last: 20_818_377 }]
-    );
-    assert_eq!(losses(&seen), [(PORT, 0, 2, 1), (PORT, 1, 3, 1)]);
+    assert_eq!(departed(&seen, 2, 0), [left(3, 17_987_180), left(2, 20_818_377)]);
+    let policy = Place::Port { link: 2, end: 0, cause: Cause::Policy };
+    let lost = [(PORT, 0, 1, 1), (PORT, 1, 2, 1), (policy, 0, 1, 0), (policy, 1, 1, 0)];
+    assert_eq!(losses(&seen), lost);
 }
 
 #[test]
@@ -150,7 +137,12 @@ fn a_lost_last_cell_takes_the_next_datagram_with_it() {
 fn a_policer_counts_in_fractions_of_a_picosecond() {
     let mut testbed = funnel(10, fifo());
     testbed.traffic.shift_remove("b>c");
-    let policing = |tolerance| Policing { rate: q("50 %"), counts: None, tolerance: q(tolerance) };
+    let policing = |tolerance| Policing {
+        rate: q("50 %"),
+        counts: None,
+        tolerance: q(tolerance),
+        action: PolicingAction::Discard,
+    };
     // Two slots are 5 662 393.16 ps, but the third cell arrives 8 493 590 - 2 831 197 = 5 662 393 ps after the first.
     testbed.circuits["a-c"].policing = Some(policing("0 ps"));
     let place = Place::Policer { circuit: 0 };

@@ -1,19 +1,22 @@
 //! From drawn numbers to a testbed that is right.
 
 use engpass_model::circuit::Circuit;
+use engpass_model::discard::{Discard, Epd, EpdPpd, Fba, SelectiveDrop};
 use engpass_model::host::{Cost, Host, Pauses};
 use engpass_model::link::Link;
 use engpass_model::schedule::Schedule;
-use engpass_model::shape::Policing;
+use engpass_model::shape::{Policing, PolicingAction};
 use engpass_model::source::{Cbr, OnOff, Traffic, UdpStream};
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
-use engpass_model::unit::{Basis, CellCount, Duration, FramedRate, Rate, Share, Size};
+use engpass_model::unit::{Basis, CellCount, Duration, FillLevel, FramedRate, Rate, Share, Size};
 use engpass_model::wire::{Framing, Medium};
 use engpass_testbed::{Run, Testbed};
 use indexmap::IndexMap;
 
-use super::{CircuitDraw, GeneratorDraw, Graph, HostDraw, RateDraw, Shape, SwitchDraw, TimesDraw, UdpDraw};
+use super::{
+    CircuitDraw, GeneratorDraw, Graph, HostDraw, LevelDraw, RateDraw, Shape, SwitchDraw, TimesDraw, UdpDraw,
+};
 
 /// Cells over all hops that a run may make.
 const AFFORDABLE: u64 = 6_000;
@@ -81,14 +84,6 @@ impl Parts {
         let duration = (affordable.min(SECOND / 20) / 1000 * duration).max(SECOND / 5_000);
         let traffic = self.traffic(hosts, &circuits, &first, duration);
         let warmup = warmup.map(|part| Duration(duration / 1000 * part));
-        let schedule = |priority: bool| match priority {
-            true => Schedule::Priority(Default::default()),
-            false => Schedule::Fifo(Default::default()),
-        };
-        let switch = |(buffer, priority, discard): &SwitchDraw| {
-            let (output_buffer, schedule) = (CellCount(*buffer), schedule(*priority));
-            Switch::Atm(AtmSwitch { output_buffer, discard: discard.clone(), schedule })
-        };
         let switches = self.switches.iter().take(self.graph.switches()).enumerate();
         Testbed {
             name: "random".into(),
@@ -162,16 +157,23 @@ impl Parts {
             let [from, to] = two(draw.ends, hosts);
             let shaping = draw.shaping.map(|rate| framed(rate, first(&from)));
             // Without a switch there is nothing to police.
-            let policing = draw.policing.filter(|_| self.graph.switches() > 0).map(|(rate, tolerance)| {
-                let (rate, counts) = framed(rate, first(&from));
-                Policing { rate, counts, tolerance: Duration(tolerance) }
-            });
+            let policing =
+                draw.policing.filter(|_| self.graph.switches() > 0).map(|(rate, tolerance, tags)| {
+                    let (rate, counts) = framed(rate, first(&from));
+                    // Cells with CLP = 1 cannot be tagged.
+                    let action = match tags && draw.clp == 0 {
+                        true => PolicingAction::Tag,
+                        false => PolicingAction::Discard,
+                    };
+                    Policing { rate, counts, tolerance: Duration(tolerance), action }
+                });
             let circuit = Circuit {
                 from,
                 to,
                 encapsulation: draw.encapsulation,
                 mtu: draw.mtu.map(Size),
                 category: draw.category,
+                clp: draw.clp,
                 shaping: shaping.map(|(rate, _)| rate),
                 counts: shaping.and_then(|(_, counts)| counts),
                 policing,
@@ -265,6 +267,35 @@ fn host(draw: &HostDraw) -> Host {
         nic_buffer: Size(draw.nic_buffer),
         ..Host::default()
     }
+}
+
+fn switch(draw: &SwitchDraw) -> Switch {
+    let buffer = draw.buffer;
+    let level = |(parts, share): LevelDraw| match share {
+        true => FillLevel::Share(Share(parts * (Share::WHOLE / 10_000))),
+        false => FillLevel::Cells(buffer * parts / 10_000),
+    };
+    let (kind, threshold, z) = draw.discard;
+    let (threshold, z) = (level(threshold), Share(z * (Share::WHOLE / 10_000)));
+    let discard = match Discard::KINDS[kind] {
+        "tail" => Discard::Tail(Default::default()),
+        "ppd" => Discard::Ppd(Default::default()),
+        "epd" => Discard::Epd(Epd { threshold }),
+        "epd-ppd" => Discard::EpdPpd(EpdPpd { threshold }),
+        "selective-drop" => Discard::SelectiveDrop(SelectiveDrop { threshold, z }),
+        "fba" => Discard::Fba(Fba { threshold, z }),
+        other => unreachable!("`{other}` is not drawn"),
+    };
+    Switch::Atm(AtmSwitch {
+        output_buffer: CellCount(buffer),
+        discard,
+        clp_threshold: draw.clp.map(level),
+        efci_threshold: draw.efci.map(level),
+        schedule: match draw.priority {
+            true => Schedule::Priority(Default::default()),
+            false => Schedule::Fifo(Default::default()),
+        },
+    })
 }
 
 /// A share of a link's cells, said in one of eight ways, and the `counts` beside it.

@@ -3,12 +3,14 @@
 use std::fmt::{Display, Write};
 
 use engpass_model::circuit::Category;
+use engpass_model::discard::Discard;
 use engpass_model::host::Cost;
 use engpass_model::schedule::Schedule;
+use engpass_model::shape::PolicingAction;
 use engpass_model::source::Traffic;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::switch::Switch;
-use engpass_model::unit::{Basis, Duration, FramedRate, Share, Size};
+use engpass_model::unit::{Basis, Duration, FillLevel, FramedRate, Share, Size};
 use engpass_model::wire::{Encapsulation, Medium};
 use engpass_testbed::Testbed;
 
@@ -65,7 +67,14 @@ pub(super) fn text(testbed: &Testbed) -> String {
         let Switch::Atm(switch) = switch else { continue };
         file.0 += &format!("[switch.{name}]\nkind = \"atm\"\n");
         file.text("output_buffer", format!("{} cells", switch.output_buffer.0));
-        file.text("discard", switch.discard.kind());
+        file.raw("discard", discard(&switch.discard));
+        for (key, value) in
+            [("clp_threshold", switch.clp_threshold), ("efci_threshold", switch.efci_threshold)]
+        {
+            if let Some(value) = value {
+                file.text(key, level(value));
+            }
+        }
         file.text("schedule", if matches!(switch.schedule, Schedule::Fifo(_)) { "fifo" } else { "priority" });
     }
     for (name, link) in &testbed.links {
@@ -84,6 +93,7 @@ pub(super) fn text(testbed: &Testbed) -> String {
         file.text("encapsulation", encapsulation(circuit.encapsulation));
         file.size("mtu", circuit.mtu);
         file.text("category", if circuit.category == Category::Cbr { "cbr" } else { "ubr" });
+        file.raw("clp", circuit.clp);
         if let Some(shaping) = circuit.shaping {
             file.rate("shaping", shaping, circuit.counts);
         }
@@ -91,6 +101,9 @@ pub(super) fn text(testbed: &Testbed) -> String {
             let mut parts = format!("rate = \"{}\"", framed(policing.rate));
             if let Some(counts) = policing.counts {
                 parts += &format!(", counts = \"{}\"", basis(counts));
+            }
+            if policing.action == PolicingAction::Tag {
+                parts += ", action = \"tag\"";
             }
             file.raw("policing", format!("{{ {parts}, tolerance = \"{}\" }}", ps(policing.tolerance)));
         }
@@ -138,6 +151,25 @@ pub(super) fn text(testbed: &Testbed) -> String {
 
 fn ps(duration: Duration) -> String {
     format!("{} ps", duration.0)
+}
+
+fn level(level: FillLevel) -> String {
+    match level {
+        FillLevel::Cells(cells) => format!("{cells} cells"),
+        FillLevel::Share(share) => percent(share),
+    }
+}
+
+fn discard(discard: &Discard) -> String {
+    let (threshold, z) = match discard {
+        Discard::Tail(_) | Discard::Ppd(_) => return format!("\"{}\"", discard.kind()),
+        Discard::Epd(epd) => (epd.threshold, None),
+        Discard::EpdPpd(epd) => (epd.threshold, None),
+        Discard::SelectiveDrop(drop) => (drop.threshold, Some(drop.z)),
+        Discard::Fba(fba) => (fba.threshold, Some(fba.z)),
+    };
+    let z = z.map(|z| format!(", z = \"{}\"", percent(z))).unwrap_or_default();
+    format!("{{ {} = {{ threshold = \"{}\"{z} }} }}", discard.kind(), level(threshold))
 }
 
 fn percent(share: Share) -> String {

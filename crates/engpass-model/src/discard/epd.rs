@@ -1,0 +1,98 @@
+//! Early packet discard: a PDU that comes when the queue is long is not begun.
+//!
+//! Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 4.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::pdus::Pdus;
+use super::{
+    CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, check_threshold, default_threshold,
+};
+use crate::complaint::Complaints;
+use crate::unit::FillLevel;
+
+/// A PDU whose first cell finds more cells than the threshold is thrown away as a whole. One that was begun loses the cells
+/// for which there is no room, and no others.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Epd {
+    /// Cells in the queue, or share of its places, above which no PDU is begun (0.9: an estimate).
+    #[serde(default = "default_threshold")]
+    pub threshold: FillLevel,
+}
+
+impl DiscardConfig for Epd {
+    fn policy(&self, capacity: u64) -> Box<dyn DiscardPolicy> {
+        Box::new(Early::new(self.threshold.of(capacity), false))
+    }
+
+    fn check(&self, capacity: u64, complaints: &mut Complaints) {
+        check_threshold(self.threshold, capacity, complaints);
+    }
+}
+
+/// Refuses PDUs above a threshold; the state of `epd` and `epd-ppd`.
+#[derive(Debug)]
+pub(super) struct Early {
+    threshold: u64,
+    pdus: Pdus,
+}
+
+impl Early {
+    /// A policy that begins no PDU above `threshold` cells, and `cuts` one that has lost a cell.
+    pub(super) fn new(threshold: u64, cuts: bool) -> Self {
+        Self { threshold, pdus: Pdus::new(cuts) }
+    }
+}
+
+impl DiscardPolicy for Early {
+    fn admits(&mut self, queue: QueueView, cell: CellView) -> bool {
+        self.pdus.admit(queue, cell, || queue.queued > self.threshold)
+    }
+
+    fn takes_train(&mut self, train: TrainView) -> bool {
+        train.most <= self.threshold && self.pdus.take(train)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discard::testing::{found, policy};
+
+    #[test]
+    fn a_pdu_is_refused_whole_or_begun() {
+        // Places for 10, threshold 8.
+        let mut policy = policy("epd", r#"{ "threshold": "80 %" }"#, 10);
+        assert!(policy.admits(found(8), CellView { vc: 0, last: false }), "at the threshold it is begun");
+        assert!(policy.admits(found(9), CellView { vc: 0, last: false }), "what is begun goes on above it");
+        assert!(!policy.admits(found(9), CellView { vc: 1, last: false }));
+        assert!(!policy.admits(found(0), CellView { vc: 1, last: false }), "the rest of it");
+        assert!(
+            !policy.admits(found(0), CellView { vc: 1, last: true }),
+            "and its end: nothing of it was sent"
+        );
+        assert!(policy.admits(found(8), CellView { vc: 1, last: true }), "a PDU of one cell");
+        assert!(!policy.admits(found(9), CellView { vc: 1, last: true }), "another");
+    }
+
+    #[test]
+    fn without_ppd_an_overflow_costs_a_cell_and_no_more() {
+        let mut policy = policy("epd", r#"{ "threshold": "8 cells" }"#, 10);
+        assert!(policy.admits(found(0), CellView { vc: 0, last: false }));
+        assert!(!policy.admits(found(10), CellView { vc: 0, last: false }));
+        assert!(policy.admits(found(9), CellView { vc: 0, last: false }));
+    }
+
+    #[test]
+    fn trains_below_the_threshold_pass() {
+        let mut policy = policy("epd", r#"{ "threshold": "8 cells" }"#, 10);
+        let train = |most, ends| TrainView { vc: 0, most, ends };
+        assert!(!policy.takes_train(train(9, true)), "its first cell may be refused");
+        assert!(policy.takes_train(train(8, false)));
+        assert!(policy.admits(found(9), CellView { vc: 0, last: true }), "the train began this PDU");
+        assert!(!policy.admits(found(9), CellView { vc: 0, last: false }));
+        assert!(!policy.takes_train(train(0, true)), "the rest of a refused PDU is looked at");
+    }
+}

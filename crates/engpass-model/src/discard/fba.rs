@@ -1,0 +1,56 @@
+//! Fair buffer allocation: selective drop with a share that shrinks as the queue fills.
+//!
+//! J. Heinanen and K. Kilkki, "A Fair Buffer Allocation Scheme", Computer Communications 21(3), 1998 (written in 1995).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::selective::{Fair, check_z, default_z};
+use super::{DiscardConfig, DiscardPolicy, check_threshold, default_threshold};
+use crate::complaint::Complaints;
+use crate::unit::{FillLevel, Share};
+
+/// As `selective-drop`, but with X cells in K places and a threshold R a circuit may have z (1 + (K - X) / (X - R)) times its equal
+/// share: much just above the threshold, `z` when the queue is full.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fba {
+    /// Cells in the queue, or share of its places, up to which every PDU is begun (0.9: an estimate).
+    #[serde(default = "default_threshold")]
+    pub threshold: FillLevel,
+    /// Share of its equal part of a full queue above which a circuit is refused (80 %: an estimate).
+    #[serde(default = "default_z")]
+    pub z: Share,
+}
+
+impl DiscardConfig for Fba {
+    fn policy(&self, capacity: u64) -> Box<dyn DiscardPolicy> {
+        Box::new(Fair::new(self.threshold.of(capacity), self.z, true))
+    }
+
+    fn check(&self, capacity: u64, complaints: &mut Complaints) {
+        check_threshold(self.threshold, capacity, complaints);
+        check_z(self.z, complaints);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::discard::testing::{found, policy};
+    use crate::discard::{CellView, QueueView};
+
+    #[test]
+    fn the_share_shrinks_as_the_queue_fills() {
+        // K = 10, R = 5, Z = 0.8, two circuits. Allowed are 0.8 * 5 / (X - 5) equal shares: with 6 cells 4, with 9 cells 1, with 10 0.8.
+        let mut policy = policy("fba", r#"{ "threshold": "5 cells" }"#, 10);
+        let mut begins = |queued, own, vc| {
+            let queue = QueueView { own, active: 2, ..found(queued) };
+            policy.admits(queue, CellView { vc, last: false })
+        };
+        assert!(begins(6, 6, 0), "2 shares are within 4");
+        assert!(begins(8, 5, 1), "1.25 shares are within 1.33");
+        assert!(!begins(8, 6, 2), "1.5 shares are not");
+        assert!(!begins(9, 5, 3), "1.11 shares are not within 1");
+        assert!(begins(9, 4, 4), "0.89 are");
+    }
+}

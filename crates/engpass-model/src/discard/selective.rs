@@ -1,0 +1,146 @@
+//! Selective drop: above a threshold only circuits with more than their share are refused.
+//!
+//! R. Goyal, R. Jain, S. Kalyanaraman, S. Fahmy and B. Vandalore, "Improving the Performance of TCP over the ATM-UBR Service",
+//! Computer Communications 21(10), 1998; ATM Forum 97-0423 (UBR+).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::pdus::Pdus;
+use super::{
+    CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, check_threshold, default_threshold,
+};
+use crate::complaint::Complaints;
+use crate::unit::{FillLevel, Share};
+
+/// A PDU whose first cell finds more cells than the threshold is thrown away as a whole if its circuit has more than `z` times its
+/// equal share of them; else, and on overflow, as `ppd`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SelectiveDrop {
+    /// Cells in the queue, or share of its places, up to which every PDU is begun (0.9: an estimate).
+    #[serde(default = "default_threshold")]
+    pub threshold: FillLevel,
+    /// Share of its equal part of the queue above which a circuit is refused (80 %: an estimate).
+    #[serde(default = "default_z")]
+    pub z: Share,
+}
+
+/// Z = 0.8 (Goyal et al. 1998; quoted from memory: an estimate).
+pub(super) fn default_z() -> Share {
+    Share(Share::WHOLE / 10 * 8)
+}
+
+/// No circuit has more than all: a million times its part is beyond any queue.
+const MOST_Z: Share = Share(Share::WHOLE * 1_000_000);
+
+/// Complain about a share of zero, or of absurdly much.
+pub(super) fn check_z(z: Share, complaints: &mut Complaints) {
+    if z.0 == 0 {
+        complaints.add(&["z"], "every circuit has more than that", "give more than `0 %`, such as `80 %`");
+    } else if z > MOST_Z {
+        complaints.add(&["z"], "no circuit ever has so much", format!("give at most `{MOST_Z}`"));
+    }
+}
+
+impl DiscardConfig for SelectiveDrop {
+    fn policy(&self, capacity: u64) -> Box<dyn DiscardPolicy> {
+        Box::new(Fair::new(self.threshold.of(capacity), self.z, false))
+    }
+
+    fn check(&self, capacity: u64, complaints: &mut Complaints) {
+        check_threshold(self.threshold, capacity, complaints);
+        check_z(self.z, complaints);
+    }
+}
+
+/// Refuses PDUs of circuits that have more than their share; the state of `selective-drop` and `fba`.
+#[derive(Debug)]
+pub(super) struct Fair {
+    threshold: u64,
+    z: Share,
+    /// Whether the share allowed shrinks as the queue grows, as in `fba`.
+    graded: bool,
+    pdus: Pdus,
+}
+
+impl Fair {
+    /// A policy that refuses above `threshold` cells and above `z` of the equal share, `graded` or not.
+    pub(super) fn new(threshold: u64, z: Share, graded: bool) -> Self {
+        Self { threshold, z, graded, pdus: Pdus::new(true) }
+    }
+
+    /// With X cells in the queue, Y of them its own, of N circuits that have any, K places and the threshold R:
+    /// Y N / X > Z, where `graded` Z (1 + (K - X) / (X - R)) = Z (K - R) / (X - R).
+    fn refuses(&self, queue: QueueView) -> bool {
+        let above = queue.queued.saturating_sub(self.threshold);
+        if above == 0 {
+            return false;
+        }
+        let mut share = wide(queue.own) * wide(queue.active) * wide(Share::WHOLE);
+        let mut allowed = wide(self.z.0) * wide(queue.queued);
+        if self.graded {
+            share = share.saturating_mul(wide(above));
+            allowed = allowed.saturating_mul(wide(queue.capacity - self.threshold));
+        }
+        share > allowed
+    }
+}
+
+fn wide(value: u64) -> u128 {
+    u128::from(value)
+}
+
+impl DiscardPolicy for Fair {
+    fn admits(&mut self, queue: QueueView, cell: CellView) -> bool {
+        let refuses = self.refuses(queue);
+        self.pdus.admit(queue, cell, || refuses)
+    }
+
+    fn takes_train(&mut self, train: TrainView) -> bool {
+        train.most <= self.threshold && self.pdus.take(train)
+    }
+
+    fn counts_circuits(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discard::testing::{found, policy};
+
+    fn shared(queued: u64, own: u64, active: u64) -> QueueView {
+        QueueView { own, active, ..found(queued) }
+    }
+
+    #[test]
+    fn who_has_more_than_the_share_is_refused() {
+        // Places for 10, threshold 5, Z 0.8. Two circuits have 4 and 2 of 6 cells: 4 * 2 / 6 > 0.8, 2 * 2 / 6 < 0.8.
+        let mut policy = policy("selective-drop", r#"{ "threshold": "50 %", "z": "80 %" }"#, 10);
+        let cell = |vc| CellView { vc, last: false };
+        assert!(policy.counts_circuits());
+        assert!(!policy.admits(shared(6, 4, 2), cell(0)));
+        assert!(policy.admits(shared(6, 2, 2), cell(1)));
+        assert!(policy.admits(shared(6, 0, 2), cell(2)), "it has nothing in the queue");
+        assert!(policy.admits(shared(5, 5, 1), cell(3)), "not above the threshold");
+        assert!(!policy.admits(shared(6, 0, 2), CellView { vc: 0, last: true }), "refused to the end");
+    }
+
+    #[test]
+    fn exactly_the_share_is_not_more() {
+        // 2 cells of 5, two circuits: 2 * 2 / 5 = 0.8 exactly.
+        let mut policy = policy("selective-drop", r#"{ "threshold": "4 cells" }"#, 10);
+        assert!(policy.admits(shared(5, 2, 2), CellView { vc: 0, last: false }));
+        assert!(!policy.admits(shared(5, 3, 2), CellView { vc: 1, last: false }));
+    }
+
+    #[test]
+    fn an_overflow_cuts() {
+        let mut policy = policy("selective-drop", "{}", 10);
+        assert!(!policy.admits(shared(10, 1, 5), CellView { vc: 0, last: false }), "there is no room");
+        assert!(!policy.admits(shared(9, 1, 5), CellView { vc: 0, last: false }));
+        assert!(policy.admits(shared(9, 1, 5), CellView { vc: 0, last: true }));
+    }
+}
