@@ -36,7 +36,7 @@ impl DelayedAck {
         } else if self.deadline.is_none() {
             let delay = p.ack_delay.ps();
             self.deadline = Some(if p.ack_heartbeat && delay > 0 {
-                Time((now.ps() + 1).next_multiple_of(delay))
+                p.next_tick(Time(now.ps() + 1), p.ack_delay)
             } else {
                 now + p.ack_delay
             });

@@ -145,6 +145,8 @@ pub struct TcpParameters {
     /// Whether the retransmission timer only expires at multiples of `rto_tick` and round trips are measured by
     /// counting those (BSD's slow timer).
     pub rto_heartbeat: bool,
+    /// When the host's heartbeats tick: they do so at this instant, and whole periods before and after it.
+    pub heartbeat_phase: Time,
     /// Whether every acknowledgment gives a sample of the round trip, or one segment of a window at a time.
     pub rtt_every_ack: bool,
     /// Smallest interval between probes of a closed window.
@@ -177,4 +179,17 @@ pub struct TcpParameters {
     pub ecn: bool,
     /// Congestion control.
     pub congestion: Congestion,
+}
+
+impl TcpParameters {
+    /// The first tick of a heartbeat with this period at or after `at`.
+    pub(super) fn next_tick(&self, at: Time, period: Time) -> Time {
+        let phase = self.heartbeat_phase.ps() % period.ps();
+        Time((at.ps() + period.ps() - phase).next_multiple_of(period.ps()) + phase - period.ps())
+    }
+
+    /// Ticks of a heartbeat with this period up to and including `at`, but for a constant.
+    pub(super) fn ticks(&self, at: Time, period: Time) -> u64 {
+        (at.ps() + period.ps() - self.heartbeat_phase.ps() % period.ps()) / period.ps()
+    }
 }

@@ -102,6 +102,7 @@ fn solaris_25(mss: u64) -> TcpParameters {
         // One clock tick: estimate.
         rto_tick: ms(10),
         rto_heartbeat: false,
+        heartbeat_phase: Time::ZERO,
         // One segment is timed in each window: estimate.
         rtt_every_ack: false,
         // The retransmission interval bounds the probes too (illumos): estimate.
@@ -164,6 +165,7 @@ fn bsd_reno(mss: u64) -> TcpParameters {
         // `tcp_slowtimo` every 500 ms (section 25.5).
         rto_tick: ms(500),
         rto_heartbeat: true,
+        heartbeat_phase: Time::ZERO,
         // `t_rtt` times one segment at a time (section 25.10).
         rtt_every_ack: false,
         // `TCPTV_PERSMIN` 5 s, `TCPTV_PERSMAX` 60 s (section 25.1).
@@ -222,6 +224,7 @@ fn windows_95(mss: u64) -> TcpParameters {
         rto_maximum: ms(120_000),
         rto_tick: ms(100),
         rto_heartbeat: false,
+        heartbeat_phase: Time::ZERO,
         rtt_every_ack: false,
         persist_minimum: ms(300),
         persist_maximum: ms(60_000),
@@ -279,6 +282,7 @@ fn linux_6(mss: u64) -> TcpParameters {
         // The timer wheel at HZ = 1000; round trips are measured in microseconds.
         rto_tick: ms(1),
         rto_heartbeat: false,
+        heartbeat_phase: Time::ZERO,
         rtt_every_ack: true,
         // Probes use the retransmission timeout's bounds (`tcp_probe0_when`).
         persist_minimum: ms(200),

@@ -29,7 +29,7 @@ impl Rtt {
         self.minimum = self.minimum.min(exact);
         let r = if p.rto_heartbeat {
             // A BSD counts ticks of its slow timer while it waits, and a count of 1 means less than one tick.
-            (now.ps() / p.rto_tick.ps() - sent.ps() / p.rto_tick.ps()).max(1) * p.rto_tick.ps()
+            (p.ticks(now, p.rto_tick) - p.ticks(sent, p.rto_tick)).max(1) * p.rto_tick.ps()
         } else {
             exact.ps()
         };
@@ -77,7 +77,7 @@ impl Rtt {
     /// When a timer that is set at `now` expires.
     pub(super) fn deadline(&self, p: &TcpParameters, now: Time) -> Time {
         let at = now + self.timeout(p);
-        if p.rto_heartbeat { Time(at.ps().next_multiple_of(p.rto_tick.ps())) } else { at }
+        if p.rto_heartbeat { p.next_tick(at, p.rto_tick) } else { at }
     }
 
     pub(super) fn smoothed(&self) -> Option<Time> {

@@ -9,8 +9,8 @@ use engpass_model::shape::PolicingAction;
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::source::{TcpStream, Traffic, UdpStream};
 use engpass_model::switch::Switch;
-use engpass_model::tcp::{Connection, Role, Stats};
-use engpass_model::time::Pace;
+use engpass_model::tcp::{Connection, Role, Stats, TcpParameters};
+use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
@@ -480,7 +480,7 @@ impl Builder<'_> {
             host: at,
             nic,
             way,
-            connection: Connection::new(&host.tcp.resolve(path.path_mtu), role),
+            connection: Connection::new(&self.tcp_of(at, path.path_mtu), role),
             cost: if writes.is_some() { host.cost.clone() } else { host.receive_cost.clone() },
             timer: u64::MAX,
             segment: None,
@@ -504,6 +504,13 @@ impl Builder<'_> {
                 resume: None,
             }),
         }
+    }
+
+    /// The parameters of a host's TCP. Heartbeats of different hosts are not in step.
+    fn tcp_of(&self, host: usize, mtu: u64) -> TcpParameters {
+        let name = format!("host.{}.tcp", self.topology.nodes[host]);
+        let phase = Stream::new(self.seed, &name).below(SECOND);
+        TcpParameters { heartbeat_phase: Time(phase), ..self.testbed.hosts[host].tcp.resolve(mtu) }
     }
 
     fn socket(&self, flow: usize, process: &Option<Process>) -> Socket {

@@ -1,5 +1,7 @@
 //! TCP across the simulated network, against closed forms and conservation.
 
+mod congested_port;
+
 use engpass_network::simulate::{Flow, SimOutcome, simulate};
 use engpass_testbed::{Source, load};
 
@@ -32,6 +34,10 @@ fn run(overrides: &[(&str, &str)]) -> SimOutcome {
         duration = "4 s"
         warmup = "1 s"
     "#;
+    run_text(text, overrides)
+}
+
+fn run_text(text: &str, overrides: &[(&str, &str)]) -> SimOutcome {
     let source = Source { name: "two.toml".into(), text: text.into() };
     let overrides: Vec<_> =
         overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
