@@ -103,6 +103,7 @@ impl<'a> Engine<'a> {
                 Traffic::Cbr(config) => Source::Generator(Generator::cbr(config, path.cells, random)),
                 Traffic::OnOff(config) => Source::Generator(Generator::on_off(config, path.cells, random)),
                 Traffic::TcpStream(_) => panic!("the oracle knows no TCP"),
+                Traffic::Poisson(_) => panic!("the oracle knows no datagrams at random"),
             });
             match engine.sources[flow] {
                 Source::Process(_) => engine.process_begins(flow),

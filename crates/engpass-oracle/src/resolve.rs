@@ -72,6 +72,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
         let (named, rate) = match traffic {
             Traffic::UdpStream(config) => (config.circuit.as_ref(), None),
             Traffic::TcpStream(config) => (config.circuit.as_ref(), None),
+            Traffic::Poisson(config) => (config.circuit.as_ref(), None),
             Traffic::Cbr(config) => {
                 (config.circuit.as_ref(), Some((config.rate, config.counts, Category::Cbr)))
             }

@@ -2,24 +2,27 @@
 
 pub mod cbr;
 pub mod on_off;
+pub mod poisson;
 pub mod tcp_stream;
 pub mod udp_stream;
 
 pub use cbr::Cbr;
 pub use on_off::OnOff;
+pub use poisson::Poisson;
 pub use tcp_stream::TcpStream;
 pub use udp_stream::UdpStream;
 
 use crate::circuit::Category;
 use crate::complaint::{Complaints, LONGEST};
 use crate::family::family;
-use crate::unit::{Basis, Duration, FramedRate};
+use crate::unit::{Basis, Duration, FramedRate, Rate};
 
 family! {
     /// A source of traffic, by its kind.
     Traffic, "kind of traffic" {
         "udp-stream" => UdpStream(UdpStream),
         "tcp-stream" => TcpStream(TcpStream),
+        "poisson" => Poisson(Poisson),
         "cbr" => Cbr(Cbr),
         "on-off" => OnOff(OnOff),
     }
@@ -31,6 +34,7 @@ impl Traffic {
         match self {
             Self::UdpStream(config) => (&config.from, &config.to),
             Self::TcpStream(config) => (&config.from, &config.to),
+            Self::Poisson(config) => (&config.from, &config.to),
             Self::Cbr(config) => (&config.from, &config.to),
             Self::OnOff(config) => (&config.from, &config.to),
         }
@@ -41,6 +45,7 @@ impl Traffic {
         match self {
             Self::UdpStream(config) => config.circuit.as_deref(),
             Self::TcpStream(config) => config.circuit.as_deref(),
+            Self::Poisson(config) => config.circuit.as_deref(),
             Self::Cbr(config) => config.circuit.as_deref(),
             Self::OnOff(config) => config.circuit.as_deref(),
         }
@@ -51,6 +56,7 @@ impl Traffic {
         match self {
             Self::UdpStream(config) => config.priority,
             Self::TcpStream(config) => config.priority,
+            Self::Poisson(config) => config.priority,
             Self::Cbr(_) | Self::OnOff(_) => 0,
         }
     }
@@ -60,6 +66,7 @@ impl Traffic {
         match self {
             Self::UdpStream(config) => Some(config.ttl),
             Self::TcpStream(config) => Some(config.ttl),
+            Self::Poisson(config) => Some(config.ttl),
             Self::Cbr(_) | Self::OnOff(_) => None,
         }
     }
@@ -69,6 +76,7 @@ impl Traffic {
         match self {
             Self::UdpStream(config) => (config.start, config.stop),
             Self::TcpStream(config) => (config.start, config.stop),
+            Self::Poisson(config) => (config.start, config.stop),
             Self::Cbr(config) => (config.start, config.stop),
             Self::OnOff(config) => (config.start, config.stop),
         }
@@ -77,7 +85,7 @@ impl Traffic {
     /// What a generator of cells asks of its link; `None` for what sends datagrams from a host.
     pub fn cells(&self) -> Option<CellDemand> {
         match self {
-            Self::UdpStream(_) | Self::TcpStream(_) => None,
+            Self::UdpStream(_) | Self::TcpStream(_) | Self::Poisson(_) => None,
             Self::Cbr(config) => Some(CellDemand {
                 rate: config.rate,
                 counts: config.counts,
@@ -93,11 +101,22 @@ impl Traffic {
         }
     }
 
+    /// What it sends where those are UDP datagrams: their payload in bytes and the rate at which it is offered, means where they
+    /// are drawn; as fast as the host can where there is no rate.
+    pub fn datagrams(&self) -> Option<(u64, Option<Rate>)> {
+        match self {
+            Self::UdpStream(config) => Some((config.message.bytes(), config.rate)),
+            Self::Poisson(config) => Some((config.message.bytes(), Some(config.rate))),
+            Self::TcpStream(_) | Self::Cbr(_) | Self::OnOff(_) => None,
+        }
+    }
+
     /// What is wrong with the values, the rates of cells apart: those need a link.
     pub fn check(&self, complaints: &mut Complaints) {
         match self {
             Self::UdpStream(config) => config.check(complaints),
             Self::TcpStream(config) => config.check(complaints),
+            Self::Poisson(config) => config.check(complaints),
             Self::Cbr(_) => {}
             Self::OnOff(config) => config.check(complaints),
         }

@@ -148,12 +148,13 @@ impl<'a> Builder<'a> {
         };
         let mtu = self.mtu(path);
         match traffic {
-            Traffic::UdpStream(config) => {
-                let message = config.message.bytes();
+            Traffic::UdpStream(_) | Traffic::Poisson(_) => {
+                // What is drawn is taken as if every datagram were of the mean length.
+                let (message, rate) = traffic.datagrams().expect("it sends datagrams");
                 self.route(&mut demand, true, |wire| wire.datagram(message, mtu));
                 let fragments = Fragments::of(message + UDP_HEADER_BYTES, mtu).count;
                 self.hosts(&mut demand, |cost| cost.datagram(message, fragments) as f64);
-                if let Some(rate) = config.rate {
+                if let Some(rate) = rate {
                     // The payload of a message: an empty one has no rate of payload.
                     let offered = self.resources.get(Resource::Application(flow), || rate.0 as f64);
                     let payload = demand.payload_bits;

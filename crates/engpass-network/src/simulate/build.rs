@@ -399,6 +399,12 @@ impl Builder<'_> {
                         endpoints.push(self.endpoint(flow, None));
                     }
                 }
+                Traffic::Poisson(_) => {
+                    return Err(SimError::Unsupported(format!(
+                        "traffic `{}` is `poisson`, which `simulate` does not carry so far; `limit` answers for it",
+                        self.topology.flows[flow].name
+                    )));
+                }
                 Traffic::Cbr(_) | Traffic::OnOff(_) => sockets.push(Socket::default()),
             }
         }

@@ -50,6 +50,26 @@ fn greedy_streams_share_max_min_fairly() {
     assert!(close(xy.utilisation, 1.0) && xy.taken.len() == 2 && close(xy.taken[0].share, 0.5));
 }
 
+/// Datagrams at random offer their mean: no less where there is room, and no more of a line than their share where there is none.
+#[test]
+fn datagrams_at_random_are_taken_at_their_mean() {
+    let with = |kind: &str, rate: &str| {
+        let long = "[traffic.long]\nkind = \"udp-stream\"\n";
+        let text = two_links("ds3", "oc-3c");
+        assert!(text.contains(long));
+        text.replace(long, &format!("[traffic.long]\nkind = \"{kind}\"\nrate = \"{rate}\"\n"))
+    };
+    let outcome = limits(&with("poisson", "5 Mbit/s"));
+    assert!(close(outcome.flows["long"].goodput_bit_per_s, 5e6));
+    assert_eq!(outcome.flows["long"].bottleneck, "application `long`");
+    for rate in ["5 Mbit/s", "50 Mbit/s"] {
+        let (random, even) = (limits(&with("poisson", rate)), limits(&with("udp-stream", rate)));
+        for (name, flow) in &random.flows {
+            assert_eq!(flow.goodput_bit_per_s, even.flows[name].goodput_bit_per_s, "{name} at {rate}");
+        }
+    }
+}
+
 /// A generator that loses cells at a narrow link still takes the whole of its rate on the links before.
 #[test]
 fn a_generator_does_not_yield() {

@@ -125,7 +125,7 @@ pub(super) fn text(testbed: &Testbed) -> String {
                 }
                 (stream.start, stream.stop)
             }
-            Traffic::TcpStream(_) => unreachable!("random networks have no TCP"),
+            Traffic::TcpStream(_) | Traffic::Poisson(_) => unreachable!("random networks have none of these"),
             Traffic::Cbr(cbr) => {
                 file.rate("rate", cbr.rate, cbr.counts);
                 (cbr.start, cbr.stop)

@@ -1,0 +1,202 @@
+//! UDP datagrams at random: a Poisson process.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::complaint::{Complaints, FASTEST};
+use crate::random::Stream;
+use crate::time::{Pace, Time};
+use crate::unit::{Duration, Rate, Size};
+use crate::wire::ip::MAX_UDP_PAYLOAD;
+
+/// Datagrams with exponential gaps between them, at a mean rate: the arrivals of an M/D/1 or M/M/1 queue.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Poisson {
+    /// Sending host.
+    pub from: String,
+    /// Receiving host.
+    pub to: String,
+    /// Mean payload of a datagram: 1 B to 65 507 B, and at most 8 kB where sizes are exponential.
+    pub message: Size,
+    /// Mean offered rate of payload.
+    pub rate: Rate,
+    /// How the payloads are distributed.
+    #[serde(default)]
+    pub sizes: Sizes,
+    /// The circuit to take, where there are several.
+    pub circuit: Option<String>,
+    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    #[serde(default)]
+    pub priority: u8,
+    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    #[serde(default = "super::default_ttl")]
+    pub ttl: u8,
+    /// When it starts; the first datagram comes after a gap.
+    #[serde(default)]
+    pub start: Option<Duration>,
+    /// When it stops; at the end of the run if not given.
+    #[serde(default)]
+    pub stop: Option<Duration>,
+}
+
+/// Distribution of the payloads of datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sizes {
+    /// Every one as long as the mean.
+    #[default]
+    Fixed,
+    /// Exponential, in whole bytes, at least 1 B and at most 65 507 B.
+    Exponential,
+}
+
+/// The largest mean of exponential payloads, in bytes: what is cut at 65 507 B is then less than 0.03 % of the payload.
+const MAX_EXPONENTIAL_MEAN: u64 = 8000;
+
+impl Poisson {
+    /// What is wrong with the values.
+    pub fn check(&self, complaints: &mut Complaints) {
+        let (most, cause) = match self.sizes {
+            Sizes::Fixed => (MAX_UDP_PAYLOAD, "one UDP datagram cannot hold that"),
+            Sizes::Exponential => {
+                (MAX_EXPONENTIAL_MEAN, "too many datagrams would be longer than UDP can carry")
+            }
+        };
+        complaints.between(&["message"], self.message.bytes(), (1, most), "B", cause);
+        super::check_packets(self.priority, self.ttl, complaints);
+        complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
+    }
+
+    /// The datagrams of one run, drawn from `random`. The values have been checked.
+    pub fn arrivals(&self, random: Stream) -> Arrivals {
+        let mean = self.message.bytes();
+        Arrivals { mean_gap: Pace::of_bits(8, self.rate.0).after(mean), mean, sizes: self.sizes, random }
+    }
+}
+
+/// A datagram of a Poisson process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// From the one before, or from the start.
+    pub gap: Time,
+    /// Payload in bytes.
+    pub bytes: u64,
+}
+
+/// The datagrams of a Poisson process, without end: for each the gap is drawn first, then the size if it is drawn.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    /// In picoseconds, rounded up once.
+    mean_gap: u64,
+    /// In bytes.
+    mean: u64,
+    sizes: Sizes,
+    random: Stream,
+}
+
+impl Iterator for Arrivals {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let gap = Time(self.random.exponential(self.mean_gap));
+        let bytes = match self.sizes {
+            Sizes::Fixed => self.mean,
+            Sizes::Exponential => {
+                // Drawn in 2^-16 of a byte and rounded to the nearest, so that the mean is not half a byte short.
+                let parts = self.random.exponential(self.mean << 16);
+                ((parts + (1 << 15)) >> 16).clamp(1, MAX_UDP_PAYLOAD)
+            }
+        };
+        Some(Arrival { gap, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn poisson(message: u64, rate: u64, sizes: Sizes) -> Poisson {
+        let text =
+            serde_json::json!({ "from": "a", "to": "b", "message": Size(message), "rate": Rate(rate) });
+        Poisson { sizes, ..serde_json::from_value(text).expect("the test's own text is right") }
+    }
+
+    fn complaints(config: &Poisson) -> usize {
+        let mut complaints = Complaints::default();
+        config.check(&mut complaints);
+        complaints.into_iter().count()
+    }
+
+    /// Mean and variance.
+    fn moments(values: impl Iterator<Item = u64> + Clone) -> (f64, f64) {
+        let count = values.clone().count() as f64;
+        let mean = values.clone().sum::<u64>() as f64 / count;
+        (mean, values.map(|value| (value as f64 - mean).powi(2)).sum::<f64>() / count)
+    }
+
+    const N: usize = 200_000;
+
+    #[test]
+    fn gaps_are_exponential() {
+        // 1000 B at 8 Mbit/s: 1 ms.
+        let all: Vec<_> =
+            poisson(1000, 8_000_000, Sizes::Fixed).arrivals(Stream::new(1, "traffic.p")).take(N).collect();
+        assert!(all.iter().all(|arrival| arrival.bytes == 1000));
+        let (mean, variance) = moments(all.iter().map(|arrival| arrival.gap.0 / 1000));
+        assert!((mean / 1e6 - 1.0).abs() < 0.01, "{mean}");
+        assert!((variance.sqrt() / mean - 1.0).abs() < 0.01, "{variance}");
+        // Counts of a Poisson process in windows of 10 ms: their variance is their mean, 10.
+        let mut counts = vec![0u64; N / 11];
+        let mut now = 0;
+        for arrival in &all {
+            now += arrival.gap.0;
+            if let Some(count) = counts.get_mut((now / 10_000_000_000) as usize) {
+                *count += 1;
+            }
+        }
+        let (mean, variance) = moments(counts.iter().copied());
+        assert!((mean - 10.0).abs() < 0.1 && (variance - 10.0).abs() < 0.4, "{mean} {variance}");
+    }
+
+    #[test]
+    fn sizes_are_exponential_and_fit_into_udp() {
+        for mean in [1, 20, 500, 8000] {
+            let config = poisson(mean, 1_000_000, Sizes::Exponential);
+            let all: Vec<_> = config.arrivals(Stream::new(1, "traffic.p")).take(N).collect();
+            assert!(all.iter().all(|arrival| (1..=MAX_UDP_PAYLOAD).contains(&arrival.bytes)));
+            let (got, variance) = moments(all.iter().map(|arrival| arrival.bytes));
+            // What is drawn below half a byte is sent as one byte, and counts for small means.
+            let raised = (1.0 - libm::exp(-0.5 / mean as f64)) * if mean > 1 { 1.0 } else { 0.0 };
+            let rounded = if mean > 1 { mean as f64 + raised } else { got };
+            assert!((got / rounded - 1.0).abs() < 0.01, "{mean}: {got}");
+            if mean >= 500 {
+                assert!((variance.sqrt() / got - 1.0).abs() < 0.01, "{mean}: {variance}");
+                // Independent of the gaps.
+                let gap = all.iter().map(|arrival| arrival.gap.0 as f64).sum::<f64>() / N as f64;
+                let covariance: f64 = all
+                    .iter()
+                    .map(|arrival| (arrival.gap.0 as f64 / gap - 1.0) * (arrival.bytes as f64 / got - 1.0))
+                    .sum();
+                assert!((covariance / N as f64).abs() < 0.01);
+            }
+        }
+    }
+
+    #[test]
+    fn same_seed_same_datagrams() {
+        let config = poisson(1000, 8_000_000, Sizes::Exponential);
+        let draw = |seed| config.arrivals(Stream::new(seed, "traffic.p")).take(100).collect::<Vec<_>>();
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+
+    #[test]
+    fn what_udp_cannot_carry_is_refused() {
+        assert_eq!(complaints(&poisson(65_507, 1000, Sizes::Fixed)), 0);
+        assert_eq!(complaints(&poisson(65_508, 1000, Sizes::Fixed)), 1);
+        assert_eq!(complaints(&poisson(8000, 1000, Sizes::Exponential)), 0);
+        assert_eq!(complaints(&poisson(8001, 1000, Sizes::Exponential)), 1);
+        assert_eq!(complaints(&poisson(0, 0, Sizes::Fixed)), 2);
+    }
+}
