@@ -13,7 +13,7 @@ use engpass_model::switch::Switch;
 use engpass_model::time::SECOND;
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
-use engpass_testbed::topology::{FlowPath, Hop, NodeId};
+use engpass_testbed::topology::{FlowPath, Hop, Leg, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use super::fill::Use;
@@ -32,7 +32,7 @@ enum Resource {
     Shaper(usize),
     /// A circuit's policer, in cells.
     Policer(usize),
-    /// A host's CPU, in picoseconds.
+    /// A host's CPU or a router's forwarding engine, in picoseconds.
     Cpu(NodeId),
     /// What a flow's application offers, in units.
     Application(usize),
@@ -67,6 +67,8 @@ pub(super) struct Limiter {
     pub(super) resources: Vec<usize>,
     /// For a link of the route: its index and the layers of a unit on it.
     pub(super) line: Option<(usize, Layers)>,
+    /// For a shaper or policer: its circuit.
+    pub(super) circuit: Option<usize>,
 }
 
 /// A flow and its needs.
@@ -78,7 +80,7 @@ pub(super) struct Demand<'a> {
     pub(super) generator: bool,
     /// Classes are served in this order; see [`class`].
     pub(super) class: u8,
-    /// Bits of cells or frames in a unit on the first link, without physical framing.
+    /// Bits of cells or frames in a unit on the first link, without physical framing, over the number of connections.
     pub(super) weight: f64,
     /// Payload bits of a unit.
     pub(super) payload_bits: f64,
@@ -96,7 +98,7 @@ impl Demand<'_> {
         }
         self.uses.extend(needs.iter().map(|(resource, amount)| Use { resource: *resource, amount: *amount }));
         let resources = needs.iter().map(|(resource, _)| *resource).collect();
-        self.limiters.push(Limiter { kind, name, resources, line: None });
+        self.limiters.push(Limiter { kind, name, resources, line: None, circuit: None });
     }
 }
 
@@ -126,6 +128,18 @@ fn class(testbed: &Testbed, topology: &Topology, path: &FlowPath, generator: boo
     2 * u8::from(!privileged) + u8::from(!generator)
 }
 
+/// A link of a way.
+struct Piece {
+    /// Which leg it is in.
+    leg: usize,
+    /// The circuit it is in, and whether that is taken forward.
+    circuit: Option<(usize, bool)>,
+    /// Its place in the leg.
+    position: usize,
+    hop: Hop,
+    wire: Wire,
+}
+
 struct Builder<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -146,13 +160,21 @@ impl<'a> Builder<'a> {
             uses: Vec::new(),
             limiters: Vec::new(),
         };
-        let mtu = self.mtu(path);
         match traffic {
             Traffic::UdpStream(config) => {
                 let message = config.message.bytes();
-                self.route(&mut demand, true, |wire| wire.datagram(message, mtu));
-                let fragments = Fragments::of(message + UDP_HEADER_BYTES, mtu).count;
-                self.hosts(&mut demand, |cost| cost.datagram(message, fragments) as f64);
+                let packets = self.fragments(path, message + UDP_HEADER_BYTES);
+                self.route(&mut demand, true, |leg, wire| wire.packets(UDP_HEADER_BYTES, &packets[leg]));
+                let forwarded: Vec<f64> = packets.iter().map(|packets| packets.len() as f64).collect();
+                self.routers(&mut demand, &forwarded);
+                // What is cut on the way comes in pieces.
+                let [sent, received] = [packets.first(), packets.last()]
+                    .map(|packets| packets.map_or(0, |all| all.len() as u64));
+                self.hosts(
+                    &mut demand,
+                    |cost| cost.datagram(message, sent) as f64,
+                    |cost| cost.datagram(message, received) as f64,
+                );
                 if let Some(rate) = config.rate {
                     // The payload of a message: an empty one has no rate of payload.
                     let offered = self.resources.get(Resource::Application(flow), || rate.0 as f64);
@@ -161,15 +183,19 @@ impl<'a> Builder<'a> {
                 }
             }
             Traffic::TcpStream(config) => {
-                let segment = max_segment(mtu);
-                self.route(&mut demand, true, |wire| wire.segment(segment));
+                // TCP finds the path MTU (RFC 1191), so its segments are cut nowhere.
+                let segment = max_segment(path.path_mtu);
+                self.route(&mut demand, true, |_, wire| wire.segment(segment));
+                demand.weight /= f64::from(config.streams);
+                self.routers(&mut demand, &vec![1.0 + 1.0 / SEGMENTS_PER_ACK; path.legs.len()]);
                 let writes = segment as f64 / config.message.bytes().max(1) as f64;
-                self.hosts(&mut demand, |cost| {
+                let time = |cost: &Cost| {
                     writes * ps(cost.per_write) as f64
                         + ps(cost.per_segment) as f64
                         + segment as f64 * ps(cost.per_byte) as f64
                         + ps(cost.per_ack) as f64 / SEGMENTS_PER_ACK
-                });
+                };
+                self.hosts(&mut demand, time, time);
                 self.acknowledgements(&mut demand);
             }
             Traffic::Cbr(_) => self.generator(&mut demand, flow, 1.0),
@@ -181,110 +207,135 @@ impl<'a> Builder<'a> {
         demand
     }
 
-    /// The largest IP packet of a route: that of the circuit, or the smallest of the links.
-    fn mtu(&self, path: &FlowPath) -> u64 {
-        match path.circuit {
-            Some(circuit) => self.topology.circuits[circuit].mtu,
-            None => {
-                let mtus = path.route.iter().map(|hop| self.topology.links[hop.link].mtu);
-                mtus.min().expect("a route has a hop")
+    /// The IP payloads of the packets that carry a datagram on each leg: cut by the host for the first one, and by routers
+    /// for those after it. A packet that is cut stays cut up to the receiver (RFC 791 section 3.2).
+    fn fragments(&self, path: &FlowPath, ip_payload: u64) -> Vec<Vec<u64>> {
+        let mut packets = vec![ip_payload];
+        let mut legs = Vec::new();
+        for leg in &path.legs {
+            let mtu = self.topology.mtu(*leg);
+            packets = (packets.iter())
+                .flat_map(|packet| {
+                    let cut = Fragments::of(*packet, mtu);
+                    (0..cut.count).map(move |index| cut.payload(index))
+                })
+                .collect();
+            legs.push(packets.clone());
+        }
+        legs
+    }
+
+    /// The links of some legs, with the circuits they are in.
+    fn pieces(&self, legs: impl Iterator<Item = Leg>) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for (index, leg) in legs.enumerate() {
+            let circuit = match leg {
+                Leg::Link(_) => None,
+                Leg::Circuit { circuit, forward } => Some((circuit, forward)),
+            };
+            // Where there are no cells, no encapsulation is needed.
+            let encapsulation = circuit.map_or(Encapsulation::default(), |(circuit, _)| {
+                self.topology.circuits[circuit].encapsulation
+            });
+            for (position, hop) in self.topology.hops(leg).into_iter().enumerate() {
+                let wire = Wire::new(&self.topology.links[hop.link], encapsulation);
+                pieces.push(Piece { leg: index, circuit, position, hop, wire });
             }
         }
+        pieces
     }
 
-    fn wire(&self, path: &FlowPath, hop: Hop) -> Wire {
-        let circuit = path.circuit.map(|circuit| &self.topology.circuits[circuit]);
-        // A route without a circuit has no cells and needs no encapsulation.
-        let encapsulation = circuit.map_or(Encapsulation::default(), |circuit| circuit.encapsulation);
-        Wire::new(&self.topology.links[hop.link], encapsulation)
-    }
-
-    /// Lines, policer and shaper on the way; `shaped` for what the NIC's shaper spaces.
-    fn route(&mut self, demand: &mut Demand<'a>, shaped: bool, unit: impl Fn(&Wire) -> Layers) {
-        let path = demand.path;
-        let hops: Vec<(Hop, Wire, Layers)> = path
-            .route
-            .iter()
-            .map(|hop| {
-                let wire = self.wire(path, *hop);
-                (*hop, wire, unit(&wire))
-            })
-            .collect();
-        let (_, _, first) = hops.first().expect("a route has a hop");
-        let bits = |parts: u64| parts as f64 / first.parts_per_bit() as f64;
-        demand.weight = bits(first.line() - first.parts(Layer::Physical));
-        demand.payload_bits = bits(first.parts(Layer::Payload));
-        let cells = first.cells() as f64;
-        for (position, (hop, wire, layers)) in hops.iter().enumerate() {
-            if position == 1 && path.forward {
-                self.police(demand, cells);
-            }
-            let line = self.resources.get(Resource::Line(hop.link, hop.from), || wire.capacity() as f64);
+    /// Lines, policers and shapers on the way; `shaped` for what the NIC's shaper spaces.
+    fn route(&mut self, demand: &mut Demand<'a>, shaped: bool, unit: impl Fn(usize, &Wire) -> Layers) {
+        let pieces = self.pieces(demand.path.legs.iter().copied());
+        let first = pieces.first().expect("a route has a hop");
+        let layers = unit(first.leg, &first.wire);
+        let bits = |parts: u64| parts as f64 / layers.parts_per_bit() as f64;
+        demand.weight = bits(layers.line() - layers.parts(Layer::Physical));
+        demand.payload_bits = bits(layers.parts(Layer::Payload));
+        for piece in &pieces {
+            let layers = unit(piece.leg, &piece.wire);
+            self.police(demand, piece, layers.cells() as f64);
+            let hop = piece.hop;
+            let line =
+                self.resources.get(Resource::Line(hop.link, hop.from), || piece.wire.capacity() as f64);
             let name = format!("link `{}`", self.topology.links[hop.link].name);
             demand.add(CandidateKind::Link, name, &[(line, layers.line() as f64)]);
-            demand.limiters.last_mut().expect("a unit takes some of a line").line = Some((hop.link, *layers));
+            demand.limiters.last_mut().expect("a unit takes some of a line").line = Some((hop.link, layers));
         }
-        if shaped && path.forward {
-            self.shape(demand, cells);
+        for piece in pieces.iter().filter(|_| shaped) {
+            self.shape(demand, piece, unit(piece.leg, &piece.wire).cells() as f64);
         }
     }
 
-    /// The circuit's shaper, for `cells` a unit.
-    fn shape(&mut self, demand: &mut Demand<'a>, cells: f64) {
-        let Some(circuit) = demand.path.circuit else { return };
+    /// The shaper where a circuit begins, for `cells` a unit.
+    fn shape(&mut self, demand: &mut Demand<'a>, piece: &Piece, cells: f64) {
+        let (Some((circuit, true)), 0) = (piece.circuit, piece.position) else { return };
         let Some(pace) = self.topology.circuits[circuit].shaping else { return };
         let shaper = self.resources.get(Resource::Shaper(circuit), || pace.per_second());
         let name = format!("shaper of circuit `{}`", self.topology.circuits[circuit].name);
         demand.add(CandidateKind::Shaper, name, &[(shaper, cells)]);
+        demand.limiters.last_mut().expect("a unit has cells").circuit = Some(circuit);
     }
 
-    /// The circuit's policer, for `cells` a unit.
-    fn police(&mut self, demand: &mut Demand<'a>, cells: f64) {
-        let Some(circuit) = demand.path.circuit else { return };
-        let policing = self.topology.circuits[circuit].policing;
+    /// The policer before the second link of a circuit, for `cells` a unit.
+    fn police(&mut self, demand: &mut Demand<'a>, piece: &Piece, cells: f64) {
+        let (Some((circuit, true)), 1) = (piece.circuit, piece.position) else { return };
         // What is tagged goes on.
-        let Some((pace, _, PolicingAction::Discard)) = policing else { return };
+        let Some((pace, _, PolicingAction::Discard)) = self.topology.circuits[circuit].policing else {
+            return;
+        };
         let policer = self.resources.get(Resource::Policer(circuit), || pace.per_second());
         let name = format!("policer of circuit `{}`", self.topology.circuits[circuit].name);
         demand.add(CandidateKind::Policer, name, &[(policer, cells)]);
+        demand.limiters.last_mut().expect("a unit has cells").circuit = Some(circuit);
     }
 
-    /// CPUs at both ends. Pauses do not count: they are chance, and a run may meet none.
-    fn hosts(&mut self, demand: &mut Demand<'a>, time: impl Fn(&Cost) -> f64) {
+    /// The routers on the way, which take their time for every packet of a unit that comes to them: so many on each leg.
+    fn routers(&mut self, demand: &mut Demand<'a>, packets: &[f64]) {
+        let path = demand.path;
+        for (leg, packets) in path.legs.iter().zip(packets) {
+            let Some(hop) = self.topology.hops(*leg).last().copied() else { continue };
+            let NodeKind::Router(index) = self.topology.kind(hop.to) else { continue };
+            let time = packets * self.testbed.routers[index].per_packet.0 as f64;
+            let needs = [(self.resources.get(Resource::Cpu(hop.to), || SECOND as f64), time)];
+            let name = format!("router `{}`", self.topology.nodes[hop.to]);
+            demand.add(CandidateKind::Router, name, &needs);
+        }
+    }
+
+    /// CPUs at both ends, in picoseconds a unit. Pauses do not count: they are chance, and a run may meet none.
+    fn hosts(
+        &mut self,
+        demand: &mut Demand<'a>,
+        sending: impl Fn(&Cost) -> f64,
+        receiving: impl Fn(&Cost) -> f64,
+    ) {
         let host = |node: NodeId| -> (&'a str, &'a Host) {
             let name = &self.topology.nodes[node];
             (name, self.testbed.hosts.get(name).expect("a flow begins and ends at a host"))
         };
         let (from, sender) = host(demand.path.from);
         let (to, receiver) = host(demand.path.to);
-        let second = SECOND as f64;
-
-        let cost = time(&sender.cost);
-        let needs = [(self.resources.get(Resource::Cpu(demand.path.from), || second), cost)];
-        demand.add(CandidateKind::SendingHost, format!("host `{from}`"), &needs);
-
-        let cpu = self.resources.get(Resource::Cpu(demand.path.to), || second);
-        demand.add(
-            CandidateKind::ReceivingHost,
-            format!("host `{to}`"),
-            &[(cpu, time(&receiver.receive_cost))],
-        );
+        for (kind, node, name, time) in [
+            (CandidateKind::SendingHost, demand.path.from, from, sending(&sender.cost)),
+            (CandidateKind::ReceivingHost, demand.path.to, to, receiving(&receiver.receive_cost)),
+        ] {
+            let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
+            demand.add(kind, format!("host `{name}`"), &[(cpu, time)]);
+        }
     }
 
     /// The other direction of every link: 40-byte packets, one for every second segment.
     fn acknowledgements(&mut self, demand: &mut Demand<'a>) {
-        let path = demand.path;
-        for (position, hop) in path.route.iter().rev().enumerate() {
-            let wire = self.wire(path, *hop);
-            let ack = wire.segment(0);
+        for piece in self.pieces(demand.path.legs.iter().rev().map(|leg| leg.back())) {
+            let ack = piece.wire.segment(0);
             let cells = ack.cells() as f64 / SEGMENTS_PER_ACK;
-            if !path.forward && position == 0 {
-                self.shape(demand, cells);
-            }
-            if !path.forward && position == 1 {
-                self.police(demand, cells);
-            }
-            let line = self.resources.get(Resource::Line(hop.link, hop.to), || wire.capacity() as f64);
+            self.shape(demand, &piece, cells);
+            self.police(demand, &piece, cells);
+            let hop = piece.hop;
+            let line =
+                self.resources.get(Resource::Line(hop.link, hop.from), || piece.wire.capacity() as f64);
             let name = format!("acknowledgements on link `{}`", self.topology.links[hop.link].name);
             demand.add(
                 CandidateKind::Acknowledgements,
@@ -300,7 +351,7 @@ impl<'a> Builder<'a> {
         let offered = self.resources.get(Resource::Application(flow), || cells);
         // First in the order: what it offers is what its first line meets.
         demand.add(CandidateKind::Application, application(demand.name), &[(offered, 1.0)]);
-        self.route(demand, false, |wire| wire.cell().expect("a generator sends over ATM links"));
+        self.route(demand, false, |_, wire| wire.cell().expect("a generator sends over ATM links"));
         demand.limiters.rotate_left(1);
     }
 }
