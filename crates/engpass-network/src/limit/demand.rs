@@ -12,16 +12,13 @@ use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::time::SECOND;
 use engpass_model::wire::Encapsulation;
-use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_model::wire::ip::{Fragments, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{FlowPath, Hop, Leg, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use super::fill::Use;
 use super::layers::{Layer, Layers, Wire};
 use super::outcome::CandidateKind;
-
-/// Data segments for each acknowledgement (RFC 9293 section 3.8.6.3: at least every second full segment).
-const SEGMENTS_PER_ACK: f64 = 2.0;
 
 /// What is shared. The order of the variants means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +81,8 @@ pub(super) struct Demand<'a> {
     pub(super) weight: f64,
     /// Payload bits of a unit.
     pub(super) payload_bits: f64,
+    /// Segments that one acknowledgement acknowledges; 0 for what is no TCP.
+    pub(super) segments_per_ack: f64,
     /// Needs of one unit, in the order in which it meets them.
     pub(super) uses: Vec<Use>,
     pub(super) limiters: Vec<Limiter>,
@@ -128,6 +127,19 @@ fn class(testbed: &Testbed, topology: &Topology, path: &FlowPath, generator: boo
     2 * u8::from(!privileged) + u8::from(!generator)
 }
 
+/// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
+const TIMESTAMPS_BYTES: u64 = 12;
+
+/// A connection that is open.
+struct Tcp {
+    /// Payload of a full segment, in bytes.
+    segment: u64,
+    /// Header of every segment, options included, in bytes.
+    header: u64,
+    /// Full segments that one acknowledgement acknowledges.
+    segments_per_ack: f64,
+}
+
 /// A link of a way.
 struct Piece {
     /// Which leg it is in.
@@ -157,6 +169,7 @@ impl<'a> Builder<'a> {
             class: class(self.testbed, self.topology, path, generator),
             weight: 1.0,
             payload_bits: 0.0,
+            segments_per_ack: 0.0,
             uses: Vec::new(),
             limiters: Vec::new(),
         };
@@ -183,20 +196,23 @@ impl<'a> Builder<'a> {
                 }
             }
             Traffic::TcpStream(config) => {
-                // TCP finds the path MTU (RFC 1191), so its segments are cut nowhere.
-                let segment = max_segment(path.path_mtu);
-                self.route(&mut demand, true, |_, wire| wire.segment(segment));
+                let tcp = self.tcp(path);
+                let packets = self.fragments(path, tcp.header + tcp.segment);
+                self.route(&mut demand, true, |leg, wire| wire.packets(tcp.header, &packets[leg]));
                 demand.weight /= f64::from(config.streams);
-                self.routers(&mut demand, &vec![1.0 + 1.0 / SEGMENTS_PER_ACK; path.legs.len()]);
-                let writes = segment as f64 / config.message.bytes().max(1) as f64;
+                demand.segments_per_ack = tcp.segments_per_ack;
+                let acks = 1.0 / tcp.segments_per_ack;
+                let forwarded: Vec<f64> = packets.iter().map(|packets| packets.len() as f64 + acks).collect();
+                self.routers(&mut demand, &forwarded);
+                let writes = tcp.segment as f64 / config.message.bytes().max(1) as f64;
                 let time = |cost: &Cost| {
                     writes * ps(cost.per_write) as f64
                         + ps(cost.per_segment) as f64
-                        + segment as f64 * ps(cost.per_byte) as f64
-                        + ps(cost.per_ack) as f64 / SEGMENTS_PER_ACK
+                        + tcp.segment as f64 * ps(cost.per_byte) as f64
+                        + ps(cost.per_ack) as f64 * acks
                 };
                 self.hosts(&mut demand, time, time);
-                self.acknowledgements(&mut demand);
+                self.acknowledgements(&mut demand, &tcp);
             }
             Traffic::Cbr(_) => self.generator(&mut demand, flow, 1.0),
             Traffic::OnOff(config) => {
@@ -223,6 +239,21 @@ impl<'a> Builder<'a> {
             legs.push(packets.clone());
         }
         legs
+    }
+
+    /// What two hosts agree on: the smaller segment size, and timestamps if both have them (RFC 7323 section 3.2).
+    fn tcp(&self, path: &FlowPath) -> Tcp {
+        // TCP finds the path MTU (RFC 1191).
+        let of = |host: NodeId| self.testbed.hosts[host].tcp.resolve(path.path_mtu);
+        let (sender, receiver) = (of(path.from), of(path.to));
+        let timestamps = sender.timestamps && receiver.timestamps;
+        let options = if timestamps { TIMESTAMPS_BYTES } else { 0 };
+        Tcp {
+            // RFC 6691: the segment size counts the options of a segment.
+            segment: sender.mss.min(receiver.mss) - options,
+            header: TCP_HEADER_BYTES + options,
+            segments_per_ack: f64::from(receiver.ack_every),
+        }
     }
 
     /// The links of some legs, with the circuits they are in.
@@ -326,11 +357,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The other direction of every link: 40-byte packets, one for every second segment.
-    fn acknowledgements(&mut self, demand: &mut Demand<'a>) {
+    /// The other direction of every link: packets without payload, one for so many segments.
+    fn acknowledgements(&mut self, demand: &mut Demand<'a>, tcp: &Tcp) {
         for piece in self.pieces(demand.path.legs.iter().rev().map(|leg| leg.back())) {
-            let ack = piece.wire.segment(0);
-            let cells = ack.cells() as f64 / SEGMENTS_PER_ACK;
+            let ack = piece.wire.packet(tcp.header, 0);
+            let cells = ack.cells() as f64 / tcp.segments_per_ack;
             self.shape(demand, &piece, cells);
             self.police(demand, &piece, cells);
             let hop = piece.hop;
@@ -340,7 +371,7 @@ impl<'a> Builder<'a> {
             demand.add(
                 CandidateKind::Acknowledgements,
                 name,
-                &[(line, ack.line() as f64 / SEGMENTS_PER_ACK)],
+                &[(line, ack.line() as f64 / tcp.segments_per_ack)],
             );
         }
     }
@@ -354,11 +385,6 @@ impl<'a> Builder<'a> {
         self.route(demand, false, |_, wire| wire.cell().expect("a generator sends over ATM links"));
         demand.limiters.rotate_left(1);
     }
-}
-
-/// Payload of a full TCP segment: no options in any header.
-pub(super) const fn max_segment(mtu: u64) -> u64 {
-    mtu - IP_HEADER_BYTES - TCP_HEADER_BYTES
 }
 
 fn application(name: &str) -> String {

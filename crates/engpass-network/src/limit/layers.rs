@@ -11,7 +11,7 @@ use engpass_model::time::SECOND;
 use engpass_model::wire::aal5::{
     CELL_BITS, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRAILER_BYTES, cells, padding,
 };
-use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_model::wire::{Encapsulation, Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 
@@ -178,11 +178,6 @@ impl Wire {
             layers += self.packet(header, length - header);
         }
         layers
-    }
-
-    /// A TCP segment of `payload` bytes without options; with 0 an acknowledgement.
-    pub fn segment(&self, payload: u64) -> Layers {
-        self.packet(TCP_HEADER_BYTES, payload)
     }
 
     /// A generator's cell, whose 48 bytes count as payload; `None` where the medium has no cells.

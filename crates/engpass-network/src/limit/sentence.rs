@@ -66,7 +66,11 @@ fn reason(
         }
         CandidateKind::Link => format!("{} of the line", takers(demands, &bottleneck.others)),
         CandidateKind::Acknowledgements if bottleneck.others.is_empty() => {
-            "one for every second segment fills it".to_owned()
+            match demand.segments_per_ack.round() as u64 {
+                0 | 1 => "one for every segment fills it".to_owned(),
+                2 => "one for every second segment fills it".to_owned(),
+                count => format!("one for every {count} segments fills it"),
+            }
         }
         CandidateKind::Acknowledgements => format!("{} of the line", takers(demands, &bottleneck.others)),
         CandidateKind::Shaper | CandidateKind::Policer => {
