@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use engpass_model::circuit::Category;
 use engpass_model::host::{Cost, Host, ps};
+use engpass_model::queue::Queue;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::PolicingAction;
 use engpass_model::source::Traffic;
@@ -31,6 +32,10 @@ enum Resource {
     Policer(usize),
     /// A host's CPU or a router's forwarding engine, in picoseconds.
     Cpu(NodeId),
+    /// Tokens of the discipline of a direction of a link, in bits of frames.
+    Bucket(usize, NodeId),
+    /// The same where the bucket is too small for a frame and lets nothing through.
+    Closed(usize, NodeId),
     /// What a flow's application offers, in units.
     Application(usize),
 }
@@ -140,6 +145,41 @@ struct Tcp {
     segments_per_ack: f64,
 }
 
+/// What a flow is counted in.
+enum Unit<'u> {
+    /// A generator's cell.
+    Cell,
+    /// A message or segment: on each leg the IP payloads of its packets, the first of which begins with the transport
+    /// header.
+    Packets { transport: u64, lengths: &'u [Vec<u64>] },
+}
+
+impl Unit<'_> {
+    /// What it takes of a line.
+    fn on(&self, piece: &Piece) -> Layers {
+        match self {
+            Self::Cell => piece.wire.cell().expect("a generator sends over ATM links"),
+            Self::Packets { transport, lengths } => piece.wire.packets(*transport, &lengths[piece.leg]),
+        }
+    }
+
+    /// Bits of its longest frame, without physical framing.
+    fn longest(&self, piece: &Piece) -> f64 {
+        match self {
+            Self::Cell => 0.0,
+            Self::Packets { lengths, .. } => {
+                let longest = lengths[piece.leg].iter().max().copied().unwrap_or(0);
+                frame_bits(&piece.wire.packets(0, &[longest]))
+            }
+        }
+    }
+}
+
+/// Bits of cells or frames, without physical framing.
+fn frame_bits(layers: &Layers) -> f64 {
+    (layers.line() - layers.parts(Layer::Physical)) as f64 / layers.parts_per_bit() as f64
+}
+
 /// A link of a way.
 struct Piece {
     /// Which leg it is in.
@@ -177,7 +217,7 @@ impl<'a> Builder<'a> {
             Traffic::UdpStream(config) => {
                 let message = config.message.bytes();
                 let packets = self.fragments(path, message + UDP_HEADER_BYTES);
-                self.route(&mut demand, true, |leg, wire| wire.packets(UDP_HEADER_BYTES, &packets[leg]));
+                self.route(&mut demand, &Unit::Packets { transport: UDP_HEADER_BYTES, lengths: &packets });
                 let forwarded: Vec<f64> = packets.iter().map(|packets| packets.len() as f64).collect();
                 self.routers(&mut demand, &forwarded);
                 // What is cut on the way comes in pieces.
@@ -198,7 +238,7 @@ impl<'a> Builder<'a> {
             Traffic::TcpStream(config) => {
                 let tcp = self.tcp(path);
                 let packets = self.fragments(path, tcp.header + tcp.segment);
-                self.route(&mut demand, true, |leg, wire| wire.packets(tcp.header, &packets[leg]));
+                self.route(&mut demand, &Unit::Packets { transport: tcp.header, lengths: &packets });
                 demand.weight /= f64::from(config.streams);
                 demand.segments_per_ack = tcp.segments_per_ack;
                 let acks = 1.0 / tcp.segments_per_ack;
@@ -276,16 +316,15 @@ impl<'a> Builder<'a> {
         pieces
     }
 
-    /// Lines, policers and shapers on the way; `shaped` for what the NIC's shaper spaces.
-    fn route(&mut self, demand: &mut Demand<'a>, shaped: bool, unit: impl Fn(usize, &Wire) -> Layers) {
+    /// Lines, token buckets, policers and shapers on the way. Generators are not shaped.
+    fn route(&mut self, demand: &mut Demand<'a>, unit: &Unit<'_>) {
         let pieces = self.pieces(demand.path.legs.iter().copied());
         let first = pieces.first().expect("a route has a hop");
-        let layers = unit(first.leg, &first.wire);
-        let bits = |parts: u64| parts as f64 / layers.parts_per_bit() as f64;
-        demand.weight = bits(layers.line() - layers.parts(Layer::Physical));
-        demand.payload_bits = bits(layers.parts(Layer::Payload));
+        let layers = unit.on(first);
+        demand.weight = frame_bits(&layers);
+        demand.payload_bits = layers.parts(Layer::Payload) as f64 / layers.parts_per_bit() as f64;
         for piece in &pieces {
-            let layers = unit(piece.leg, &piece.wire);
+            let layers = unit.on(piece);
             self.police(demand, piece, layers.cells() as f64);
             let hop = piece.hop;
             let line =
@@ -293,9 +332,11 @@ impl<'a> Builder<'a> {
             let name = format!("link `{}`", self.topology.links[hop.link].name);
             demand.add(CandidateKind::Link, name, &[(line, layers.line() as f64)]);
             demand.limiters.last_mut().expect("a unit takes some of a line").line = Some((hop.link, layers));
+            self.tokens(demand, piece, frame_bits(&layers), unit.longest(piece));
         }
-        for piece in pieces.iter().filter(|_| shaped) {
-            self.shape(demand, piece, unit(piece.leg, &piece.wire).cells() as f64);
+        let shaped = if demand.generator { &[] } else { pieces.as_slice() };
+        for piece in shaped {
+            self.shape(demand, piece, unit.on(piece).cells() as f64);
         }
     }
 
@@ -320,6 +361,22 @@ impl<'a> Builder<'a> {
         let name = format!("policer of circuit `{}`", self.topology.circuits[circuit].name);
         demand.add(CandidateKind::Policer, name, &[(policer, cells)]);
         demand.limiters.last_mut().expect("a unit has cells").circuit = Some(circuit);
+    }
+
+    /// The token bucket of the transmitter, for so many bits of frames a unit, of which the longest has `longest`. Where
+    /// cells are sent it is left out: no rule says what packets are long there before they are cells.
+    fn tokens(&mut self, demand: &mut Demand<'a>, piece: &Piece, bits: f64, longest: f64) {
+        let (None, hop) = (piece.circuit, piece.hop) else { return };
+        let link = &self.topology.links[hop.link];
+        let queue = &link.queues[usize::from(link.ends[0] != hop.from)];
+        let Some(Queue::TokenBucket(bucket)) = queue else { return };
+        // What is longer than the bucket is lost.
+        let passes = longest <= bucket.burst.bytes() as f64 * 8.0;
+        let resource =
+            if passes { Resource::Bucket(hop.link, hop.from) } else { Resource::Closed(hop.link, hop.from) };
+        let tokens = self.resources.get(resource, || if passes { bucket.rate.0 as f64 } else { 0.0 });
+        let name = format!("token bucket of `{}` on link `{}`", self.topology.nodes[hop.from], link.name);
+        demand.add(CandidateKind::TokenBucket, name, &[(tokens, bits)]);
     }
 
     /// The routers on the way, which take their time for every packet of a unit that comes to them: so many on each leg.
@@ -364,6 +421,7 @@ impl<'a> Builder<'a> {
             let cells = ack.cells() as f64 / tcp.segments_per_ack;
             self.shape(demand, &piece, cells);
             self.police(demand, &piece, cells);
+            self.tokens(demand, &piece, frame_bits(&ack) / tcp.segments_per_ack, frame_bits(&ack));
             let hop = piece.hop;
             let line =
                 self.resources.get(Resource::Line(hop.link, hop.from), || piece.wire.capacity() as f64);
@@ -382,7 +440,7 @@ impl<'a> Builder<'a> {
         let offered = self.resources.get(Resource::Application(flow), || cells);
         // First in the order: what it offers is what its first line meets.
         demand.add(CandidateKind::Application, application(demand.name), &[(offered, 1.0)]);
-        self.route(demand, false, |_, wire| wire.cell().expect("a generator sends over ATM links"));
+        self.route(demand, &Unit::Cell);
         demand.limiters.rotate_left(1);
     }
 }

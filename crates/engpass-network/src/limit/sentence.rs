@@ -85,6 +85,10 @@ fn reason(
             };
             format!("it passes {} cells/s{share}{shared}", cells.floor())
         }
+        CandidateKind::TokenBucket if resources.capacities[first] > 0.0 => {
+            format!("its tokens come at {}{shared}", rate(resources.capacities[first]))
+        }
+        CandidateKind::TokenBucket => "frames that are longer than its burst are lost".to_owned(),
         CandidateKind::SendingHost | CandidateKind::ReceivingHost | CandidateKind::Router => {
             let cpu = *limiter.resources.first().expect("a candidate has a resource");
             let time = demand.uses.iter().find(|need| need.resource == cpu).map_or(0.0, |need| need.amount);

@@ -36,6 +36,7 @@ pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer
             CandidateKind::Link => continue,
             CandidateKind::Shaper => "shaper",
             CandidateKind::Policer => "policer",
+            CandidateKind::TokenBucket => "token bucket",
             CandidateKind::Router => "router",
             CandidateKind::SendingHost => "sending host",
             CandidateKind::ReceivingHost => "receiving host",

@@ -241,6 +241,30 @@ fn parallel_connections_share_by_number() {
     assert!(close(limits(&chain(&[FAST], &[], &alone)).flows["t"].goodput_bit_per_s, whole));
 }
 
+/// A token bucket counts frames: of 1518 bytes 1460 are payload. It holds in the direction of its transmitter.
+#[test]
+fn a_token_bucket_is_a_line_of_its_own() {
+    let bucket = |rate: &str, burst: &str| {
+        let keys = format!("queue = {{ token-bucket = {{ rate = \"{rate}\", burst = \"{burst}\" }} }}");
+        let text =
+            chain(&[FAST, &format!("{FAST}\n{keys}")], &["switch"], &stream("t", "tcp-stream", 65_536));
+        limits(&text).flows["t"].clone()
+    };
+    let flow = bucket("10 Mbit/s", "3 kB");
+    assert!(close(flow.goodput_bit_per_s, 10e6 * 1460.0 / 1518.0));
+    insta::assert_snapshot!(flow.sentence, @"token bucket of `n0` on link `l1` limits `t` to 9.62 Mbit/s: its tokens come at 10.00 Mbit/s; next is link `l0` at 94.93 Mbit/s");
+    assert!(close(stage(&flow, "token bucket"), flow.goodput_bit_per_s));
+    let flow = bucket("10 Mbit/s", "1517 B");
+    assert_eq!((flow.goodput_bit_per_s, bucket("10 Mbit/s", "1518 B").goodput_bit_per_s > 9e6), (0.0, true));
+    insta::assert_snapshot!(flow.sentence, @"token bucket of `n0` on link `l1` limits `t` to 0 bit/s: frames that are longer than its burst are lost; next is link `l0` at 94.93 Mbit/s");
+
+    // Acknowledgements come back through that of the other side: 64 bytes for two segments.
+    let keys = "queue = { token-bucket = { rate = \"1 Mbit/s\", burst = \"2 kB\" } }";
+    let text = chain(&[&format!("{FAST}\n{keys}"), FAST], &["switch"], &stream("t", "tcp-stream", 65_536));
+    let flow = &limits(&text).flows["t"];
+    assert!(close(flow.goodput_bit_per_s, 1e6 / (64.0 * 8.0) * 2.0 * 1460.0 * 8.0));
+}
+
 /// Random loss changes no figure, and the sentence says so.
 #[test]
 fn random_loss_is_left_out_and_said() {
