@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import engpass
 from engpass.report import theme
 from engpass.report.diagram import describe, diagram
 from engpass.report.layout import layers, read, shortest
@@ -89,6 +90,49 @@ def test_ties_go_by_the_order_of_the_links() -> None:
     }
     assert shortest(0, 3, read(ring).links) == (0, 2, 3)
     assert shortest(0, 0, read(ring).links) == (0,)
+
+
+NETWORK = """
+[host.a]
+[host.b]
+[switch.office]
+kind = "ethernet"
+[router.gateway]
+[link.a]
+ends = ["a", "office"]
+medium = "ethernet-100"
+[link.trunk]
+ends = ["office", "gateway"]
+medium = "ethernet-1g"
+[link.isdn]
+ends = ["a", "b"]
+medium = "atm"
+rate = "128 kbit/s"
+[link.b]
+ends = ["gateway", "b"]
+medium = "ethernet-1g"
+[traffic.stream]
+kind = "tcp-stream"
+from = "a"
+to = "b"
+message = "64 kB"
+"""
+
+
+def test_routers_and_the_way_that_packets_take() -> None:
+    topology = engpass.loads(NETWORK).topology
+    kinds = [node["kind"] for node in topology["nodes"]]
+    assert kinds == ["host", "host", "ethernet switch", "router"]
+    # The shorter way carries cells, and no circuit is there for the packets.
+    assert topology["flows"][0]["route"] == ["a", "office", "gateway", "b"]
+    assert read(topology).flows[0].nodes == (0, 2, 3, 1)
+    svg = diagram(topology, palette=theme.LIGHT)
+    assert texts(svg).count("router") == 1 + 1  # in its box and as its title
+    assert svg.count('rx="23"') == 1
+    # A record without routes, or with one that no links make, is drawn all the same.
+    for route in ([], ["a", "b", "nobody"], ["a", "gateway", "b"]):
+        flow = {**topology["flows"][0], "route": route}
+        assert read({**topology, "flows": [flow]}).flows[0].nodes == (0, 1)
 
 
 names = st.text(min_size=1, max_size=4)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use engpass_network::limit::limit;
 use engpass_network::simulate::{SimError, simulate};
-use engpass_testbed::topology::NodeKind;
+use engpass_testbed::topology::{Hop, NodeKind};
 use engpass_testbed::{Campaign, Diagnostics, Source};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -207,17 +207,26 @@ fn graph(point: &engpass_testbed::Point) -> Value {
             })
         })
         .collect();
+    let nodes_of = |route: &[Hop]| -> Vec<&String> {
+        let from = route.first().map(|hop| hop.from);
+        from.into_iter().chain(route.iter().map(|hop| hop.to)).map(|node| &topology.nodes[node]).collect()
+    };
     let circuits: Vec<Value> = testbed
         .circuits
         .iter()
-        .map(|(name, circuit)| json!({ "name": name, "from": circuit.from, "to": circuit.to }))
+        .zip(&topology.circuits)
+        .map(|((name, circuit), path)| {
+            json!({ "name": name, "from": circuit.from, "to": circuit.to, "route": nodes_of(&path.route) })
+        })
         .collect();
     let flows: Vec<Value> = testbed
         .traffic
         .iter()
-        .map(|(name, traffic)| {
+        .zip(&topology.flows)
+        .map(|((name, traffic), path)| {
             let (from, to) = traffic.ends();
-            json!({ "name": name, "kind": traffic.kind(), "from": from, "to": to })
+            let route = nodes_of(&path.route);
+            json!({ "name": name, "kind": traffic.kind(), "from": from, "to": to, "route": route })
         })
         .collect();
     let nodes: Vec<Value> = topology.nodes.iter().enumerate().map(node).collect();

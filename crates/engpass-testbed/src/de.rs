@@ -221,6 +221,16 @@ impl<'de> Deserializer<'de> for Below<'_> {
         self.deserialize_string(visitor)
     }
 
+    fn deserialize_tuple<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.value {
+            // Of a list that is too short the visitor complains.
+            Value::List(nodes) if nodes.len() > length => {
+                Err(de::Error::invalid_length(nodes.len(), &visitor))
+            }
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -243,7 +253,7 @@ impl<'de> Deserializer<'de> for Below<'_> {
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+        newtype_struct seq tuple_struct map struct identifier ignored_any
     }
 }
 

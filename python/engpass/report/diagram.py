@@ -1,4 +1,4 @@
-"""The testbed as a drawing: hosts, switches, links with medium and rate, and the traffic's ways, as one SVG.
+"""The testbed as a drawing: nodes, links with medium and rate, and the traffic's ways, as one SVG.
 
 There are two layouts of the same drawing, along the page and down it; the page shows the one that its width
 lets read.
@@ -246,11 +246,11 @@ def _node(sheet: _Sheet, node: int, palette: Mapping[str, str]) -> str:
     name, kind = sheet.graph.nodes[node]
     x, y = sheet.places[node]
     host = kind == "host"
-    corner = 8 if host else 0
+    corner = {"host": 8.0, "router": _BOX_HEIGHT / 2}.get(kind, 0.0)
     frame = palette["muted"] if host else palette["ink"]
     box = (
         f'<rect x="{x - _BOX_WIDTH / 2:.1f}" y="{y - _BOX_HEIGHT / 2:.1f}" width="{_BOX_WIDTH:.0f}" '
-        f'height="{_BOX_HEIGHT:.0f}" rx="{corner}" fill="{palette["panel"]}" stroke="{frame}" '
+        f'height="{_BOX_HEIGHT:.0f}" rx="{corner:g}" fill="{palette["panel"]}" stroke="{frame}" '
         f'stroke-width="{1.5 if host else 2.5}"/>'
     )
     return (

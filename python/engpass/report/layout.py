@@ -1,11 +1,12 @@
 """Where the nodes of a testbed's diagram stand: layers along the traffic, few crossings.
 
-Senders stand first, receivers last, switches between them; what no traffic passes stands one layer from a
-neighbour.
+Senders stand first, receivers last, switches and routers between them; what no traffic passes stands one
+layer from a neighbour.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from engpass.report.html import clean
@@ -75,9 +76,11 @@ def read(topology: Mapping[str, Any]) -> Graph:
 
 def _route(raw: Mapping[str, Any], kind: str, index: Mapping[str, int], links: Sequence[Link]) -> Route:
     start, end = str(raw.get("from", "")), str(raw.get("to", ""))
-    nodes: tuple[int, ...] = ()
-    if start in index and end in index:
-        nodes = shortest(index[start], index[end], links)
+    nodes = tuple(index.get(str(node), -1) for node in raw.get("route", ()))
+    joined = {frozenset(link.ends) for link in links}
+    if len(nodes) < 2 or any({a, b} not in joined for a, b in pairwise(nodes)):
+        # Runs were stored without routes once.
+        nodes = shortest(index[start], index[end], links) if start in index and end in index else ()
     return Route(clean(raw.get("name", "")), kind, nodes, (clean(start), clean(end)))
 
 

@@ -9,8 +9,8 @@ pub const HEADER_BYTES: u64 = 14 + 4;
 /// Bytes of a VLAN tag (IEEE 802.1Q section 9.6).
 pub const TAG_BYTES: u64 = 4;
 /// The shortest frame, header and FCS included (IEEE 802.3 section 4.2.3.3). A tag counts among these bytes, as in a
-/// station that tags its own frames; a bridge that adds a tag may also make 68 of 64 bytes (IEEE 802.1Q annex G.2.3),
-/// which is not modelled.
+/// station that tags its own frames; a bridge that adds a tag may also make 68 of 64 bytes (IEEE 802.1Q annex G), which
+/// is not modelled.
 pub const MIN_FRAME_BYTES: u64 = 64;
 /// The largest MTU: beyond frames of 11 450 bytes (91 607 bits before the FCS) the CRC-32 no longer finds every three
 /// wrong bits (Koopman, 32-Bit Cyclic Redundancy Codes for Internet Applications, 2002). The standard itself has 1500,

@@ -18,7 +18,7 @@ pub struct Fragments {
     pub count: u64,
     /// IP payload of every fragment but the last, a multiple of 8 (RFC 791 section 2.3).
     pub full: u64,
-    /// IP payload of the last fragment.
+    /// IP payload of the last fragment. It need be no multiple of 8, so it may be up to 7 bytes longer than the others.
     pub last: u64,
 }
 
@@ -33,7 +33,8 @@ impl Fragments {
             return Self { count: 1, full: ip_payload, last: ip_payload };
         }
         let full = (mtu - IP_HEADER_BYTES) / 8 * 8;
-        let count = ip_payload.div_ceil(full);
+        // RFC 791 section 3.2: what is left is cut only as long as it does not fit.
+        let count = 1 + (ip_payload - (mtu - IP_HEADER_BYTES)).div_ceil(full);
         Self { count, full, last: ip_payload - (count - 1) * full }
     }
 
@@ -52,6 +53,13 @@ mod tests {
     fn the_first_two_fragment_message_on_an_mtu_of_9180() {
         assert_eq!(Fragments::of(9152 + 8, 9180).count, 1);
         assert_eq!(Fragments::of(9153 + 8, 9180), Fragments { count: 2, full: 9160, last: 1 });
+    }
+
+    #[test]
+    fn the_last_fragment_takes_what_fits() {
+        // 8980 bytes of IP payload fit into 9000, of which all fragments but the last can fill 8976.
+        assert_eq!(Fragments::of(8976 + 8980, 9000), Fragments { count: 2, full: 8976, last: 8980 });
+        assert_eq!(Fragments::of(8976 + 8981, 9000), Fragments { count: 3, full: 8976, last: 5 });
     }
 
     proptest! {

@@ -6,22 +6,20 @@ use std::collections::BTreeMap;
 
 use engpass_model::circuit::Category;
 use engpass_model::host::{Cost, Host, ps};
+use engpass_model::queue::Queue;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::PolicingAction;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::time::SECOND;
 use engpass_model::wire::Encapsulation;
-use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
-use engpass_testbed::topology::{FlowPath, Hop, NodeId};
+use engpass_model::wire::ip::{Fragments, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_testbed::topology::{FlowPath, Hop, Leg, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use super::fill::Use;
 use super::layers::{Layer, Layers, Wire};
 use super::outcome::CandidateKind;
-
-/// Data segments for each acknowledgement (RFC 9293 section 3.8.6.3: at least every second full segment).
-const SEGMENTS_PER_ACK: f64 = 2.0;
 
 /// What is shared. The order of the variants means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,8 +30,12 @@ enum Resource {
     Shaper(usize),
     /// A circuit's policer, in cells.
     Policer(usize),
-    /// A host's CPU, in picoseconds.
+    /// A host's CPU or a router's forwarding engine, in picoseconds.
     Cpu(NodeId),
+    /// Tokens of the discipline of a direction of a link, in bits of frames.
+    Bucket(usize, NodeId),
+    /// The same where the bucket is too small for a frame and lets nothing through.
+    Closed(usize, NodeId),
     /// What a flow's application offers, in units.
     Application(usize),
 }
@@ -67,6 +69,8 @@ pub(super) struct Limiter {
     pub(super) resources: Vec<usize>,
     /// For a link of the route: its index and the layers of a unit on it.
     pub(super) line: Option<(usize, Layers)>,
+    /// For a shaper or policer: its circuit.
+    pub(super) circuit: Option<usize>,
 }
 
 /// A flow and its needs.
@@ -78,10 +82,12 @@ pub(super) struct Demand<'a> {
     pub(super) generator: bool,
     /// Classes are served in this order; see [`class`].
     pub(super) class: u8,
-    /// Bits of cells or frames in a unit on the first link, without physical framing.
+    /// Bits of cells or frames in a unit on the first link, without physical framing, over the number of connections.
     pub(super) weight: f64,
     /// Payload bits of a unit.
     pub(super) payload_bits: f64,
+    /// Segments that one acknowledgement acknowledges; 0 for what is no TCP.
+    pub(super) segments_per_ack: f64,
     /// Needs of one unit, in the order in which it meets them.
     pub(super) uses: Vec<Use>,
     pub(super) limiters: Vec<Limiter>,
@@ -96,7 +102,7 @@ impl Demand<'_> {
         }
         self.uses.extend(needs.iter().map(|(resource, amount)| Use { resource: *resource, amount: *amount }));
         let resources = needs.iter().map(|(resource, _)| *resource).collect();
-        self.limiters.push(Limiter { kind, name, resources, line: None });
+        self.limiters.push(Limiter { kind, name, resources, line: None, circuit: None });
     }
 }
 
@@ -126,6 +132,66 @@ fn class(testbed: &Testbed, topology: &Topology, path: &FlowPath, generator: boo
     2 * u8::from(!privileged) + u8::from(!generator)
 }
 
+/// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
+const TIMESTAMPS_BYTES: u64 = 12;
+
+/// A connection that is open.
+struct Tcp {
+    /// Payload of a full segment, in bytes.
+    segment: u64,
+    /// Header of every segment, options included, in bytes.
+    header: u64,
+    /// Full segments that one acknowledgement acknowledges.
+    segments_per_ack: f64,
+}
+
+/// What a flow is counted in.
+enum Unit<'u> {
+    /// A generator's cell.
+    Cell,
+    /// A message or segment: on each leg the IP payloads of its packets, the first of which begins with the transport
+    /// header.
+    Packets { transport: u64, lengths: &'u [Vec<u64>] },
+}
+
+impl Unit<'_> {
+    /// What it takes of a line.
+    fn on(&self, piece: &Piece) -> Layers {
+        match self {
+            Self::Cell => piece.wire.cell().expect("a generator sends over ATM links"),
+            Self::Packets { transport, lengths } => piece.wire.packets(*transport, &lengths[piece.leg]),
+        }
+    }
+
+    /// Bits of its longest frame, without physical framing.
+    fn longest(&self, piece: &Piece) -> f64 {
+        match self {
+            Self::Cell => 0.0,
+            Self::Packets { lengths, .. } => {
+                let longest = lengths[piece.leg].iter().max().copied().unwrap_or(0);
+                frame_bits(&piece.wire.packets(0, &[longest]))
+            }
+        }
+    }
+}
+
+/// Bits of cells or frames, without physical framing.
+fn frame_bits(layers: &Layers) -> f64 {
+    (layers.line() - layers.parts(Layer::Physical)) as f64 / layers.parts_per_bit() as f64
+}
+
+/// A link of a way.
+struct Piece {
+    /// Which leg it is in.
+    leg: usize,
+    /// The circuit it is in, and whether that is taken forward.
+    circuit: Option<(usize, bool)>,
+    /// Its place in the leg.
+    position: usize,
+    hop: Hop,
+    wire: Wire,
+}
+
 struct Builder<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -143,17 +209,26 @@ impl<'a> Builder<'a> {
             class: class(self.testbed, self.topology, path, generator),
             weight: 1.0,
             payload_bits: 0.0,
+            segments_per_ack: 0.0,
             uses: Vec::new(),
             limiters: Vec::new(),
         };
-        let mtu = self.mtu(path);
         match traffic {
             Traffic::UdpStream(_) | Traffic::Poisson(_) => {
                 // What is drawn is taken as if every datagram were of the mean length.
                 let (message, rate) = traffic.datagrams().expect("it sends datagrams");
-                self.route(&mut demand, true, |wire| wire.datagram(message, mtu));
-                let fragments = Fragments::of(message + UDP_HEADER_BYTES, mtu).count;
-                self.hosts(&mut demand, |cost| cost.datagram(message, fragments) as f64);
+                let packets = self.fragments(path, message + UDP_HEADER_BYTES);
+                self.route(&mut demand, &Unit::Packets { transport: UDP_HEADER_BYTES, lengths: &packets });
+                let forwarded: Vec<f64> = packets.iter().map(|packets| packets.len() as f64).collect();
+                self.routers(&mut demand, &forwarded);
+                // What is cut on the way comes in pieces.
+                let [sent, received] = [packets.first(), packets.last()]
+                    .map(|packets| packets.map_or(0, |all| all.len() as u64));
+                self.hosts(
+                    &mut demand,
+                    |cost| cost.datagram(message, sent) as f64,
+                    |cost| cost.datagram(message, received) as f64,
+                );
                 if let Some(rate) = rate {
                     // The payload of a message: an empty one has no rate of payload.
                     let offered = self.resources.get(Resource::Application(flow), || rate.0 as f64);
@@ -162,16 +237,23 @@ impl<'a> Builder<'a> {
                 }
             }
             Traffic::TcpStream(config) => {
-                let segment = max_segment(mtu);
-                self.route(&mut demand, true, |wire| wire.segment(segment));
-                let writes = segment as f64 / config.message.bytes().max(1) as f64;
-                self.hosts(&mut demand, |cost| {
+                let tcp = self.tcp(path);
+                let packets = self.fragments(path, tcp.header + tcp.segment);
+                self.route(&mut demand, &Unit::Packets { transport: tcp.header, lengths: &packets });
+                demand.weight /= f64::from(config.streams);
+                demand.segments_per_ack = tcp.segments_per_ack;
+                let acks = 1.0 / tcp.segments_per_ack;
+                let forwarded: Vec<f64> = packets.iter().map(|packets| packets.len() as f64 + acks).collect();
+                self.routers(&mut demand, &forwarded);
+                let writes = tcp.segment as f64 / config.message.bytes().max(1) as f64;
+                let time = |cost: &Cost| {
                     writes * ps(cost.per_write) as f64
                         + ps(cost.per_segment) as f64
-                        + segment as f64 * ps(cost.per_byte) as f64
-                        + ps(cost.per_ack) as f64 / SEGMENTS_PER_ACK
-                });
-                self.acknowledgements(&mut demand);
+                        + tcp.segment as f64 * ps(cost.per_byte) as f64
+                        + ps(cost.per_ack) as f64 * acks
+                };
+                self.hosts(&mut demand, time, time);
+                self.acknowledgements(&mut demand, &tcp);
             }
             Traffic::Cbr(_) => self.generator(&mut demand, flow, 1.0),
             Traffic::OnOff(config) => {
@@ -182,115 +264,173 @@ impl<'a> Builder<'a> {
         demand
     }
 
-    /// The largest IP packet of a route: that of the circuit, or the smallest of the links.
-    fn mtu(&self, path: &FlowPath) -> u64 {
-        match path.circuit {
-            Some(circuit) => self.topology.circuits[circuit].mtu,
-            None => {
-                let mtus = path.route.iter().map(|hop| self.topology.links[hop.link].mtu);
-                mtus.min().expect("a route has a hop")
-            }
+    /// The IP payloads of the packets that carry a datagram on each leg: cut by the host for the first one, and by routers
+    /// for those after it. A packet that is cut stays cut up to the receiver (RFC 791 section 3.2).
+    fn fragments(&self, path: &FlowPath, ip_payload: u64) -> Vec<Vec<u64>> {
+        let mut packets = vec![ip_payload];
+        let mut legs = Vec::new();
+        for leg in &path.legs {
+            let mtu = self.topology.mtu(*leg);
+            packets = (packets.iter())
+                .flat_map(|packet| {
+                    let cut = Fragments::of(*packet, mtu);
+                    (0..cut.count).map(move |index| cut.payload(index))
+                })
+                .collect();
+            legs.push(packets.clone());
+        }
+        legs
+    }
+
+    /// What two hosts agree on: the smaller segment size, and timestamps if both have them (RFC 7323 section 3.2).
+    fn tcp(&self, path: &FlowPath) -> Tcp {
+        // TCP finds the path MTU (RFC 1191).
+        let of = |host: NodeId| self.testbed.hosts[host].tcp.resolve(path.path_mtu);
+        let (sender, receiver) = (of(path.from), of(path.to));
+        let timestamps = sender.timestamps && receiver.timestamps;
+        let options = if timestamps { TIMESTAMPS_BYTES } else { 0 };
+        Tcp {
+            // RFC 6691: the segment size counts the options of a segment.
+            segment: sender.mss.min(receiver.mss) - options,
+            header: TCP_HEADER_BYTES + options,
+            segments_per_ack: f64::from(receiver.ack_every),
         }
     }
 
-    fn wire(&self, path: &FlowPath, hop: Hop) -> Wire {
-        let circuit = path.circuit.map(|circuit| &self.topology.circuits[circuit]);
-        // A route without a circuit has no cells and needs no encapsulation.
-        let encapsulation = circuit.map_or(Encapsulation::default(), |circuit| circuit.encapsulation);
-        Wire::new(&self.topology.links[hop.link], encapsulation)
+    /// The links of some legs, with the circuits they are in.
+    fn pieces(&self, legs: impl Iterator<Item = Leg>) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for (index, leg) in legs.enumerate() {
+            let circuit = match leg {
+                Leg::Link(_) => None,
+                Leg::Circuit { circuit, forward } => Some((circuit, forward)),
+            };
+            // Where there are no cells, no encapsulation is needed.
+            let encapsulation = circuit.map_or(Encapsulation::default(), |(circuit, _)| {
+                self.topology.circuits[circuit].encapsulation
+            });
+            for (position, hop) in self.topology.hops(leg).into_iter().enumerate() {
+                let wire = Wire::new(&self.topology.links[hop.link], encapsulation);
+                pieces.push(Piece { leg: index, circuit, position, hop, wire });
+            }
+        }
+        pieces
     }
 
-    /// Lines, policer and shaper on the way; `shaped` for what the NIC's shaper spaces.
-    fn route(&mut self, demand: &mut Demand<'a>, shaped: bool, unit: impl Fn(&Wire) -> Layers) {
-        let path = demand.path;
-        let hops: Vec<(Hop, Wire, Layers)> = path
-            .route
-            .iter()
-            .map(|hop| {
-                let wire = self.wire(path, *hop);
-                (*hop, wire, unit(&wire))
-            })
-            .collect();
-        let (_, _, first) = hops.first().expect("a route has a hop");
-        let bits = |parts: u64| parts as f64 / first.parts_per_bit() as f64;
-        demand.weight = bits(first.line() - first.parts(Layer::Physical));
-        demand.payload_bits = bits(first.parts(Layer::Payload));
-        let cells = first.cells() as f64;
-        for (position, (hop, wire, layers)) in hops.iter().enumerate() {
-            if position == 1 && path.forward {
-                self.police(demand, cells);
-            }
-            let line = self.resources.get(Resource::Line(hop.link, hop.from), || wire.capacity() as f64);
+    /// Lines, token buckets, policers and shapers on the way. Generators are not shaped.
+    fn route(&mut self, demand: &mut Demand<'a>, unit: &Unit<'_>) {
+        let pieces = self.pieces(demand.path.legs.iter().copied());
+        let first = pieces.first().expect("a route has a hop");
+        let layers = unit.on(first);
+        demand.weight = frame_bits(&layers);
+        demand.payload_bits = layers.parts(Layer::Payload) as f64 / layers.parts_per_bit() as f64;
+        for piece in &pieces {
+            let layers = unit.on(piece);
+            self.police(demand, piece, layers.cells() as f64);
+            let hop = piece.hop;
+            let line =
+                self.resources.get(Resource::Line(hop.link, hop.from), || piece.wire.capacity() as f64);
             let name = format!("link `{}`", self.topology.links[hop.link].name);
             demand.add(CandidateKind::Link, name, &[(line, layers.line() as f64)]);
-            demand.limiters.last_mut().expect("a unit takes some of a line").line = Some((hop.link, *layers));
+            demand.limiters.last_mut().expect("a unit takes some of a line").line = Some((hop.link, layers));
+            self.tokens(demand, piece, frame_bits(&layers), unit.longest(piece));
         }
-        if shaped && path.forward {
-            self.shape(demand, cells);
+        let shaped = if demand.generator { &[] } else { pieces.as_slice() };
+        for piece in shaped {
+            self.shape(demand, piece, unit.on(piece).cells() as f64);
         }
     }
 
-    /// The circuit's shaper, for `cells` a unit.
-    fn shape(&mut self, demand: &mut Demand<'a>, cells: f64) {
-        let Some(circuit) = demand.path.circuit else { return };
+    /// The shaper where a circuit begins, for `cells` a unit.
+    fn shape(&mut self, demand: &mut Demand<'a>, piece: &Piece, cells: f64) {
+        let (Some((circuit, true)), 0) = (piece.circuit, piece.position) else { return };
         let Some(pace) = self.topology.circuits[circuit].shaping else { return };
         let shaper = self.resources.get(Resource::Shaper(circuit), || pace.per_second());
         let name = format!("shaper of circuit `{}`", self.topology.circuits[circuit].name);
         demand.add(CandidateKind::Shaper, name, &[(shaper, cells)]);
+        demand.limiters.last_mut().expect("a unit has cells").circuit = Some(circuit);
     }
 
-    /// The circuit's policer, for `cells` a unit.
-    fn police(&mut self, demand: &mut Demand<'a>, cells: f64) {
-        let Some(circuit) = demand.path.circuit else { return };
-        let policing = self.topology.circuits[circuit].policing;
+    /// The policer before the second link of a circuit, for `cells` a unit.
+    fn police(&mut self, demand: &mut Demand<'a>, piece: &Piece, cells: f64) {
+        let (Some((circuit, true)), 1) = (piece.circuit, piece.position) else { return };
         // What is tagged goes on.
-        let Some((pace, _, PolicingAction::Discard)) = policing else { return };
+        let Some((pace, _, PolicingAction::Discard)) = self.topology.circuits[circuit].policing else {
+            return;
+        };
         let policer = self.resources.get(Resource::Policer(circuit), || pace.per_second());
         let name = format!("policer of circuit `{}`", self.topology.circuits[circuit].name);
         demand.add(CandidateKind::Policer, name, &[(policer, cells)]);
+        demand.limiters.last_mut().expect("a unit has cells").circuit = Some(circuit);
     }
 
-    /// CPUs at both ends. Pauses do not count: they are chance, and a run may meet none.
-    fn hosts(&mut self, demand: &mut Demand<'a>, time: impl Fn(&Cost) -> f64) {
+    /// The token bucket of the transmitter, for so many bits of frames a unit, of which the longest has `longest`. Where
+    /// cells are sent it is left out: no rule says what packets are long there before they are cells.
+    fn tokens(&mut self, demand: &mut Demand<'a>, piece: &Piece, bits: f64, longest: f64) {
+        let (None, hop) = (piece.circuit, piece.hop) else { return };
+        let link = &self.topology.links[hop.link];
+        let queue = &link.queues[usize::from(link.ends[0] != hop.from)];
+        let Some(Queue::TokenBucket(bucket)) = queue else { return };
+        // What is longer than the bucket is lost.
+        let passes = longest <= bucket.burst.bytes() as f64 * 8.0;
+        let resource =
+            if passes { Resource::Bucket(hop.link, hop.from) } else { Resource::Closed(hop.link, hop.from) };
+        let tokens = self.resources.get(resource, || if passes { bucket.rate.0 as f64 } else { 0.0 });
+        let name = format!("token bucket of `{}` on link `{}`", self.topology.nodes[hop.from], link.name);
+        demand.add(CandidateKind::TokenBucket, name, &[(tokens, bits)]);
+    }
+
+    /// The routers on the way, which take their time for every packet of a unit that comes to them: so many on each leg.
+    fn routers(&mut self, demand: &mut Demand<'a>, packets: &[f64]) {
+        let path = demand.path;
+        for (leg, packets) in path.legs.iter().zip(packets) {
+            let Some(hop) = self.topology.hops(*leg).last().copied() else { continue };
+            let NodeKind::Router(index) = self.topology.kind(hop.to) else { continue };
+            let time = packets * self.testbed.routers[index].per_packet.0 as f64;
+            let needs = [(self.resources.get(Resource::Cpu(hop.to), || SECOND as f64), time)];
+            let name = format!("router `{}`", self.topology.nodes[hop.to]);
+            demand.add(CandidateKind::Router, name, &needs);
+        }
+    }
+
+    /// CPUs at both ends, in picoseconds a unit. Pauses do not count: they are chance, and a run may meet none.
+    fn hosts(
+        &mut self,
+        demand: &mut Demand<'a>,
+        sending: impl Fn(&Cost) -> f64,
+        receiving: impl Fn(&Cost) -> f64,
+    ) {
         let host = |node: NodeId| -> (&'a str, &'a Host) {
             let name = &self.topology.nodes[node];
             (name, self.testbed.hosts.get(name).expect("a flow begins and ends at a host"))
         };
         let (from, sender) = host(demand.path.from);
         let (to, receiver) = host(demand.path.to);
-        let second = SECOND as f64;
-
-        let cost = time(&sender.cost);
-        let needs = [(self.resources.get(Resource::Cpu(demand.path.from), || second), cost)];
-        demand.add(CandidateKind::SendingHost, format!("host `{from}`"), &needs);
-
-        let cpu = self.resources.get(Resource::Cpu(demand.path.to), || second);
-        demand.add(
-            CandidateKind::ReceivingHost,
-            format!("host `{to}`"),
-            &[(cpu, time(&receiver.receive_cost))],
-        );
+        for (kind, node, name, time) in [
+            (CandidateKind::SendingHost, demand.path.from, from, sending(&sender.cost)),
+            (CandidateKind::ReceivingHost, demand.path.to, to, receiving(&receiver.receive_cost)),
+        ] {
+            let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
+            demand.add(kind, format!("host `{name}`"), &[(cpu, time)]);
+        }
     }
 
-    /// The other direction of every link: 40-byte packets, one for every second segment.
-    fn acknowledgements(&mut self, demand: &mut Demand<'a>) {
-        let path = demand.path;
-        for (position, hop) in path.route.iter().rev().enumerate() {
-            let wire = self.wire(path, *hop);
-            let ack = wire.segment(0);
-            let cells = ack.cells() as f64 / SEGMENTS_PER_ACK;
-            if !path.forward && position == 0 {
-                self.shape(demand, cells);
-            }
-            if !path.forward && position == 1 {
-                self.police(demand, cells);
-            }
-            let line = self.resources.get(Resource::Line(hop.link, hop.to), || wire.capacity() as f64);
+    /// The other direction of every link: packets without payload, one for so many segments.
+    fn acknowledgements(&mut self, demand: &mut Demand<'a>, tcp: &Tcp) {
+        for piece in self.pieces(demand.path.legs.iter().rev().map(|leg| leg.back())) {
+            let ack = piece.wire.packet(tcp.header, 0);
+            let cells = ack.cells() as f64 / tcp.segments_per_ack;
+            self.shape(demand, &piece, cells);
+            self.police(demand, &piece, cells);
+            self.tokens(demand, &piece, frame_bits(&ack) / tcp.segments_per_ack, frame_bits(&ack));
+            let hop = piece.hop;
+            let line =
+                self.resources.get(Resource::Line(hop.link, hop.from), || piece.wire.capacity() as f64);
             let name = format!("acknowledgements on link `{}`", self.topology.links[hop.link].name);
             demand.add(
                 CandidateKind::Acknowledgements,
                 name,
-                &[(line, ack.line() as f64 / SEGMENTS_PER_ACK)],
+                &[(line, ack.line() as f64 / tcp.segments_per_ack)],
             );
         }
     }
@@ -301,14 +441,9 @@ impl<'a> Builder<'a> {
         let offered = self.resources.get(Resource::Application(flow), || cells);
         // First in the order: what it offers is what its first line meets.
         demand.add(CandidateKind::Application, application(demand.name), &[(offered, 1.0)]);
-        self.route(demand, false, |wire| wire.cell().expect("a generator sends over ATM links"));
+        self.route(demand, &Unit::Cell);
         demand.limiters.rotate_left(1);
     }
-}
-
-/// Payload of a full TCP segment: no options in any header.
-pub(super) const fn max_segment(mtu: u64) -> u64 {
-    mtu - IP_HEADER_BYTES - TCP_HEADER_BYTES
 }
 
 fn application(name: &str) -> String {

@@ -11,18 +11,9 @@ use engpass_model::time::SECOND;
 use engpass_model::wire::aal5::{
     CELL_BITS, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRAILER_BYTES, cells, padding,
 };
-use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
-use engpass_model::wire::{Encapsulation, Framing};
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_model::wire::{Encapsulation, Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
-
-/// Bytes of preamble and start delimiter before an Ethernet frame (IEEE 802.3 section 3.1.1).
-const PREAMBLE_BYTES: u64 = 8;
-/// Bytes of the gap after an Ethernet frame (IEEE 802.3 section 4.4.2).
-const GAP_BYTES: u64 = 12;
-/// Bytes of addresses, type and FCS of an Ethernet frame (IEEE 802.3 section 3.1.1).
-const ETHERNET_HEADER_BYTES: u64 = 14 + 4;
-/// What an Ethernet frame carries at least, padded if need be (IEEE 802.3 section 4.2.3.3).
-const ETHERNET_MIN_BYTES: u64 = 46;
 
 /// An account for bits of the line, from the outside to the inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +22,7 @@ pub enum Layer {
     Physical,
     /// Headers of ATM cells.
     CellHeader,
-    /// Header and FCS of an Ethernet frame; the `overhead` of a point-to-point link.
+    /// Header, VLAN tag and FCS of an Ethernet frame; the `overhead` of a point-to-point link.
     FrameHeader,
     /// AAL5 padding to whole cells; padding of an Ethernet frame to its least length.
     Padding,
@@ -117,15 +108,13 @@ pub struct Wire {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
     /// Parts of the line for each cell, physical framing included.
-    Cells {
-        cell: u64,
-        encapsulation: Encapsulation,
+    Cells { cell: u64, encapsulation: Encapsulation },
+    Ethernet {
+        /// Whether frames carry a VLAN tag.
+        tagged: bool,
     },
-    Ethernet,
     /// Bytes around every packet.
-    Packets {
-        overhead: u64,
-    },
+    Packets { overhead: u64 },
 }
 
 impl Wire {
@@ -137,7 +126,7 @@ impl Wire {
                 let (cell, parts_per_bit) = slot.stretched(link.line_rate, SECOND).ratio();
                 (parts_per_bit, Carrier::Cells { cell, encapsulation })
             }
-            Framing::Ethernet => (1, Carrier::Ethernet),
+            Framing::Ethernet => (1, Carrier::Ethernet { tagged: link.vlan }),
             Framing::Packets => (1, Carrier::Packets { overhead: link.overhead }),
         };
         Self { line_rate: link.line_rate, parts_per_bit, carrier }
@@ -164,10 +153,10 @@ impl Wire {
                 layers.put(Layer::Trailer, TRAILER_BYTES);
                 self.put_cells(&mut layers, cells(sdu));
             }
-            Carrier::Ethernet => {
-                layers.put(Layer::Physical, PREAMBLE_BYTES + GAP_BYTES);
-                layers.put(Layer::FrameHeader, ETHERNET_HEADER_BYTES);
-                layers.put(Layer::Padding, ETHERNET_MIN_BYTES.saturating_sub(ip));
+            Carrier::Ethernet { tagged } => {
+                layers.put(Layer::Physical, ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES);
+                layers.put(Layer::FrameHeader, ethernet::header(tagged));
+                layers.put(Layer::Padding, ethernet::padding(ip, tagged));
             }
             Carrier::Packets { overhead } => layers.put(Layer::FrameHeader, overhead),
         }
@@ -177,16 +166,18 @@ impl Wire {
     /// A UDP datagram of `message` bytes, cut into fragments for `mtu`.
     pub fn datagram(&self, message: u64, mtu: u64) -> Layers {
         let cut = Fragments::of(message + UDP_HEADER_BYTES, mtu);
-        let mut layers = self.packet(UDP_HEADER_BYTES, cut.payload(0) - UDP_HEADER_BYTES);
-        for index in 1..cut.count {
-            layers += self.packet(0, cut.payload(index));
-        }
-        layers
+        let lengths: Vec<u64> = (0..cut.count).map(|index| cut.payload(index)).collect();
+        self.packets(UDP_HEADER_BYTES, &lengths)
     }
 
-    /// A TCP segment of `payload` bytes without options; with 0 an acknowledgement.
-    pub fn segment(&self, payload: u64) -> Layers {
-        self.packet(TCP_HEADER_BYTES, payload)
+    /// IP packets with so many bytes of IP payload, of which the first begins with a transport header of `transport` bytes.
+    pub fn packets(&self, transport: u64, lengths: &[u64]) -> Layers {
+        let mut layers = self.nothing();
+        for (index, length) in lengths.iter().enumerate() {
+            let header = if index == 0 { transport } else { 0 };
+            layers += self.packet(header, length - header);
+        }
+        layers
     }
 
     /// A generator's cell, whose 48 bytes count as payload; `None` where the medium has no cells.

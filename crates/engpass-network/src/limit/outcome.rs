@@ -29,7 +29,7 @@ pub struct FlowLimit {
     pub sentence: String,
     /// From the line rate of the link that limits most to the goodput: the rate left after each step.
     pub stages: Vec<Stage>,
-    /// Everything that could limit the flow: links along its route, shaper, policer, hosts, application, and for TCP the
+    /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts, application, and for TCP the
     /// acknowledgements.
     pub candidates: Vec<Candidate>,
 }
@@ -64,6 +64,10 @@ pub enum CandidateKind {
     Shaper,
     /// The policer of the circuit.
     Policer,
+    /// A queue discipline that sends at a rate of its own.
+    TokenBucket,
+    /// The forwarding engine of a router on the way.
+    Router,
     /// CPU of the sending host.
     SendingHost,
     /// CPU of the receiving host.

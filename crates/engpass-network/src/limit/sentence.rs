@@ -30,7 +30,16 @@ pub(super) fn sentence(
         let is = if plural(next.limiter.kind) { "are" } else { "is" };
         format!("; next {is} {} at {}", next.limiter.name, rate(next.goodput))
     });
-    format!("{} {verb} `{}` to {goodput}: {reason}{next}", limiter.name, demand.name)
+    let loss = losses(topology, demand);
+    format!("{} {verb} `{}` to {goodput}: {reason}{next}{loss}", limiter.name, demand.name)
+}
+
+/// Random loss on the way, which no closed form here counts.
+fn losses(topology: &Topology, demand: &Demand<'_>) -> String {
+    let links = demand.path.route.iter().map(|hop| &topology.links[hop.link]);
+    let losing = links.filter(|link| link.loss.0 > 0);
+    let named: Vec<_> = losing.map(|link| format!("{} on link `{}`", link.loss, link.name)).collect();
+    if named.is_empty() { named.concat() } else { format!("; not counted: random loss of {}", list(&named)) }
 }
 
 fn reason(
@@ -57,12 +66,16 @@ fn reason(
         }
         CandidateKind::Link => format!("{} of the line", takers(demands, &bottleneck.others)),
         CandidateKind::Acknowledgements if bottleneck.others.is_empty() => {
-            "one for every second segment fills it".to_owned()
+            match demand.segments_per_ack.round() as u64 {
+                0 | 1 => "one for every segment fills it".to_owned(),
+                2 => "one for every second segment fills it".to_owned(),
+                count => format!("one for every {count} segments fills it"),
+            }
         }
         CandidateKind::Acknowledgements => format!("{} of the line", takers(demands, &bottleneck.others)),
         CandidateKind::Shaper | CandidateKind::Policer => {
             let cells = resources.capacities[first];
-            let circuit = &topology.circuits[demand.path.circuit.expect("a shaper has a circuit")];
+            let circuit = &topology.circuits[limiter.circuit.expect("a shaper has a circuit")];
             let link = &topology.links[circuit.route[0].link];
             let share = match link.framing {
                 Framing::Cells { slot } => {
@@ -72,12 +85,20 @@ fn reason(
             };
             format!("it passes {} cells/s{share}{shared}", cells.floor())
         }
-        CandidateKind::SendingHost | CandidateKind::ReceivingHost => {
+        CandidateKind::TokenBucket if resources.capacities[first] > 0.0 => {
+            format!("its tokens come at {}{shared}", rate(resources.capacities[first]))
+        }
+        CandidateKind::TokenBucket => "frames that are longer than its burst are lost".to_owned(),
+        CandidateKind::SendingHost | CandidateKind::ReceivingHost | CandidateKind::Router => {
             let cpu = *limiter.resources.first().expect("a candidate has a resource");
             let time = demand.uses.iter().find(|need| need.resource == cpu).map_or(0.0, |need| need.amount);
             let unit = if matches!(demand.traffic, Traffic::TcpStream(_)) { "segment" } else { "message" };
             let bytes = (demand.payload_bits / 8.0).round();
-            let verb = if limiter.kind == CandidateKind::SendingHost { "sending" } else { "receiving" };
+            let verb = match limiter.kind {
+                CandidateKind::SendingHost => "sending",
+                CandidateKind::Router => "forwarding",
+                _ => "receiving",
+            };
             format!("{verb} a {unit} of {bytes} B takes {}{shared}", duration(time))
         }
         CandidateKind::Application if bottleneck.goodput > 0.0 => "it offers no more".to_owned(),

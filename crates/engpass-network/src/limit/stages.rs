@@ -3,6 +3,7 @@
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_testbed::Topology;
+use engpass_testbed::topology::LinkEnds;
 
 use super::Answer;
 use super::demand::Demand;
@@ -24,7 +25,7 @@ pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer
     let own = line_rate * link.own;
     stages.step("other traffic", own);
     let mut left = layers.line();
-    for (name, group) in steps(ends.framing, demand) {
+    for (name, group) in steps(ends, demand) {
         left -= group.iter().map(|layer| layers.parts(*layer)).sum::<u64>();
         // Below the last layer is what the link gives, to the last bit of the float.
         let inside = left == layers.parts(Layer::Payload);
@@ -35,6 +36,8 @@ pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer
             CandidateKind::Link => continue,
             CandidateKind::Shaper => "shaper",
             CandidateKind::Policer => "policer",
+            CandidateKind::TokenBucket => "token bucket",
+            CandidateKind::Router => "router",
             CandidateKind::SendingHost => "sending host",
             CandidateKind::ReceivingHost => "receiving host",
             CandidateKind::Application => "application",
@@ -50,14 +53,17 @@ pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer
 }
 
 /// Layers that a medium takes, in steps from the outside to the inside.
-fn steps(framing: Framing, demand: &Demand<'_>) -> Vec<(&'static str, &'static [Layer])> {
-    let mut steps: Vec<(&'static str, &'static [Layer])> = match framing {
+fn steps(link: &LinkEnds, demand: &Demand<'_>) -> Vec<(&'static str, &'static [Layer])> {
+    let mut steps: Vec<(&'static str, &'static [Layer])> = match link.framing {
         Framing::Cells { .. } => {
             vec![("physical framing", &[Layer::Physical]), ("cell headers", &[Layer::CellHeader])]
         }
         Framing::Ethernet => vec![
             ("preamble and gap", &[Layer::Physical]),
-            ("Ethernet header and FCS", &[Layer::FrameHeader]),
+            (
+                if link.vlan { "Ethernet header, tag and FCS" } else { "Ethernet header and FCS" },
+                &[Layer::FrameHeader],
+            ),
             ("Ethernet padding", &[Layer::Padding]),
         ],
         Framing::Packets => vec![("link overhead", &[Layer::FrameHeader])],
@@ -65,7 +71,7 @@ fn steps(framing: Framing, demand: &Demand<'_>) -> Vec<(&'static str, &'static [
     if demand.generator {
         return steps;
     }
-    if matches!(framing, Framing::Cells { .. }) {
+    if matches!(link.framing, Framing::Cells { .. }) {
         steps.push(("AAL5 padding and trailer", &[Layer::Padding, Layer::Trailer]));
         steps.push(("encapsulation", &[Layer::Encapsulation]));
     }

@@ -6,7 +6,7 @@ use crate::layers::MEDIA;
 use crate::{circuit, kyoto, limits, pair};
 use engpass_network::limit::{CandidateKind, FlowLimit, LimitOutcome};
 
-fn check(outcome: &LimitOutcome) {
+pub(crate) fn check(outcome: &LimitOutcome) {
     for (name, flow) in &outcome.flows {
         for pair in flow.stages.windows(2) {
             assert!(pair[1].rate_bit_per_s <= pair[0].rate_bit_per_s, "{name}: {:#?}", flow.stages);

@@ -90,7 +90,7 @@ fn the_study_s_datagram() {
 /// 802.3: 8 preamble, 14 header, 4 FCS, 12 gap; an acknowledgement of 40 bytes is padded to 46.
 #[test]
 fn an_acknowledgement_on_ethernet() {
-    let layers = Wire::new(&link(Medium::Ethernet100, 0), Encapsulation::LlcSnap).segment(0);
+    let layers = Wire::new(&link(Medium::Ethernet100, 0), Encapsulation::LlcSnap).packet(20, 0);
     let expected =
         [(Layer::Physical, 20), (Layer::FrameHeader, 18), (Layer::Padding, 6), (Layer::TransportHeader, 20)];
     for (layer, length) in expected {

@@ -1,5 +1,6 @@
 //! The `limit` engine against published formulas and numbers, and its laws as properties.
 
+mod frames;
 mod laws;
 mod layers;
 mod published;
@@ -35,12 +36,16 @@ fn mbit_s(bit_per_s: f64, decimals: usize) -> String {
     format!("{:.decimals$}", bit_per_s / 1e6)
 }
 
+/// A host's TCP whose segments carry no options, as the published numbers have it.
+const NO_OPTIONS: &str = "tcp = { timestamps = false }";
+
 /// The testbed of the Kyoto study (two workstations, an ATM switch, a CBR generator), with these lines at its end.
 fn kyoto(circuit: &str, traffic: &str) -> String {
     format!(
         r#"
         [host.ss2]
         cost = {{ per_fragment = "0.93 ms", per_byte = "135 ns" }}
+        {NO_OPTIONS}
         [host.ss20]
         [host.generator]
         [switch.atomis5]
@@ -91,7 +96,9 @@ fn stream(kind: &str, message: &str) -> String {
 /// One link between two hosts and a stream of this kind over it.
 fn pair(link: &str, circuit: &str, kind: &str, message: &str) -> String {
     let stream = stream(kind, message);
-    format!("[host.ss2]\n[host.ss20]\n[link.line]\nends = [\"ss2\", \"ss20\"]\n{link}\n{circuit}\n{stream}")
+    format!(
+        "[host.ss2]\n{NO_OPTIONS}\n[host.ss20]\n[link.line]\nends = [\"ss2\", \"ss20\"]\n{link}\n{circuit}\n{stream}"
+    )
 }
 
 /// A circuit from `ss2` to `ss20`.
