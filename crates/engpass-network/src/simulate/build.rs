@@ -484,8 +484,10 @@ impl Builder<'_> {
                 stop: config.stop.map_or(u64::MAX, |stop| stop.0),
                 pauses: host.pauses.clone(),
                 random: Stream::new(self.seed, &format!("traffic.{}", path.name)),
-                unwritten: 0,
+                left: 0,
+                copying: 0,
                 open: false,
+                connected: false,
                 resume: None,
             }),
         }
