@@ -85,6 +85,22 @@ CLIFF = (
     'published = "6.5 kB"\ntolerance = "0.6 kB"\ncheck = "cliff"\n'
     'with = { variant = "v", least = "20 Mbit/s", most = "2 Mbit/s" }'
 )
+WITHIN = 'accept = ["20 Mbit/s", "22.07 Mbit/s"]\ncheck = "within"\nwith = { variant = "v", from = "4 kB" }'
+OSCILLATION = (
+    'published = "3 kB"\ntolerance = "0.3 kB"\ncheck = "oscillation"\n'
+    'with = { variant = "v", by = "5 %", periods = "200 %" }'
+)
+WAVES = [20.0, 25.0, 30.0, 22.0, 26.0, 31.0, 24.0, 28.0, 32.0, 29.0]
+DIPS = (
+    'accept = ["20 %", "50 %"]\ncheck = "dips"\n'
+    'with = { variant = "v", below = "15 Mbit/s", from = "3 kB", deepest = "6 Mbit/s", '
+    'highest = "20 Mbit/s" }'
+)
+HOLES = [7.0, 13.0, 18.0, 21.0, 3.0, 21.5, 21.5, 2.0, 21.5, 21.5]
+MORE = (
+    'check = "more-dips"\nwith = { variant = "v", after = "flat free", below = "15 Mbit/s", from = "3 kB" }'
+)
+RATIO = 'check = "mean-ratio"\nwith = { variant = "v", reference = "gone", least = "500 %", from = "8 kB" }'
 OVER = [21.5] * 6 + [9.0, 3.0, 1.0, 0.5]
 OVER_LOST = [0.0] * 6 + [10.0, 90.0, 90.0, 90.0]
 
@@ -104,6 +120,11 @@ HOLDS: list[Case] = [
     (PLATEAU, FLAT, NONE_LOST, "21.30 to 21.50 Mbit/s; 0 of 6,000 lost"),
     (LEVEL, FLAT, NONE_LOST, "21.30 to 21.50 Mbit/s"),
     (CLIFF, OVER, OVER_LOST, "6.50 kB; 21.50 Mbit/s before, 0.50 Mbit/s at 10 kB"),
+    (WITHIN, FLAT, [9.0] * 10, "21.00 to 21.50 Mbit/s"),
+    (OSCILLATION, WAVES, NONE_LOST, "3.00 kB; 2 periods, from 3 kB to 9 kB"),
+    (DIPS, HOLES, NONE_LOST, "25.00 %: 2 of 8 sizes; 2.00 to 21.50 Mbit/s"),
+    (MORE, HOLES, NONE_LOST, "0, 0, 2 of 8 sizes"),
+    (RATIO, HOLES, NONE_LOST, "15.00 Mbit/s to 0.37 Mbit/s"),
 ]
 
 FAILS: list[Case] = [
@@ -141,6 +162,35 @@ FAILS: list[Case] = [
     (CLIFF, OVER, [0.0] * 9 + [1.0], "9.50 kB; 1.00 Mbit/s before, 0.50 Mbit/s at 10 kB"),
     (CLIFF, [*OVER[:9], 2.5], OVER_LOST, "6.50 kB; 21.50 Mbit/s before, 2.50 Mbit/s at 10 kB"),
     (CLIFF, [19.0, *OVER[1:]], OVER_LOST, "6.50 kB; 19.00 Mbit/s before, 0.50 Mbit/s at 10 kB"),
+    (WITHIN, HOLES, NONE_LOST, "2.00 to 21.50 Mbit/s"),
+    (WITHIN, [*FLAT[:9], 22.2], NONE_LOST, "21.00 to 22.20 Mbit/s"),
+    (OSCILLATION, FREE, NONE_LOST, "no two maxima"),
+    (OSCILLATION, [*WAVES[:8], 28.0, 29.0], NONE_LOST, "3.00 kB; 1 periods, from 3 kB to 6 kB"),
+    (
+        OSCILLATION,
+        [1.0, 9.0, 1.0, 9.0, 1.0, 9.0, 1.0, 9.0, 1.0, 1.0],
+        NONE_LOST,
+        "2.00 kB; 3 periods, from 2 kB to 8 kB",
+    ),
+    (
+        OSCILLATION,
+        [9.0, 9.5, 1.0, 2.0, 3.0, 4.0, 9.0, 1.0, 9.0, 1.0],
+        NONE_LOST,
+        "3.50 kB; 2 periods, from 2 kB to 9 kB, uneven",
+    ),
+    (DIPS, FLAT, NONE_LOST, "0.00 %: 0 of 8 sizes; 18.00 to 21.50 Mbit/s"),
+    (DIPS, [*HOLES[:6], 7.0, 7.0, 7.0, 7.0], NONE_LOST, "62.50 %: 5 of 8 sizes; 3.00 to 21.50 Mbit/s"),
+    (DIPS, GONE, NONE_LOST, "75.00 %: 6 of 8 sizes; 0.20 to 21.00 Mbit/s"),
+    (
+        DIPS,
+        [*HOLES[:4], 7.0, 21.5, 21.5, 7.0, 21.5, 21.5],
+        NONE_LOST,
+        "25.00 %: 2 of 8 sizes; 7.00 to 21.50 Mbit/s",
+    ),
+    (DIPS, [*[19.0] * 8, 3.0, 3.0], NONE_LOST, "25.00 %: 2 of 8 sizes; 3.00 to 19.00 Mbit/s"),
+    (MORE, FLAT, NONE_LOST, "0, 0, 0 of 8 sizes"),
+    (MORE.replace("flat free", "flat gone"), HOLES, NONE_LOST, "0, 6, 2 of 8 sizes"),
+    (RATIO, [1.0] * 10, NONE_LOST, "1.00 Mbit/s to 0.37 Mbit/s"),
 ]
 
 
@@ -151,7 +201,8 @@ FAILS: list[Case] = [
 def test_what_holds(
     tmp_path: Path, claim: str, values: list[float], lost: list[float], obtained: str
 ) -> None:
-    assert verdict(tmp_path, claim, {"v": values, "free": FREE}, {"v": lost}) == Verdict(obtained, True)
+    rows = {"v": values, "free": FREE, "flat": FLAT, "gone": GONE}
+    assert verdict(tmp_path, claim, rows, {"v": lost}) == Verdict(obtained, True)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +212,8 @@ def test_what_holds(
 def test_what_does_not_hold(
     tmp_path: Path, claim: str, values: list[float], lost: list[float], obtained: str
 ) -> None:
-    found = verdict(tmp_path, claim, {"v": values, "free": FREE}, {"v": lost})
+    rows = {"v": values, "free": FREE, "flat": FLAT, "gone": GONE}
+    found = verdict(tmp_path, claim, rows, {"v": lost})
     assert found == Verdict(obtained, False)
 
 
@@ -171,7 +223,24 @@ def test_every_check_is_tried_both_ways() -> None:
 
 
 @pytest.mark.parametrize(
-    "claim", [VALUE, MAXIMUM, RISES, FALL, LOSSLESS, CROSSING, SAME, ONSET, COLLAPSE, PLATEAU]
+    "claim",
+    [
+        VALUE,
+        MAXIMUM,
+        RISES,
+        FALL,
+        LOSSLESS,
+        CROSSING,
+        SAME,
+        ONSET,
+        COLLAPSE,
+        PLATEAU,
+        WITHIN,
+        OSCILLATION,
+        DIPS,
+        MORE.replace("flat free", "free"),
+        RATIO,
+    ],
 )
 def test_a_claim_without_data_does_not_hold(tmp_path: Path, claim: str) -> None:
     found = verdict(tmp_path, claim, {"w": FREE, "free": FREE})

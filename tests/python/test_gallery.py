@@ -80,7 +80,21 @@ def comment_above(text: str, start: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "key", ["per_fragment", "per_byte", "share", "mean", "output_buffer", "discard", "schedule"]
+    "key",
+    [
+        "per_fragment",
+        "per_byte",
+        "per_write",
+        "per_segment",
+        "per_ack",
+        "profile",
+        "delay",
+        "share",
+        "mean",
+        "output_buffer",
+        "discard",
+        "schedule",
+    ],
 )
 def test_an_estimate_of_the_kyoto_study_says_so(key: str) -> None:
     text = gallery.study("kyoto-1997").testbed.read_text()

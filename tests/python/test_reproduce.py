@@ -23,7 +23,13 @@ from engpass.store import Store
 
 # The sizes at which the claims of the study are decided, less time, and no pauses: they only add chance.
 THIN = [
-    ('sweep."traffic.stream.message"', '["1 kB", "4 kB", "5 kB", "8 kB", "9 kB", "10 kB", "64 kB"]'),
+    (
+        'sweep."traffic.stream.message"',
+        """[
+        "1 kB", "4 kB", "5 kB", "8 kB", "9 kB", "10 kB", "18 kB", "19 kB", "27 kB", "28 kB", "36 kB", "37 kB",
+        "45 kB", "46 kB", "54 kB", "55 kB", "63 kB", "64 kB",
+    ]""",
+    ),
     ("run.duration", "4 s"),
     ("host.ss2.pauses.share", "0 %"),
 ]

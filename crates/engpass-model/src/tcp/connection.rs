@@ -225,6 +225,18 @@ impl Connection {
         taken
     }
 
+    /// How many bytes of a write of which `left` are to come the socket copies next, at most a segment; 0 while the
+    /// application is blocked. Give them with [`put`](Self::put) when they are copied.
+    pub fn next_copy(&mut self, left: u64) -> u64 {
+        self.tx.next_copy(&self.p, left)
+    }
+
+    /// What [`next_copy`](Self::next_copy) said is copied; `ends` when the write ends there.
+    pub fn put(&mut self, now: Time, bytes: u64, ends: bool) {
+        self.tx.put(&self.p, bytes, ends);
+        self.rearm(now);
+    }
+
     /// How much of a write of `bytes` would be taken now.
     pub fn writable(&self, bytes: u64) -> u64 {
         self.tx.room(&self.p, bytes).min(bytes)

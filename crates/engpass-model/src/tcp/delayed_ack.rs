@@ -23,12 +23,16 @@ pub(super) struct DelayedAck {
 impl DelayedAck {
     /// A segment came in order.
     pub(super) fn in_order(&mut self, p: &TcpParameters, mss: u64, len: u64, now: Time) {
+        let before = self.bytes;
         self.segments += 1;
         self.bytes += len;
         let enough = match p.ack_counting {
             AckCounting::Segments => self.segments >= p.ack_every,
             // "an ACK SHOULD be generated for at least every second full-sized segment" (RFC 9293, SHLD-19).
             AckCounting::FullSegments => self.bytes >= u64::from(p.ack_every) * mss,
+            AckCounting::FullSegmentsOrTails => {
+                self.bytes >= u64::from(p.ack_every) * mss || (len < mss && !before.is_multiple_of(mss))
+            }
         };
         if enough || self.quick < p.quick_acks {
             self.quick = self.quick.saturating_add(1);

@@ -68,6 +68,9 @@ pub enum AckCounting {
     Segments,
     /// Bytes, in units of the maximum segment size (RFC 5681 section 4.2: `2*RMSS` bytes).
     FullSegments,
+    /// Bytes as in `full-segments`; and a shorter segment is acknowledged at once if the bytes that it finds
+    /// unacknowledged are no multiple of the maximum segment size: the second tail of two writes (Solaris).
+    FullSegmentsOrTails,
 }
 
 /// When reading makes the receiver announce a larger window unasked.

@@ -85,13 +85,16 @@ fn solaris_25(mss: u64) -> TcpParameters {
         // illumos `tcp_wput_data`; the limit is `tcp_naglim_def` 4095: estimate for 2.5.
         nagle: Nagle::Naglim,
         naglim: 4095,
-        // `tcp_deferred_acks_max`: every second segment on a LAN: estimate.
+        // `tcp_deferred_acks_max` 8, "in units of maximum segment size MSS", "dynamically calculated for each connection"
+        // (Sun's Tunable Parameters manual, Solaris 8): illumos takes half of the window, two of the four segments that
+        // a LAN has. That a second short segment is acknowledged at once is illumos' too. Estimates for 2.5.
         ack_every: 2,
-        ack_counting: AckCounting::FullSegments,
-        // `tcp_deferred_ack_interval` 50 ms: estimate (later 100 ms).
+        ack_counting: AckCounting::FullSegmentsOrTails,
+        // `tcp_deferred_ack_interval` 50 ms for hosts on the same net (Sun's manual, Solaris 9): estimate.
         ack_delay: ms(50),
         ack_heartbeat: false,
-        quick_acks: 0,
+        // illumos begins with every segment: the limit grows to its maximum by one with each acknowledgment. Estimate.
+        quick_acks: 2,
         // `tcp_rexmit_interval_initial` 500 ms and `_min` 200 ms in 2.5: estimate; that it was too eager was Sun's bug
         // 1233827 (Solaris FAQ).
         rto_initial: ms(500),

@@ -73,17 +73,34 @@ impl Sender {
         }
         let taken = bytes.min(self.room(p, bytes));
         if taken > 0 {
-            self.written += taken;
             // Where the socket takes a part only, the write does not end yet.
-            if p.write_boundaries && taken == bytes {
-                self.boundaries.push_back(self.written);
-            }
+            self.put(p, taken, taken == bytes);
+        }
+        self.refused = taken < bytes;
+        taken
+    }
+
+    /// How much of a write of which `left` bytes are to come is copied next; 0 while the application is blocked.
+    ///
+    /// Sockets copy a write piece by piece, and what is copied can be sent before the next piece is: STREAMS in messages
+    /// of a multiple of the segment size, BSD in clusters, Linux in segments. Here a piece is a segment for all of them.
+    /// Winsock's rule asks about the whole write.
+    pub(super) fn next_copy(&mut self, p: &TcpParameters, left: u64) -> u64 {
+        let piece = if p.send_buffer_rule == SendBufferRule::WholeWrites { left } else { left.min(self.mss) };
+        let taken = piece.min(self.room(p, piece));
+        self.refused = left > 0 && taken == 0;
+        taken
+    }
+
+    /// Put what was copied into the send buffer; `ends` when the write ends there.
+    pub(super) fn put(&mut self, p: &TcpParameters, bytes: u64, ends: bool) {
+        self.written += bytes;
+        if p.write_boundaries && ends {
+            self.boundaries.push_back(self.written);
         }
         if p.send_buffer_rule == SendBufferRule::HighWater && self.unsent() >= p.send_buffer {
             self.stopped = true;
         }
-        self.refused = taken < bytes;
-        taken
     }
 
     /// How much of a write of `bytes` would be taken.

@@ -264,6 +264,32 @@ fn delayed_acknowledgments() {
     assert_eq!(script.end.stats().delayed_acks, 2);
 }
 
+/// Solaris: bytes in units of the segment size, and the second tail at once; the first two segments begin the count.
+#[test]
+fn solaris_acknowledges_a_second_tail() {
+    let p = TcpParameters {
+        ack_every: 2,
+        ack_delay: ms(50),
+        ack_counting: AckCounting::FullSegmentsOrTails,
+        ..plain()
+    };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "110 < . 1:1001 ack 1
+         # a tail behind a full segment waits, the next full one makes two
+         120 < . 1001:1301 ack 1
+         130 < . 1301:2301 ack 1
+         130 > . 1:1 ack 2301
+         # a tail behind a tail does not wait, whatever stands between
+         140 < . 2301:2601 ack 1
+         150 < . 2601:2901 ack 1
+         150 > . 1:1 ack 2901
+         # a lone tail waits
+         160 < . 2901:3201 ack 1
+         210 > . 1:1 ack 3201",
+    );
+}
+
 /// BSD's fast timer (TCP/IP Illustrated 2, section 25.4) ticks every 200 ms of the host's clock, not of the segment.
 #[test]
 fn acknowledgments_on_a_heartbeat() {

@@ -505,8 +505,10 @@ impl Builder<'_> {
                         other => format!("traffic.{}.{other}", path.name),
                     },
                 ),
-                unwritten: 0,
+                left: 0,
+                copying: 0,
                 open: false,
+                connected: false,
                 resume: None,
             }),
         }

@@ -55,10 +55,16 @@ impl Process {
     }
 }
 
-/// The CPU of a host: one item at a time, first come first served.
+/// The CPU of a host: one item at a time, first come first served, but work on TCP segments interrupts a write's copy.
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
     items: VecDeque<Item>,
+    /// When the item under way ends.
+    ends: u64,
+    /// What the first write among the items still needs, if it was interrupted.
+    interrupted: Option<u64>,
+    /// When interrupted items would have ended: events that mean nothing any more.
+    stale: Vec<u64>,
 }
 
 /// What a CPU does.
@@ -68,7 +74,7 @@ pub(super) enum Item {
     Send(usize),
     /// Receive this UDP datagram.
     Receive(u32),
-    /// A write of this endpoint's application.
+    /// Copy the next piece of what this endpoint's application writes.
     Write(usize),
     /// Form this endpoint's next segment.
     Output(usize),
@@ -121,14 +127,28 @@ impl Network {
     }
 
     pub(super) fn ask_cpu(&mut self, host: usize, item: Item) {
-        self.cpus[host].items.push_back(item);
+        let cpu = &mut self.cpus[host];
+        if !matches!(item, Item::Output(_) | Item::Input(_)) {
+            cpu.items.push_back(item);
+        } else if matches!(cpu.items.front(), Some(Item::Write(_))) && cpu.ends > self.now {
+            cpu.interrupted = Some(cpu.ends - self.now);
+            cpu.stale.push(cpu.ends);
+            cpu.items.push_front(item);
+            self.begin_cpu_item(host);
+            return;
+        } else {
+            let writes = cpu.items.iter().skip(1).position(|item| matches!(item, Item::Write(_)));
+            cpu.items.insert(writes.map_or(cpu.items.len(), |first| first + 1), item);
+        }
         if self.cpus[host].items.len() == 1 {
             self.begin_cpu_item(host);
         }
     }
 
     fn begin_cpu_item(&mut self, host: usize) {
-        let &item = self.cpus[host].items.front().expect("a CPU begins an item it has");
+        let cpu = &mut self.cpus[host];
+        let &item = cpu.items.front().expect("a CPU begins an item it has");
+        let rest = if matches!(item, Item::Write(_)) { cpu.interrupted.take() } else { None };
         let (flow, cost) = match item {
             Item::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
             Item::Receive(datagram) => {
@@ -141,13 +161,20 @@ impl Network {
                 (self.fabric.datagrams[datagram].flow as usize, self.input_cost(datagram))
             }
         };
-        self.events.push(self.now.saturating_add(cost), flow, Event::CpuDone(host as u32));
+        let ends = self.now.saturating_add(rest.unwrap_or(cost));
+        self.cpus[host].ends = ends;
+        self.events.push(ends, flow, Event::CpuDone(host as u32));
     }
 
     /// The CPU's item is done.
     pub(super) fn cpu_done(&mut self, host: u32) {
         let host = host as usize;
-        let item = self.cpus[host].items.pop_front().expect("a CPU that is done had an item");
+        let cpu = &mut self.cpus[host];
+        if let Some(stale) = cpu.stale.iter().position(|at| *at == self.now) {
+            cpu.stale.swap_remove(stale);
+            return;
+        }
+        let item = cpu.items.pop_front().expect("a CPU that is done had an item");
         if !self.cpus[host].items.is_empty() {
             self.begin_cpu_item(host);
         }
@@ -162,7 +189,7 @@ impl Network {
                 self.received(datagram);
                 self.fabric.release_datagram(datagram);
             }
-            Item::Write(endpoint) => self.written(endpoint),
+            Item::Write(endpoint) => self.copied(endpoint),
             Item::Output(endpoint) => self.segment_formed(endpoint),
             Item::Input(datagram) => {
                 self.take_segment(datagram);

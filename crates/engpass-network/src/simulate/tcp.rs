@@ -44,10 +44,14 @@ pub(super) struct Application {
     pub(super) stop: u64,
     pub(super) pauses: Option<Pauses>,
     pub(super) random: Stream,
-    /// Bytes of the current write that the send buffer has not taken.
-    pub(super) unwritten: u64,
+    /// Bytes of the current write that are not copied to the send buffer; none of it is yet while this is `message`.
+    pub(super) left: u64,
+    /// Bytes that the CPU copies, or waits to copy.
+    pub(super) copying: u64,
     /// The connection may be opened.
     pub(super) open: bool,
+    /// The connection is established: writes may begin.
+    pub(super) connected: bool,
     /// When a pause ends.
     pub(super) resume: Option<u64>,
 }
@@ -65,10 +69,11 @@ impl Endpoint {
         }
     }
 
-    /// CPU time of one write, in picoseconds.
+    /// CPU time of the piece of a write that is copied, in picoseconds: the first one pays for the call.
     pub(super) fn write_cost(&self) -> u64 {
-        let message = self.application.as_ref().map_or(0, |application| application.message);
-        ps(self.cost.per_write) + message * ps(self.cost.per_byte)
+        let application = self.application.as_ref().expect("only the writing end writes");
+        let call = if application.left == application.message { ps(self.cost.per_write) } else { 0 };
+        call + application.copying * ps(self.cost.per_byte)
     }
 
     fn segment_cost(&self, segment: &Segment, incoming: bool) -> u64 {
@@ -95,7 +100,7 @@ impl Network {
             application.open |= now >= application.start;
             if application.resume.is_some_and(|resume| resume <= now) {
                 application.resume = None;
-                self.ask_cpu(self.endpoints[index].host, Item::Write(index));
+                application.left = application.message;
             }
         }
         let this = &mut self.endpoints[index];
@@ -115,20 +120,17 @@ impl Network {
         if out.delivered > 0 && this.application.is_none() && self.fabric.window.holds(self.now) {
             self.fabric.flows[flow].received_bytes += out.delivered;
         }
-        if out.established && this.application.is_some() {
-            self.next_write(endpoint);
+        if let Some(application) = &mut self.endpoints[endpoint].application {
+            application.connected |= out.established;
         }
-        self.fill_send_buffer(endpoint);
         self.go_on(endpoint);
     }
 
-    /// The application's next write, after a pause perhaps.
+    /// The application's next write begins, after a pause perhaps, if there is to be one.
     fn next_write(&mut self, endpoint: usize) {
-        let now = self.now;
-        let (host, end) = (self.endpoints[endpoint].host, self.end);
-        let flow = self.endpoints[endpoint].flow;
+        let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
         let Some(application) = &mut self.endpoints[endpoint].application else { return };
-        if now >= application.stop || now >= end {
+        if !application.connected || application.resume.is_some() || now >= application.stop || now >= end {
             return;
         }
         if let Some(pauses) = &application.pauses
@@ -139,37 +141,48 @@ impl Network {
             self.events.push(resume, flow, Event::Wake(endpoint as u32));
             return;
         }
-        self.ask_cpu(host, Item::Write(endpoint));
+        application.left = application.message;
     }
 
-    /// The CPU has done a write: its bytes go to the send buffer, as far as there is room.
-    pub(super) fn written(&mut self, endpoint: usize) {
-        if let Some(application) = &mut self.endpoints[endpoint].application {
-            application.unwritten = application.message;
+    /// Ask the CPU to copy the next piece of the application's writes, if the send buffer takes one.
+    fn next_copy(&mut self, endpoint: usize) {
+        let Some(application) = &self.endpoints[endpoint].application else { return };
+        if application.copying > 0 {
+            return;
         }
-        self.fill_send_buffer(endpoint);
+        if application.left == 0 {
+            self.next_write(endpoint);
+        }
+        let this = &mut self.endpoints[endpoint];
+        let Some(application) = &mut this.application else { return };
+        application.copying = this.connection.next_copy(application.left);
+        if application.copying > 0 {
+            let host = this.host;
+            self.ask_cpu(host, Item::Write(endpoint));
+        }
+    }
+
+    /// The CPU has copied a piece of a write to the send buffer.
+    pub(super) fn copied(&mut self, endpoint: usize) {
+        let this = &mut self.endpoints[endpoint];
+        let application = this.application.as_mut().expect("only the writing end writes");
+        let bytes = std::mem::take(&mut application.copying);
+        application.left -= bytes;
+        this.connection.put(Time(self.now), bytes, application.left == 0);
         self.go_on(endpoint);
     }
 
-    fn fill_send_buffer(&mut self, endpoint: usize) {
-        let this = &mut self.endpoints[endpoint];
-        let Some(application) = &mut this.application else { return };
-        if application.unwritten == 0 {
-            return;
-        }
-        application.unwritten -= this.connection.write(Time(self.now), application.unwritten);
-        if application.unwritten == 0 {
-            self.next_write(endpoint);
-        }
-    }
-
-    /// Send what can be sent, and see to the next wake.
+    /// Send what can be sent, else let the application write; and see to the next wake.
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let open = this.application.as_ref().is_none_or(|application| application.open);
-        if open && !this.busy && this.connection.wants_to_transmit(Time(self.now)) {
-            this.busy = true;
-            self.ask_cpu(self.endpoints[endpoint].host, Item::Output(endpoint));
+        if open && !this.busy {
+            if this.connection.wants_to_transmit(Time(self.now)) {
+                this.busy = true;
+                self.ask_cpu(self.endpoints[endpoint].host, Item::Output(endpoint));
+            } else {
+                self.next_copy(endpoint);
+            }
         }
         let this = &mut self.endpoints[endpoint];
         if let Some(wake) = this.connection.next_wake() {

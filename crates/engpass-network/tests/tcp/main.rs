@@ -121,3 +121,59 @@ fn the_cpu_is_the_bottleneck() {
     let message = 1e-3 + 9128.0 * 100e-9 + 0.5e-3;
     close(stream(&outcome).goodput_bit_per_s, 9128.0 * 8.0 / message, 0.01);
 }
+
+/// Solaris blocks a write while 8192 bytes are unsent, and what is sent makes room: the application then goes on by itself,
+/// and not when an acknowledgment comes, whose timer would else set the pace.
+#[test]
+fn what_is_sent_makes_room_for_the_next_write() {
+    let run = |message: &str| {
+        run(&[
+            ("host.a.tcp.profile", "\"solaris-2.5\""),
+            ("host.b.tcp.profile", "\"solaris-2.5\""),
+            ("host.a.cost.per_write", "\"0.1 ms\""),
+            ("host.a.cost.per_segment", "\"1 ms\""),
+            ("host.b.tcp.receive_buffer", "\"64 KiB\""),
+            ("traffic.stream.message", message),
+        ])
+    };
+    // A write of 12 kB is two segments, and both are sent before the next write.
+    close(stream(&run("\"12 kB\"")).goodput_bit_per_s, 12_000.0 * 8.0 / 2.1e-3, 0.01);
+    // 64 kB are seven segments and a tail.
+    close(stream(&run("\"64 kB\"")).goodput_bit_per_s, 64_000.0 * 8.0 / 8.1e-3, 0.01);
+}
+
+/// An acknowledgment interrupts a write, and what it lets out goes at once: the window is sent once a round trip though
+/// writes take a third of the CPU's time.
+#[test]
+fn acknowledgments_interrupt_a_write() {
+    let run = |per_write: &str| {
+        run(&[
+            ("host.a.tcp.profile", "\"bsd-reno\""),
+            ("host.b.tcp.profile", "\"bsd-reno\""),
+            ("host.a.tcp.send_buffer", "\"256 KiB\""),
+            ("host.b.tcp.receive_buffer", "\"36560 B\""),
+            ("host.b.tcp.ack_every", "1"),
+            ("host.a.cost.per_write", per_write),
+        ])
+    };
+    let (idle, writing) = (run("\"0 s\""), run("\"3 ms\""));
+    close(stream(&writing).goodput_bit_per_s, stream(&idle).goodput_bit_per_s, 0.001);
+}
+
+/// What interrupts a copy does not shorten it: the times add up.
+#[test]
+fn an_interrupted_copy_goes_on() {
+    for (ack, cost) in [("\"0 s\"", 0.0), ("\"1 ms\"", 0.5e-3)] {
+        let outcome = run(&[
+            ("host.a.tcp.profile", "\"bsd-reno\""),
+            ("host.b.tcp.profile", "\"bsd-reno\""),
+            ("host.a.tcp.send_buffer", "\"128 KiB\""),
+            ("host.b.tcp.receive_buffer", "\"60 kB\""),
+            ("host.a.cost.per_byte", "\"400 ns\""),
+            ("host.a.cost.per_ack", ack),
+        ]);
+        // Every second segment is acknowledged.
+        let segment = 9140.0 * 400e-9 + cost;
+        close(stream(&outcome).goodput_bit_per_s, 9140.0 * 8.0 / segment, 0.01);
+    }
+}

@@ -1,0 +1,48 @@
+"""`dips`: how many values of a curve are low."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed
+from engpass.claims.curves import Curve
+from engpass.claims.quantity import Quantity, say, say_range
+
+
+@dataclass(frozen=True)
+class Dips(Check):
+    """The share of the swept values with less goodput than a level, and how far down and up it goes."""
+
+    numeric: ClassVar[bool] = True
+
+    below: Quantity
+    from_: Quantity | None = None
+    to: Quantity | None = None
+    deepest: Quantity | None = None
+    """The least value is below this."""
+    highest: Quantity | None = None
+    """The greatest value is at least this."""
+
+    def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
+        """Count the dips; compare their share with what is accepted."""
+        curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
+        low, all_ = count(curve, self.below.value), len(curve.samples)
+        least, greatest = curve.least().value, curve.greatest().value
+        said = f"{say(low / all_, '')}: {low} of {all_} sizes; {say_range(least, greatest, curve.unit)}"
+        deep = self.deepest is None or least < self.deepest.value
+        high = self.highest is None or greatest >= self.highest.value
+        return Verdict(said, deep and high and low / all_ in needed(accept))
+
+    def criterion(self) -> str:
+        """What a dip is, where they are counted, and how far the curve must go."""
+        low = f" from {self.from_}" if self.from_ else ""
+        said = f"of the sizes{low}" + (f" to {self.to}" if self.to else "") + f" below {self.below}"
+        if self.deepest:
+            said += f", least below {self.deepest}"
+        return said + (f", greatest at least {self.highest}" if self.highest else "")
+
+
+def count(curve: Curve, level: float) -> int:
+    """How many values are below a level."""
+    return sum(sample.value < level for sample in curve.samples)

@@ -1,0 +1,59 @@
+"""`oscillation`: a curve that goes up and down with a constant period."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed
+from engpass.claims.curves import NoDataError, Sample
+from engpass.claims.quantity import Quantity, say
+
+
+@dataclass(frozen=True)
+class Oscillation(Check):
+    """The mean distance of the maxima, of which there are enough, and no distance is far from the mean.
+
+    A maximum is above the value before it, and the next value falls short of it by at least `by`.
+    """
+
+    numeric: ClassVar[bool] = True
+
+    by: Quantity
+    """Least fall after a maximum, as a share of it."""
+    periods: Quantity
+    """Least number of periods, as a percentage: `500 %` are five."""
+    from_: Quantity | None = None
+    to: Quantity | None = None
+
+    def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
+        """Find the maxima, and compare their mean distance with what is accepted."""
+        curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
+        if len(curve.samples) < 3:
+            raise NoDataError("too few points to see an oscillation")
+        tops = maxima(curve.samples, self.by.value)
+        periods = len(tops) - 1
+        if periods < 1:
+            return Verdict("no two maxima", False)
+        period = (tops[-1].x - tops[0].x) / periods
+        step = min(after.x - before.x for before, after in pairwise(curve.samples))
+        even = all(abs(b.x - a.x - period) <= step * (1 + 1e-9) for a, b in pairwise(tops))
+        said = f"{say(period, curve.x_unit)}; {periods} periods, from {tops[0].text} to {tops[-1].text}"
+        if not even:
+            said += ", uneven"
+        return Verdict(said, even and periods >= self.periods.value and period in needed(accept))
+
+    def criterion(self) -> str:
+        """How many, how deep and how even."""
+        return f"{self.periods.value:.0f} periods or more, even to a step, falls of {self.by} or more"
+
+
+def maxima(samples: Sequence[Sample], by: float) -> list[Sample]:
+    """Samples above the one before and clearly above the next one."""
+    return [
+        top
+        for before, top, after in zip(samples, samples[1:], samples[2:], strict=False)
+        if before.value < top.value and after.value <= (1 - by) * top.value
+    ]
