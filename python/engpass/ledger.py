@@ -219,15 +219,35 @@ def add(books: Iterable[Books]) -> Books | None:
     return total
 
 
+class Sums:
+    """The books of every direction, added up over outcomes."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, str, str], Direction] = {}
+        self.outcomes = 0
+        """Outcomes that had books."""
+
+    def add(self, outcome: Mapping[str, Any]) -> None:
+        """The books of an outcome; errors as for `directions`."""
+        sides = directions(outcome)
+        self.outcomes += bool(sides)
+        for side in sides:
+            before = self._made.get(side.key)
+            total = add([before.books, side.books]) if before else side.books
+            self._made[side.key] = Direction(side.link, side.start, side.end, total or side.books)
+
+    @property
+    def directions(self) -> list[Direction]:
+        """The sums, in the order of the outcomes."""
+        return list(self._made.values())
+
+
 def together(outcomes: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], Direction]:
     """The books of every direction, added up over outcomes; errors as for `directions`."""
-    made: dict[tuple[str, str, str], Direction] = {}
+    sums = Sums()
     for outcome in outcomes:
-        for side in directions(outcome):
-            before = made.get(side.key)
-            total = add([before.books, side.books]) if before else side.books
-            made[side.key] = Direction(side.link, side.start, side.end, total or side.books)
-    return made
+        sums.add(outcome)
+    return {side.key: side for side in sums.directions}
 
 
 def slim(outcome: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from engpass.explain import Chosen
 from report_kyoto import MESSAGES, Record, kyoto
 
 UNIT = "1/13 bit"
@@ -142,4 +143,41 @@ def timeline(seconds: float = 10.0, samples: int = 1000) -> dict[str, Any]:
     }
 
 
-__all__ = ["MESSAGES", "books", "link", "links", "nobody", "overheads", "timeline", "with_ledgers"]
+def chosen(variant: str = "congested", message: str = "9 kB", **more: Any) -> Chosen:
+    """A point of the gallery's study with made-up outcomes that have ledgers."""
+    from engpass import gallery, load
+
+    study = load(gallery.study("kyoto-1997").testbed)
+    _, outcomes = with_ledgers()
+    number = next(v["number"] for v in MESSAGES["values"] if v["text"] == message)
+    mine = [
+        o
+        for o in outcomes
+        if (o["engine"], o["variant"], o["sweep"][MESSAGES["path"]]) == ("simulate", variant, number)
+    ]
+    values: dict[str, Any] = {
+        "run_id": "3f9c2a71",
+        "name": study.name,
+        "text": study.text,
+        "source": study.source,
+        "overrides": (),
+        "topology": study.topology,
+        "variant": variant,
+        "sweep": ((MESSAGES["path"], message),),
+        "flow": "stream",
+        "repeats": len(mine),
+        "has_variants": True,
+        "outcomes": tuple(_renamed(outcome) for outcome in mine),
+        "current": True,
+        "worst": False,
+    }
+    return Chosen(**{**values, **more})
+
+
+def _renamed(outcome: dict[str, Any]) -> dict[str, Any]:
+    """The study calls the generator's link otherwise."""
+    names = {"load": "generator"}
+    return {**outcome, "links": {names.get(name, name): use for name, use in outcome["links"].items()}}
+
+
+__all__ = ["MESSAGES", "books", "chosen", "link", "links", "nobody", "overheads", "timeline", "with_ledgers"]

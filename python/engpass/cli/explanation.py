@@ -38,7 +38,8 @@ def show(made: Explanation, out: Console) -> None:
     else:
         out.print("this engine keeps no ledger; the losses follow", markup=False)
     hops = [hop for hop in (*at.hops, *(at.back if at.tcp else ())) if hop.books is not None]
-    for part in accounts([(_heading(hop), hop.books, hop.rate) for hop in hops if hop.books], out.width):
+    columns = [(_heading(hop), hop.books) for hop in hops if hop.books]
+    for part in accounts(columns, out.width, len(at.outcomes)):
         out.print(part)
     if at.drops:
         out.print(_drops(made))
@@ -82,18 +83,18 @@ def _waterfall(made: Explanation, title: str) -> Table:
     return shown
 
 
-def accounts(columns: Sequence[tuple[str, Books, float | None]], width: int) -> list[Table]:
-    """Ledgers side by side, in bits and per cent; as many tables as the width asks for.
+def accounts(columns: Sequence[tuple[str, Books]], width: int, runs: int) -> list[Table]:
+    """Ledgers side by side, in bits and per cent; more tables where the width asks for it.
 
-    A column is a heading, the books and the line rate in bit/s, if it is known.
+    A column is a heading and the books, added up over so many runs; the bits are those of one.
     """
     beside = max(1, (width - _NAMES) // _COLUMN)
-    return [_accounts(columns[start : start + beside]) for start in range(0, len(columns), beside)]
+    return [_accounts(columns[start : start + beside], runs) for start in range(0, len(columns), beside)]
 
 
-def _accounts(columns: Sequence[tuple[str, Books, float | None]]) -> Table:
-    shown = grid("Account", *(heading for heading, _, _ in columns))
-    names = ledger.ordered(name for _, books, _ in columns for name in books.names)
+def _accounts(columns: Sequence[tuple[str, Books]], runs: int) -> Table:
+    shown = grid("Account", *(heading for heading, _ in columns))
+    names = ledger.ordered(name for _, books in columns for name in books.names)
     before = ""
     for name in names:
         home = ledger.family(name).key
@@ -101,14 +102,14 @@ def _accounts(columns: Sequence[tuple[str, Books, float | None]]) -> Table:
             shown.add_section()
         before = home
         row = [
-            f"{say.bits(books.bits(name))} {say.percent(books.share(name)):>8}"
+            f"{say.bits(books.bits(name) / runs)} {say.percent(books.share(name)):>8}"
             if books.accounts.get(name)
             else ""
-            for _, books, _ in columns
+            for _, books in columns
         ]
         shown.add_row(*plain(ledger.title(name), *row))
     shown.add_section()
-    whole = [f"{say.bits(books.capacity / books.parts)} {say.percent(1.0):>8}" for _, books, _ in columns]
+    whole = [f"{say.bits(books.capacity / books.parts / runs)} {say.percent(1.0):>8}" for _, books in columns]
     shown.add_row(*plain("capacity", *whole), style="bold")
     return shown
 

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 from engpass import ledger, say
 from engpass.report import theme
 from engpass.report.charts import for_page
-from engpass.report.diagram import diagram
 from engpass.report.figures import ledger_waterfall, timeline
 from engpass.report.figures.base import Block, Drawing
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
-from engpass.report.sections import block_key
+from engpass.report.sections import block_key, drawing
 
 if TYPE_CHECKING:
     from engpass.explain import Explanation
@@ -47,7 +46,7 @@ def sections(made: "Explanation") -> list[tuple[str, str, str]]:
         ("timeline", "Timeline", _timeline(made)),
         ("ledger", "Ledger", _ledgers(made)),
         ("losses", "Losses", _losses(made)),
-        ("testbed", "Testbed", f'<div class="drawing">{diagram(chosen.topology)}</div>'),
+        ("testbed", "Testbed", drawing(chosen.topology)),
         ("file", "Testbed file", f"<pre tabindex=0><code>{esc(chosen.text)}</code></pre>"),
     ]
 
@@ -91,13 +90,14 @@ def _ledgers(made: "Explanation") -> str:
             [
                 f'<span style="color:var(--{colour})">■</span> {prose(ledger.title(name))}',
                 esc(ledger.family(name).title),
-                say.bits(hop.books.bits(name)),
+                say.bits(hop.books.bits(name) / len(at.outcomes)),
                 say.percent(hop.books.share(name)),
                 "" if hop.rate is None else say.rate(hop.books.share(name) * hop.rate),
             ]
             for name, colour in zip(hop.books.names, colours, strict=True)
         ]
-        caption = f"Link <code>{esc(hop.link)}</code>, {esc(_arrow(hop))}"
+        mean = ", mean of the repeats" if len(at.outcomes) > 1 else ""
+        caption = f"Link <code>{esc(hop.link)}</code>, {esc(_arrow(hop))}{mean}"
         head = ["Account", "Family", "Bits", "Share", "Rate"]
         parts.append(html_table(caption, head, rows, numeric=[2, 3, 4]))
     return "\n".join(parts)

@@ -150,9 +150,14 @@ def _swatch(kind: Key, index: int) -> str:
 
 def testbed_section(run: Run) -> str:
     """The diagram in both its layouts; the style sheet shows the one that suits the width."""
-    if not run.topology.get("nodes"):
+    return drawing(run.topology)
+
+
+def drawing(topology: Mapping[str, Any]) -> str:
+    """A topology in both layouts, in a box that scrolls."""
+    if not topology.get("nodes"):
         return ""
-    drawings = diagram(run.topology) + diagram(run.topology, narrow=True)
+    drawings = diagram(topology) + diagram(topology, narrow=True)
     label = "Diagram of the testbed"
     return f'<div class="drawing" tabindex="0" role="region" aria-label="{label}">{drawings}</div>'
 

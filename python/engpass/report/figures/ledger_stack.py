@@ -28,7 +28,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
     variants = _variants(table, line)
     rows = _rows(table, line, accounts, variants)
     colours = [theme.LIGHT[name] for name in theme.account_colours(accounts)]
-    titles = [ledger.title(account) for account in accounts]
+    titles = [_title(account) for account in accounts]
     legend = alt.Legend(title=None, columns=3, symbolType="square")
     colour = alt.Color("account:N").scale(domain=titles, range=colours).legend(legend).sort(titles)
     y = alt.Y("share:Q").title("share of the line in %").stack("zero").scale(domain=[0, 100], nice=False)
@@ -76,7 +76,11 @@ def blocks(table: Table, flow: str) -> Sequence[Block]:
     """The accounts, in the order of the stack."""
     accounts = _accounts(table.lines[flow])
     colours = theme.account_colours(accounts)
-    return [Block(name, ledger.title(a).replace("`", "")) for name, a in zip(colours, accounts, strict=True)]
+    return [Block(name, _title(a)) for name, a in zip(colours, accounts, strict=True)]
+
+
+def _title(account: str) -> str:
+    return ledger.title(account).replace("`", "")
 
 
 def _accounts(line: Line) -> list[str]:
@@ -107,7 +111,7 @@ def _rows(table: Table, line: Line, accounts: Sequence[str], variants: Sequence[
             row: dict[str, Any] = {
                 "variant": variant,
                 "where": axis.texts[index],
-                "account": ledger.title(account),
+                "account": _title(account),
                 "family": ledger.family(account).title,
                 "share": float(f"{100 * books.share(account):.5g}"),
                 "order": order,

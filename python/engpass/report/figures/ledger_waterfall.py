@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from engpass import ledger
+from engpass import ledger, say
 from engpass.ledger import Books
 from engpass.report import theme
 from engpass.report.aggregate import Table
@@ -28,7 +28,7 @@ def chart(books: Books, line_rate: float | None, title: str, subtitle: str) -> a
         amount = high - low
         rows.append(
             {
-                "step": step.name,
+                "step": step.name.replace("`", ""),
                 "family": _family_title(step.family),
                 "low": unit.of(low * whole),
                 "high": unit.of(high * whole),
@@ -40,7 +40,8 @@ def chart(books: Books, line_rate: float | None, title: str, subtitle: str) -> a
     domain = [_family_title(key) for key in present]
     colours = [theme.LIGHT[_colour(key)] for key in present]
     y = alt.Y("step:N").title(None).sort(order).axis(labelLimit=190)
-    x = alt.X("low:Q").title(f"of the line, in {unit.name}").scale(domain=[0, unit.of(whole)], nice=False)
+    scale = alt.Scale(domain=[0, unit.of(whole)], nice=False)
+    x = alt.X("low:Q").title(f"of the line, in {unit.name}").scale(scale).axis(tickCount=8)
     colour = alt.Color("family:N").scale(domain=domain, range=colours)
     bars = (
         alt.Chart()
@@ -58,16 +59,18 @@ def chart(books: Books, line_rate: float | None, title: str, subtitle: str) -> a
         )
     )
     # A thin bar is a hairline: its label tells what it is. It stands where there is room for it.
-    middle = unit.of(whole) / 2
-    right = f"datum.high < {middle}"
-    text = alt.Chart().mark_text(style="note", align="left", dx=5, baseline="middle")
-    left = alt.Chart().mark_text(style="note", align="right", dx=-5, baseline="middle")
+    right = f"datum.high < {unit.of(whole * 0.6)}"
+    beside = f"!({right}) && datum.low > {unit.of(whole * 0.4)}"
+    inside = f"!({right}) && datum.low <= {unit.of(whole * 0.4)}"
+    muted = theme.LIGHT["muted"]
+    text = alt.Chart().mark_text(align="left", dx=5, baseline="middle", color=muted, fontSize=11)
+    left = alt.Chart().mark_text(align="right", dx=-5, baseline="middle", color=muted, fontSize=11)
     labels = [
         text.transform_filter(right).encode(y=y, x=alt.X("high:Q"), text="label:N"),
-        left.transform_filter(f"!({right}) && datum.low > 0").encode(y=y, x="low:Q", text="label:N"),
+        left.transform_filter(beside).encode(y=y, x="low:Q", text="label:N"),
         alt.Chart()
         .mark_text(align="right", dx=-6, baseline="middle", color=theme.LIGHT["paper"], fontSize=11)
-        .transform_filter(f"!({right}) && datum.low <= 0")
+        .transform_filter(inside)
         .encode(y=y, x=alt.X("high:Q"), text="label:N"),
     ]
     return alt.LayerChart(
@@ -86,11 +89,8 @@ def key_of(books: Books) -> list[Block]:
 
 
 def _label(share: float, line_rate: float | None) -> str:
-    said = PERCENT.say(share, 3)
-    if line_rate is None:
-        return said
-    rate = unit_for("bit/s", [share * line_rate]).say(share * line_rate, 3)
-    return f"{rate}, {said}"
+    said = say.percent(share)
+    return said if line_rate is None else f"{say.rate(share * line_rate)}, {said}"
 
 
 def _family_title(key: str) -> str:
@@ -98,7 +98,7 @@ def _family_title(key: str) -> str:
 
 
 def _colour(key: str) -> str:
-    return f"{key}1" if key else "muted"
+    return f"{key}1" if key else "ink"
 
 
 def applies(table: Table, flow: str) -> bool:

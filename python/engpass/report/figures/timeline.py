@@ -16,6 +16,8 @@ _LEVELS = (
     ("receive_window_bytes", "receive window", "s3"),
     ("flight_bytes", "in flight", "s2"),
 )
+_RECEIVE = "receive_window_bytes"
+
 _BINS = 1_500
 """Parts of the time in which equal events are one mark."""
 
@@ -30,9 +32,10 @@ def draw(timeline: Timeline, flow: str, title: str, subtitle: str) -> alt.VConca
     end = float(timeline["duration_s"])
     unit = unit_for("s", [end])
     time = alt.X("t:Q").title(None).scale(domain=[0, unit.of(end)], nice=False)
-    panels = list(_panels(timeline, flow, time, unit))
-    panels += _events(timeline, flow, time, unit, end)
-    panels.append(_clock(time.title(f"time in {unit.name}")))
+    bare = time.axis(labels=False, ticks=False, domain=False, tickCount=10)
+    panels = list(_panels(timeline, flow, bare, unit))
+    panels += _events(timeline, flow, bare, unit, end)
+    panels.append(_clock(time.title(f"time in {unit.name}").axis(tickCount=10, grid=False)))
     heading = alt.TitleParams(title, subtitle=[subtitle])
     return alt.VConcatChart(
         vconcat=panels,
@@ -52,7 +55,7 @@ def _clock(time: alt.X) -> alt.LayerChart:
 def key_of(timeline: Timeline, flow: str) -> list[Block]:
     """What the lines of the first panel stand for."""
     one = timeline["flows"].get(flow, {})
-    return [Block(colour, name) for key, name, colour in _LEVELS if any(one.get(key, ()))]
+    return [Block(colour, name) for _, name, colour in _levels(one)]
 
 
 def says(timeline: Timeline, flow: str) -> str:
@@ -60,7 +63,10 @@ def says(timeline: Timeline, flow: str) -> str:
     one = timeline["flows"].get(flow, {})
     cut = any(part.get("truncated") for part in (one, *timeline["queues"].values()))
     more = " Of many events only the first are kept." if cut else ""
-    windows = "What may be and what is under way, then " if any(one.get(k) for k, _, _ in _LEVELS) else ""
+    levels = _levels(one)
+    windows = "What may be and what is under way, then " if levels else ""
+    if levels and any(one.get(_RECEIVE, ())) and _RECEIVE not in [key for key, _, _ in levels]:
+        more += " The receive window is never near and is left out."
     first = "what arrives" if windows else "What arrives"
     return f"{windows}{first}, the queues on the way, and below when something was lost or sent again.{more}"
 
@@ -75,7 +81,7 @@ def _panels(timeline: Timeline, flow: str, time: alt.X, unit: Unit) -> Iterator[
 
 
 def _windows(one: Mapping[str, Any], time: alt.X, unit: Unit) -> Iterator[alt.LayerChart]:
-    levels = [(key, name, colour) for key, name, colour in _LEVELS if any(v or 0 for v in one.get(key, ()))]
+    levels = _levels(one)
     if not levels:
         return
     size = unit_for("B", [max(v or 0 for key, _, _ in levels for v in one[key])])
@@ -95,6 +101,14 @@ def _windows(one: Mapping[str, Any], time: alt.X, unit: Unit) -> Iterator[alt.La
     yield _panel([line.encode(x=time, y=y, color=colour)], rows, 150)
 
 
+def _levels(one: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The windows that are drawn: not one that is far above all others, and hides what they do."""
+    there = [level for level in _LEVELS if any(one.get(level[0], ()))]
+    most = max((v or 0 for key, _, _ in there if key != _RECEIVE for v in one[key]), default=0)
+    far = most > 0 and min((v for v in one.get(_RECEIVE, ()) if v), default=0) > 2 * most
+    return [level for level in there if level[0] != _RECEIVE or not far]
+
+
 def _delivered(one: Mapping[str, Any], time: alt.X, unit: Unit) -> Iterator[alt.LayerChart]:
     samples = list(zip(one.get("time_s", ()), one.get("delivered_bytes", ()), strict=True))
     # Over a sixtieth of the time each: between two samples arrive a few datagrams or none.
@@ -110,8 +124,8 @@ def _delivered(one: Mapping[str, Any], time: alt.X, unit: Unit) -> Iterator[alt.
     rate = unit_for("bit/s", [value for _, _, value in rates])
     rows = [{"t": unit.of(b), "end": unit.of(e), "value": rate.of(v)} for b, e, v in rates]
     y = alt.Y("value:Q").title(f"goodput in {rate.name}").axis(minExtent=_EXTENT)
-    bars = alt.Chart().mark_bar(color=theme.LIGHT["delivered1"], clip=True)
-    yield _panel([bars.encode(x=time, x2="end:Q", y=y)], rows, 90)
+    bars = alt.Chart().mark_rect(color=theme.LIGHT["delivered1"], clip=True)
+    yield _panel([bars.encode(x=time, x2="end:Q", y=y, y2=alt.datum(0))], rows, 90)
 
 
 def _queue(place: str, queue: Mapping[str, Any], time: alt.X, unit: Unit) -> alt.LayerChart:
@@ -138,14 +152,14 @@ def _events(timeline: Timeline, flow: str, time: alt.X, unit: Unit, end: float) 
         ("timeouts", one.get("timeouts", ()), "s4"),
     ]
     for place, queue in timeline["queues"].items():
-        kinds.append((f"lost at {_place(place)}", queue["drops"], "bad"))
+        kinds.append((f"lost: {_place(place)}", queue["drops"], "bad"))
     kinds = [kind for kind in kinds if kind[1]]
     if not kinds:
         return
     rows = [{"t": unit.of(t), "kind": name} for name, times, _ in kinds for t in _thinned(times, end)]
     names = [name for name, _, _ in kinds]
     colour = alt.Color("kind:N").scale(domain=names, range=[theme.LIGHT[c] for _, _, c in kinds]).legend(None)
-    y = alt.Y("kind:N").title(None).sort(names).axis(minExtent=_EXTENT, labelLimit=130)
+    y = alt.Y("kind:N").title(None).sort(names).axis(minExtent=_EXTENT, labelLimit=110)
     ticks = alt.Chart().mark_tick(thickness=1.2, size=16, opacity=1, clip=True)
     yield _panel([ticks.encode(x=time, y=y, color=colour)], rows, 24 * len(kinds))
 
