@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
-from engpass.advice.base import Cost, Proposal, doubling
+from engpass.advice import ports
+from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
 from engpass.explain.situation import Situation
-
-CAUSES = ("buffer full", "queue full")
-_KEYS = ("output_buffer", "buffer", "queue.limit", "queue.buffer")
+from engpass.settings import join
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Double the buffer of each switch that loses; in a steady overload a larger one only fills later."""
+    """Double the buffer of each port that loses; in a steady overload a larger one only fills later."""
     if at.overload:
         return
-    for node in losing(at):
-        for key in _KEYS:
-            amount = at.settings.amount("switch", node, *key.split("."))
+    for drop in ports.losing(at, (ports.FULL,)):
+        node, _, end = drop.place.partition(" -> ")
+        if ports.is_atm(at, node):
+            amount = at.settings.amount("switch", node, "output_buffer")
             words = f"raise the buffer of `{node}` to {{}}"
-            yield from doubling("buffer", Cost.SETTING, ("switch", node, *key.split(".")), amount, words)
-
-
-def losing(at: Situation) -> list[str]:
-    """The switches in whose queues the flow loses, the worst first."""
-    nodes = [drop.place.partition(" -> ")[0] for drop in at.own_drops if drop.cause in CAUSES]
-    return [node for node in dict.fromkeys(nodes) if at.is_switch(node)]
+            path = ("switch", node, "output_buffer")
+            yield from doubling("buffer", Cost.SETTING, path, amount, words)
+            continue
+        queue = ports.queue(at, drop.place)
+        steps = tuple(
+            Candidate(
+                f"raise the buffer of `{node}` towards `{end}` to {limit}",
+                ((join(queue.path), queue.with_limit(limit)),),
+            )
+            for limit in itertools.islice(ports.doubled(queue.limit), DOUBLINGS)
+        )
+        if steps:
+            yield Proposal("buffer", Cost.SETTING, steps)

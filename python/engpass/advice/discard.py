@@ -1,20 +1,25 @@
-"""Another discard policy where the flow loses: what is thrown away decides what else is carried in vain."""
+"""Another discard policy or queue discipline where the flow loses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from engpass.advice import ports
 from engpass.advice.base import Cost, Proposal, others
-from engpass.advice.buffer import losing
 from engpass.explain.situation import Situation
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Every other policy of the catalogue that needs no settings of its own."""
-    for node in losing(at):
-        now = at.settings.get("switch", node, "discard")
-        known = at.settings.choices("switch", node, "discard")
-        words = f"let `{node}` discard by `{{}}`"
-        if isinstance(now, str):
-            words += f" instead of `{now}`"
-        yield from others("discard", Cost.SETTING, ("switch", node, "discard"), known, now, words)
+    """Every other one of the catalogue; the core refuses those that need settings of their own."""
+    for drop in ports.losing(at):
+        node, _, end = drop.place.partition(" -> ")
+        if ports.is_atm(at, node):
+            now = at.settings.get("switch", node, "discard")
+            known = at.settings.choices("switch", node, "discard")
+            current = next(iter(now), None) if isinstance(now, dict) else now
+            words = f"let `{node}` discard by `{{}}` instead of `{current}`"
+            yield from others("discard", Cost.SETTING, ("switch", node, "discard"), known, now, words)
+            continue
+        queue = ports.queue(at, drop.place)
+        words = f"queue by `{{}}` instead of `{queue.kind}` at `{node}` towards `{end}`"
+        yield from others("discard", Cost.SETTING, queue.path, list(ports.kinds()), queue.kind, words)

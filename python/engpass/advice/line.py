@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.explain.finding import DAMAGED
 from engpass.explain.situation import Hop, Situation
 from engpass.settings import join
+
+_LEAST = 0.005
 
 FULL = 0.02
 """A line that is idle for less than this share of the time is full."""
@@ -18,12 +22,23 @@ def propose(at: Situation) -> Iterator[Proposal]:
     for hop in at.hops:
         if _holds_back(at, hop):
             yield from _faster(at, hop)
+        if any(drop.cause == DAMAGED and drop.place == hop.place for drop in at.own_drops):
+            path = join(("link", hop.link, "loss"))
+            step = Candidate(f"make link `{hop.link}` free of errors", ((path, "0 %"),))
+            yield Proposal("line", Cost.HARDWARE, (step,))
+    for node in at.settings.names("router"):
+        if at.idle("upstream") >= _LEAST and any(hop.start == node for hop in at.hops):
+            amount = at.settings.amount("router", node, "per_packet")
+            words = f"let router `{node}` forward a packet in {{}}"
+            half = Decimal("0.5")
+            path_to = ("router", node, "per_packet")
+            yield from doubling("line", Cost.HARDWARE, path_to, amount, words, factor=half, steps=4)
 
 
 def _holds_back(at: Situation, hop: Hop) -> bool:
     if hop.books is not None and hop.books.idle < FULL:
         return True
-    if at.idle("upstream") >= 0.005 and at.hops.index(hop) < at.hops.index(at.tight or hop):
+    if at.idle("upstream") >= _LEAST and at.hops.index(hop) < at.hops.index(at.tight or hop):
         return True
     return at.limited.get("bottleneck") == f"link `{hop.link}`"
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from engpass import say
+from engpass.advice import ports
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.advice.buffer import CAUSES
 from engpass.explain.situation import Hop, Situation
 from engpass.settings import Amount, join
 
@@ -16,7 +16,7 @@ _SECONDS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1
 
 def propose(at: Situation) -> Iterator[Proposal]:
     """Shape the circuit to the free cell rate; pace a UDP application to the limit."""
-    losses = any(drop.cause in (*CAUSES, "policer") for drop in at.own_drops)
+    losses = any(drop.cause in (*ports.QUEUED, "policer") for drop in at.own_drops)
     if losses or at.idle("shaper") > 0:
         yield from _shaped(at)
     if losses and at.overload and at.limit >= 1:

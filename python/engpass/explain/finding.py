@@ -11,6 +11,12 @@ AT_LIMIT = 0.97
 """From this share of its limit on, a flow has what there is."""
 
 
+DAMAGED = "damaged on the line"
+"""The cause of losses that no queue decides."""
+
+_EARLY = ("early drop", "codel")
+
+
 @dataclass(frozen=True)
 class Finding:
     """The bottleneck: its account or cause for programs, its name and the evidence for people."""
@@ -80,12 +86,19 @@ def _lost(at: Situation) -> Finding | None:
 def where(drop: Drop, at: Situation) -> str:
     """The place of a loss in words."""
     start, arrow, end = drop.place.partition(" -> ")
-    if arrow and at.is_switch(start):
-        thing = "the policer" if drop.cause == "policer" else "the buffer"
+    if arrow and at.is_switch(start) and drop.cause != DAMAGED:
+        thing = (
+            "the policer"
+            if drop.cause == "policer"
+            else "the queue"
+            if drop.cause in _EARLY
+            else "the buffer"
+        )
         return f"{thing} of `{start}` towards `{end}`"
     if arrow:
         return f"the line from `{start}` to `{end}`"
-    return f"{drop.cause} at host `{start}`" if drop.cause == "reassembly" else f"host `{start}`"
+    kind = "router" if at.is_switch(start) else "host"
+    return f"{drop.cause} at {kind} `{start}`"
 
 
 def what(drop: Drop, at: Situation) -> str:

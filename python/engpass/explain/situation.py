@@ -177,7 +177,12 @@ class Situation:
     @property
     def overload(self) -> bool:
         """More is offered than can ever pass, by a sender that does not slow down: no buffer mends that."""
-        return not self.tcp and self.limit > 0 and self.offered > 1.005 * self.limit
+        lines = [
+            float(one["goodput_bit_per_s"])
+            for one in self.limited.get("candidates", ())
+            if one.get("kind") in ("link", "policer")
+        ]
+        return not self.tcp and bool(lines) and self.offered > 1.005 * min(lines)
 
     def idle(self, reason: str) -> float:
         """Share of the tightest line that was idle for a reason, such as `CPU`."""
@@ -194,5 +199,5 @@ class Situation:
         return [drop for drop in self.own_drops if drop.cause == cause]
 
     def is_switch(self, node: str) -> bool:
-        """Whether a node has queues of its own."""
-        return node in self.settings.names("switch")
+        """Whether a node is a switch or a router: it has queues of its own."""
+        return node in self.settings.names("switch") or node in self.settings.names("router")
