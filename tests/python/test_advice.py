@@ -140,10 +140,15 @@ def change(after: float, cost: Cost = Cost.SETTING, others: tuple[tuple[str, flo
 def test_the_best_comes_first_and_among_equals_the_cheapest() -> None:
     good, equal, hardware = change(9e6), change(9.1e6, Cost.APPLICATION), change(9.05e6, Cost.HARDWARE)
     harmful, small = change(9.02e6, others=(("other", 1e6),)), change(2e6)
-    assert ranked([small, hardware, harmful, equal, good]) == [good, harmful, equal, hardware, small]
-    far = change(30e6, Cost.HARDWARE)
-    assert ranked([good, far]) == [far, good], "twice as much and more"
-    assert ranked([]) == []
+    assert ranked([small, hardware, harmful, equal, good], 20e6) == [good, harmful, equal, hardware, small]
+    assert ranked([], 1e6) == []
+
+
+def test_other_hardware_stands_behind_what_can_be_set() -> None:
+    small, good, bought = change(2e6), change(9e6), change(30e6, Cost.HARDWARE)
+    assert ranked([bought, small, good], 10e6) == [good, small, bought]
+    assert ranked([bought, small], 10e6) == [bought, small], "a setting that leaves most of it missing"
+    assert ranked([bought], 0.0) == [bought]
 
 
 def test_doubling_starts_at_the_value_that_holds() -> None:

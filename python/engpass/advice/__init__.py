@@ -123,7 +123,7 @@ def advise(
         threads.shutdown(wait=True, cancel_futures=True)
     tried = tuple(dict.fromkeys(candidate.say for result in results for candidate in result.tried))
     found = [result.change for result in results if result.change is not None]
-    return Advice(tuple(ranked(found)), tried, done * len(bench.repeats))
+    return Advice(tuple(ranked(found, at.limit - at.goodput)), tried, done * len(bench.repeats))
 
 
 def _all(at: Situation) -> Iterator[Proposal]:
@@ -183,18 +183,25 @@ def _gains(before: _Flows, after: _Flows, flow: str) -> bool:
     return all(b.get(flow, 0.0) < a.get(flow, 0.0) for b, a in zip(before, after, strict=True))
 
 
-def ranked(changes: Sequence[Change]) -> list[Change]:
-    """The best first; other hardware counts half, and among about equal gains the cheaper comes first."""
+def ranked(changes: Sequence[Change], missing: float) -> list[Change]:
+    """The best first, and among about equal gains the cheaper.
 
-    def worth(change: Change) -> float:
-        gain = change.after - change.before
-        return gain / 2 if change.cost is Cost.HARDWARE else gain
+    Other hardware stands behind what can be set, if the best of that makes up for half of the `missing`
+    bit/s to the limit of what is there.
+    """
+    hardware = _ordered([change for change in changes if change.cost is Cost.HARDWARE])
+    settings = _ordered([change for change in changes if change.cost is not Cost.HARDWARE])
+    if settings and settings[0].after - settings[0].before >= missing / 2:
+        return settings + hardware
+    return _ordered(changes)
 
-    rest = sorted(changes, key=worth, reverse=True)
+
+def _ordered(changes: Sequence[Change]) -> list[Change]:
+    rest = sorted(changes, key=lambda change: -change.after)
     made: list[Change] = []
     while rest:
-        least = worth(rest[0]) * (1 - 2 * LEAST)
-        equal = [change for change in rest if worth(change) >= least]
+        least = rest[0].after * (1 - 2 * LEAST)
+        equal = [change for change in rest if change.after >= least]
         made += sorted(equal, key=lambda change: (change.cost, bool(change.others)))
         rest = rest[len(equal) :]
     return made

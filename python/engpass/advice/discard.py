@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engpass.advice import ports
-from engpass.advice.base import Cost, Proposal, others
+from engpass.advice.base import Candidate, Cost, Proposal, others
 from engpass.explain.situation import Situation
+from engpass.settings import join
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
@@ -21,5 +22,9 @@ def propose(at: Situation) -> Iterator[Proposal]:
             yield from others("discard", Cost.SETTING, ("switch", node, "discard"), known, now, words)
             continue
         queue = ports.queue(at, drop.place)
-        words = f"queue by `{{}}` instead of `{queue.kind}` at `{node}` towards `{end}`"
-        yield from others("discard", Cost.SETTING, queue.path, list(ports.kinds()), queue.kind, words)
+        limit = queue.settings.get("limit")
+        for kind in ports.kinds():
+            if kind != queue.kind and ports.complete(kind):
+                words = f"queue by `{kind}` instead of `{queue.kind}` at `{node}` towards `{end}`"
+                step = Candidate(words, ((join(queue.path), ports.with_limit(kind, limit)),))
+                yield Proposal("discard", Cost.SETTING, (step,))

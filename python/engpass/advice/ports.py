@@ -38,6 +38,18 @@ class Queue:
         return f"{{ {self.kind} = {{ {pairs} }} }}"
 
 
+def with_limit(kind: str, limit: object) -> str:
+    """Another discipline with the limit that was given, if it has one: only one thing is changed."""
+    if limit is None or "limit" not in kinds().get(kind, {}):
+        return kind
+    return f"{{ {kind} = {{ limit = {_toml(str(limit))} }} }}"
+
+
+def complete(kind: str) -> bool:
+    """Whether a discipline is one without any further setting."""
+    return not any(key.get("required") for key in kinds().get(kind, {}).values())
+
+
 def kinds() -> dict[str, dict[str, dict[str, Any]]]:
     """The queue disciplines of the catalogue."""
     return keys(_FAMILY)

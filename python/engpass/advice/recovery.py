@@ -17,7 +17,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
     """SACK, RACK and the others at both ends; half the least timeout, or twice where it expires too early."""
     if not at.tcp:
         return
-    lossy = bool(at.own_drops) or at.mean("retransmitted_segments") > 0
+    lossy = bool(at.own_drops) or at.mean("timeouts") > 0
     if not lossy:
         return
     start, end = at.ends

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engpass import ledger, say
-from engpass.advice import Advice, advise
 from engpass.explain.bench import Bench
 from engpass.explain.choose import Chosen, choose, choose_in
 from engpass.explain.finding import Finding, find
@@ -19,10 +18,13 @@ from engpass.ledger import Step
 from engpass.settings import Settings
 from engpass.timeline import SAMPLES, timeline
 
+if TYPE_CHECKING:
+    from engpass.advice import Advice
+
 __all__ = ["REPEATS", "Chosen", "Explanation", "choose", "choose_in", "explain"]
 
-REPEATS = 3
-"""Repeats that changes are simulated with at most: the first ones of the run."""
+REPEATS = 5
+"""Repeats that are looked at and that changes are simulated with, at most: the first ones of the run."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,9 @@ def explain(
     Raises `InvalidTestbed`, `EngpassError` where the engine does not carry the testbed or the books do not
     balance, `KeyboardInterrupt` on Ctrl-C.
     """
+    # Advice looks at situations, which are of this package.
+    from engpass.advice import advise
+
     bench = Bench(
         chosen.text,
         chosen.source,
@@ -124,8 +129,9 @@ def explain(
         chosen.sweep,
         range(min(REPEATS, chosen.repeats)),
     )
-    outcomes: Sequence[Mapping[str, Any]] = chosen.outcomes if chosen.current else ()
-    if outcomes:
+    kept = [one for one in chosen.outcomes if one["repeat"] in bench.repeats]
+    outcomes: Sequence[Mapping[str, Any]] = kept if chosen.current else ()
+    if len(outcomes) == len(bench.repeats):
         bench.remember(outcomes)
     else:
         outcomes = bench.outcomes()

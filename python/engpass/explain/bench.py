@@ -58,10 +58,9 @@ class Bench:
             return self._before
 
     def remember(self, outcomes: Sequence[Mapping[str, Any]]) -> None:
-        """Take stored outcomes of this build as those without a change."""
+        """Take stored outcomes of this build, one of each repeat, as those without a change."""
         by_repeat = {outcome["repeat"]: outcome for outcome in outcomes}
-        if all(repeat in by_repeat for repeat in self.repeats):
-            self._before = [_goodputs(by_repeat[repeat]) for repeat in self.repeats]
+        self._before = [_goodputs(by_repeat[repeat]) for repeat in self.repeats]
 
     def _run(self, engine: str, campaign: _engpass.Campaign, sweep: Pairs, repeat: int) -> dict[str, Any]:
         made: dict[str, Any] = json.loads(
