@@ -37,7 +37,8 @@ def _shaped(at: Situation) -> Iterator[Proposal]:
     if rate < 1:
         return
     path = join(("circuit", circuit, "shaping"))
-    words = f"shape `{circuit}` to {rate:,} cells/s, the free {say.percent(share)} of link `{hop.link}`"
+    free_part = "the pace" if share > 0.9995 else f"the free {say.percent(share)}"
+    words = f"shape `{circuit}` to {rate:,} cells/s, {free_part} of link `{hop.link}`"
     # Then a little below: what is left to the last cell has no room for a burst beside it.
     lower = math.floor(rate * 0.98)
     steps = (

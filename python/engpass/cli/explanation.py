@@ -115,7 +115,7 @@ def _accounts(columns: Sequence[tuple[str, Books]], runs: int) -> Table:
 
 
 def _drops(made: Explanation) -> Table:
-    shown = grid("Lost at", "Cause", "Flow", "Cells", "Datagrams", left=3)
+    shown = grid("Lost at", "Cause", "Flow", "Cells, frames", "Datagrams", left=3)
     for drop in made.at.drops:
         numbers = (f"{drop.cells:,.0f}", f"{drop.datagrams:,.0f}")
         shown.add_row(*plain(drop.place.replace("->", "→"), drop.cause, drop.flow, *numbers))

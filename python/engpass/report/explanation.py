@@ -111,7 +111,7 @@ def _losses(made: "Explanation") -> str:
             [esc(_places(d.place)), esc(d.cause), esc(d.flow), f"{d.cells:,.0f}", f"{d.datagrams:,.0f}"]
             for d in at.drops
         ]
-        head = ["Place", "Cause", "Flow", "Cells", "Datagrams"]
+        head = ["Place", "Cause", "Flow", "Cells, frames", "Datagrams"]
         parts.append(html_table("What was lost where, per repeat", head, rows, numeric=[3, 4]))
     if at.counts:
         rows = [[esc(say.named(key)), esc(say.counted(key, value))] for key, value in at.counts.items()]
