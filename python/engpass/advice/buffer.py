@@ -15,7 +15,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
     """Double the buffer of each port that loses; in a steady overload a larger one only fills later."""
     if at.overload:
         return
-    for drop in ports.losing(at, (ports.FULL,)):
+    for drop in ports.losing(at, ports.ROOM):
         node, _, end = drop.place.partition(" -> ")
         if ports.is_atm(at, node):
             amount = at.settings.amount("switch", node, "output_buffer")

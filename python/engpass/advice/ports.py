@@ -9,9 +9,9 @@ from typing import Any
 from engpass.explain.situation import Drop, Situation
 from engpass.settings import Amount, keys
 
-FULL = "buffer full"
-QUEUED = (FULL, "early drop", "codel", "longer than the burst")
-"""Causes of losses in a queue; only the first is for want of room."""
+ROOM = ("buffer full", "discard policy", "CLP threshold")
+QUEUED = (*ROOM, "early drop", "codel", "longer than the burst")
+"""Causes of losses in a queue: those that a larger one may mend, and all."""
 
 _FAMILY = "queue discipline"
 _DEFAULT = "drop-tail"
