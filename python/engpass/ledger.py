@@ -294,11 +294,6 @@ def route(topology: Mapping[str, Any], start: str, end: str) -> list[tuple[str, 
     return hops[::-1]
 
 
-def tightest(sides: Sequence[Direction]) -> Direction:
-    """The direction with the least idle time, the first of equals: where a flow's bits are missing most."""
-    return min(sides, key=lambda side: round(side.books.idle, 9))
-
-
 @dataclass(frozen=True)
 class Step:
     """A step of the waterfall: what an account takes of the line, and what is left after it."""

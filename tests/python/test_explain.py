@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import vl_convert
 
-from conftest import TESTBED, Cli
+from conftest import TESTBED, Cli, Program
 from engpass import _engpass
 from engpass import cli as commands
 from engpass.cli.sparkline import line
@@ -321,3 +323,16 @@ def test_only_generators_are_nothing_to_explain() -> None:
         choose_in(loads(text), None, [], None)
     with pytest.raises(ChoiceError):
         choose_in(loads(CROWDED), None, [], "noise")
+
+
+def test_ctrl_c_ends_it_soon(program: Program) -> None:
+    endless = CROWDED.replace("100 ms", "100 min").partition("[sweep]")[0]
+    (program.directory / "endless.toml").write_text(endless)
+    process = program.start("explain", "endless.toml")
+    time.sleep(3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Traceback" not in said
+    assert b"interrupted" in said

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engpass import ledger
 from engpass.error import EngpassError
 from engpass.ledger import Books
-from ledgers import books, link, links, nobody
+from ledgers import links
 
 ACCOUNTS = [account for family in ledger.FAMILIES for account in family.accounts] + ["other: cbr", "new"]
 
@@ -136,17 +136,6 @@ def test_a_slim_outcome_has_the_same_books() -> None:
     assert "old" not in kept["links"]
     assert "capacity_cells" not in kept["links"]["sender"]
     assert "links" not in ledger.slim({"links": {"old": {"directions": []}}})
-
-
-def test_the_tightest_line_is_the_one_that_is_least_idle() -> None:
-    sides = ledger.directions({"links": links(0.2, 0.1, 0.5)})
-    way = [
-        side for side in sides if side.key in (("sender", "ss2", "atomis5"), ("receiver", "atomis5", "ss20"))
-    ]
-    assert ledger.tightest(way).link == "receiver"
-    same = link("a", "b", books({}, "delivered"), nobody())
-    twins = ledger.directions({"links": {"one": same, "two": same}})
-    assert ledger.tightest([twins[0], twins[2]]).link == "one"
 
 
 TOPOLOGY = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engpass import ledger, say
-from engpass.explain.bench import Bench
+from engpass.explain.bench import Bench, interruptibly
 from engpass.explain.choose import Chosen, choose, choose_in
 from engpass.explain.finding import Finding, find
 from engpass.explain.situation import Hop, Situation
@@ -134,11 +134,12 @@ def explain(
     if len(outcomes) == len(bench.repeats):
         bench.remember(outcomes)
     else:
-        outcomes = bench.outcomes()
+        outcomes = interruptibly(bench.interrupt, bench.outcomes)
     at = situation(chosen, bench, outcomes)
     recorded = None
     if with_timeline:
-        recorded = timeline(bench.campaign, chosen.variant, chosen.sweep, 0, SAMPLES, bench.interrupt)
+        point = (bench.campaign, chosen.variant, chosen.sweep, 0, SAMPLES, bench.interrupt)
+        recorded = interruptibly(bench.interrupt, lambda: timeline(*point))
     finding = find(at)
     made = advise(at, bench, jobs=jobs, watch=watch) if advice else None
     return Explanation(chosen, at, finding, made, recorded)

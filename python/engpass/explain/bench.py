@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from engpass import _engpass
+from engpass.error import EngpassError
 from engpass.settings import split
 
+T = TypeVar("T")
+
 Pairs = Sequence[tuple[str, str]]
+
+
+def interruptibly(interrupt: _engpass.Interrupt, work: Callable[[], T]) -> T:
+    """What `work` returns, done in a thread so that Ctrl-C ends the runs that hold this interrupt.
+
+    Raises what it raises, and `EngpassError` where the engine does not carry something.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="engpass") as thread:
+        future = thread.submit(work)
+        try:
+            return future.result()
+        except _engpass.Unsupported as error:
+            raise EngpassError(str(error)) from None
+        finally:
+            if not future.done():
+                interrupt.set()
 
 
 class Bench:

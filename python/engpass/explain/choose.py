@@ -12,6 +12,7 @@ from engpass import _engpass
 from engpass.campaign import Axis, Plan, build
 from engpass.campaign import choose as choose_names
 from engpass.error import ChoiceError, EngpassError, nearest
+from engpass.explain.bench import interruptibly
 from engpass.explain.situation import GENERATORS
 from engpass.settings import Amount
 
@@ -111,17 +112,23 @@ def choose_in(testbed: Testbed, variant: str | None, point: Iterable[str], flow:
     wanted = _pairs(point)
     flows = _flows(testbed.topology, flow)
     stop = _engpass.Interrupt()
-    found: list[tuple[float, str, str, tuple[dict[str, Any], ...]]] = []
-    for name in variants:
-        limit = json.loads(testbed.campaign.run("limit", name, wanted, 0, stop))
-        outcomes = tuple(
-            json.loads(testbed.campaign.run("simulate", name, wanted, repeat, stop))
-            for repeat in range(testbed.repeats)
-        )
-        for one in flows:
-            got = [outcome["flows"][one]["goodput_bit_per_s"] for outcome in outcomes]
-            missing = limit["flows"][one]["goodput_bit_per_s"] - math.fsum(got) / len(got)
-            found.append((missing, name, one, outcomes))
+
+    def run(engine: str, name: str, repeat: int) -> dict[str, Any]:
+        made: dict[str, Any] = json.loads(testbed.campaign.run(engine, name, wanted, repeat, stop))
+        return made
+
+    def run_all() -> list[tuple[float, str, str, tuple[dict[str, Any], ...]]]:
+        found = []
+        for name in variants:
+            limit = run("limit", name, 0)
+            outcomes = tuple(run("simulate", name, repeat) for repeat in range(testbed.repeats))
+            for one in flows:
+                got = [outcome["flows"][one]["goodput_bit_per_s"] for outcome in outcomes]
+                missing = limit["flows"][one]["goodput_bit_per_s"] - math.fsum(got) / len(got)
+                found.append((missing, name, one, outcomes))
+        return found
+
+    found = interruptibly(stop, run_all)
     _, name, chosen_flow, outcomes = max(found, key=lambda one: one[0])
     return Chosen(
         run_id="",
