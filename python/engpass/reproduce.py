@@ -10,6 +10,7 @@ from engpass.claims import MAIN, Campaign, CampaignSpec, ClaimsFile, Judged, jud
 from engpass.error import EngpassError
 from engpass.gallery import Study
 from engpass.lab import Progress, Watch
+from engpass.ledger import slim
 from engpass.source import Source, read
 from engpass.testbed import Testbed
 
@@ -73,7 +74,7 @@ class Reproduction:
         """Check the claims on what is in the store."""
         campaigns = {}
         for part in self.parts:
-            outcomes = (_slim(outcome) for outcome in store.outcomes(ran.records[part.spec.name].id))
+            outcomes = (slim(outcome) for outcome in store.outcomes(ran.records[part.spec.name].id))
             campaigns[part.spec.name] = Campaign(part.testbed.axes, outcomes)
         return judge(self.claims.claims, campaigns)
 
@@ -82,7 +83,7 @@ class Reproduction:
         from engpass.report import render
 
         record = ran.records[MAIN]
-        outcomes = [_slim(outcome) for outcome in store.outcomes(record.id)]
+        outcomes = [slim(outcome) for outcome in store.outcomes(record.id)]
         return render(record, outcomes, [one.to_json() for one in judged])
 
 
@@ -125,12 +126,6 @@ def _check_names(claim: str, part: Part, engine: str, check: Any) -> None:  # no
                 f"claim `{claim}`: the campaign `{part.spec.name}` has no {what} `{name}`",
                 nearest(name, known),
             )
-
-
-def _slim(outcome: dict[str, Any]) -> dict[str, Any]:
-    """An outcome without what neither claims nor the report read: the links are most of it."""
-    outcome.pop("links", None)
-    return outcome
 
 
 class _Sums:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from engpass.store import Failure, RunRecord, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from engpass.explain import Explanation
 
 
 class RunResult:
@@ -43,6 +46,24 @@ class RunResult:
     def failures(self) -> list[Failure]:
         """Points that ended with an error."""
         return self.store.failures(self.record)
+
+    def explain(
+        self,
+        variant: str | None = None,
+        point: Mapping[str, str] | None = None,
+        flow: str | None = None,
+        *,
+        advice: bool = True,
+    ) -> Explanation:
+        """Explain the point that is named, or what loses most of its limit: see `engpass.explain`.
+
+        `point` has values by swept path: `{"traffic.stream.message": "9 kB"}`. `advice` simulates changes.
+        Raises `ChoiceError` for a name that there is none of.
+        """
+        from engpass.explain import choose, explain
+
+        texts = [f"{path}={value}" for path, value in (point or {}).items()]
+        return explain(choose(self.store, self.record, variant, texts, flow), advice=advice)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report, one HTML file that opens offline; returns its path."""

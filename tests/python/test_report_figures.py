@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 import report_cases as cases
+from engpass import ledger
 from engpass.report import export_figures, figures, theme
 from engpass.report.aggregate import MAX_ROWS, tabulate
 from engpass.report.axes import axis_of, label
 from engpass.report.units import say_rate, say_share, unit_for
+from ledgers import with_ledgers
 from report_kyoto import MESSAGES, Record, axis, kyoto
 
 Made = tuple[Record, list[dict[str, Any]]]
@@ -32,6 +34,7 @@ SHAPES: dict[str, Callable[[], Made]] = {
     "no limit": lambda: cases.swept(["free"], [cases.BUFFERS], engines=("simulate",)),
     "hostile": lambda: cases.hostile(repeats=1),
     "several flows": cases.several_flows,
+    "ledgers": lambda: with_ledgers(repeats=2),
 }
 
 
@@ -64,6 +67,44 @@ def test_which_figures_there_are() -> None:
     assert list(figures(*SHAPES["no limit"]())) == ["goodput", "loss", "offered-received"]
     assert "goodput-stream-2" in figures(*cases.several_flows())
     assert figures(Record(axes=[MESSAGES]), []) == {}
+
+
+def test_the_stack_is_the_whole_line_at_every_value() -> None:
+    run, outcomes = with_ledgers(repeats=2)
+    made = figures(run, outcomes)
+    assert list(made)[-2:] == ["ledger", "ledger-waterfall"]
+    spec = made["ledger"].to_dict()
+    rows = next(data for data in spec["datasets"].values() if "share" in data[0])
+    sums: dict[tuple[str, float], float] = {}
+    for row in rows:
+        sums[row["variant"], row["x"]] = sums.get((row["variant"], row["x"]), 0.0) + row["share"]
+    assert len(sums) == 4 * 64
+    assert all(total == pytest.approx(100, abs=0.01) for total in sums.values())
+    shown = spec["spec"]["layer"][0]["encoding"]["color"]["scale"]["domain"]
+    assert shown[0] == "physical framing"
+    assert shown[-1] == "idle: CPU"
+    assert shown.index("delivered") < shown.index("dead") < shown.index("traffic interference")
+
+
+def test_the_waterfall_of_a_ledger_is_that_of_the_point_that_misses_most() -> None:
+    run, outcomes = with_ledgers(repeats=2)
+    spec = figures(run, outcomes)["ledger-waterfall"].to_dict()
+    assert "variant congested" in spec["title"]["subtitle"][0] or "shaped-18" in spec["title"]["subtitle"][0]
+    rows = next(data for data in spec["datasets"].values() if "step" in data[0])
+    assert (rows[0]["step"], rows[0]["low"], rows[0]["high"]) == ("line rate", 0, 100)
+    for before, after in itertools.pairwise(rows[1:-1]):
+        assert after["high"] == pytest.approx(before["low"], abs=1e-3)
+    assert rows[-1]["step"] == "delivered"
+
+
+def test_a_run_with_one_point_has_no_stack() -> None:
+    _, outcomes = with_ledgers(repeats=1)
+    one = [o for o in outcomes if o["sweep"]["traffic.stream.message"] == 9000]
+    for outcome in one:
+        outcome["sweep"] = {}
+    names = list(figures(Record(axes=[], repeats=1), one))
+    assert "ledger" not in names
+    assert "ledger-waterfall" in names
 
 
 def test_axes_have_human_units() -> None:
@@ -169,6 +210,9 @@ def test_contrast(palette: dict[str, str]) -> None:
         ("ink", "muted", "accent", "good", "bad", "mark"), ("paper", "panel")
     ):
         assert contrast(palette[text], palette[paper]) >= 4.5, (text, paper)
+    accounts = [account for family in ledger.FAMILIES for account in family.accounts]
+    for name in {*theme.account_colours(accounts)}:
+        assert contrast(palette[name], palette["paper"]) >= 3, name
     for i in range(theme.SERIES):
         assert contrast(palette[theme.colour(i)], palette["paper"]) >= 3, theme.colour(i)
 

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 import report_cases as cases
-from engpass.report import render
+from engpass.report import render, theme
+from ledgers import with_ledgers
 from report_kyoto import MESSAGES, Record, kyoto
 
 CLAIMS: list[dict[str, Any]] = [
@@ -288,3 +289,19 @@ def test_a_download_too_large_is_folded(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(rows) == 4 * 64 * 2 + 3 * 64
     assert {"goodput_bit_per_s_least", "loss_greatest"} <= set(rows[0])
     assert "the store has the raw points" in page.text
+
+
+def test_the_ledger_stands_on_the_page_with_its_key() -> None:
+    run, outcomes = with_ledgers(repeats=1)
+    page = render(run, outcomes)
+    assert '<h2 id="ledger">Ledger</h2>' in page
+    for name in ("ledger", "ledger-waterfall"):
+        assert f'id="figure-{name}"' in page
+    assert re.search(r'fill="var\(--waste1\)"/></svg>dead</li>', page)
+    assert re.search(r'fill="var\(--idle1\)"/></svg>idle: CPU</li>', page)
+    # The colours are those of the page, light or dark.
+    (spec,) = re.findall(r'"ledger":(\{.*?\}),"ledger-waterfall":', page)
+    assert "var(--delivered1)" in spec
+    assert theme.LIGHT["delivered1"] not in spec
+    run, outcomes = kyoto(repeats=1)
+    assert '<h2 id="ledger">' not in render(run, outcomes)

@@ -30,6 +30,7 @@ COMMANDS = [
     Command("run", "run", "Run every variant, swept value and repeat"),
     Command("runs", "runs", "List the runs in the store"),
     Command("show", "show", "Show a run: what was asked, how far it is, what came out"),
+    Command("explain", "explain", "Where a point's bits went, what holds it back, and what to change"),
     Command("report", "report", "Write a run as an HTML page, and its figures as pictures"),
     Command("export", "export", "Write the points of a run as CSV, Parquet or Arrow"),
     Command("gallery", "gallery", "List the published studies that come with Engpass"),

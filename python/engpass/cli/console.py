@@ -8,7 +8,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
@@ -129,6 +130,19 @@ def tables() -> Console:
     terminal = sys.stdout is not None and sys.stdout.isatty()
     # Rich itself obeys NO_COLOR and TERM=dumb.
     return Console(file=sys.stdout, width=None if terminal else _FILE_WIDTH, highlight=False, emoji=False)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on standard error, if that is a terminal; what it yields changes its words."""
+    from rich.console import Console
+
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda _words: None
+        return
+    with screen.status(what) as status:
+        yield status.update
 
 
 def fail(message: str, help: str | None = None) -> NoReturn:  # noqa: A002 (the field's name)

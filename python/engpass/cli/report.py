@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,7 +38,7 @@ def command(
     with Store.open(store, create=False) as opened:
         record = opened.run(run)
         outcomes = _outcomes(opened, record.id)
-    with _waiting(f"drawing run {record.id}"):
+    with console.waiting(f"drawing run {record.id}"):
         from engpass.report import export_figures, render
 
         _write(Path(output), render(record, outcomes, made))
@@ -59,27 +57,11 @@ def command(
         console.tell(f"note: the run has {record.points_done:,} of its {record.points_total:,} points")
 
 
-@contextmanager
-def _waiting(what: str) -> Iterator[None]:
-    """A spinner on standard error, if that is a terminal: the drawing takes some seconds."""
-    from rich.console import Console
-
-    screen = Console(stderr=True)
-    if not screen.is_terminal:
-        yield
-        return
-    with screen.status(what):
-        yield
-
-
 def _outcomes(store: Store, run_id: str) -> list[dict[str, Any]]:
-    """The outcomes without what the report does not show: the links are most of a large run."""
-    outcomes = []
-    for _, text in store.raw_outcomes(run_id):
-        outcome = json.loads(text)
-        outcome.pop("links", None)
-        outcomes.append(outcome)
-    return outcomes
+    """The outcomes without what the report does not show: of the links it shows the ledgers."""
+    from engpass.ledger import slim
+
+    return [slim(json.loads(text)) for _, text in store.raw_outcomes(run_id)]
 
 
 def _claims(path: Path) -> list[dict[str, Any]]:

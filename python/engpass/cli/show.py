@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from engpass.cli import console, options
 from engpass.cli.run import tell_failures
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from engpass.store import RunRecord, Store
+
+Ledger = Annotated[
+    bool,
+    typer.Option("--ledger", help="Show the ledgers of its lines instead, all points of a variant together."),
+]
+
 
 def command(
-    run: options.Run = "last", store: options.StoreAt = options.STORE, as_json: options.Json = False
+    run: options.Run = "last",
+    store: options.StoreAt = options.STORE,
+    as_json: options.Json = False,
+    ledger: Ledger = False,
 ) -> None:
     """Show a run: what was asked, where it ran, how far it is, what came out and what failed."""
     from engpass.campaign import sweep_numbers
@@ -23,8 +40,35 @@ def command(
         from engpass.cli.tables import details, summary
 
         out = console.tables()
+        if ledger:
+            _ledgers(opened, record, out)
+            return
         out.print(details(record, len(opened.sessions(record.id))))
         if record.points_done:
             summary(opened, record, out)
         if record.points_failed:
             tell_failures(opened, record)
+
+
+def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
+    """Print the books of every direction that anybody could have used, per variant."""
+    import json
+
+    from engpass import ledger, say
+    from engpass.cli.explanation import accounts
+
+    plan = record.plan
+    for variant in plan.variants:
+        shelf = ledger.Sums()
+        for engine in plan.engines:
+            for index in range(plan.sweep_points):
+                for _, text in store.raw_outcomes(record.id, [plan.positions(engine, variant, index)]):
+                    shelf.add(json.loads(text))
+        used = [side for side in shelf.directions if side.books.share("idle: nobody") < 1]
+        if not used:
+            console.tell(f"no point of `{variant}` has a ledger")
+            continue
+        out.print(f"{variant}: {say.count(shelf.outcomes, 'simulated point')}, the mean", markup=False)
+        columns = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
+        for part in accounts(columns, out.width, shelf.outcomes):
+            out.print(part)

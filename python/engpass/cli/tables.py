@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from engpass.say import percent, rate
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -24,47 +26,30 @@ _MOST = 12
 _GENERATORS = frozenset({"cbr", "on-off"})
 
 
-def rate(bit_per_s: float | None) -> str:
-    """A rate with the unit that suits it, two decimals."""
-    if bit_per_s is None:
-        return ""
-    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if abs(bit_per_s) >= size:
-            return f"{bit_per_s / size:.2f} {unit}"
-    return f"{bit_per_s:.0f} bit/s"
-
-
-def percent(share: float | None) -> str:
-    """A share as per cent; a small one is not rounded to nothing."""
-    if share is None:
-        return ""
-    if 0 < abs(share) < 0.0005:
-        return "< 0.1 %"
-    return f"{share * 100:.1f} %"
-
-
-def _table(*columns: str, title: str | None = None, left: int = 1) -> Table:
+def grid(*columns: str, title: str | None = None, left: int = 1) -> Table:
+    """An empty table; all but the first columns are set to the right."""
     table = Table(title=Text(title) if title else None, title_justify="left", title_style="bold")
     for i, column in enumerate(columns):
         table.add_column(Text(column), justify="left" if i < left else "right", overflow="fold")
     return table
 
 
-def _cells(*texts: str) -> list[Text]:
+def plain(*texts: str) -> list[Text]:
+    """The cells of a row."""
     # Names come from files: no `[red]` in them is markup.
     return [Text(text) for text in texts]
 
 
 def waterfall(title: str, flow: dict[str, Any]) -> Table:
     """From line rate to goodput, stage by stage."""
-    table = _table("Stage", "Rate", "of the first", "taken", title=title)
+    table = grid("Stage", "Rate", "of the first", "taken", title=title)
     stages = flow["stages"]
     first = stages[0]["rate_bit_per_s"] if stages else 0
     before = None
     for stage in stages:
         value = stage["rate_bit_per_s"]
         taken = "" if before is None or before == value else rate(before - value)
-        table.add_row(*_cells(stage["name"], rate(value), percent(value / first if first else None), taken))
+        table.add_row(*plain(stage["name"], rate(value), percent(value / first if first else None), taken))
         before = value
     if table.rows:
         # The last stage is what the application gets.
@@ -74,10 +59,10 @@ def waterfall(title: str, flow: dict[str, Any]) -> Table:
 
 def runs(records: Sequence[RunRecord]) -> Table:
     """The runs of a store."""
-    table = _table("Run", "Testbed", "File", "Status", "Points", "Used", left=4)
+    table = grid("Run", "Testbed", "File", "Status", "Points", "Used", left=4)
     for r in records:
         points = f"{r.points_done:,} of {r.points_total:,}"
-        table.add_row(*_cells(r.id, r.name, r.source, r.status, points, moment(r.used)))
+        table.add_row(*plain(r.id, r.name, r.source, r.status, points, moment(r.used)))
     return table
 
 
@@ -198,7 +183,7 @@ def _summary_table(
     axes = [axis.path for axis in plan.axes]
     named = len(flows) > 1
     columns = ["Variant", *axes, *(["Flow"] if named else [])]
-    table = _table(*columns, "Goodput", "Spread", "Offered", "Loss", "Limit", title=record.name, left=1)
+    table = grid(*columns, "Goodput", "Spread", "Offered", "Loss", "Limit", title=record.name, left=1)
     chosen = sorted(
         (key for key in cells if key[2] in flows),
         key=lambda key: (plan.variants.index(key[0]), key[1], flows.index(key[2])),
@@ -206,6 +191,6 @@ def _summary_table(
     for variant, keys in groupby(chosen, key=lambda key: key[0]):
         for key in keys:
             values = [value.text for value in plan.values(key[1])]
-            table.add_row(*_cells(variant, *values, *([key[2]] if named else []), *cells[key].texts()))
+            table.add_row(*plain(variant, *values, *([key[2]] if named else []), *cells[key].texts()))
         table.add_section()
     return table

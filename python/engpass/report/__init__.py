@@ -4,6 +4,6 @@ It reads only what it is given.
 """
 
 from engpass.report.charts import export_figures, figures
-from engpass.report.page import render
+from engpass.report.page import render, render_explanation
 
-__all__ = ["export_figures", "figures", "render"]
+__all__ = ["export_figures", "figures", "render", "render_explanation"]

@@ -5,10 +5,11 @@ points there are.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from engpass.report.axes import Axis, axis_of
+from engpass.report.books import Line, Shelf
 from engpass.report.html import clean
 from engpass.report.record import Outcome, Run
 from engpass.report.units import PERCENT, Unit, unit_for
@@ -93,6 +94,8 @@ class Table:
     panels: tuple[str, ...]
     choices: tuple[Choice, ...]
     notes: tuple[str, ...]
+    lines: Mapping[str, Line] = field(default_factory=dict)
+    """The line that stands for each flow, with its ledger at every point; empty where none was kept."""
 
     @property
     def x(self) -> Axis | None:
@@ -112,7 +115,8 @@ class Table:
 def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
     """Folds the repeats and decides what the figures show."""
     axes = tuple(axis_of(raw) for raw in run.axes)
-    points = _fold(axes, outcomes)
+    shelf = Shelf()
+    points = _fold(axes, outcomes, shelf)
     present = {point.variant for point in points}
     variants = _ordered(run.variants, present)
     seen = {point.engine for point in points}
@@ -156,6 +160,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         panels,
         tuple(choices),
         tuple(notes),
+        shelf.lines(run.topology, flows),
     )
     bins = _bins(table)
     if axes and len(axes[0].texts) > bins:
@@ -173,7 +178,7 @@ def _ordered(known: Sequence[str], present: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in present)
 
 
-def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome]) -> list[Point]:
+def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> list[Point]:
     known: list[dict[Any, int | None]] = [{} for _ in axes]
     groups: dict[tuple[str, str, tuple[int, ...], str], list[Mapping[str, Any]]] = {}
     for outcome in outcomes:
@@ -187,6 +192,7 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome]) -> list[Point]:
                 at.append(index)
         if len(at) < len(axes):
             continue  # a point of values that the run's record does not have
+        shelf.add((clean(outcome["variant"]), clean(outcome["engine"]), tuple(at)), outcome)
         for flow, result in outcome["flows"].items():
             key = (clean(outcome["variant"]), clean(outcome["engine"]), tuple(at), clean(flow))
             groups.setdefault(key, []).append(result)

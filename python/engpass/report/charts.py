@@ -98,12 +98,12 @@ def page_charts(table: Table) -> tuple[dict[str, dict[str, Any]], dict[str, Any]
             if figure.applies(table, flow):
                 spec = figure.draw(table, flow).to_dict()
                 spec["description"] = f"{figure.title}. {figure.says(table, flow)}"
-                charts.setdefault(flow, {})[figure.name] = _for_page(spec, data)
+                charts.setdefault(flow, {})[figure.name] = for_page(spec, data)
         datasets[data] = _columns(table.rows(flow))
     return charts, datasets
 
 
-def _for_page(spec: dict[str, Any], data: str) -> dict[str, Any]:
+def for_page(spec: dict[str, Any], data: str) -> dict[str, Any]:
     """A specification without what the page adds: configuration, data, heading, keys, menus."""
     for key in ("config", "title"):
         spec.pop(key, None)
@@ -111,7 +111,10 @@ def _for_page(spec: dict[str, Any], data: str) -> dict[str, Any]:
         spec["data"] = {"name": data}
     _drop_menus(spec)
     _drop_legends(spec)
-    if "facet" not in spec:
+    spec = {
+        key: value if key in ("data", "datasets") else theme.on_page(value) for key, value in spec.items()
+    }
+    if "facet" not in spec and "vconcat" not in spec:
         spec["autosize"] = {"type": "fit-x", "contains": "padding"}
         spec["usermeta"] = {"fluid": spec.get("height") == HEIGHT}
     return spec
@@ -127,7 +130,12 @@ def _drop_hovering(spec: dict[str, Any]) -> None:
     """What is only there to be pointed at has no place in a picture."""
     for part in (spec, spec.get("spec", {})):
         if "layer" in part:
-            part["layer"] = [layer for layer in part["layer"] if layer["mark"].get("opacity") != 0]
+            part["layer"] = [layer for layer in part["layer"] if _is_seen(layer)]
+
+
+def _is_seen(layer: dict[str, Any]) -> bool:
+    mark = layer["mark"]
+    return not isinstance(mark, dict) or mark.get("opacity") != 0
 
 
 def _drop_legends(node: object) -> None:

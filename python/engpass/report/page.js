@@ -36,6 +36,8 @@
       spec.columns = columns;
       spec.spec.width = Math.floor((width - (columns > 1 ? 76 : 58)) / columns);
       spec.spec.height = Math.round(height * 0.6);
+    } else if (spec.vconcat) {
+      for (const panel of spec.vconcat) panel.width = width - 150;
     } else {
       spec.width = "container";
       if (spec.usermeta && spec.usermeta.fluid) spec.height = height;

@@ -9,10 +9,11 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import vl_convert
 
-from engpass.report import download, theme, words
+from engpass.report import download, explanation, theme, words
 from engpass.report.aggregate import Table, tabulate
 from engpass.report.charts import MAX_FLOWS, page_charts
 from engpass.report.html import embed_json, esc, prose
@@ -25,9 +26,13 @@ from engpass.report.sections import (
     environment_section,
     figure_box,
     file_section,
+    ledger_section,
     points_section,
     testbed_section,
 )
+
+if TYPE_CHECKING:
+    from engpass.explain import Explanation
 
 
 def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None = None) -> str:
@@ -39,6 +44,7 @@ def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None
     sections = [
         ("claims", "Claims", claims_section(claims or [])),
         ("results", "Results", _results(table, charts)),
+        ("ledger", "Ledger", ledger_section(table, charts)),
         ("testbed", "Testbed", testbed_section(run)),
         ("points", "Points", points_section(table, len(outcomes), folded)),
         ("bottlenecks", "Bottlenecks", bottleneck_section(table, charts)),
@@ -46,6 +52,34 @@ def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None
         ("environment", "Environment", environment_section(run)),
         ("file", "Testbed file", file_section(run)),
     ]
+    return _page(
+        run.name,
+        sections,
+        about=run.description or "",
+        summary=words.summary(run, table),
+        meta=_meta(run),
+        charts=charts,
+        datasets=datasets,
+        points=points,
+        file=f"engpass-{run.id}.csv",
+        version=str(run.environment.get("version", "")),
+    )
+
+
+def _page(
+    name: str,
+    sections: Sequence[tuple[str, str, str]],
+    *,
+    about: str,
+    summary: str,
+    meta: str,
+    charts: dict[str, dict[str, dict[str, Any]]],
+    datasets: dict[str, Any],
+    points: str,
+    file: str,
+    version: str,
+) -> str:
+    """Sections (key, title, body) that hold something, with the charts by flow and name, as one HTML file."""
     shown = [(key, title, body) for key, title, body in sections if body]
     contents = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title, _ in shown)
     body = "\n".join(
@@ -57,24 +91,44 @@ def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None
         "charts": charts,
         "config": theme.config(theme.CSS, theme.FONT, legend=False),
         "flows": list(charts) or [""],
-        "file": f"engpass-{run.id}.csv",
+        "file": file,
     }
-    about = run.description or ""
     return _resource("page.html").format(
         policy=_policy(_library(), _script()),
-        title=esc(run.name),
+        title=esc(name),
         style=_style(),
-        heading=esc(run.name),
+        heading=esc(name),
         about=f"<p>{esc(about)}</p>" if about else "",
-        summary=prose(words.summary(run, table)),
-        meta=_meta(run),
+        summary=prose(summary),
+        meta=meta,
         contents=contents,
         body=body,
         values=embed_json(values),
         points=embed_json(points),
-        version=esc(run.environment.get("version", "")),
+        version=esc(version),
         library=_library(),
         script=_script(),
+    )
+
+
+def render_explanation(made: "Explanation") -> str:
+    """An explanation as one HTML file: waterfall, timeline, ledgers, losses, and what gains."""
+    from engpass import _engpass
+
+    chosen = made.chosen
+    parts = [f"Run <code>{esc(chosen.run_id)}</code>"] if chosen.run_id else []
+    parts += [f"<code>{esc(chosen.source)}</code>", f"<code>{esc(chosen.flow)}</code>", esc(chosen.place)]
+    return _page(
+        chosen.name,
+        explanation.sections(made),
+        about="",
+        summary=made.sentence,
+        meta=" · ".join(part for part in parts if part),
+        charts={chosen.flow: explanation.charts(made)},
+        datasets={},
+        points="",
+        file="",
+        version=_engpass.version(),
     )
 
 

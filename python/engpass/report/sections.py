@@ -9,8 +9,8 @@ from typing import Any
 from engpass.report import theme
 from engpass.report.aggregate import GENERATORS, Point, Table
 from engpass.report.diagram import diagram
-from engpass.report.figures import FIGURES
-from engpass.report.figures.base import Key
+from engpass.report.figures import FIGURES, Figure
+from engpass.report.figures.base import Block, Key
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.record import Claim, Outcome, Run
@@ -97,10 +97,27 @@ def figure_box(name: str, table: Table, charts: Charts, whole: bool) -> str:
     says = figure.says(table, flow)
     return (
         f'<figure{" class=whole" if whole else ""} id="figure-{name}"><h3>{esc(figure.title)}</h3>'
-        f"{_key(figure.key(table), table)}"
+        f"{_figure_key(figure, table, flow)}"
         f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(figure.title)}. {esc(says)} '
         f'The table of points has the numbers."></div><figcaption>{esc(says)}</figcaption></figure>'
     )
+
+
+def _figure_key(figure: Figure, table: Table, flow: str) -> str:
+    if figure.blocks is None:
+        return _key(figure.key(table), table)
+    return block_key(figure.blocks(table, flow))
+
+
+def block_key(blocks: Iterable[Block]) -> str:
+    """Blocks of colour and what they stand for."""
+    items = "".join(f"<li>{_block(f'var(--{block.colour})')}{esc(block.text)}</li>" for block in blocks)
+    return f'<ul class="key">{items}</ul>'
+
+
+def _block(colour: str) -> str:
+    inner = f'<rect x="4" y="1" width="12" height="12" fill="{colour}"/>'
+    return f'<svg width="20" height="14" aria-hidden="true">{inner}</svg>'
 
 
 def _key(kind: Key, table: Table) -> str:
@@ -124,8 +141,7 @@ def _key(kind: Key, table: Table) -> str:
 def _swatch(kind: Key, index: int) -> str:
     colour = f"var(--{theme.colour(index)})"
     if kind == "blocks":
-        inner = f'<rect x="4" y="1" width="12" height="12" fill="{colour}"/>'
-        return f'<svg width="20" height="14" aria-hidden="true">{inner}</svg>'
+        return _block(colour)
     inner = f'<path d="{theme.shape(index)}" transform="translate(13 7) scale(4.4)" fill="{colour}"/>'
     if kind == "lines":
         inner = f'<path d="M1,7H25" stroke="{colour}" stroke-width="2"/>{inner}'
@@ -134,9 +150,14 @@ def _swatch(kind: Key, index: int) -> str:
 
 def testbed_section(run: Run) -> str:
     """The diagram in both its layouts; the style sheet shows the one that suits the width."""
-    if not run.topology.get("nodes"):
+    return drawing(run.topology)
+
+
+def drawing(topology: Mapping[str, Any]) -> str:
+    """A topology in both layouts, in a box that scrolls."""
+    if not topology.get("nodes"):
         return ""
-    drawings = diagram(run.topology) + diagram(run.topology, narrow=True)
+    drawings = diagram(topology) + diagram(topology, narrow=True)
     label = "Diagram of the testbed"
     return f'<div class="drawing" tabindex="0" role="region" aria-label="{label}">{drawings}</div>'
 
@@ -229,6 +250,12 @@ def bottleneck_section(table: Table, charts: Charts) -> str:
             names += [f"<code>{esc(flow)}</code>"] if len(table.flows) > 1 or not names else []
             parts.append(f"<h3>{', '.join(names)}</h3>{_stretches(stretches)}")
     return "\n".join(parts)
+
+
+def ledger_section(table: Table, charts: Charts) -> str:
+    """Where every bit of the line went, over the sweep and at the point that misses most."""
+    boxes = "".join(figure_box(name, table, charts, True) for name in ("ledger", "ledger-waterfall"))
+    return f'<div class="figures">{boxes}</div>' if boxes else ""
 
 
 def _stretches(stretches: Sequence[Stretch]) -> str:

@@ -9,6 +9,8 @@ contrast of at least 3:1 to its background (WCAG 1.4.11), every text colour 4.5:
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engpass import ledger
+
 LIGHT: Mapping[str, str] = {
     "paper": "#ffffff",
     "panel": "#f5f7f9",
@@ -27,6 +29,27 @@ LIGHT: Mapping[str, str] = {
     "s6": "#3d434a",
     "s7": "#008aa8",
     "s8": "#8a4b2a",
+    "overhead1": "#0b3c6f",
+    "overhead2": "#4a86bf",
+    "overhead3": "#1f5f9e",
+    "overhead4": "#6b93b8",
+    "overhead5": "#0f6f8c",
+    "overhead6": "#3b8fa6",
+    "overhead7": "#27507a",
+    "overhead8": "#4d7f9e",
+    "delivered1": "#007a4d",
+    "waste1": "#c62f26",
+    "waste2": "#d9661c",
+    "transit1": "#94780b",
+    "other1": "#7a4fa3",
+    "other2": "#9d6fc4",
+    "other3": "#5f3a84",
+    "idle1": "#8b949d",
+    "idle2": "#646e78",
+    "idle3": "#767061",
+    "idle4": "#949078",
+    "idle5": "#4f5a55",
+    "idle6": "#85949a",
 }
 DARK: Mapping[str, str] = {
     "paper": "#11151a",
@@ -46,9 +69,32 @@ DARK: Mapping[str, str] = {
     "s6": "#d5d9de",
     "s7": "#3fd0e0",
     "s8": "#d0a488",
+    "overhead1": "#4f8fd0",
+    "overhead2": "#9cc4ea",
+    "overhead3": "#6fa9de",
+    "overhead4": "#b9d3ea",
+    "overhead5": "#57b5cf",
+    "overhead6": "#8fd0e0",
+    "overhead7": "#7f9fd0",
+    "overhead8": "#a7c8dd",
+    "delivered1": "#2fbf86",
+    "waste1": "#ff6b5e",
+    "waste2": "#ffa05c",
+    "transit1": "#e0c34a",
+    "other1": "#b78be0",
+    "other2": "#d3b3f0",
+    "other3": "#9a70c8",
+    "idle1": "#66717c",
+    "idle2": "#97a1ab",
+    "idle3": "#857e6c",
+    "idle4": "#b0a98d",
+    "idle5": "#76837c",
+    "idle6": "#a9b6bc",
 }
 CSS: Mapping[str, str] = {name: f"var(--{name})" for name in LIGHT}
 """The palette by name: what is drawn on the page changes its colours with the page."""
+
+_PAGE_COLOURS = {colour: CSS[name] for name, colour in LIGHT.items()}
 
 SERIES = 8
 """Number of series colours."""
@@ -92,6 +138,27 @@ def shape(index: int) -> str:
 def dash(engine: str) -> Sequence[int]:
     """Dash of an engine; one that is not known here gets short dashes of its own."""
     return DASHES.get(engine, (4, 2, 1, 2))
+
+
+def account_colours(accounts: Sequence[str]) -> list[str]:
+    """Names of the colours of a ledger's accounts, in their order: one hue per family, shades in turn."""
+    used: dict[str, int] = {}
+    names = []
+    for account in accounts:
+        family = ledger.family(account).key
+        shades = sum(name.rstrip("0123456789") == family for name in LIGHT)
+        names.append(f"{family}{used.get(family, 0) % shades + 1}")
+        used[family] = used.get(family, 0) + 1
+    return names
+
+
+def on_page(node: Any) -> Any:  # noqa: ANN401 (JSON)
+    """A specification whose literal colours, those of `LIGHT`, become the page's own, light or dark."""
+    if isinstance(node, Mapping):
+        return {key: on_page(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [on_page(value) for value in node]
+    return _PAGE_COLOURS.get(node, node) if isinstance(node, str) else node
 
 
 def variables(palette: Mapping[str, str]) -> str:

@@ -4,7 +4,14 @@ Adding one: write `figures/NAME.py` with a `FIGURE`, add it to `FIGURES` for the
 where it belongs on the page (`page._results` or a section).
 """
 
-from engpass.report.figures import goodput, loss, offered_received, waterfall
+from engpass.report.figures import (
+    goodput,
+    ledger_stack,
+    ledger_waterfall,
+    loss,
+    offered_received,
+    waterfall,
+)
 from engpass.report.figures.base import Drawing, Figure
 
 FIGURES: tuple[Figure, ...] = (
@@ -12,6 +19,8 @@ FIGURES: tuple[Figure, ...] = (
     loss.FIGURE,
     offered_received.FIGURE,
     waterfall.FIGURE,
+    ledger_stack.FIGURE,
+    ledger_waterfall.FIGURE,
 )
 
 __all__ = ["FIGURES", "Drawing", "Figure"]

@@ -10,7 +10,7 @@ from engpass.report import theme
 from engpass.report.aggregate import Table
 from engpass.report.axes import Axis
 
-Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
+Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 
 Key: TypeAlias = Literal["lines", "marks", "blocks", "none"]
 """What tells series apart: lines with markers (and dashes), markers alone, blocks of colour.
@@ -18,8 +18,20 @@ Key: TypeAlias = Literal["lines", "marks", "blocks", "none"]
 `none` where labels do.
 """
 
+
+@dataclass(frozen=True)
+class Block:
+    """An entry of a key: the name of its colour in the theme, and what it stands for."""
+
+    colour: str
+    text: str
+
+
 ROWS = "rows"
 """Name of the data set of a figure about one flow: what `Table.rows` gives."""
+
+MAX_FACETS = 8
+"""Panels of a figure at most."""
 
 WIDTH = 640
 HEIGHT = 340
@@ -39,6 +51,8 @@ class Figure:
     draw: Callable[[Table, str], Drawing]
     says: Callable[[Table, str], str]
     key: Callable[[Table], Key]
+    blocks: Callable[[Table, str], Sequence[Block]] | None = None
+    """What the colours of blocks mean, where they are not the variants'."""
 
 
 def stack(layers: Sequence[alt.Chart]) -> alt.LayerChart:

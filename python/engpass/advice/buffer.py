@@ -1,0 +1,35 @@
+"""Larger queues where the flow loses what arrives in bursts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from engpass.advice import ports
+from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
+from engpass.explain.situation import Situation
+from engpass.settings import join
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """Double the buffer of each port that loses; in a steady overload a larger one only fills later."""
+    if at.overload:
+        return
+    for drop in ports.losing(at, ports.ROOM):
+        node, _, end = drop.place.partition(" -> ")
+        if ports.is_atm(at, node):
+            amount = at.settings.amount("switch", node, "output_buffer")
+            words = f"raise the buffer of `{node}` to {{}}"
+            path = ("switch", node, "output_buffer")
+            yield from doubling("buffer", Cost.SETTING, path, amount, words)
+            continue
+        queue = ports.queue(at, drop.place)
+        steps = tuple(
+            Candidate(
+                f"raise the buffer of `{node}` towards `{end}` to {limit}",
+                ((join(queue.path), queue.with_limit(limit)),),
+            )
+            for limit in itertools.islice(ports.doubled(queue.limit), DOUBLINGS)
+        )
+        if steps:
+            yield Proposal("buffer", Cost.SETTING, steps)

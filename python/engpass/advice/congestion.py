@@ -1,0 +1,24 @@
+"""Another congestion control where losses keep the window small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engpass.advice.base import Cost, Proposal, others
+from engpass.advice.sockets import tcp_path
+from engpass.explain.situation import Situation
+from engpass.settings import keys
+
+_FALLBACK = ("reno", "cubic", "bbr", "dctcp")
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """Every other control, if the window is what the sender waits for."""
+    path = tcp_path(at, at.ends[0], "congestion") if at.tcp else None
+    waits = at.idle("congestion window") + at.idle("retransmission timer")
+    if path is None or (waits < 0.005 and not at.own_drops):
+        return
+    known = list(keys("congestion control")) or list(_FALLBACK)
+    words = f"use `{{}}` as congestion control of `{at.flow}`"
+    now = at.settings.get(*path)
+    yield from others("congestion", Cost.SETTING, path, known, now, words)

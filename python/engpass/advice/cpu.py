@@ -1,0 +1,68 @@
+"""Where a CPU is the bottleneck: fewer, larger packets, larger writes, or a faster CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.advice.shaping import circuit_of
+from engpass.explain.situation import Situation
+from engpass.settings import Amount, join
+
+# Where neither file nor catalogue has a value: IEEE 802.3 and RFC 2225 section 5.
+_MTU = {"link": Amount(Decimal(1500), "B"), "circuit": Amount(Decimal(9180), "B")}
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """Double the message, the MTU; halve what the host's CPU needs."""
+    if at.idle("CPU") < 0.005 and not _limited_by_host(at):
+        return
+    message = at.settings.amount("traffic", at.flow, "message")
+    words = f"send messages of {{}} with `{at.flow}`"
+    yield from doubling("message", Cost.APPLICATION, ("traffic", at.flow, "message"), message, words)
+    yield from _larger_packets(at)
+    start, end = at.ends
+    for host, key in ((start, "cost"), (end, "receive_cost")):
+        yield from _faster(at, host, key)
+
+
+def _limited_by_host(at: Situation) -> bool:
+    name = str(at.limited.get("bottleneck") or "")
+    return name in {f"host `{host}`" for host in at.ends}
+
+
+def _larger_packets(at: Situation) -> Iterator[Proposal]:
+    circuit = circuit_of(at)
+    places = [("circuit", circuit)] if circuit is not None else [("link", hop.link) for hop in at.hops]
+    amounts = [at.settings.amount(*place, "mtu") or _MTU[place[0]] for place in places]
+    if not amounts:
+        return
+    # All links of the way together: the smallest decides.
+    smallest = min(amounts, key=lambda amount: amount.number)
+    steps = []
+    for _ in range(4):
+        smallest = smallest.times(2)
+        sets = tuple((join((*place, "mtu")), str(smallest)) for place in places)
+        where = f"of `{circuit}`" if circuit is not None else "on the way"
+        steps.append(Candidate(f"raise the MTU {where} to {smallest}", sets))
+    yield Proposal("mtu", Cost.SETTING, tuple(steps))
+
+
+def _faster(at: Situation, host: str, key: str) -> Iterator[Proposal]:
+    costs = at.settings.get("host", host, key)
+    if not isinstance(costs, Mapping):
+        return
+    amounts = {part: Amount.read(value) for part, value in costs.items()}
+    given = {part: amount for part, amount in amounts.items() if amount is not None and amount.number}
+    if not given:
+        return
+    steps, factor = [], 1
+    for _ in range(4):
+        factor *= 2
+        sets = tuple(
+            (join(("host", host, key, part)), str(amount.times(Decimal(1) / factor)))
+            for part, amount in given.items()
+        )
+        steps.append(Candidate(f"give `{host}` a CPU {factor} times as fast", sets))
+    yield Proposal("cpu", Cost.HARDWARE, tuple(steps))

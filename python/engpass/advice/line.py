@@ -1,0 +1,67 @@
+"""A faster line where one is full, or a faster one before it where the way up to it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+
+from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.explain.finding import DAMAGED
+from engpass.explain.situation import Hop, Situation
+from engpass.settings import join
+
+_LEAST = 0.005
+
+FULL = 0.02
+"""A line that is idle for less than this share of the time is full."""
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """The next media of the same family, or twice the rate, of the line that is full."""
+    for hop in at.hops:
+        if _holds_back(at, hop):
+            yield from _faster(at, hop)
+        if any(drop.cause == DAMAGED and drop.place == hop.place for drop in at.own_drops):
+            path = join(("link", hop.link, "loss"))
+            step = Candidate(f"make link `{hop.link}` free of errors", ((path, "0 %"),))
+            yield Proposal("line", Cost.HARDWARE, (step,))
+    for node in at.settings.names("router"):
+        if at.idle("upstream") >= _LEAST and any(hop.start == node for hop in at.hops):
+            amount = at.settings.amount("router", node, "per_packet")
+            words = f"let router `{node}` forward a packet in {{}}"
+            half = Decimal("0.5")
+            path_to = ("router", node, "per_packet")
+            yield from doubling("line", Cost.HARDWARE, path_to, amount, words, factor=half, steps=4)
+
+
+def _holds_back(at: Situation, hop: Hop) -> bool:
+    if hop.books is not None and hop.books.idle < FULL:
+        return True
+    if at.idle("upstream") >= _LEAST and at.hops.index(hop) < at.hops.index(at.tight or hop):
+        return True
+    return at.limited.get("bottleneck") == f"link `{hop.link}`"
+
+
+def _faster(at: Situation, hop: Hop) -> Iterator[Proposal]:
+    path = ("link", hop.link)
+    rate = at.settings.amount(*path, "rate")
+    if rate is not None:
+        words = f"raise the rate of link `{hop.link}` to {{}}"
+        yield from doubling("line", Cost.HARDWARE, (*path, "rate"), rate, words, steps=3)
+        return
+    medium = at.settings.get(*path, "medium")
+    media = at.settings.choices(*path, "medium")
+    if medium not in media:
+        return
+    faster = [m for m in media[media.index(medium) + 1 :] if _stem(m) == _stem(medium)][:3]
+    steps = tuple(
+        Candidate(f"make link `{hop.link}` an `{m}`", ((join((*path, "medium")), m),)) for m in faster
+    )
+    if steps:
+        yield Proposal("line", Cost.HARDWARE, steps)
+
+
+def _stem(medium: str) -> str:
+    """What media of one family share: `oc` of `oc-3c`, `ethernet` of `ethernet-10g`."""
+    return re.split(r"-\d", medium, maxsplit=1)[0]

@@ -1,0 +1,103 @@
+"""The queue behind a loss: where its settings stand, and what it looks like with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engpass.explain.situation import Drop, Situation
+from engpass.settings import Amount, keys
+
+ROOM = ("buffer full", "discard policy", "CLP threshold")
+QUEUED = (*ROOM, "early drop", "codel", "longer than the burst")
+"""Causes of losses in a queue: those that a larger one may mend, and all."""
+
+_FAMILY = "queue discipline"
+_DEFAULT = "drop-tail"
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The queue discipline of a port for packets: its path in the file, its kind and its settings."""
+
+    path: tuple[str, ...]
+    kind: str
+    settings: Mapping[str, Any]
+
+    @property
+    def limit(self) -> str:
+        """How much it holds, as written: given or the default of its kind."""
+        given = self.settings.get("limit")
+        return str(given or kinds().get(self.kind, {}).get("limit", {}).get("default") or "")
+
+    def with_limit(self, limit: str) -> str:
+        """The value of its path with another limit, as an inline table."""
+        inner = {**self.settings, "limit": limit}
+        pairs = ", ".join(f"{key} = {_toml(value)}" for key, value in inner.items())
+        return f"{{ {self.kind} = {{ {pairs} }} }}"
+
+
+def with_limit(kind: str, limit: object) -> str:
+    """Another discipline with the limit that was given, if it has one: only one thing is changed."""
+    if limit is None or "limit" not in kinds().get(kind, {}):
+        return kind
+    return f"{{ {kind} = {{ limit = {_toml(str(limit))} }} }}"
+
+
+def complete(kind: str) -> bool:
+    """Whether a discipline is one without any further setting."""
+    return not any(key.get("required") for key in kinds().get(kind, {}).values())
+
+
+def kinds() -> dict[str, dict[str, dict[str, Any]]]:
+    """The queue disciplines of the catalogue."""
+    return keys(_FAMILY)
+
+
+def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[Drop]:
+    """The flow's losses in queues, the worst port first."""
+    ports: dict[str, Drop] = {}
+    for drop in at.own_drops:
+        if drop.cause in causes and at.is_switch(drop.place.partition(" -> ")[0]):
+            ports.setdefault(drop.place, drop)
+    return list(ports.values())
+
+
+def is_atm(at: Situation, node: str) -> bool:
+    """Whether a node queues cells."""
+    return node in at.settings.names("switch") and at.settings.kind("switch", node) == "atm"
+
+
+def queue(at: Situation, place: str) -> Queue:
+    """The discipline of the port of a packet node towards its neighbour."""
+    node, _, end = place.partition(" -> ")
+    family = "switch" if node in at.settings.names("switch") else "router"
+    path: tuple[str, ...] = (family, node, "queue")
+    given = None
+    for link in at.topology["links"]:
+        if set(link["ends"]) == {node, end}:
+            given = at.settings.get("link", link["name"], "queue")
+            if given is not None:
+                path = ("link", link["name"], "queue")
+    if given is None:
+        given = at.settings.get(*path)
+    if isinstance(given, Mapping) and given:
+        kind = next(iter(given))
+        inner = given[kind]
+        return Queue(path, str(kind), inner if isinstance(inner, Mapping) else {})
+    return Queue(path, str(given or _DEFAULT), {})
+
+
+def doubled(limit: str) -> Iterator[str]:
+    """A limit twice as large, and again: `1000 packets, 256 KiB` counts both."""
+    amounts = [Amount.read(part) for part in limit.split(",")]
+    while all(amount is not None for amount in amounts):
+        amounts = [amount.times(2) if amount else None for amount in amounts]
+        yield ", ".join(str(amount) for amount in amounts)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else f'"{value}"'

@@ -1,0 +1,55 @@
+"""Loss recovery that need not wait for the retransmission timer, or a timer that waits less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.advice.sockets import tcp_path
+from engpass.explain.situation import Situation
+from engpass.settings import Amount, join
+
+_FALLBACK = ("new-reno", "sack", "rack-tlp")
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """SACK, RACK and the others at both ends; half the least timeout, or twice where it expires too early."""
+    if not at.tcp:
+        return
+    lossy = bool(at.own_drops) or at.mean("timeouts") > 0
+    if not lossy:
+        return
+    start, end = at.ends
+    path = tcp_path(at, start, "recovery")
+    if path is None:
+        return
+    now = at.settings.get(*path)
+    for value in at.settings.choices(path[0], path[1], ".".join(path[2:])) or _FALLBACK:
+        if value == now:
+            continue
+        sets = {join(path): value}
+        if (far := tcp_path(at, end, "recovery")) is not None:
+            # The receiver must offer what the sender is to use.
+            sets[join(far)] = value
+        step = Candidate(f"recover from losses by `{value}`", tuple(sets.items()))
+        yield Proposal("recovery", Cost.SETTING, (step,))
+    yield from _timeout(at, start)
+
+
+def _timeout(at: Situation, host: str) -> Iterator[Proposal]:
+    path = tcp_path(at, host, "rto_minimum")
+    trip = at.counts.get("smoothed_rtt_s")
+    if path is None or not at.mean("timeouts"):
+        return
+    given = at.settings.amount(*path)
+    if given is not None:
+        words = f"lower the least retransmission timeout of `{host}` to {{}}"
+        yield from doubling("recovery", Cost.SETTING, path, given, words, factor=Decimal("0.5"), steps=4)
+    elif trip:
+        value = Amount(Decimal(max(1, round(2000 * trip))), "ms")
+        words = f"lower the least retransmission timeout of `{host}` to {value}, twice the round trip"
+        yield Proposal("recovery", Cost.SETTING, (Candidate(words, ((join(path), str(value)),)),))
+    if at.share("duplicate") > 0.001 and given is not None:
+        words = f"raise the least retransmission timeout of `{host}` to {{}}"
+        yield from doubling("recovery", Cost.SETTING, path, given, words, steps=4)

@@ -1,0 +1,79 @@
+"""A sender that keeps to what the tightest line has left: shaped cells, or a paced application."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from engpass import say
+from engpass.advice import ports
+from engpass.advice.base import Candidate, Cost, Proposal
+from engpass.explain.situation import Hop, Situation
+from engpass.settings import Amount, join
+
+_SECONDS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """Shape the circuit to the free cell rate; pace a UDP application to the limit."""
+    losses = any(drop.cause in (*ports.QUEUED, "policer") for drop in at.own_drops)
+    if losses or at.idle("shaper") > 0:
+        yield from _shaped(at)
+    if losses and at.overload and at.limit >= 1:
+        value = f"{math.floor(at.limit)} bit/s"
+        words = f"send `{at.flow}` at {say.rate(at.limit)}"
+        step = Candidate(words, ((join(("traffic", at.flow, "rate")), value),))
+        yield Proposal("pacing", Cost.APPLICATION, (step,))
+
+
+def _shaped(at: Situation) -> Iterator[Proposal]:
+    circuit = circuit_of(at)
+    left = free(at)
+    if circuit is None or left is None:
+        return
+    hop, share = left
+    seconds = _measured(at)
+    rate = math.floor(share * hop.cells / seconds) if seconds else 0
+    if rate < 1:
+        return
+    path = join(("circuit", circuit, "shaping"))
+    free_part = "the pace" if share > 0.9995 else f"the free {say.percent(share)}"
+    words = f"shape `{circuit}` to {rate:,} cells/s, {free_part} of link `{hop.link}`"
+    # Then a little below: what is left to the last cell has no room for a burst beside it.
+    lower = math.floor(rate * 0.98)
+    steps = (
+        Candidate(words, ((path, f"{rate} cells/s"),)),
+        Candidate(f"shape `{circuit}` to {lower:,} cells/s", ((path, f"{lower} cells/s"),)),
+    )
+    yield Proposal("shaping", Cost.SETTING, steps)
+
+
+def circuit_of(at: Situation) -> str | None:
+    """The circuit that the flow takes in the direction in which it is shaped."""
+    named = at.settings.get("traffic", at.flow, "circuit")
+    for circuit in at.topology["circuits"]:
+        wanted = circuit["name"] == named if named else (circuit["from"], circuit["to"]) == at.ends
+        if wanted:
+            return str(circuit["name"]) if circuit["from"] == at.ends[0] else None
+    return None
+
+
+def free(at: Situation) -> tuple[Hop, float] | None:
+    """The hop with the least room for the flow and the share of its line that others leave, by the limit."""
+    found = []
+    for hop in at.hops:
+        for side in at.limits["links"].get(hop.link, {}).get("directions", ()):
+            if side["from"] == hop.start and hop.rate and hop.cells:
+                taken = math.fsum(t["share"] for t in side.get("taken", ()) if t["flow"] != at.flow)
+                found.append((hop, max(0.0, 1.0 - taken)))
+    return min(found, key=lambda one: one[0].cells * one[1], default=None)
+
+
+def _measured(at: Situation) -> float:
+    """Seconds in which an outcome counts."""
+
+    def seconds(key: str) -> float:
+        amount = Amount.read(at.settings.get("run", key))
+        return float(amount.number) * _SECONDS.get(amount.unit, 0.0) if amount else 0.0
+
+    return seconds("duration") - seconds("warmup")

@@ -1,0 +1,64 @@
+"""Larger socket buffers and NIC memory where one of them holds the sender back or loses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+
+from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.explain.situation import Situation
+from engpass.settings import Amount, join
+
+_LEAST = 0.005
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """The receive buffer of TCP or UDP, the send buffer, the NIC's memory."""
+    start, end = at.ends
+    if at.tcp and at.idle("receive window") >= _LEAST:
+        yield from _larger(at, end, "receive_buffer", f"raise the TCP receive buffer of `{end}` to {{}}")
+    if at.tcp and at.idle("send buffer") >= _LEAST:
+        yield from _larger(at, start, "send_buffer", f"raise the TCP send buffer of `{start}` to {{}}")
+    if at.lost_at("receive buffer"):
+        amount = at.settings.amount("host", end, "receive_buffer")
+        words = f"raise the receive buffer of `{end}` to {{}}"
+        yield from doubling("sockets", Cost.SETTING, ("host", end, "receive_buffer"), amount, words)
+    if at.idle("NIC") >= _LEAST:
+        amount = at.settings.amount("host", start, "nic_buffer")
+        words = f"raise the NIC memory of `{start}` to {{}}"
+        yield from doubling("nic", Cost.HARDWARE, ("host", start, "nic_buffer"), amount, words)
+
+
+def tcp_path(at: Situation, host: str, key: str) -> tuple[str, ...] | None:
+    """Where the catalogue keeps a parameter of TCP: at the host or at the traffic."""
+    for family, name in (("host", host), ("traffic", at.flow)):
+        known = at.settings.keys(family, name)
+        if f"tcp.{key}" in known or "tcp" in known:
+            return family, name, "tcp", key
+    return None
+
+
+def _larger(at: Situation, host: str, key: str, words: str) -> Iterator[Proposal]:
+    path = tcp_path(at, host, key)
+    if path is None:
+        return
+    given = at.settings.amount(*path)
+    trip = at.counts.get("smoothed_rtt_s", 0.0)
+    if given is None and at.goodput > 0 and trip > 0:
+        # What is in flight now: the window that the profile brings is about that.
+        given = Amount(Decimal(max(1, math.ceil(at.goodput * trip / 8))), "B")
+    for proposal in doubling("sockets", Cost.SETTING, path, given, words):
+        # A window above 64 KiB must be scaled; the receiver offers it, the sender agrees.
+        yield Proposal(
+            proposal.kind, proposal.cost, tuple(_scaled(at, step, path) for step in proposal.steps)
+        )
+
+
+def _scaled(at: Situation, step: Candidate, path: tuple[str, ...]) -> Candidate:
+    if path[-1] != "receive_buffer":
+        return step
+    ends = {tcp_path(at, host, "window_scaling") for host in at.ends}
+    more = tuple((join(one), "true") for one in sorted(one for one in ends if one is not None))
+    off = [one for one in ends if one is not None and at.settings.get(*one) is False]
+    return Candidate(f"{step.say}, with window scaling", (*step.set, *more)) if off else step

@@ -1,0 +1,105 @@
+"""`engpass explain`: one point of a run, its ledger, its bottleneck, and what to change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engpass.cli import console, options
+
+if TYPE_CHECKING:
+    from engpass.explain import Chosen, Explanation
+
+Run = Annotated[
+    str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, or `last`; or a testbed file.")
+]
+Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="The variant to explain.")]
+Point = Annotated[
+    list[str] | None,
+    typer.Option("--point", metavar="PATH=VALUE", help='A swept value, as in traffic.stream.message="9 kB".'),
+]
+Flow = Annotated[str | None, typer.Option("--flow", metavar="NAME", help="The flow to explain.")]
+Timeline = Annotated[
+    bool, typer.Option("--timeline", help="Also windows, flight, queues and events over time.")
+]
+Report = Annotated[
+    str | None, typer.Option("--report", metavar="FILE", help="Also write it as an HTML page with figures.")
+]
+Advice = Annotated[
+    bool, typer.Option("--advice/--no-advice", help="Simulate changes and name what gains; it takes a while.")
+]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, max=1024, help="Changes at a time, else the cores.")
+]
+
+
+def command(
+    run: Run = "last",
+    variant: Variant = None,
+    point: Point = None,
+    flow: Flow = None,
+    set_: options.Set = None,
+    timeline: Timeline = False,
+    advice: Advice = True,
+    report: Report = None,
+    jobs: Jobs = None,
+    store: options.StoreAt = options.STORE,
+    as_json: options.Json = False,
+) -> None:
+    """Explain a point: where its bits went, what holds the flow back, and what to change.
+
+    Without --point and --variant it is the point that loses most against its limit. Every change that is
+    named was simulated with the same seeds.
+    """
+    from engpass.explain import explain
+
+    with console.waiting("looking at the points") as status:
+        chosen = _chosen(run, variant, point or [], flow, store, set_)
+        status("simulating changes" if advice else "simulating")
+        made = explain(
+            chosen,
+            advice=advice,
+            with_timeline=timeline,
+            jobs=jobs,
+            watch=lambda done: status(f"simulating changes: {done}"),
+        )
+    if as_json:
+        console.line(made.to_json())
+    else:
+        from engpass.cli.explanation import show
+
+        show(made, console.tables())
+    if report is not None:
+        _write(Path(report), made)
+        console.tell(f"the explanation is in `{report}`")
+
+
+def _chosen(
+    run: str, variant: str | None, point: list[str], flow: str | None, store: str, set_: list[str] | None
+) -> Chosen:
+    from engpass.explain import choose, choose_in
+
+    if run == "-" or run.endswith(".toml") or Path(run).is_file():
+        from engpass.testbed import load
+
+        return choose_in(load(run, options.overrides(set_)), variant, point, flow)
+    if set_:
+        console.fail("`--set` changes a testbed file, and a run is what it is", "give the file, not the run")
+    from engpass.store import Store
+
+    with Store.open(store, create=False) as opened:
+        return choose(opened, opened.run(run), variant, point, flow)
+
+
+def _write(path: Path, made: Explanation) -> None:
+    from engpass.error import EngpassError
+    from engpass.report import render_explanation
+
+    try:
+        path.write_text(render_explanation(made), encoding="utf-8", errors="xmlcharrefreplace")
+    except OSError as error:
+        raise EngpassError(
+            f"`{path}` cannot be written: {error.strerror}", "check the path and the disk"
+        ) from None

@@ -1,0 +1,151 @@
+"""Explains a point: where its bits went, what holds the flow back, and what to change.
+
+Every gain that is named was simulated: `engpass.advice`. `docs/explain.md` is the page about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engpass import ledger, say
+from engpass.explain.bench import Bench, interruptibly
+from engpass.explain.choose import Chosen, choose, choose_in
+from engpass.explain.finding import Finding, find
+from engpass.explain.situation import Hop, Situation
+from engpass.ledger import Step
+from engpass.settings import Settings
+from engpass.timeline import SAMPLES, timeline
+
+if TYPE_CHECKING:
+    from engpass.advice import Advice
+
+__all__ = ["REPEATS", "Chosen", "Explanation", "choose", "choose_in", "explain"]
+
+REPEATS = 5
+"""Repeats that are looked at and that changes are simulated with, at most: the first ones of the run."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What there is to say about one flow at one point."""
+
+    chosen: Chosen
+    at: Situation
+    finding: Finding
+    advice: Advice | None
+    timeline: dict[str, Any] | None = None
+
+    @property
+    def waterfall(self) -> list[Step]:
+        """From line rate to what is delivered on the tightest line; empty without books."""
+        tight = self.at.tight
+        return [] if tight is None or tight.books is None else ledger.waterfall(tight.books)
+
+    @property
+    def sentence(self) -> str:
+        """The bottleneck, its evidence, and what to change, in one sentence."""
+        at = self.at
+        possible = at.limit and self.finding.key != "limit"
+        of = f" of the {say.rate(at.limit)} that are possible" if possible else ""
+        has = f"{self.finding.bottleneck} holds `{at.flow}` at {say.rate(at.goodput)}{of}"
+        return f"{has}: {self.finding.evidence}{self._counsel()}"
+
+    def _counsel(self) -> str:
+        if self.advice is None:
+            return ""
+        if self.advice.changes:
+            return f"; {self.advice.changes[0].text}"
+        if not self.advice.tried:
+            return "; there is nothing in the network to change"
+        return f"; none of {say.count(len(self.advice.tried), 'change')} that were simulated gains"
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as JSON data; ledgers as the integers of the engine, added up over the repeats."""
+        at, advice = self.at, self.advice
+        tight = at.tight
+        return {
+            **self.chosen.to_json(),
+            "kind": at.kind,
+            "repeats": len(at.outcomes),
+            "goodput_bit_per_s": at.goodput,
+            "offered_bit_per_s": at.offered,
+            "limit_bit_per_s": at.limit,
+            "bottleneck": {
+                "key": self.finding.key,
+                "name": self.finding.bottleneck,
+                "evidence": self.finding.evidence,
+                "link": tight.link if tight else None,
+                "from": tight.start if tight else None,
+            },
+            "waterfall": [
+                {"name": s.name, "family": s.family, "taken": s.taken, "left": s.left} for s in self.waterfall
+            ],
+            "directions": [_hop_json(hop) for hop in (*at.hops, *(at.back if at.tcp else ()))],
+            "drops": [vars(drop) for drop in at.drops],
+            "tcp": at.counts or None,
+            "sentence": self.sentence,
+            "advice": None if advice is None else [change.to_json() for change in advice.changes],
+            "tried": None if advice is None else list(advice.tried),
+            **({"timeline": self.timeline} if self.timeline is not None else {}),
+        }
+
+
+def _hop_json(hop: Hop) -> dict[str, Any]:
+    books = hop.books
+    return {
+        "link": hop.link,
+        "from": hop.start,
+        "to": hop.end,
+        "line_rate_bit_per_s": hop.rate,
+        "ledger": {name: books.accounts[name] for name in books.names} if books else None,
+        "capacity": books.capacity if books else None,
+        "unit": (f"1/{books.parts} bit" if books.parts > 1 else "bit") if books else None,
+    }
+
+
+def explain(
+    chosen: Chosen,
+    *,
+    advice: bool = True,
+    with_timeline: bool = False,
+    jobs: int | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> Explanation:
+    """Explain a point; simulates it where the store has no outcome of this build with ledgers.
+
+    Raises `InvalidTestbed`, `EngpassError` where the engine does not carry the testbed or the books do not
+    balance, `KeyboardInterrupt` on Ctrl-C.
+    """
+    # Advice looks at situations, which are of this package.
+    from engpass.advice import advise
+
+    bench = Bench(
+        chosen.text,
+        chosen.source,
+        chosen.overrides,
+        chosen.variant,
+        chosen.sweep,
+        range(min(REPEATS, chosen.repeats)),
+    )
+    kept = [one for one in chosen.outcomes if one["repeat"] in bench.repeats]
+    outcomes: Sequence[Mapping[str, Any]] = kept if chosen.current else ()
+    if len(outcomes) == len(bench.repeats):
+        bench.remember(outcomes)
+    else:
+        outcomes = interruptibly(bench.interrupt, bench.outcomes)
+    at = situation(chosen, bench, outcomes)
+    recorded = None
+    if with_timeline:
+        point = (bench.campaign, chosen.variant, chosen.sweep, 0, SAMPLES, bench.interrupt)
+        recorded = interruptibly(bench.interrupt, lambda: timeline(*point))
+    finding = find(at)
+    made = advise(at, bench, jobs=jobs, watch=watch) if advice else None
+    return Explanation(chosen, at, finding, made, recorded)
+
+
+def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Mapping[str, Any]]) -> Situation:
+    """The facts about the chosen flow."""
+    settings = Settings.at(chosen.text, chosen.variant, chosen.sweep, chosen.overrides)
+    return Situation(settings, chosen.topology, chosen.flow, tuple(outcomes), bench.limit())

@@ -1,0 +1,108 @@
+"""Runs one point again with something changed: same variant, same sweep, same seeds."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from engpass import _engpass
+from engpass.error import EngpassError
+from engpass.settings import split
+
+T = TypeVar("T")
+
+Pairs = Sequence[tuple[str, str]]
+
+
+def interruptibly(interrupt: _engpass.Interrupt, work: Callable[[], T]) -> T:
+    """What `work` returns, done in a thread so that Ctrl-C ends the runs that hold this interrupt.
+
+    Raises what it raises, and `EngpassError` where the engine does not carry something.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="engpass") as thread:
+        future = thread.submit(work)
+        try:
+            return future.result()
+        except _engpass.Unsupported as error:
+            raise EngpassError(str(error)) from None
+        finally:
+            if not future.done():
+                interrupt.set()
+
+
+class Bench:
+    """A point of a testbed that can be simulated with changes; its calls may come from several threads."""
+
+    def __init__(
+        self,
+        text: str,
+        source: str,
+        overrides: Pairs,
+        variant: str,
+        sweep: Pairs,
+        repeats: Sequence[int],
+    ) -> None:
+        self._text, self._source, self._overrides = text, source, tuple(overrides)
+        self._variant, self._sweep = variant, tuple(sweep)
+        self.repeats = tuple(repeats)
+        self.interrupt = _engpass.Interrupt()
+        self.campaign = _engpass.load(text.encode(), source, list(self._overrides), None)
+        self._lock = threading.Lock()
+        self._before: list[dict[str, float]] | None = None
+
+    def outcomes(self, changes: Pairs = ()) -> list[dict[str, Any]]:
+        """Outcomes of the repeats; raises what `Campaign.run` raises."""
+        campaign, sweep = self._changed(changes)
+        return [self._run("simulate", campaign, sweep, repeat) for repeat in self.repeats]
+
+    def limit(self, changes: Pairs = ()) -> dict[str, Any]:
+        """Outcome of the limit engine."""
+        return self._run("limit", *self._changed(changes), 0)
+
+    def goodputs(self, changes: Pairs) -> list[dict[str, float]] | None:
+        """Goodput of all flows by repeat; `None` where the core refuses the change."""
+        try:
+            made = self.outcomes(changes)
+        except (_engpass.InvalidTestbed, _engpass.Unsupported):
+            return None
+        return [_goodputs(outcome) for outcome in made]
+
+    def baseline(self) -> list[dict[str, float]]:
+        """Goodput of all flows by repeat without a change; simulated once."""
+        with self._lock:
+            if self._before is None:
+                self._before = [_goodputs(outcome) for outcome in self.outcomes()]
+            return self._before
+
+    def remember(self, outcomes: Sequence[Mapping[str, Any]]) -> None:
+        """Take stored outcomes of this build, one of each repeat, as those without a change."""
+        by_repeat = {outcome["repeat"]: outcome for outcome in outcomes}
+        self._before = [_goodputs(by_repeat[repeat]) for repeat in self.repeats]
+
+    def _run(self, engine: str, campaign: _engpass.Campaign, sweep: Pairs, repeat: int) -> dict[str, Any]:
+        made: dict[str, Any] = json.loads(
+            campaign.run(engine, self._variant, list(sweep), repeat, self.interrupt)
+        )
+        return made
+
+    def _changed(self, changes: Pairs) -> tuple[_engpass.Campaign, Pairs]:
+        """A change is a further value of the point, as a sweep's; what `--set` gave would be put over it."""
+        paths = {split(path) for path, _ in changes}
+        kept = [pair for pair in self._sweep if split(pair[0]) not in paths]
+        under = [pair for pair in self._overrides if not _covers(split(pair[0]), paths)]
+        if len(under) == len(self._overrides):
+            return self.campaign, [*kept, *changes]
+        # In its own place and order the value that was set comes first, the change after it.
+        pairs = [*self._overrides, *changes]
+        return _engpass.load(self._text.encode(), self._source, pairs, None), kept
+
+
+def _covers(path: tuple[str, ...], changed: set[tuple[str, ...]]) -> bool:
+    return any(one[: len(path)] == path for one in changed)
+
+
+def _goodputs(outcome: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(flow["goodput_bit_per_s"]) for name, flow in outcome["flows"].items()}

@@ -1,0 +1,273 @@
+"""Which point of a run is explained: the one that was asked for, or the one that loses most."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engpass import _engpass
+from engpass.campaign import Axis, Plan, build
+from engpass.campaign import choose as choose_names
+from engpass.error import ChoiceError, EngpassError, nearest
+from engpass.explain.bench import interruptibly
+from engpass.explain.situation import GENERATORS
+from engpass.settings import Amount
+
+if TYPE_CHECKING:
+    from engpass.store import RunRecord, Store
+    from engpass.testbed import Testbed
+
+Sweep = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A flow at a point, with what is needed to run it again."""
+
+    run_id: str
+    name: str
+    text: str
+    source: str
+    overrides: tuple[tuple[str, str], ...]
+    topology: Mapping[str, Any]
+    variant: str
+    sweep: Sweep
+    flow: str
+    repeats: int
+    has_variants: bool
+    outcomes: tuple[dict[str, Any], ...] = field(repr=False)
+    """Simulated outcomes from the store, of all repeats."""
+    current: bool
+    """They are of this build of the core, so that a change can be compared with them."""
+    worst: bool
+    """Nobody asked for this point: it loses most against its limit."""
+
+    @property
+    def place(self) -> str:
+        """The point in words: variant and swept values."""
+        parts = [f"variant {self.variant}"] if self.has_variants else []
+        return ", ".join([*parts, *(f"{path} = {text}" for path, text in self.sweep)])
+
+    def to_json(self) -> dict[str, Any]:
+        """What was chosen as JSON data."""
+        return {
+            "run": self.run_id or None,
+            "variant": self.variant,
+            "sweep": dict(self.sweep),
+            "flow": self.flow,
+            "loses_most": self.worst,
+        }
+
+
+def choose(
+    store: Store, record: RunRecord, variant: str | None, point: Iterable[str], flow: str | None
+) -> Chosen:
+    """The point and flow of a run that the arguments name; what they leave open is what loses most.
+
+    `point` are texts such as `traffic.stream.message=9 kB`. Raises `ChoiceError`, `EngpassError`.
+    """
+    plan = record.plan
+    if "simulate" not in plan.engines:
+        raise EngpassError(
+            f"run {record.id} has no simulated points", "`engpass run FILE --engine simulate` makes them"
+        )
+    variants = choose_names("variant", None if variant is None else [variant], plan.variants)
+    wanted = _wanted(plan.axes, point)
+    flows = _flows(record.topology, flow)
+    losses = _Losses(record, flows)
+    for index in _indices(plan, wanted):
+        for name in variants:
+            for engine in plan.engines:
+                positions = plan.positions(engine, name, index)
+                for _, text in store.raw_outcomes(record.id, [positions]):
+                    losses.add(name, index, json.loads(text))
+    name, index, chosen_flow = losses.worst(variants, wanted)
+    return Chosen(
+        run_id=record.id,
+        name=record.name,
+        text=record.text,
+        source=record.source,
+        overrides=tuple(record.overrides),
+        topology=record.topology,
+        variant=name,
+        sweep=plan.sweep(index),
+        flow=chosen_flow,
+        repeats=plan.repeats,
+        has_variants=plan.variants != ("base",),
+        outcomes=_simulated(store, record, plan, name, index),
+        current=record.environment.get("build") == build(),
+        worst=len(losses) > 1,
+    )
+
+
+def choose_in(testbed: Testbed, variant: str | None, point: Iterable[str], flow: str | None) -> Chosen:
+    """The same for a testbed that was not run: at the file's own values but for those of `point`.
+
+    Where no variant is named all of them are simulated. Raises what `choose` and `Campaign.run` raise.
+    """
+    variants = choose_names("variant", None if variant is None else [variant], testbed.variants)
+    wanted = _pairs(point)
+    flows = _flows(testbed.topology, flow)
+    stop = _engpass.Interrupt()
+
+    def run(engine: str, name: str, repeat: int) -> dict[str, Any]:
+        made: dict[str, Any] = json.loads(testbed.campaign.run(engine, name, wanted, repeat, stop))
+        return made
+
+    def run_all() -> list[tuple[float, str, str, tuple[dict[str, Any], ...]]]:
+        found = []
+        for name in variants:
+            limit = run("limit", name, 0)
+            outcomes = tuple(run("simulate", name, repeat) for repeat in range(testbed.repeats))
+            for one in flows:
+                got = [outcome["flows"][one]["goodput_bit_per_s"] for outcome in outcomes]
+                missing = limit["flows"][one]["goodput_bit_per_s"] - math.fsum(got) / len(got)
+                found.append((missing, name, one, outcomes))
+        return found
+
+    found = interruptibly(stop, run_all)
+    _, name, chosen_flow, outcomes = max(found, key=lambda one: one[0])
+    return Chosen(
+        run_id="",
+        name=testbed.name,
+        text=testbed.text,
+        source=testbed.source,
+        overrides=testbed.overrides,
+        topology=testbed.topology,
+        variant=name,
+        sweep=tuple(wanted),
+        flow=chosen_flow,
+        repeats=testbed.repeats,
+        has_variants=testbed.has_variants,
+        outcomes=outcomes,
+        current=True,
+        worst=len(found) > 1,
+    )
+
+
+def _simulated(
+    store: Store, record: RunRecord, plan: Plan, variant: str, index: int
+) -> tuple[dict[str, Any], ...]:
+    positions = plan.positions("simulate", variant, index)
+    return tuple(json.loads(text) for _, text in store.raw_outcomes(record.id, [positions]))
+
+
+def _flows(topology: Mapping[str, Any], flow: str | None) -> list[str]:
+    kinds = {one["name"]: one["kind"] for one in topology["flows"]}
+    names = [name for name, kind in kinds.items() if kind not in GENERATORS]
+    if flow is not None:
+        if flow not in kinds:
+            raise ChoiceError(f"there is no flow `{flow}`", nearest(flow, kinds))
+        if flow not in names:
+            raise ChoiceError(
+                f"`{flow}` is a generator: it sends what it sends and waits for nothing",
+                nearest(flow, names),
+            )
+        return [flow]
+    if not names:
+        raise EngpassError("there are only generators in this testbed", "add a `udp-stream` or `tcp-stream`")
+    return names
+
+
+def _wanted(axes: Sequence[Axis], point: Iterable[str]) -> dict[str, str]:
+    """The text of the value by swept path; a value may be spelt otherwise: `9000 B` for `9 kB`."""
+    wanted = {}
+    for path, value in _pairs(point):
+        axis = next((axis for axis in axes if axis.path == path), None)
+        if axis is None:
+            raise ChoiceError(f"`{path}` is not swept in this run", nearest(path, [a.path for a in axes]))
+        wanted[path] = _value(axis, value)
+    return wanted
+
+
+def _pairs(point: Iterable[str]) -> list[tuple[str, str]]:
+    pairs = []
+    for text in point:
+        path, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not path or not value:
+            raise EngpassError(f"`--point {text}` has no value", "write `--point PATH=VALUE`")
+        pairs.append((path, value))
+    return pairs
+
+
+def _value(axis: Axis, value: str) -> str:
+    texts = [one.text for one in axis.values]
+    for text in texts:
+        if _spelt(text) == _spelt(value):
+            return text
+    raise ChoiceError(f"`{axis.path}` has no value `{value}` in this run", nearest(value, texts))
+
+
+_FACTORS = {"kB": ("B", 10**3), "MB": ("B", 10**6), "KiB": ("B", 2**10), "MiB": ("B", 2**20)}
+_FACTORS |= {"kbit/s": ("bit/s", 10**3), "Mbit/s": ("bit/s", 10**6), "Gbit/s": ("bit/s", 10**9)}
+
+
+def _spelt(text: str) -> str:
+    """A value in one spelling of several."""
+    amount = Amount.read(text)
+    if amount is None:
+        return "".join(text.split())
+    unit, factor = _FACTORS.get(amount.unit, (amount.unit, 1))
+    return f"{amount.number * factor:f}".rstrip("0").rstrip(".") + " " + unit
+
+
+def _indices(plan: Plan, wanted: Mapping[str, str]) -> Iterable[int]:
+    for index in range(plan.sweep_points):
+        if not wanted or all(wanted.get(path, text) == text for path, text in plan.sweep(index)):
+            yield index
+
+
+class _Losses:
+    """What each flow misses of its limit, by point."""
+
+    def __init__(self, record: RunRecord, flows: Sequence[str]) -> None:
+        self._record, self._names = record, flows
+        self._goodput: dict[tuple[str, int, str], list[float]] = {}
+        self._limit: dict[tuple[str, int, str], float] = {}
+
+    def add(self, variant: str, index: int, outcome: Mapping[str, Any]) -> None:
+        """An outcome of a point."""
+        for name in self._names:
+            flow = outcome["flows"].get(name)
+            if flow is None:
+                continue
+            key = (variant, index, name)
+            if outcome["engine"] == "limit":
+                self._limit[key] = flow["goodput_bit_per_s"]
+            elif outcome["engine"] == "simulate":
+                self._goodput.setdefault(key, []).append(flow["goodput_bit_per_s"])
+
+    def __len__(self) -> int:
+        return len(self._goodput)
+
+    def worst(self, variants: Sequence[str], wanted: Mapping[str, str]) -> tuple[str, int, str]:
+        """The point that misses most, the first of equals in the order of the run."""
+        if not self._goodput:
+            at = "".join(f" at {path} = {text}" for path, text in wanted.items())
+            raise EngpassError(
+                f"run {self._record.id} has no simulated outcome{at} yet",
+                "the same `engpass run` goes on where it stopped",
+            )
+        limits = self._limit or self._limits()
+
+        def missing(key: tuple[str, int, str]) -> float:
+            values = self._goodput[key]
+            return limits.get(key, 0.0) - math.fsum(values) / len(values)
+
+        order = {name: place for place, name in enumerate(variants)}
+        return max(self._goodput, key=lambda key: (missing(key), -order[key[0]], -key[1]))
+
+    def _limits(self) -> dict[tuple[str, int, str], float]:
+        """Limits of a run that was made without them."""
+        record, stop = self._record, _engpass.Interrupt()
+        plan = record.plan
+        campaign = _engpass.load(record.text.encode(), record.source, list(record.overrides), None)
+        found = {}
+        for variant, index in {key[:2] for key in self._goodput}:
+            text = campaign.run("limit", variant, list(plan.sweep(index)), 0, stop)
+            for name, flow in json.loads(text)["flows"].items():
+                found[variant, index, name] = flow["goodput_bit_per_s"]
+        return found

@@ -1,0 +1,126 @@
+"""Which thing holds a flow back, and what shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engpass import say
+from engpass.explain.situation import Drop, Situation
+
+AT_LIMIT = 0.97
+"""From this share of its limit on, a flow has what there is."""
+
+
+DAMAGED = "damaged on the line"
+"""The cause of losses that no queue decides."""
+
+_EARLY = ("early drop", "codel")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The bottleneck: its account or cause for programs, its name and the evidence for people."""
+
+    key: str
+    bottleneck: str
+    evidence: str
+
+
+# By idle account: what holds the sender back, and what its doing is.
+_IDLE = {
+    "application": ("the application `{flow}`", "it has nothing to send"),
+    "CPU": ("the CPU of host `{start}`", "it is busy with sending"),
+    "NIC": ("the NIC of host `{start}`", "its memory is full"),
+    "send buffer": ("the send buffer of host `{start}`", "it is full of what is not acknowledged"),
+    "receive window": ("the receive window of host `{end}`", "it is used up"),
+    "congestion window": ("the congestion window of `{flow}`", "it is used up"),
+    "retransmission timer": ("the retransmission timer of `{flow}`", "it must expire before more is sent"),
+    "Nagle": ("Nagle's rule in host `{start}`", "a small segment waits for an acknowledgement"),
+    "silly window": ("the rule against silly windows", "the window is too small for a segment"),
+    "handshake": ("the handshake of `{flow}`", "the connection is not open"),
+    "pacing": ("the pacing of `{flow}`", "the next segment is not due"),
+    "shaper": ("the shaper of `{flow}`", "it spaces what is sent"),
+    "upstream": ("what comes before link `{link}`", "it delivers no more"),
+}
+
+
+def find(at: Situation) -> Finding:
+    """The bottleneck of the flow."""
+    if at.limit > 0 and at.goodput >= AT_LIMIT * at.limit:
+        name = str(at.limited.get("bottleneck") or "its limit")
+        evidence = f"more than {say.rate(at.limit)} are not possible"
+        return Finding("limit", name, evidence)
+    lost, waiting = _lost(at), _waiting(at)
+    if lost is None:
+        return waiting or _unseen(at)
+    if waiting is None or not at.tcp:
+        # A sender that does not slow down misses what was lost of it, or what it did not offer.
+        missing = at.limit - min(at.offered, at.limit)
+        return lost if waiting is None or at.offered - at.goodput >= missing else waiting
+    caused = waiting.key in ("idle: congestion window", "idle: retransmission timer")
+    if not caused:
+        return waiting
+    drop = at.own_drops[0]
+    because = f"because {where(drop, at)} loses {what(drop, at)}"
+    return Finding(waiting.key, waiting.bottleneck, f"{waiting.evidence}, {because}")
+
+
+def _unseen(at: Situation) -> Finding:
+    """Nothing is lost, and no books say why the line is idle."""
+    name = str(at.limited.get("bottleneck") or "its limit")
+    return Finding("limit", name, "nothing is lost")
+
+
+def _lost(at: Situation) -> Finding | None:
+    drops = at.own_drops
+    if not drops:
+        return None
+    drop = drops[0]
+    evidence = f"it loses {what(drop, at)}"
+    dead = at.share("dead")
+    if dead >= 0.001 and at.tight is not None:
+        evidence += f", and {say.percent(dead)} of link `{at.tight.link}` goes into parts of what is lost"
+    return Finding(f"drops: {drop.cause}", where(drop, at), evidence)
+
+
+def where(drop: Drop, at: Situation) -> str:
+    """The place of a loss in words."""
+    start, arrow, end = drop.place.partition(" -> ")
+    if arrow and at.is_switch(start) and drop.cause != DAMAGED:
+        thing = (
+            "the policer"
+            if drop.cause == "policer"
+            else "the queue"
+            if drop.cause in _EARLY
+            else "the buffer"
+        )
+        return f"{thing} of `{start}` towards `{end}`"
+    if arrow:
+        return f"the line from `{start}` to `{end}`"
+    kind = "router" if at.is_switch(start) else "host"
+    return f"{drop.cause} at {kind} `{start}`"
+
+
+def what(drop: Drop, at: Situation) -> str:
+    """What was lost there, of what was sent."""
+    sent = at.mean("sent_datagrams")
+    unit = "segments" if at.tcp else "datagrams"
+    of = f" ({say.percent(drop.datagrams / sent)})" if sent and drop.datagrams <= sent else ""
+    return f"{drop.datagrams:,.0f} {unit}{of}"
+
+
+def _waiting(at: Situation) -> Finding | None:
+    """The reason for which the tightest line was idle longest, if the flow could have used it."""
+    if at.tight is None or at.tight.books is None:
+        return None
+    shares = {reason: at.idle(reason) for reason in _IDLE}
+    reason = max(shares, key=lambda reason: shares[reason])
+    if shares[reason] < 0.005:
+        return None
+    name, doing = _IDLE[reason]
+    start, end = at.ends
+    filled = name.format(flow=at.flow, start=start, end=end, link=at.tight.link)
+    count = {"retransmission timer": "timeouts"}.get(reason)
+    times = f" {at.counts[count]:,.0f} times" if count and count in at.counts else ""
+    link = f"link `{at.tight.link}` is idle {say.percent(shares[reason])} of the time"
+    return Finding(f"idle: {reason}", filled, f"{link} while {doing}{times}")

@@ -1,0 +1,203 @@
+"""What is known of one flow at one point: outcomes, books, losses, limit and the values that hold there."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engpass import ledger
+from engpass.ledger import Books, Direction
+from engpass.settings import Settings
+
+GENERATORS = frozenset({"cbr", "on-off"})
+"""Traffic that takes what it takes, and that nobody asks an explanation for."""
+
+COUNTS = ("retransmitted_segments", "timeouts", "fast_retransmits")
+"""What a TCP flow counts, beside its smoothed round trip."""
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A link on the way of the flow, in one direction; `books` where the engine kept them."""
+
+    link: str
+    start: str
+    end: str
+    rate: float | None
+    """Line rate in bit/s."""
+    cells: int
+    """Cells that it could have carried; 0 where there are none."""
+    books: Books | None
+
+    @property
+    def place(self) -> str:
+        """As drops name it."""
+        return f"{self.start} -> {self.end}"
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Losses of one flow at one place of one cause: per repeat, on average."""
+
+    place: str
+    cause: str
+    flow: str
+    cells: float
+    datagrams: float
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One flow at one point of a testbed, over its repeats."""
+
+    settings: Settings
+    topology: Mapping[str, Any]
+    flow: str
+    outcomes: tuple[Mapping[str, Any], ...]
+    limits: Mapping[str, Any]
+    """The outcome of the limit engine at this point."""
+
+    def __post_init__(self) -> None:
+        if not self.outcomes:
+            raise AssertionError("a situation has at least one outcome")
+
+    @property
+    def kind(self) -> str:
+        """Kind of the traffic."""
+        return str(self._flows[0].get("kind", ""))
+
+    @property
+    def tcp(self) -> bool:
+        """Whether the flow slows down when something is lost."""
+        return self.kind == "tcp-stream"
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Sending and receiving host."""
+        for flow in self.topology["flows"]:
+            if flow["name"] == self.flow:
+                return str(flow["from"]), str(flow["to"])
+        return "", ""
+
+    @property
+    def _flows(self) -> list[Mapping[str, Any]]:
+        return [outcome["flows"][self.flow] for outcome in self.outcomes]
+
+    def mean(self, key: str) -> float:
+        """Mean of a figure of the flow over the repeats."""
+        return math.fsum(float(flow.get(key) or 0.0) for flow in self._flows) / len(self._flows)
+
+    @property
+    def goodput(self) -> float:
+        """Mean goodput in bit/s."""
+        return self.mean("goodput_bit_per_s")
+
+    @property
+    def offered(self) -> float:
+        """Mean offered rate in bit/s."""
+        return self.mean("offered_bit_per_s")
+
+    @property
+    def limit(self) -> float:
+        """Most that the flow could get, in bit/s."""
+        return float(self.limited.get("goodput_bit_per_s") or 0.0)
+
+    @property
+    def limited(self) -> Mapping[str, Any]:
+        """What the limit engine says of the flow."""
+        found: Mapping[str, Any] = self.limits["flows"][self.flow]
+        return found
+
+    @functools.cached_property
+    def counts(self) -> dict[str, float]:
+        """Retransmissions and the like per repeat, for TCP; the round trip where one was measured."""
+        if not self.tcp:
+            return {}
+        found = {key: self.mean(key) for key in COUNTS if key in self._flows[0]}
+        trips = [flow["smoothed_rtt_s"] for flow in self._flows if flow.get("smoothed_rtt_s") is not None]
+        return found | ({"smoothed_rtt_s": math.fsum(trips) / len(trips)} if trips else {})
+
+    @functools.cached_property
+    def books(self) -> dict[tuple[str, str, str], Direction]:
+        """The books of all directions, added up over the repeats."""
+        return ledger.together(self.outcomes)
+
+    @functools.cached_property
+    def hops(self) -> tuple[Hop, ...]:
+        """The way of the flow."""
+        start, end = self.ends
+        return tuple(self._hop(*hop) for hop in ledger.route(self.topology, start, end))
+
+    @functools.cached_property
+    def back(self) -> tuple[Hop, ...]:
+        """The way of its acknowledgements: the same links, from the receiver on."""
+        return tuple(self._hop(hop.link, hop.end, hop.start) for hop in reversed(self.hops))
+
+    def _hop(self, link: str, start: str, end: str) -> Hop:
+        rate = self.limits["links"].get(link, {}).get("line_rate_bit_per_s")
+        cells = int(self.outcomes[0].get("links", {}).get(link, {}).get("capacity_cells") or 0)
+        side = self.books.get((link, start, end))
+        return Hop(link, start, end, rate, cells, side.books if side else None)
+
+    @functools.cached_property
+    def tight(self) -> Hop | None:
+        """The hop with the least idle time; without books, the one of the smallest limit."""
+        booked = [hop for hop in self.hops if hop.books is not None]
+        if booked:
+            return min(booked, key=lambda hop: round(hop.books.idle, 9) if hop.books else 1.0)
+        links = [c for c in self.limited.get("candidates", ()) if c.get("kind") == "link"]
+        least = min(links, key=lambda c: c["goodput_bit_per_s"], default=None)
+        return next((hop for hop in self.hops if least and least["name"] == f"link `{hop.link}`"), None)
+
+    @functools.cached_property
+    def drops(self) -> tuple[Drop, ...]:
+        """All losses by place, cause and flow, those of this flow first, the greatest first."""
+        sums: dict[tuple[str, str, str], list[int]] = {}
+        for outcome in self.outcomes:
+            for drop in outcome.get("drops", ()):
+                one = sums.setdefault((drop["place"], drop["cause"], drop["flow"]), [0, 0])
+                one[0] += int(drop.get("cells") or 0)
+                one[1] += int(drop.get("datagrams") or 0)
+        repeats = len(self.outcomes)
+        found = [
+            Drop(*key, cells / repeats, datagrams / repeats)
+            for key, (cells, datagrams) in sums.items()
+            if cells or datagrams
+        ]
+        return tuple(sorted(found, key=lambda d: (d.flow != self.flow, -d.datagrams, -d.cells, d.place)))
+
+    @property
+    def own_drops(self) -> Sequence[Drop]:
+        """The losses of this flow."""
+        return [drop for drop in self.drops if drop.flow == self.flow]
+
+    @property
+    def overload(self) -> bool:
+        """More is offered than can ever pass, by a sender that does not slow down: no buffer mends that."""
+        lines = [
+            float(one["goodput_bit_per_s"])
+            for one in self.limited.get("candidates", ())
+            if one.get("kind") in ("link", "policer")
+        ]
+        return not self.tcp and bool(lines) and self.offered > 1.005 * min(lines)
+
+    def idle(self, reason: str) -> float:
+        """Share of the tightest line that was idle for a reason, such as `CPU`."""
+        books = self.tight.books if self.tight else None
+        return books.share(f"idle: {reason}") if books else 0.0
+
+    def share(self, account: str) -> float:
+        """Share of an account of the tightest line."""
+        books = self.tight.books if self.tight else None
+        return books.share(account) if books else 0.0
+
+    def lost_at(self, cause: str) -> list[Drop]:
+        """The flow's losses of one cause."""
+        return [drop for drop in self.own_drops if drop.cause == cause]
+
+    def is_switch(self, node: str) -> bool:
+        """Whether a node is a switch or a router: it has queues of its own."""
+        return node in self.settings.names("switch") or node in self.settings.names("router")

@@ -1,0 +1,144 @@
+"""The parts of the page about one point: what `engpass explain` found."""
+
+from typing import TYPE_CHECKING, Any
+
+from engpass import ledger, say
+from engpass.report import theme
+from engpass.report.charts import for_page
+from engpass.report.figures import ledger_waterfall, timeline
+from engpass.report.figures.base import Block, Drawing
+from engpass.report.html import esc, prose
+from engpass.report.html import table as html_table
+from engpass.report.sections import block_key, drawing
+
+if TYPE_CHECKING:
+    from engpass.explain import Explanation
+    from engpass.explain.situation import Hop
+
+_WATERFALL = "ledger-waterfall"
+_TIMELINE = "timeline"
+
+
+def figures(made: "Explanation") -> dict[str, Drawing]:
+    """The figures about the point, by name."""
+    found: dict[str, Drawing] = {}
+    tight, flow, place = made.at.tight, made.chosen.flow, made.chosen.place
+    if tight is not None and tight.books is not None:
+        title = f"From line rate to what is delivered, {flow}"
+        under = "; ".join(part for part in (f"link {tight.link}, {_arrow(tight)}", place) if part)
+        found[_WATERFALL] = ledger_waterfall.chart(tight.books, tight.rate, title, under)
+    if made.timeline is not None:
+        found[_TIMELINE] = timeline.draw(made.timeline, flow, f"Timeline of {flow}", place or "one repeat")
+    return found
+
+
+def charts(made: "Explanation") -> dict[str, dict[str, Any]]:
+    """The same as specifications for the page."""
+    return {name: for_page(chart.to_dict(), "") for name, chart in figures(made).items()}
+
+
+def sections(made: "Explanation") -> list[tuple[str, str, str]]:
+    """Key, title and body of the sections; an empty body is left out."""
+    chosen = made.chosen
+    return [
+        ("changes", "What gains", _changes(made)),
+        ("waterfall", "Where the line went", _waterfall(made)),
+        ("timeline", "Timeline", _timeline(made)),
+        ("ledger", "Ledger", _ledgers(made)),
+        ("losses", "Losses", _losses(made)),
+        ("testbed", "Testbed", drawing(chosen.topology)),
+        ("file", "Testbed file", f"<pre tabindex=0><code>{esc(chosen.text)}</code></pre>"),
+    ]
+
+
+def _arrow(hop: "Hop") -> str:
+    return f"{hop.start} \N{RIGHTWARDS ARROW} {hop.end}"
+
+
+def _box(name: str, says: str, key: list[Block]) -> str:
+    return (
+        f'<div class="figures"><figure class="whole" id="figure-{name}">{block_key(key) if key else ""}'
+        f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(says)}"></div>'
+        f"<figcaption>{esc(says)}</figcaption></figure></div>"
+    )
+
+
+def _waterfall(made: "Explanation") -> str:
+    tight = made.at.tight
+    if tight is None or tight.books is None:
+        return ""
+    line = f"link {tight.link}, {_arrow(tight)}"
+    says = f"What takes the bits of {line}: of the lines on the way it has the least idle time."
+    return _box(_WATERFALL, says, ledger_waterfall.key_of(tight.books))
+
+
+def _timeline(made: "Explanation") -> str:
+    if made.timeline is None:
+        return ""
+    says = timeline.says(made.timeline, made.chosen.flow)
+    return _box(_TIMELINE, says, timeline.key_of(made.timeline, made.chosen.flow))
+
+
+def _ledgers(made: "Explanation") -> str:
+    at = made.at
+    parts = []
+    for hop in (*at.hops, *(at.back if at.tcp else ())):
+        if hop.books is None:
+            continue
+        colours = theme.account_colours(hop.books.names)
+        rows = [
+            [
+                f'<span style="color:var(--{colour})">■</span> {prose(ledger.title(name))}',
+                esc(ledger.family(name).title),
+                say.bits(hop.books.bits(name) / len(at.outcomes)),
+                say.percent(hop.books.share(name)),
+                "" if hop.rate is None else say.rate(hop.books.share(name) * hop.rate),
+            ]
+            for name, colour in zip(hop.books.names, colours, strict=True)
+        ]
+        mean = ", mean of the repeats" if len(at.outcomes) > 1 else ""
+        caption = f"Link <code>{esc(hop.link)}</code>, {esc(_arrow(hop))}{mean}"
+        head = ["Account", "Family", "Bits", "Share", "Rate"]
+        parts.append(html_table(caption, head, rows, numeric=[2, 3, 4]))
+    return "\n".join(parts)
+
+
+def _losses(made: "Explanation") -> str:
+    at = made.at
+    parts = []
+    if at.drops:
+        rows = [
+            [esc(_places(d.place)), esc(d.cause), esc(d.flow), f"{d.cells:,.0f}", f"{d.datagrams:,.0f}"]
+            for d in at.drops
+        ]
+        head = ["Place", "Cause", "Flow", "Cells, frames", "Datagrams"]
+        parts.append(html_table("What was lost where, per repeat", head, rows, numeric=[3, 4]))
+    if at.counts:
+        rows = [[esc(say.named(key)), esc(say.counted(key, value))] for key, value in at.counts.items()]
+        parts.append(html_table("What TCP counted, per repeat", ["What", "Count"], rows, numeric=[1]))
+    return "\n".join(parts)
+
+
+def _places(place: str) -> str:
+    return place.replace("->", "\N{RIGHTWARDS ARROW}")
+
+
+def _changes(made: "Explanation") -> str:
+    if made.advice is None:
+        return ""
+    tried = f"{say.count(len(made.advice.tried), 'change')} simulated, with the seeds of the run."
+    if not made.advice.changes:
+        said = "; ".join(made.advice.tried)
+        return f"<p>Nothing that was tried gains. {esc(tried)}</p><p>{prose(said)}</p>"
+    rows = [
+        [
+            prose(change.say),
+            say.change(change.before, change.after),
+            esc(change.cost.name.lower()),
+            "<br>".join(f"<code>{esc(path)}={esc(value)}</code>" for path, value in change.set),
+            ", ".join(f"{esc(name)}: {say.rate(lost)}" for name, lost in change.others),
+        ]
+        for change in made.advice.changes
+    ]
+    head = ["Change", "Goodput", "Cost", "As <code>--set</code>", "Others lose"]
+    return html_table(tried, head, rows, numeric=[1], kind="cards")

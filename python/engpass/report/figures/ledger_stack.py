@@ -1,0 +1,132 @@
+"""The ledger over the swept axis: the whole line, 100 %, by what every bit of it was used for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from engpass import ledger
+from engpass.report import theme
+from engpass.report.aggregate import Table
+from engpass.report.books import Line
+from engpass.report.figures import base
+from engpass.report.figures.base import Block
+
+_MOST = 64
+"""Values of the axis that are drawn at most."""
+
+
+def applies(table: Table, flow: str) -> bool:
+    """Where an engine kept books and something is swept."""
+    return table.x is not None and flow in table.lines
+
+
+def draw(table: Table, flow: str) -> base.Drawing:
+    """The figure about one flow."""
+    line = table.lines[flow]
+    accounts = _accounts(line)
+    variants = _variants(table, line)
+    rows = _rows(table, line, accounts, variants)
+    colours = [theme.LIGHT[name] for name in theme.account_colours(accounts)]
+    titles = [_title(account) for account in accounts]
+    legend = alt.Legend(title=None, columns=3, symbolType="square")
+    colour = alt.Color("account:N").scale(domain=titles, range=colours).legend(legend).sort(titles)
+    y = alt.Y("share:Q").title("share of the line in %").stack("zero").scale(domain=[0, 100], nice=False)
+    numeric = table.x is not None and table.x.numbers is not None
+    x = base.x_quantity(table) if numeric else base.x_words(table)
+    if numeric:
+        x = x.scale(padding=0, nice=False, zero=False, type="log" if table.x and table.x.log else "linear")
+    paper = theme.LIGHT["paper"]
+    chart = alt.Chart()
+    if numeric:
+        chart = chart.mark_area(stroke=paper, strokeWidth=0.6)
+    else:
+        chart = chart.mark_bar(stroke=paper, strokeWidth=0.6)
+    marks = chart.encode(
+        x=x,
+        y=y,
+        color=colour,
+        order=alt.Order("order:Q"),
+        tooltip=[alt.Tooltip("account:N", title="account"), alt.Tooltip("family:N", title="family")],
+    )
+    stacked = alt.layer(marks, data=alt.InlineData(values=rows))
+    heading = alt.TitleParams(f"Where the line went, {flow}", subtitle=[line.name])
+    if len(variants) == 1:
+        return stacked.properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
+    facet = alt.Facet("variant:N").title(None).sort(variants)
+    return (
+        stacked.properties(width=base.WIDTH // 2 - 30, height=base.HEIGHT * 2 // 3)
+        .facet(facet, columns=2)
+        .properties(title=heading)
+    )
+
+
+def says(table: Table, flow: str) -> str:
+    """What the stack stands for."""
+    line = table.lines[flow]
+    fixed = _fixed(table, line)
+    at = f", at {fixed}" if fixed else ""
+    return (
+        f"All bits of {line.name} by what they were used for{at}: headers at the bottom, then what was "
+        "delivered, what was carried in vain, other traffic, and on top the idle time by its reason."
+    )
+
+
+def blocks(table: Table, flow: str) -> Sequence[Block]:
+    """The accounts, in the order of the stack."""
+    accounts = _accounts(table.lines[flow])
+    colours = theme.account_colours(accounts)
+    return [Block(name, _title(a)) for name, a in zip(colours, accounts, strict=True)]
+
+
+def _title(account: str) -> str:
+    return ledger.title(account).replace("`", "")
+
+
+def _accounts(line: Line) -> list[str]:
+    return ledger.ordered(name for books in line.books.values() for name in books.names)
+
+
+def _variants(table: Table, line: Line) -> list[str]:
+    there = {place[0] for place in line.books}
+    return [name for name in table.variants if name in there][: base.MAX_FACETS]
+
+
+def _rows(table: Table, line: Line, accounts: Sequence[str], variants: Sequence[str]) -> list[dict[str, Any]]:
+    axis = table.x
+    if axis is None:
+        raise AssertionError("a stack is drawn only over an axis")
+    rest = min(place[2][1:] for place in line.books)
+    places = sorted((place for place in line.books if place[2][1:] == rest), key=lambda place: place[2][0])
+    step = -(-len(axis.texts) // _MOST)
+    rows = []
+    for place in places:
+        variant, _, at = place
+        index = at[0]
+        if variant not in variants or (index % step and index != len(axis.texts) - 1):
+            continue
+        books = line.books[place]
+        for order, account in enumerate(accounts):
+            # Every account at every value: an area would jump over a gap.
+            row: dict[str, Any] = {
+                "variant": variant,
+                "where": axis.texts[index],
+                "account": _title(account),
+                "family": ledger.family(account).title,
+                "share": float(f"{100 * books.share(account):.5g}"),
+                "order": order,
+            }
+            if axis.numbers is not None:
+                row["x"] = axis.unit.of(axis.numbers[index])
+            rows.append(row)
+    return rows
+
+
+def _fixed(table: Table, line: Line) -> str:
+    """The values of the axes beyond the first."""
+    rest = min(place[2][1:] for place in line.books)
+    pairs = zip(table.axes[1:], rest, strict=True)
+    return ", ".join(f"{axis.label} {axis.texts[index]}" for axis, index in pairs)
+
+
+FIGURE = base.Figure("ledger", "The ledger over the sweep", applies, draw, says, lambda _: "blocks", blocks)

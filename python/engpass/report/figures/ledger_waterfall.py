@@ -1,0 +1,161 @@
+"""The ledger of one point as a waterfall: from line rate to what is delivered, bar by bar."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from engpass import ledger, say
+from engpass.ledger import Books
+from engpass.report import theme
+from engpass.report.aggregate import Table
+from engpass.report.books import Place
+from engpass.report.figures import base
+from engpass.report.figures.base import Block
+from engpass.report.units import PERCENT, unit_for
+
+
+def chart(books: Books, line_rate: float | None, title: str, subtitle: str) -> alt.LayerChart:
+    """The waterfall of some books: in bit/s if the line rate is known, else in per cent of the line."""
+    steps = ledger.waterfall(books)
+    unit = PERCENT if line_rate is None else unit_for("bit/s", [line_rate])
+    whole = 1.0 if line_rate is None else line_rate
+    rows: list[dict[str, Any]] = []
+    for step in steps:
+        ends = step.family in ("", "delivered")
+        low = 0.0 if ends else step.left
+        high = step.left if ends else step.left + step.taken
+        amount = high - low
+        rows.append(
+            {
+                "step": step.name.replace("`", ""),
+                "family": _family_title(step.family),
+                "low": unit.of(low * whole),
+                "high": unit.of(high * whole),
+                "label": _label(amount, line_rate),
+            }
+        )
+    order = [row["step"] for row in rows]
+    present = list(dict.fromkeys(step.family for step in steps))
+    domain = [_family_title(key) for key in present]
+    colours = [theme.LIGHT[_colour(key)] for key in present]
+    y = alt.Y("step:N").title(None).sort(order).axis(labelLimit=190)
+    scale = alt.Scale(domain=[0, unit.of(whole)], nice=False)
+    x = alt.X("low:Q").title(f"of the line, in {unit.name}").scale(scale).axis(tickCount=8)
+    colour = alt.Color("family:N").scale(domain=domain, range=colours)
+    bars = (
+        alt.Chart()
+        .mark_bar()
+        .encode(
+            y=y,
+            x=x,
+            x2="high:Q",
+            color=colour.legend(alt.Legend(title=None, symbolType="square")),
+            tooltip=[
+                alt.Tooltip("step:N", title="account"),
+                alt.Tooltip("family:N", title="family"),
+                alt.Tooltip("label:N", title="takes"),
+            ],
+        )
+    )
+    # A thin bar is a hairline: its label tells what it is. It stands where there is room for it.
+    right = f"datum.high < {unit.of(whole * 0.6)}"
+    beside = f"!({right}) && datum.low > {unit.of(whole * 0.4)}"
+    inside = f"!({right}) && datum.low <= {unit.of(whole * 0.4)}"
+    muted = theme.LIGHT["muted"]
+    text = alt.Chart().mark_text(align="left", dx=5, baseline="middle", color=muted, fontSize=11)
+    left = alt.Chart().mark_text(align="right", dx=-5, baseline="middle", color=muted, fontSize=11)
+    labels = [
+        text.transform_filter(right).encode(y=y, x=alt.X("high:Q"), text="label:N"),
+        left.transform_filter(beside).encode(y=y, x="low:Q", text="label:N"),
+        alt.Chart()
+        .mark_text(align="right", dx=-6, baseline="middle", color=theme.LIGHT["paper"], fontSize=11)
+        .transform_filter(inside)
+        .encode(y=y, x=alt.X("high:Q"), text="label:N"),
+    ]
+    return alt.LayerChart(
+        layer=[bars, *labels],
+        data=alt.InlineData(values=rows),
+        width=base.WIDTH,
+        height=max(160, 22 * len(rows)),
+        title=alt.TitleParams(title, subtitle=[subtitle]),
+    )
+
+
+def key_of(books: Books) -> list[Block]:
+    """The families that the waterfall of some books has."""
+    present = dict.fromkeys(step.family for step in ledger.waterfall(books))
+    return [Block(_colour(family), _family_title(family)) for family in present]
+
+
+def _label(share: float, line_rate: float | None) -> str:
+    said = say.percent(share)
+    return said if line_rate is None else f"{say.rate(share * line_rate)}, {said}"
+
+
+def _family_title(key: str) -> str:
+    return next((family.title for family in ledger.FAMILIES if family.key == key), "line rate")
+
+
+def _colour(key: str) -> str:
+    return f"{key}1" if key else "ink"
+
+
+def applies(table: Table, flow: str) -> bool:
+    """Where an engine kept books."""
+    return flow in table.lines
+
+
+def draw(table: Table, flow: str) -> base.Drawing:
+    """The figure about one flow."""
+    line, place = table.lines[flow], _place(table, flow)
+    title = f"From line rate to what is delivered, {flow}"
+    return chart(line.books[place], None, title, f"{line.name}; {_where(table, place)}")
+
+
+def says(table: Table, flow: str) -> str:
+    """What the bars stand for."""
+    line, place = table.lines[flow], _place(table, flow)
+    why = "the point that misses most of its limit" if _missing(table, flow) else "the first point"
+    return f"What takes the line, {line.name}, at {_where(table, place)}: {why}."
+
+
+def blocks(table: Table, flow: str) -> Sequence[Block]:
+    """The families."""
+    return key_of(table.lines[flow].books[_place(table, flow)])
+
+
+def _place(table: Table, flow: str) -> Place:
+    """The point that misses most of its limit; the first one where no limits are known."""
+    missing = _missing(table, flow)
+    books = table.lines[flow].books
+    there = [place for place in missing if place in books]
+    return max(there, key=lambda place: missing[place]) if there else next(iter(books))
+
+
+def _missing(table: Table, flow: str) -> dict[Place, float]:
+    points = [point for point in table.points if point.flow == flow]
+    limits = {(p.variant, p.at): p.goodput.mean for p in points if p.engine == "limit"}
+    return {
+        (p.variant, p.engine, p.at): limits[p.variant, p.at] - p.goodput.mean
+        for p in points
+        if p.engine != "limit" and (p.variant, p.at) in limits
+    }
+
+
+def _where(table: Table, place: Place) -> str:
+    variant, _, at = place
+    parts = [f"variant {variant}"] if len(table.variants) > 1 else []
+    parts += [f"{axis.label} {axis.texts[index]}" for axis, index in zip(table.axes, at, strict=True)]
+    return ", ".join(parts) or "the one point"
+
+
+FIGURE = base.Figure(
+    "ledger-waterfall",
+    "From line rate to what is delivered",
+    applies,
+    draw,
+    says,
+    lambda _: "blocks",
+    blocks,
+)

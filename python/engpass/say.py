@@ -1,0 +1,55 @@
+"""Figures as people read them: rates, shares and changes with the unit that suits them."""
+
+from __future__ import annotations
+
+_RATES = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
+_BITS = (("Tbit", 1e12), ("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0))
+
+
+def rate(bit_per_s: float | None) -> str:
+    """A rate with the unit that suits it, two decimals."""
+    return "" if bit_per_s is None else _scaled(bit_per_s, _RATES)
+
+
+def bits(amount: float) -> str:
+    """An amount of bits with the unit that suits it, two decimals."""
+    return _scaled(amount, _BITS)
+
+
+def _scaled(value: float, units: tuple[tuple[str, float], ...]) -> str:
+    for unit, size in units[:-1]:
+        if abs(value) >= size:
+            return f"{value / size:.2f} {unit}"
+    return f"{value:.0f} {units[-1][0]}"
+
+
+def percent(share: float | None) -> str:
+    """A share as per cent; a small one is not rounded to nothing."""
+    if share is None:
+        return ""
+    if 0 < abs(share) < 0.0005:
+        return "< 0.1 %"
+    return f"{share * 100:.1f} %"
+
+
+def change(before: float, after: float) -> str:
+    """From one rate to another, in the unit of the larger: `6.10 → 21.80 Mbit/s`."""
+    largest = max(abs(before), abs(after))
+    unit, size = next(((u, s) for u, s in _RATES if largest >= s), _RATES[-1])
+    digits = 0 if size == 1.0 else 2
+    return f"{before / size:.{digits}f} → {after / size:.{digits}f} {unit}"
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: `1 point`, `2,000 points`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def named(key: str) -> str:
+    """What a figure of an outcome is called in a table."""
+    return "smoothed round trip" if key == "smoothed_rtt_s" else key.replace("_", " ")
+
+
+def counted(key: str, value: float) -> str:
+    """A figure of an outcome as text: a count, or a time."""
+    return f"{value * 1e3:.3g} ms" if key.endswith("_s") else f"{value:,.0f}"

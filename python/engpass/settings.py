@@ -1,0 +1,170 @@
+"""The values that hold at one point: what advice starts from.
+
+A reading of the testbed file for arithmetic, not a second check of it: the core judges every change.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from engpass import _engpass
+
+Path = tuple[str, ...]
+
+_PART = re.compile(r"\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^.\"'\s]+))\s*(?:\.|$)")
+_AMOUNT = re.compile(r"\s*([\d_]+(?:\.[\d_]+)?)\s*(\D.*?)\s*")
+
+
+def split(path: str) -> Path:
+    """The parts of a dotted key, quoted or not: `switch."my.switch".discard` has three."""
+    parts, at = [], 0
+    while at < len(path) and (match := _PART.match(path, at)):
+        parts.append(next(group for group in match.groups() if group is not None))
+        at = match.end()
+    return tuple(parts)
+
+
+def join(parts: Sequence[str]) -> str:
+    """The dotted key of some parts, quoted where it must be."""
+    return ".".join(
+        part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part, ensure_ascii=False)
+        for part in parts
+    )
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A quantity as a file writes it: `384 cells`."""
+
+    number: Decimal
+    unit: str
+
+    @staticmethod
+    def read(text: object) -> Amount | None:
+        """A quantity from its text; `None` if it is none."""
+        match = _AMOUNT.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            return None
+        try:
+            return Amount(Decimal(match[1].replace("_", "")), match[2])
+        except InvalidOperation:
+            return None
+
+    def times(self, factor: Decimal | int) -> Amount:
+        """The same unit, another number."""
+        return Amount(self.number * factor, self.unit)
+
+    def __str__(self) -> str:
+        return f"{_plain(self.number)} {self.unit}"
+
+
+def _plain(number: Decimal) -> str:
+    text = f"{number.normalize():f}"
+    return text if len(text) < 12 else f"{round(number, 6):f}"
+
+
+class Settings:
+    """A testbed with a variant, a point of the sweep and overrides applied."""
+
+    def __init__(self, tables: Mapping[str, Any]) -> None:
+        self.tables = tables
+
+    @staticmethod
+    def at(
+        text: str, variant: str, sweep: Iterable[tuple[str, str]], overrides: Iterable[tuple[str, str]]
+    ) -> Settings:
+        """The values of a checked file at a point: variant over file, sweep over both, `--set` over all."""
+        tables = tomllib.loads(text)
+        changes = [
+            *_flat((), tables.get("variant", {}).get(variant, {})),
+            *((split(path), _value(value)) for path, value in (*sweep, *overrides)),
+        ]
+        for path, value in changes:
+            _put(tables, path, value)
+        return Settings(tables)
+
+    def get(self, *path: str) -> Any:  # noqa: ANN401 (whatever stands there)
+        """The value at a path, else the default of its kind; `None` if it has neither."""
+        found: Any = self.tables
+        for part in path:
+            if not isinstance(found, Mapping) or part not in found:
+                return self._default(path)
+            found = found[part]
+        return found
+
+    def amount(self, *path: str) -> Amount | None:
+        """The quantity at a path, or its default; `None` if there is none."""
+        return Amount.read(self.get(*path))
+
+    def names(self, family: str) -> list[str]:
+        """The components of a family, in the order of the file."""
+        members = self.tables.get(family)
+        return list(members) if isinstance(members, Mapping) else []
+
+    def kind(self, family: str, name: str) -> str:
+        """The kind of a component: its `kind`, or the one of a family with a single kind."""
+        kinds = list(keys(family))
+        given = self.tables.get(family, {}).get(name, {}).get("kind")
+        return str(given) if given is not None else kinds[0] if len(kinds) == 1 else ""
+
+    def keys(self, family: str, name: str) -> dict[str, dict[str, Any]]:
+        """What the catalogue says of the keys of a component, by dotted key."""
+        return keys(family).get(self.kind(family, name), {})
+
+    def choices(self, family: str, name: str, key: str) -> list[str]:
+        """The values that a key can have that takes one of a list or of a family; empty for any other."""
+        kind = str(self.keys(family, name).get(key, {}).get("type", ""))
+        if kind.startswith("one of "):
+            return re.findall(r"`([^`]+)`", kind)
+        return list(keys(kind))
+
+    def _default(self, path: Path) -> Any:  # noqa: ANN401 (text or nothing)
+        if len(path) < 3:
+            return None
+        key = self.keys(path[0], path[1]).get(".".join(path[2:]))
+        return None if key is None else key.get("default")
+
+
+def _flat(at: Path, table: Mapping[str, Any]) -> list[tuple[Path, Any]]:
+    """The paths of a variant's table: dotted keys in quotes, or tables in tables."""
+    found: list[tuple[Path, Any]] = []
+    for key, value in table.items():
+        path = (*at, *(split(key) if "." in key else (key,)))
+        if isinstance(value, Mapping) and value and "." not in key:
+            found += _flat(path, value)
+        else:
+            found.append((path, value))
+    return found
+
+
+def _value(text: str) -> Any:  # noqa: ANN401 (whatever TOML has)
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _put(tables: dict[str, Any], path: Path, value: object) -> None:
+    for part in path[:-1]:
+        inner = tables.get(part)
+        if not isinstance(inner, dict):
+            inner = tables[part] = {} if inner is None else {"kind": inner}
+        tables = inner
+    if path:
+        tables[path[-1]] = value
+
+
+@functools.cache
+def keys(family: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """The kinds of a family, by its table or name, with what the catalogue says of their keys."""
+    for one in json.loads(_engpass.catalogue())["families"]:
+        if family == one["family"] or one.get("place") in (f"[{family}.NAME]", f"[{family}]"):
+            return {kind["kind"]: {key["key"]: key for key in kind["keys"]} for kind in one["kinds"]}
+    return {}

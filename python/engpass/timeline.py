@@ -1,0 +1,33 @@
+"""The timeline of one run of a point: windows, flight, queues and events over time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from engpass import _engpass
+from engpass.error import EngpassError
+
+SAMPLES = 1_000
+"""Instants at which a timeline is sampled."""
+
+
+def timeline(
+    campaign: _engpass.Campaign,
+    variant: str,
+    sweep: Sequence[tuple[str, str]],
+    repeat: int = 0,
+    samples: int = SAMPLES,
+    interrupt: _engpass.Interrupt | None = None,
+) -> dict[str, Any]:
+    """Simulate a point once more and record what the flows and queues did, at most `samples` times each.
+
+    Raises what `Campaign.run` raises.
+    """
+    record = getattr(campaign, "timeline", None)
+    if record is None:
+        raise EngpassError("this build of the core records no timeline", "build it anew: `make dev`")
+    text = record(variant, list(sweep), repeat, samples, interrupt or _engpass.Interrupt())
+    made: dict[str, Any] = json.loads(text)
+    return made

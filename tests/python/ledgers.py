@@ -1,0 +1,183 @@
+"""Made-up ledgers and timelines for tests: balanced to the bit, in the shape of the Kyoto testbed.
+
+No engine ran; `books` books what is left of the capacity to one account, so that the sums are exact.
+"""
+
+import math
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from engpass.explain import Chosen
+from report_kyoto import MESSAGES, Record, kyoto
+
+UNIT = "1/13 bit"
+CAPACITY = 155_520_000 * 13 * 10
+"""Ten seconds of an OC-3c, in thirteenths of a bit."""
+
+
+def books(shares: Mapping[str, float], rest: str, capacity: int = CAPACITY) -> dict[str, Any]:
+    """A balanced ledger: shares of the capacity, what is left on the account `rest`."""
+    accounts = {name: math.floor(share * capacity) for name, share in shares.items() if share > 0}
+    left = capacity - sum(accounts.values())
+    assert left >= 0
+    accounts[rest] = accounts.get(rest, 0) + left
+    return {"ledger": accounts, "capacity": capacity}
+
+
+def link(start: str, end: str, forward: dict[str, Any], back: dict[str, Any]) -> dict[str, Any]:
+    """A link of an outcome: both directions and their sum."""
+    total = dict(forward["ledger"])
+    for name, amount in back["ledger"].items():
+        total[name] = total.get(name, 0) + amount
+    return {
+        "capacity_cells": 3_532_075,
+        "ledger": total,
+        "capacity": forward["capacity"] + back["capacity"],
+        "unit": UNIT,
+        "directions": [{"from": start, "to": end, **forward}, {"from": end, "to": start, **back}],
+    }
+
+
+def nobody() -> dict[str, Any]:
+    """A direction that nobody could have used."""
+    return books({}, "idle: nobody")
+
+
+def overheads(share: float) -> dict[str, float]:
+    """What cells that take this share of the line spend on headers, and the payload in them."""
+    return {
+        "physical framing": share * 1 / 27,
+        "cell headers": share * 26 / 27 * 5 / 53,
+        "padding": share * 0.002,
+        "AAL5 trailers": share * 0.0008,
+        "encapsulation": share * 0.0009,
+        "IP headers": share * 0.002,
+        "transport headers": share * 0.0008,
+    }
+
+
+def links(sent: float, good: float, other: float, why: str = "idle: CPU") -> dict[str, Any]:
+    """The links of an outcome: `sent` of the line is offered, `good` of it arrives, `other` is CBR."""
+    head = overheads(good)
+    forward = {**head, "delivered": good - sum(head.values())}
+    dead = max(0.0, min(sent, 1 - other) - good)
+    narrow = books({**forward, "dead": dead, "other: interference": other}, why)
+    first = books({**forward, "dead": max(0.0, sent - good)}, why)
+    return {
+        "sender": link("ss2", "atomis5", first, nobody()),
+        "receiver": link("atomis5", "ss20", narrow, nobody()),
+        "load": link("generator", "atomis5", books({"other: interference": other}, "idle: nobody"), nobody()),
+    }
+
+
+def with_ledgers(repeats: int = 2) -> tuple[Record, list[dict[str, Any]]]:
+    """The study of `report_kyoto` with a ledger in every simulated outcome."""
+    run, outcomes = kyoto(repeats)
+    for outcome in outcomes:
+        if outcome["engine"] == "simulate":
+            stream = outcome["flows"]["stream"]
+            other = 0.8359 if "interference" in outcome["flows"] else 0.0
+            payload = 155.52e6 * 384 / 424 * 26 / 27
+            sent = stream["offered_bit_per_s"] / payload
+            good = stream["goodput_bit_per_s"] / payload
+            outcome["links"] = links(sent, min(good, 1 - other - 0.001), other)
+    return run, outcomes
+
+
+def timeline(seconds: float = 10.0, samples: int = 1000) -> dict[str, Any]:
+    """A timeline of a TCP flow with a sawtooth, losses and two timeouts."""
+    chance = random.Random(3)
+    window, total = 1.0, 0.0
+    times, windows, flights, delivered, lengths = [], [], [], [], []
+    again: list[float] = []
+    drops: list[float] = []
+    late: list[float] = []
+    for index in range(samples):
+        time = seconds * index / samples
+        window += 0.12
+        if window > 24 + 6 * chance.random():
+            drops.append(time)
+            again.append(time + 0.01)
+            if chance.random() < 0.2:
+                late.append(time + 0.2)
+                window = 1.0
+            else:
+                window /= 2
+        total += window * 9140 * seconds / samples / 0.02
+        times.append(time)
+        windows.append(window * 9140)
+        flights.append(max(0.0, window - chance.random()) * 9140)
+        delivered.append(total)
+        lengths.append(max(0, int((window - 12) * 20)))
+    return {
+        "duration_s": seconds,
+        "flows": {
+            "stream": {
+                "time_s": times,
+                "congestion_window_bytes": windows,
+                "receive_window_bytes": [262_144] * samples,
+                "flight_bytes": flights,
+                "delivered_bytes": delivered,
+                "retransmissions": again,
+                "timeouts": late,
+            },
+            "interference": {"time_s": times, "delivered_bytes": delivered},
+        },
+        "queues": {
+            "atomis5 -> ss20": {
+                "time_s": times,
+                "length": lengths,
+                "unit": "cells",
+                "capacity": 384,
+                "drops": drops,
+            },
+            "ss2 -> atomis5": {
+                "time_s": times,
+                "length": [0] * samples,
+                "unit": "cells",
+                "capacity": None,
+                "drops": [],
+            },
+        },
+    }
+
+
+def chosen(variant: str = "congested", message: str = "9 kB", **more: Any) -> Chosen:
+    """A point of the gallery's study with made-up outcomes that have ledgers."""
+    from engpass import gallery, load
+
+    study = load(gallery.study("kyoto-1997").testbed)
+    _, outcomes = with_ledgers()
+    number = next(v["number"] for v in MESSAGES["values"] if v["text"] == message)
+    mine = [
+        o
+        for o in outcomes
+        if (o["engine"], o["variant"], o["sweep"][MESSAGES["path"]]) == ("simulate", variant, number)
+    ]
+    values: dict[str, Any] = {
+        "run_id": "3f9c2a71",
+        "name": study.name,
+        "text": study.text,
+        "source": study.source,
+        "overrides": (),
+        "topology": study.topology,
+        "variant": variant,
+        "sweep": ((MESSAGES["path"], message),),
+        "flow": "stream",
+        "repeats": len(mine),
+        "has_variants": True,
+        "outcomes": tuple(_renamed(outcome) for outcome in mine),
+        "current": True,
+        "worst": False,
+    }
+    return Chosen(**{**values, **more})
+
+
+def _renamed(outcome: dict[str, Any]) -> dict[str, Any]:
+    """The study calls the generator's link otherwise."""
+    names = {"load": "generator"}
+    return {**outcome, "links": {names.get(name, name): use for name, use in outcome["links"].items()}}
+
+
+__all__ = ["MESSAGES", "books", "chosen", "link", "links", "nobody", "overheads", "timeline", "with_ledgers"]

@@ -1,0 +1,177 @@
+"""Advice: every gain is that of a simulation, and what does not gain is not named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+import engpass
+from engpass import _engpass, advice, gallery
+from engpass.advice import Change, advise, ranked
+from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.explain import explain, situation
+from engpass.explain.bench import Bench
+from engpass.explain.choose import Chosen, choose_in
+from engpass.explain.situation import Situation
+from engpass.settings import Amount
+
+MESSAGE = "traffic.stream.message"
+
+
+def short(**more: str) -> engpass.Testbed:
+    """The Kyoto study, but a fifth of a second of it."""
+    sets = {"run.duration": "200 ms", "run.repeats": "2", **more}
+    return engpass.load(gallery.study("kyoto-1997").testbed, set=sets)
+
+
+def at_point(variant: str, message: str, **more: str) -> tuple[Chosen, Bench, Situation]:
+    chosen = choose_in(short(**more), variant, [f"{MESSAGE}={message}"], None)
+    bench = Bench(chosen.text, chosen.source, chosen.overrides, variant, chosen.sweep, range(chosen.repeats))
+    return chosen, bench, situation(chosen, bench, chosen.outcomes)
+
+
+def test_every_gain_is_what_a_run_with_the_change_gives() -> None:
+    made = explain(choose_in(short(), "congested", [f"{MESSAGE}=9 kB"], None))
+    assert made.advice is not None
+    assert made.advice.changes
+    for change in made.advice.changes:
+        run = short(**dict(change.set), **{MESSAGE: "9 kB"}).run(["simulate"], ["congested"])
+        goodputs = [outcome["flows"]["stream"]["goodput_bit_per_s"] for outcome in run.outcomes]
+        assert change.after == pytest.approx(sum(goodputs) / len(goodputs))
+        assert change.after > change.before == pytest.approx(made.at.goodput)
+
+
+def test_shaping_to_the_free_rate_cures_the_collapse() -> None:
+    made = explain(choose_in(short(), "congested", [f"{MESSAGE}=9 kB"], None))
+    assert made.advice is not None
+    best = made.advice.changes[0]
+    assert (best.kind, best.cost) == ("shaping", Cost.SETTING)
+    # 353 207.5 cells/s less the 295 247.9 of the interference.
+    assert dict(best.set) == {"circuit.data.shaping": "57959 cells/s"}
+    assert best.after > 0.9 * made.at.limit
+    assert best.text in made.sentence
+    assert made.sentence.startswith("the buffer of `atomis5` towards `ss20` holds `stream` at ")
+    assert not any("raise the buffer" in text for text in made.advice.tried), "no buffer mends an overload"
+
+
+def test_a_burst_that_does_not_fit_asks_for_a_larger_buffer() -> None:
+    # 4 kB fit beside the interference on average; 85 cells at a time do not fit into 16.
+    made = explain(
+        choose_in(
+            short(**{"switch.atomis5.output_buffer": "16 cells"}), "congested", [f"{MESSAGE}=3 kB"], None
+        )
+    )
+    assert made.advice is not None
+    buffers = [change for change in made.advice.changes if change.kind == "buffer"]
+    assert len(buffers) == 1
+    (size,) = dict(buffers[0].set).values()
+    assert size in {f"{16 * 2**n} cells" for n in range(1, 9)}
+    assert buffers[0].after > buffers[0].before
+
+
+def test_a_busy_host_is_offered_larger_messages_before_a_faster_cpu() -> None:
+    made = explain(choose_in(short(), "free", [f"{MESSAGE}=1 kB"], None))
+    assert made.advice is not None
+    kinds = [change.kind for change in made.advice.changes]
+    assert {"message", "cpu"} <= set(kinds)
+    assert kinds.index("message") < kinds.index("cpu")
+    assert made.finding.key in ("limit", "idle: CPU")
+
+
+def bench_of(goodputs: Callable[[str], float | None], runs: list[str]) -> Any:
+    """A bench that answers for the value that is set; `None` is refused."""
+
+    class Fake:
+        repeats = (0,)
+        interrupt = _engpass.Interrupt()
+
+        def baseline(self) -> list[dict[str, float]]:
+            return [{"stream": 1e6, "other": 5e6}]
+
+        def goodputs(self, changes: Sequence[tuple[str, str]]) -> list[dict[str, float]] | None:
+            value = changes[0][1]
+            runs.append(value)
+            made = goodputs(value)
+            return None if made is None else [{"stream": made, "other": 5e6 if made < 3e6 else 4e6}]
+
+    return Fake()
+
+
+def tried_with(
+    monkeypatch: pytest.MonkeyPatch, steps: Sequence[str], goodputs: Callable[[str], float | None]
+) -> tuple[advice.Advice, list[str]]:
+    _, _, at = at_point("congested", "9 kB")
+
+    def propose(_at: Situation) -> Iterator[Proposal]:
+        made = tuple(Candidate(f"set {value}", (("run.x", value),)) for value in steps)
+        yield Proposal("test", Cost.SETTING, made)
+
+    monkeypatch.setattr(advice, "KINDS", (propose,))
+    runs: list[str] = []
+    return advise(at, bench_of(goodputs, runs), jobs=1), runs
+
+
+def test_a_search_goes_on_until_it_no_longer_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    gains = {"a": 1e6, "b": 2e6, "c": 2e6, "d": 2.01e6, "e": 9e6}
+    made, runs = tried_with(monkeypatch, list(gains), gains.__getitem__)
+    assert runs == ["a", "b", "c", "d"], "two steps without a gain end it"
+    assert [(change.say, change.after) for change in made.changes] == [("set b", 2e6)]
+    assert made.tried == ("set a", "set b", "set c", "set d")
+
+
+def test_what_is_refused_or_gains_nothing_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, runs = tried_with(monkeypatch, ["a", "b"], {"a": None, "b": 1.005e6}.__getitem__)
+    assert runs == ["a", "b"]
+    assert (made.changes, made.tried) == ((), ("set b",))
+
+
+def test_what_others_lose_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = tried_with(monkeypatch, ["a"], lambda _: 4e6)
+    assert made.changes[0].others == (("other", 1e6),)
+    assert made.changes[0].text == "set a: 1.00 → 4.00 Mbit/s (`other` loses 1.00 Mbit/s)"
+
+
+def change(after: float, cost: Cost = Cost.SETTING, others: tuple[tuple[str, float], ...] = ()) -> Change:
+    return Change("test", cost, f"{after:g}", (), 1e6, after, others)
+
+
+def test_the_best_comes_first_and_among_equals_the_cheapest() -> None:
+    good, equal, hardware = change(9e6), change(9.1e6, Cost.APPLICATION), change(9.05e6, Cost.HARDWARE)
+    harmful, small = change(9.02e6, others=(("other", 1e6),)), change(2e6)
+    assert ranked([small, hardware, harmful, equal, good], 20e6) == [good, harmful, equal, hardware, small]
+    assert ranked([], 1e6) == []
+
+
+def test_other_hardware_stands_behind_what_can_be_set() -> None:
+    small, good, bought = change(2e6), change(9e6), change(30e6, Cost.HARDWARE)
+    assert ranked([bought, small, good], 10e6) == [good, small, bought]
+    assert ranked([bought, small], 10e6) == [bought, small], "a setting that leaves most of it missing"
+    assert ranked([bought], 0.0) == [bought]
+
+
+def test_doubling_starts_at_the_value_that_holds() -> None:
+    (made,) = doubling("k", Cost.SETTING, ("a", "b.c"), Amount.read("384 cells"), "to {}", steps=2)
+    assert [step.say for step in made.steps] == ["to 768 cells", "to 1536 cells"]
+    assert made.steps[0].set == (('a."b.c"', "768 cells"),)
+    assert list(doubling("k", Cost.SETTING, ("a",), None, "{}")) == []
+    assert list(doubling("k", Cost.SETTING, ("a",), Amount.read("0 cells"), "{}")) == []
+
+
+def test_a_change_holds_over_what_was_set() -> None:
+    path = "switch.atomis5.output_buffer"
+    _, bench, _ = at_point("congested", "9 kB", **{path: "64 cells"})
+    larger = bench.outcomes([(path, "4096 cells")])
+    same = short(**{path: "4096 cells", MESSAGE: "9 kB"}).run(["simulate"], ["congested"]).outcomes
+    for one, other in zip(larger, same, strict=True):
+        assert one["flows"] == other["flows"]
+    assert bench.goodputs([(path, "no cells at all")]) is None
+    assert bench.goodputs([("switch.nobody.discard", "tail")]) is None
+
+
+def test_a_change_of_the_swept_value() -> None:
+    _, bench, _ = at_point("free", "1 kB")
+    made = bench.outcomes([(MESSAGE, "8 kB")])
+    same = short(**{MESSAGE: "8 kB"}).run(["simulate"], ["free"]).outcomes
+    assert [one["flows"] for one in made] == [one["flows"] for one in same]

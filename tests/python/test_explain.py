@@ -1,0 +1,338 @@
+"""`engpass explain`: which point, which words, which files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import vl_convert
+
+from conftest import TESTBED, Cli, Program
+from engpass import _engpass
+from engpass import cli as commands
+from engpass.cli.sparkline import line
+from engpass.error import ChoiceError, EngpassError
+from engpass.explain import choose, explain
+from engpass.explain.choose import choose_in
+from engpass.report import render_explanation
+from engpass.report.explanation import figures
+from engpass.report.figures import timeline as timeline_figure
+from engpass.store import Store
+from engpass.testbed import load, loads
+from engpass.timeline import timeline as record_timeline
+from ledgers import chosen, timeline
+
+# Two flows into one port, of which the second is too fast for it.
+CROWDED = """\
+name = "A crowded port"
+
+[host.a]
+[host.b]
+[host.c]
+[host.noise]
+[switch.s]
+kind = "atm"
+output_buffer = "64 cells"
+[link]
+a = { ends = ["a", "s"], medium = "oc-3c" }
+b = { ends = ["b", "s"], medium = "oc-3c" }
+c = { ends = ["s", "c"], medium = "oc-3c" }
+n = { ends = ["noise", "s"], medium = "oc-3c" }
+[circuit]
+a = { from = "a", to = "c" }
+b = { from = "b", to = "c" }
+[traffic]
+calm = { kind = "udp-stream", from = "a", to = "c", message = "1 kB", rate = "2 Mbit/s" }
+wild = { kind = "udp-stream", from = "b", to = "c", message = "9 kB", rate = "60 Mbit/s" }
+noise = { kind = "cbr", from = "noise", to = "c", rate = "100 Mbit/s line" }
+[run]
+duration = "100 ms"
+repeats = 2
+[sweep]
+"traffic.wild.rate" = ["10 Mbit/s", "60 Mbit/s"]
+"""
+
+
+@pytest.fixture
+def crowded(cli: Cli) -> Cli:
+    (cli.directory / "crowded.toml").write_text(CROWDED)
+    cli("run", "crowded.toml")
+    return cli
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(one) for one in text.splitlines()]
+
+
+def test_the_point_that_loses_most_is_explained(crowded: Cli) -> None:
+    shown = crowded("explain").stdout
+    assert "wild, traffic.wild.rate = 60 Mbit/s loses most against its limit" in shown
+    assert re.search(r"s → c +│ buffer full │ wild", shown)
+    said = next(text for text in shown.splitlines() if text.startswith("the buffer of `s` towards `c`"))
+    assert re.search(r"holds `wild` at [\d.]+ [kM]?bit/s of the [\d.]+ Mbit/s that are possible", said)
+    assert re.search(r": [\d.]+ → [\d.]+ Mbit/s", said)
+    assert re.search(r"\d+ changes simulated in \d+ runs", shown)
+
+
+def test_a_point_that_is_asked_for(crowded: Cli) -> None:
+    (made,) = lines(
+        crowded("explain", "--json", "--flow", "calm", "--point", "traffic.wild.rate=10000 kbit/s").stdout
+    )
+    assert (made["flow"], made["sweep"]) == ("calm", {"traffic.wild.rate": "10 Mbit/s"})
+    assert made["loses_most"] is False
+    assert made["goodput_bit_per_s"] == pytest.approx(2e6, rel=0.02)
+    assert made["bottleneck"]["key"] == "limit"
+    assert made["sentence"].startswith("application `calm` holds `calm` at 2.0")
+    assert [one["link"] for one in made["directions"]] == ["a", "c"]
+    for one in made["directions"]:
+        if one["ledger"] is not None:
+            assert sum(one["ledger"].values()) == one["capacity"]
+
+
+def test_a_file_is_explained_without_a_run(cli: Cli) -> None:
+    (cli.directory / "crowded.toml").write_text(CROWDED)
+    (made,) = lines(cli("explain", "crowded.toml", "--no-advice", "--json").stdout)
+    assert (made["run"], made["flow"], made["advice"]) == (None, "wild", None)
+    larger = ("--set", "switch.s.output_buffer=9000 cells")
+    (other,) = lines(cli("explain", "crowded.toml", "--no-advice", "--json", *larger).stdout)
+    assert other["goodput_bit_per_s"] > made["goodput_bit_per_s"]
+    assert not (cli.directory / "engpass.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--flow", "clam"], "there is no flow `clam`\nhelp: did you mean `calm`?"),
+        (["--flow", "noise"], "`noise` is a generator"),
+        (
+            ["--point", "traffic.wild.rat=10 Mbit/s"],
+            "`traffic.wild.rat` is not swept in this run\nhelp: did",
+        ),
+        (
+            ["--point", "traffic.wild.rate=11 Mbit/s"],
+            "has no value `11 Mbit/s` in this run\nhelp: did",
+        ),
+        (["--point", "traffic.wild.rate"], "has no value\nhelp: write `--point PATH=VALUE`"),
+        (["--variant", "none"], "there is no variant `none`"),
+        (["--set", "a.b=1"], "a run is what it is\nhelp: give the file"),
+        (["--report", "no/such.html", "--no-advice"], "`no/such.html` cannot be written"),
+    ],
+)
+def test_what_cannot_be_explained(args: list[str], said: str, crowded: Cli) -> None:
+    assert said in crowded("explain", *args, code=2).stderr
+
+
+def test_a_run_without_simulated_points(cli: Cli, testbed_file: Path) -> None:
+    cli("run", testbed_file.name, "--engine", "limit")
+    assert "has no simulated points\nhelp: " in cli("explain", code=2).stderr
+    cli("run", testbed_file.name, "--engine", "simulate")
+    (made,) = lines(cli("explain", "--json", "--no-advice").stdout)
+    assert made["limit_bit_per_s"] > 0, "limits that the run does not have are computed"
+
+
+def test_a_point_that_is_not_there_yet(cli: Cli, testbed_file: Path) -> None:
+    import sqlite3
+
+    cli("run", testbed_file.name)
+    with sqlite3.connect(cli.directory / "engpass.db") as connection:
+        connection.execute("delete from point where position > 8")
+    shown = cli("explain", "--variant", "fast", "--point", "traffic.stream.message=4 kB", code=2).stderr
+    assert "has no simulated outcome at traffic.stream.message = 4 kB yet" in shown
+
+
+def test_outcomes_of_another_build_are_made_anew(cli: Cli, testbed_file: Path) -> None:
+    import sqlite3
+
+    cli("run", testbed_file.name)
+    with Store.open(cli.directory / "engpass.db") as store:
+        here = choose(store, store.run(), "plain", [], None)
+    with sqlite3.connect(cli.directory / "engpass.db") as connection:
+        connection.execute(
+            'update session set environment = replace(environment, \'"build": "\', \'"build": "x\')'
+        )
+        connection.execute(
+            "update point set outcome = replace(outcome, 'goodput_bit_per_s\":', 'goodput_bit_per_s\":1')"
+        )
+    with Store.open(cli.directory / "engpass.db") as store:
+        stale = choose(store, store.run(), "plain", [f"{p}={v}" for p, v in here.sweep], None)
+    assert (here.current, stale.current) == (True, False)
+    assert explain(stale, advice=False).at.goodput == explain(here, advice=False).at.goodput
+
+
+def test_nothing_to_gain_is_said_with_what_was_tried() -> None:
+    calm = CROWDED.replace('"9 kB", rate = "60 Mbit/s" }', '"1 kB", rate = "1 Mbit/s" }')
+    made = explain(choose_in(loads(calm.partition("[sweep]")[0]), None, [], "wild"))
+    assert made.advice is not None
+    assert (made.advice.changes, made.advice.tried) == ((), ())
+    assert made.finding.bottleneck == "application `wild`"
+    assert made.sentence.endswith("; there is nothing in the network to change")
+    full = CROWDED.replace("[host.b]\n", '[host.b]\nnic_buffer = "64 KiB"\n')
+    stuck = explain(
+        choose_in(loads(full.replace('"100 Mbit/s line"', '"155.52 Mbit/s line"')), None, [], "wild")
+    )
+    assert stuck.advice is not None
+    assert stuck.advice.tried
+    if not stuck.advice.changes:
+        assert stuck.sentence.endswith("that were simulated gains")
+
+
+# With ledgers
+
+
+def test_the_dead_cells_are_the_evidence() -> None:
+    made = explain(chosen("congested", "20 kB"), advice=False)
+    assert made.at.tight is not None
+    assert made.at.tight.place == "atomis5 -> ss20"
+    assert made.finding.key == "drops: buffer full"
+    assert "of link `receiver` goes into parts of what is lost" in made.sentence
+    assert [step.name for step in made.waterfall][:3] == ["line rate", "physical framing", "cell headers"]
+    data = made.to_json()
+    assert sum(data["directions"][1]["ledger"].values()) == data["directions"][1]["capacity"]
+    json.dumps(data, allow_nan=False)
+
+
+def test_an_idle_line_names_who_could_have_used_it() -> None:
+    one = chosen("free", "1 kB")
+    for outcome in one.outcomes:
+        outcome["flows"]["stream"]["goodput_bit_per_s"] /= 2
+        outcome["flows"]["stream"]["offered_bit_per_s"] /= 2
+    made = explain(one, advice=False)
+    assert made.finding.key == "idle: CPU"
+    assert made.sentence.startswith("the CPU of host `ss2` holds `stream` at 3.7")
+    assert re.search(r"link `\w+` is idle 9\d\.\d % of the time while it is busy with sending", made.sentence)
+
+
+def test_books_of_a_damaged_store_are_refused() -> None:
+    one = chosen("congested", "9 kB")
+    one.outcomes[0]["links"]["sender"]["directions"][0]["ledger"]["delivered"] += 1
+    with pytest.raises(EngpassError, match="the ledger of link `sender` does not balance"):
+        explain(one, advice=False)
+
+
+def test_the_tables_have_all_accounts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engpass import explain as package
+
+    monkeypatch.setattr(package, "choose_in", lambda *_: chosen("congested", "20 kB"))
+    shown = cli("explain", "any.toml", "--no-advice", code=2).stderr
+    assert "any.toml" in shown
+    (cli.directory / "any.toml").write_text(TESTBED)
+    shown = cli("explain", "any.toml", "--no-advice", "--report", "why.html").stdout
+    for account in ("physical framing", "traffic `interference`", "dead", "idle: CPU", "capacity"):
+        assert account in shown
+    # Ten seconds of an OC-3c.
+    assert re.search(r"capacity +│ +1\.56 Gbit +100\.0 % │", shown)
+    page = (cli.directory / "why.html").read_text(encoding="utf-8")
+    assert "Where the line went" in page
+    assert "<code>atomis5</code>" in page
+
+
+def test_a_ledger_of_a_run(cli: Cli, testbed_file: Path) -> None:
+    cli("run", testbed_file.name)
+    shown = cli("show", "--ledger")
+    with Store.open(cli.directory / "engpass.db") as store:
+        kept = any("ledger" in use for o in store.outcomes(store.run().id) for use in o["links"].values())
+    if kept:
+        assert "wire: a → b" in shown.stdout
+        assert "wire: b → a" not in shown.stdout, "nobody could have used it"
+        assert re.search(r"capacity .* 100\.0 %", shown.stdout)
+    else:
+        assert "no point of `plain` has a ledger" in shown.stderr
+
+
+# Timelines
+
+
+def test_a_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    from engpass.cli import console
+    from engpass.cli.explanation import show
+
+    made = dataclasses.replace(explain(chosen("congested", "20 kB"), advice=False), timeline=timeline())
+    show(made, console.tables())
+    shown = capsys.readouterr().out
+    assert re.search(r"congestion window +[▁▂▃▄▅▆▇█ ]+ to 2\d\d,\d+ B", shown)
+    assert re.search(r"queue atomis5 → ss20 .* of 384 cells", shown)
+    assert re.search(r"timeouts +[·x]+ 1 times", shown)
+    drawn = figures(made)
+    assert list(drawn) == ["ledger-waterfall", "timeline"]
+    for chart in drawn.values():
+        svg = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict()), allowed_base_urls=[])
+        assert svg.startswith("<svg")
+    page = render_explanation(made)
+    assert page.count('data-chart="') == 2
+    assert made.to_json()["timeline"]["duration_s"] == 10
+
+
+def test_the_panels_of_a_timeline() -> None:
+    spec = timeline_figure.draw(timeline(), "stream", "t", "s").to_dict()
+    # Windows, goodput, the queue that was used, events, the axis of time.
+    assert len(spec["vconcat"]) == 5
+    empty = timeline()
+    kept = ("time_s", "delivered_bytes")
+    empty["flows"]["stream"] = {key: empty["flows"]["stream"][key] for key in kept}
+    empty["queues"] = {}
+    assert len(timeline_figure.draw(empty, "stream", "t", "s").to_dict()["vconcat"]) == 2
+    assert timeline_figure.says(empty, "stream").startswith("What arrives")
+    high = timeline()
+    high["flows"]["stream"]["receive_window_bytes"] = [4_000_000] * 1000
+    shown = [block.text for block in timeline_figure.key_of(high, "stream")]
+    assert shown == ["congestion window", "in flight"]
+    assert "left out" in timeline_figure.says(high, "stream")
+    high["queues"]["atomis5 -> ss20"]["truncated"] = True
+    assert "only the first are kept" in timeline_figure.says(high, "stream")
+
+
+def test_many_events_are_few_marks() -> None:
+    crowd = timeline()
+    crowd["queues"]["atomis5 -> ss20"]["drops"] = [i / 1000 for i in range(10_000)]
+    spec = timeline_figure.draw(crowd, "stream", "t", "s").to_dict()
+    rows = [row for data in spec["datasets"].values() for row in data if "kind" in row]
+    assert 500 < len(rows) < 2000
+
+
+def test_a_line_of_blocks() -> None:
+    assert line([0, 1, 2, 3], [0, 4, 8, 1], 4, 4) == " ▄█▁"
+    assert line([0.0], [0.0], 0, 3) == "   "
+    assert line([0, 3], [8, 8], 4, 4) == "████"
+
+
+def test_a_core_without_timelines_says_so(testbed_file: Path) -> None:
+    campaign = load(testbed_file).campaign
+    sweep = [("traffic.stream.message", "2 kB")]
+    if hasattr(_engpass.Campaign, "timeline"):
+        made = record_timeline(campaign, "plain", sweep, samples=50)
+        assert made["flows"]["stream"]["delivered_bytes"][-1] > 0
+        assert len(made["flows"]["stream"]["time_s"]) <= 51
+    else:
+        with pytest.raises(EngpassError, match="records no timeline"):
+            record_timeline(campaign, "plain", sweep)
+
+
+def test_the_command_is_listed() -> None:
+    assert "explain" in [command.name for command in commands.COMMANDS]
+
+
+def test_only_generators_are_nothing_to_explain() -> None:
+    text = re.sub(r"(calm|wild) = .*\n", "", CROWDED).partition("[sweep]")[0]
+    with pytest.raises(EngpassError, match="only generators"):
+        choose_in(loads(text), None, [], None)
+    with pytest.raises(ChoiceError):
+        choose_in(loads(CROWDED), None, [], "noise")
+
+
+def test_ctrl_c_ends_it_soon(program: Program) -> None:
+    endless = CROWDED.replace("100 ms", "100 min").partition("[sweep]")[0]
+    (program.directory / "endless.toml").write_text(endless)
+    process = program.start("explain", "endless.toml")
+    time.sleep(3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Traceback" not in said
+    assert b"interrupted" in said
