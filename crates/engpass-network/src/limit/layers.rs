@@ -12,17 +12,8 @@ use engpass_model::wire::aal5::{
     CELL_BITS, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRAILER_BYTES, cells, padding,
 };
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
-use engpass_model::wire::{Encapsulation, Framing};
+use engpass_model::wire::{Encapsulation, Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
-
-/// Bytes of preamble and start delimiter before an Ethernet frame (IEEE 802.3 section 3.1.1).
-const PREAMBLE_BYTES: u64 = 8;
-/// Bytes of the gap after an Ethernet frame (IEEE 802.3 section 4.4.2).
-const GAP_BYTES: u64 = 12;
-/// Bytes of addresses, type and FCS of an Ethernet frame (IEEE 802.3 section 3.1.1).
-const ETHERNET_HEADER_BYTES: u64 = 14 + 4;
-/// What an Ethernet frame carries at least, padded if need be (IEEE 802.3 section 4.2.3.3).
-const ETHERNET_MIN_BYTES: u64 = 46;
 
 /// An account for bits of the line, from the outside to the inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +22,7 @@ pub enum Layer {
     Physical,
     /// Headers of ATM cells.
     CellHeader,
-    /// Header and FCS of an Ethernet frame; the `overhead` of a point-to-point link.
+    /// Header, tag and FCS of an Ethernet frame; the `overhead` of a point-to-point link.
     FrameHeader,
     /// AAL5 padding to whole cells; padding of an Ethernet frame to its least length.
     Padding,
@@ -121,7 +112,9 @@ enum Carrier {
         cell: u64,
         encapsulation: Encapsulation,
     },
-    Ethernet,
+    Ethernet {
+        tagged: bool,
+    },
     /// Bytes around every packet.
     Packets {
         overhead: u64,
@@ -137,7 +130,7 @@ impl Wire {
                 let (cell, parts_per_bit) = slot.stretched(link.line_rate, SECOND).ratio();
                 (parts_per_bit, Carrier::Cells { cell, encapsulation })
             }
-            Framing::Ethernet => (1, Carrier::Ethernet),
+            Framing::Ethernet => (1, Carrier::Ethernet { tagged: link.vlan }),
             Framing::Packets => (1, Carrier::Packets { overhead: link.overhead }),
         };
         Self { line_rate: link.line_rate, parts_per_bit, carrier }
@@ -164,10 +157,10 @@ impl Wire {
                 layers.put(Layer::Trailer, TRAILER_BYTES);
                 self.put_cells(&mut layers, cells(sdu));
             }
-            Carrier::Ethernet => {
-                layers.put(Layer::Physical, PREAMBLE_BYTES + GAP_BYTES);
-                layers.put(Layer::FrameHeader, ETHERNET_HEADER_BYTES);
-                layers.put(Layer::Padding, ETHERNET_MIN_BYTES.saturating_sub(ip));
+            Carrier::Ethernet { tagged } => {
+                layers.put(Layer::Physical, ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES);
+                layers.put(Layer::FrameHeader, ethernet::header(tagged));
+                layers.put(Layer::Padding, ethernet::padding(ip, tagged));
             }
             Carrier::Packets { overhead } => layers.put(Layer::FrameHeader, overhead),
         }
@@ -206,7 +199,8 @@ impl Wire {
         layers.parts[Layer::Physical as usize] += count * (cell - CELL_BITS * self.parts_per_bit);
     }
 
-    const fn nothing(&self) -> Layers {
+    /// No layer of any.
+    pub const fn nothing(&self) -> Layers {
         Layers { parts_per_bit: self.parts_per_bit, parts: [0; Layer::ALL.len()] }
     }
 }

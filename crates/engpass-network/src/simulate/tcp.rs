@@ -2,7 +2,7 @@
 
 use engpass_model::host::{Cost, Pauses, ps};
 use engpass_model::random::Stream;
-use engpass_model::tcp::{Connection, Out, Segment, Stats};
+use engpass_model::tcp::{Connection, LimitedBy, Out, Segment, Stats};
 use engpass_model::time::Time;
 use engpass_model::unit::Share;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
@@ -11,6 +11,7 @@ use super::Network;
 use super::event::Event;
 use super::fabric::Datagram;
 use super::host::Item;
+use super::ledger::Wait;
 use super::nic::{Sending, Way};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
@@ -44,6 +45,8 @@ pub(super) struct Application {
     pub(super) stop: u64,
     pub(super) pauses: Option<Pauses>,
     pub(super) random: Stream,
+    /// The CPU has been asked for a write and has not done it.
+    pub(super) writing: bool,
     /// Bytes of the current write that the send buffer has not taken.
     pub(super) unwritten: u64,
     /// The connection may be opened.
@@ -71,6 +74,15 @@ impl Endpoint {
         ps(self.cost.per_write) + message * ps(self.cost.per_byte)
     }
 
+    /// What the endpoint waits for, when its connection sends nothing for this reason.
+    fn waits_for(&self, limited: LimitedBy) -> Wait {
+        match (&self.application, limited) {
+            (Some(application), _) if !application.open => Wait::Application,
+            (Some(application), LimitedBy::Application) if application.writing => Wait::Cpu,
+            _ => Wait::of(limited),
+        }
+    }
+
     fn segment_cost(&self, segment: &Segment, incoming: bool) -> u64 {
         let reads = self.application.is_none();
         match segment.len {
@@ -95,6 +107,7 @@ impl Network {
             application.open |= now >= application.start;
             if application.resume.is_some_and(|resume| resume <= now) {
                 application.resume = None;
+                application.writing = true;
                 self.ask_cpu(self.endpoints[index].host, Item::Write(index));
             }
         }
@@ -102,6 +115,9 @@ impl Network {
         if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
             let mut out = Out::default();
             this.connection.on_timer(Time(now), &mut out);
+            if out.timer_since.is_some() {
+                self.fabric.ledger.timed_out(self.processes.len() + index, now);
+            }
             self.after_input(index, out);
         } else {
             self.go_on(index);
@@ -139,6 +155,7 @@ impl Network {
             self.events.push(resume, flow, Event::Wake(endpoint as u32));
             return;
         }
+        application.writing = true;
         self.ask_cpu(host, Item::Write(endpoint));
     }
 
@@ -146,6 +163,7 @@ impl Network {
     pub(super) fn written(&mut self, endpoint: usize) {
         if let Some(application) = &mut self.endpoints[endpoint].application {
             application.unwritten = application.message;
+            application.writing = false;
         }
         self.fill_send_buffer(endpoint);
         self.go_on(endpoint);
@@ -167,8 +185,14 @@ impl Network {
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let open = this.application.as_ref().is_none_or(|application| application.open);
-        if open && !this.busy && this.connection.wants_to_transmit(Time(self.now)) {
-            this.busy = true;
+        let was_busy = this.busy;
+        if !this.busy {
+            let limited = this.connection.limited_by(Time(self.now));
+            this.busy = open && limited == LimitedBy::Nothing;
+            let sender = self.processes.len() + endpoint;
+            self.fabric.ledger.waits(sender, self.now, this.waits_for(limited));
+        }
+        if !was_busy && this.busy {
             self.ask_cpu(self.endpoints[endpoint].host, Item::Output(endpoint));
         }
         let this = &mut self.endpoints[endpoint];
@@ -210,7 +234,7 @@ impl Network {
             holds: 1,
         };
         let flow = this.flow;
-        let id = self.fabric.datagrams.insert(datagram);
+        let id = self.fabric.begin_datagram(datagram);
         if self.fabric.segments.len() <= id as usize {
             self.fabric.segments.resize(id as usize + 1, Segment::default());
         }
@@ -225,6 +249,7 @@ impl Network {
         let this = &mut self.endpoints[endpoint];
         (this.busy, this.segment) = (false, None);
         let datagram = this.datagram.take().expect("what was handed over was a datagram");
+        self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
         self.datagram_sent(datagram);
         self.go_on(endpoint);
     }
@@ -236,8 +261,11 @@ impl Network {
             return;
         }
         self.fabric.datagrams[datagram].holds += 1;
-        let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint");
-        self.ask_cpu(self.endpoints[endpoint as usize].host, Item::Input(datagram));
+        let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint") as usize;
+        if !self.endpoints[endpoint].busy {
+            self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, Wait::Cpu);
+        }
+        self.ask_cpu(self.endpoints[endpoint].host, Item::Input(datagram));
     }
 
     /// CPU time of receiving a segment, in picoseconds.
@@ -261,7 +289,12 @@ impl Network {
             }
         }
         let mut out = Out::default();
-        self.endpoints[endpoint].connection.on_segment(Time(self.now), &segment, &mut out);
+        let connection = &mut self.endpoints[endpoint].connection;
+        let refused = connection.stats().bytes_refused;
+        connection.on_segment(Time(self.now), &segment, &mut out);
+        let refused = connection.stats().bytes_refused - refused;
+        self.fabric.ledger.refused(datagram, refused);
+        self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
         self.after_input(endpoint, out);
     }
 }
