@@ -104,27 +104,33 @@ impl Ledger {
             i128::from(measured) * i128::from(line.ticks_per_ps),
         )?;
 
-        // Then bits: what was booked by fate is what was sent.
-        let mut accounts = Accounts::new();
-        let cut_off = line.parts(cut_off);
-        let by_fate = self.book_carried(&mut accounts, topology, line, cut_off);
-        let around = u128::from(sent.carriers) * u128::from(line.physical + line.header);
-        let carried = u128::from(sent.grains) * u128::from(line.grain);
-        wrong.unless_equal("parts booked exceed parts sent", by_fate as i128, (carried - around) as i128)?;
-
         // Idle time in parts is what is left of the line, and what was measured, but for a part that rounding takes.
         let capacity = u128::from(measured) * line.rate / u128::from(SECOND);
+        let (cut_off, told) = (line.parts(cut_off), line.parts(told));
+        let carried = u128::from(sent.grains) * u128::from(line.grain);
         let left = capacity as i128 - (carried + cut_off) as i128;
-        let told = line.parts(told);
         if left < 0 || left.unsigned_abs().abs_diff(told) > 2 {
             wrong.unless_equal("parts idle exceed the time idle", left, told as i128)?;
         }
         let left = left.unsigned_abs();
-        let framing = if line.framed { left * u128::from(line.physical) / u128::from(line.grain) } else { 0 };
-        let physical = u128::from(sent.carriers) * u128::from(line.physical) + framing;
-        put(&mut accounts, "physical framing", physical);
-        put(&mut accounts, "cell headers", u128::from(sent.carriers) * u128::from(line.header));
-        for (name, parts) in NAMES.iter().zip(divide(left - framing, &reasons)) {
+
+        // Then bits: what was booked by fate is what was sent.
+        let mut accounts = Accounts::new();
+        let [physical, header] =
+            [line.physical, line.header].map(|parts| u128::from(sent.carriers) * u128::from(parts));
+        let framing = |parts: u128| {
+            if line.framed { parts * u128::from(line.physical) / u128::from(line.grain) } else { 0 }
+        };
+        let (of_cut_off, of_left) = (framing(cut_off), framing(left));
+        put(&mut accounts, "physical framing", physical + of_cut_off + of_left);
+        put(&mut accounts, "cell headers", header);
+        let by_fate = self.book_carried(&mut accounts, topology, line, cut_off - of_cut_off);
+        wrong.unless_equal(
+            "parts booked exceed parts sent",
+            by_fate as i128,
+            (carried - physical - header) as i128,
+        )?;
+        for (name, parts) in NAMES.iter().zip(divide(left - of_left, &reasons)) {
             put(&mut accounts, name, parts);
         }
         let total: u128 = accounts.values().sum();
@@ -135,6 +141,7 @@ impl Ledger {
 
     /// Put what was carried over a line into its accounts. Returns their sum without what the edges of the window cut off.
     fn book_carried(&self, accounts: &mut Accounts, topology: &Topology, line: &Line, cut_off: u128) -> u128 {
+        let before: u128 = accounts.values().sum();
         let books = || line.books.iter().map(|book| &self.books[*book as usize]);
         let layer = |layer: Layer| books().map(|book| book.parts(layer)).sum::<u128>();
         let units = |of: fn(&Book) -> u64| books().map(of).map(u128::from).sum::<u128>();
@@ -152,7 +159,7 @@ impl Ledger {
             let name = &topology.flows[book.flow as usize].name;
             put(accounts, &format!("other: {name}"), u128::from(book.generated) * unit);
         }
-        accounts.values().sum::<u128>() - cut_off
+        accounts.values().sum::<u128>() - before - cut_off
     }
 }
 
@@ -217,6 +224,17 @@ impl Book {
 /// Add the accounts of one direction to those of the link.
 pub(in crate::simulate) fn add(sum: &mut Accounts, accounts: &Accounts) {
     accounts.iter().for_each(|(account, parts)| put(sum, account, *parts));
+    sum.sort_by_key(|account, _| rank(account));
+}
+
+/// Place of an account: overheads from the outside to the inside, payload by fate, what others sent, idle time.
+fn rank(account: &str) -> usize {
+    let before = ["physical framing", "cell headers"];
+    let fates = ["delivered", "duplicate", "dead", "in flight", "control"];
+    let layers = LAYERS.iter().map(|(_, name)| *name);
+    let names = before.into_iter().chain(layers).chain(fates);
+    let all: Vec<&str> = names.chain(["other: "]).chain(NAMES).collect();
+    all.iter().position(|name| account.starts_with(name)).unwrap_or(all.len())
 }
 
 fn put(accounts: &mut Accounts, account: &str, parts: u128) {
