@@ -196,6 +196,13 @@ impl Stepper {
         self.quotient + u64::from(self.remainder > 0)
     }
 
+    /// By how much the instant of [`Self::after`] is rounded up, in parts of a picosecond: as many as [`Pace::ratio`]'s
+    /// denominator make one.
+    #[inline]
+    pub fn rounding(&self) -> u64 {
+        if self.remainder > 0 { self.den - self.remainder } else { 0 }
+    }
+
     /// Go on to the next unit.
     #[inline]
     pub fn step(&mut self) {

@@ -13,6 +13,7 @@ use engpass_model::wire::Framing;
 use engpass_testbed::{Testbed, Topology};
 
 use crate::agenda::{Agenda, Event, Group};
+use crate::books::Books;
 use crate::cell::{Cell, Frame, LineId, Vc, vc_index, vcs};
 use crate::generator::Generator;
 use crate::host::{Host, Process};
@@ -42,6 +43,7 @@ pub struct Engine<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) agenda: Agenda,
     pub(crate) ledger: Ledger,
+    pub(crate) books: Books,
     /// Both directions of all circuits.
     pub(crate) vcs: Vec<Vc>,
     /// Cells that reached the NIC's line so far, by direction of circuit.
@@ -79,6 +81,7 @@ impl<'a> Engine<'a> {
             topology,
             agenda: Agenda::default(),
             ledger: Ledger::new(flows, testbed.run.warmup.map_or(0, |warmup| warmup.0)),
+            books: Books::new(topology.links.len(), testbed.run.warmup.map_or(0, |warmup| warmup.0)),
             emitted: vec![0; vcs.len()],
             lines: lines(testbed, topology),
             nics: topology.links.iter().map(|_| <[Nic; 2]>::default()).collect(),
@@ -122,7 +125,7 @@ impl<'a> Engine<'a> {
 
     /// What was seen, after `run_until(at)`.
     pub fn snapshot(&self, at: u64) -> Observed {
-        self.ledger.snapshot(at)
+        Observed { idle: self.idle(at), books: self.booked(), ..self.ledger.snapshot(at) }
     }
 
     /// End of the run in picoseconds.
@@ -134,6 +137,11 @@ impl<'a> Engine<'a> {
     pub(crate) fn vc_of(&self, flow: usize) -> usize {
         let path = &self.topology.flows[flow];
         vc_index(path.circuit.expect(ON_CIRCUITS), path.forward)
+    }
+
+    /// Whether a flow is a generator's.
+    pub(crate) fn generates(&self, flow: usize) -> bool {
+        matches!(self.sources[flow], Source::Generator(_))
     }
 
     /// The transmitter.
@@ -165,6 +173,7 @@ impl<'a> Engine<'a> {
 
     /// A cell joins a line's queue, which takes it as soon as it is free.
     pub(crate) fn join(&mut self, now: u64, line: LineId, cell: Cell, class: usize) {
+        self.book_idle(now, line);
         self.line(line).join(now, cell, class);
         self.may_take(now, line);
     }
@@ -181,6 +190,7 @@ impl<'a> Engine<'a> {
     }
 
     fn transmission_ends(&mut self, now: u64, line: LineId) {
+        self.book_cell(now, line);
         let cell = self.line(line).end(now);
         let arrival = now + self.line(line).delay;
         self.ledger.departed(now, line, &self.vcs[cell.vc], &cell);

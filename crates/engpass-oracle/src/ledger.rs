@@ -17,6 +17,14 @@ struct Datagram {
     lost: bool,
 }
 
+/// What has become of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Received,
+    Lost,
+    Open,
+}
+
 /// All counts of a run.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -116,7 +124,16 @@ impl Ledger {
         entry.last = now;
     }
 
-    /// What was seen until `at`.
+    /// What has become of a datagram so far.
+    pub(crate) fn fate(&self, flow: usize, datagram: usize) -> Fate {
+        match &self.datagrams[flow][datagram] {
+            Datagram { received: true, .. } => Fate::Received,
+            Datagram { lost: true, .. } => Fate::Lost,
+            _ => Fate::Open,
+        }
+    }
+
+    /// What was seen until `at`, the books of lines apart.
     pub(crate) fn snapshot(&self, at: u64) -> Observed {
         let mut flows = self.flows.clone();
         for (flow, datagrams) in flows.iter_mut().zip(&self.datagrams) {
@@ -125,6 +142,7 @@ impl Ledger {
         }
         let mut losses = self.losses.clone();
         losses.retain(|_, lost| *lost != Lost::default());
-        Observed { at, flows, departures: self.departures.clone(), losses }
+        let departures = self.departures.clone();
+        Observed { at, flows, departures, losses, idle: Vec::new(), books: BTreeMap::new() }
     }
 }

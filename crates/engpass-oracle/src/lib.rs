@@ -5,6 +5,7 @@
 //! `engpass-network` hold the fast engine against it, and the benchmarks measure what the trains of cells save.
 
 mod agenda;
+mod books;
 pub mod cell;
 mod check;
 pub mod engine;

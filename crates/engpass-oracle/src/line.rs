@@ -53,6 +53,18 @@ impl Line {
         self.sending.iter().map(|(cell, _)| cell).chain(self.waiting.iter().flatten())
     }
 
+    /// When it fell idle, if no cell is here.
+    pub(crate) fn idle_since(&self) -> Option<u64> {
+        self.cells().next().is_none().then(|| self.ended.unwrap_or(0))
+    }
+
+    /// Whether the cell being sent began before `instant`: exactly, not by its rounded end.
+    pub(crate) fn began_before(&self, instant: u64) -> bool {
+        let (num, den) = self.slot.ratio();
+        let begun = u128::from(self.base) * u128::from(den) + u128::from(self.n - 1) * u128::from(num);
+        begun < u128::from(instant) * u128::from(den)
+    }
+
     /// A cell joins its class's queue at `now`.
     pub(crate) fn join(&mut self, now: u64, cell: Cell, class: usize) {
         let idle = self.cells().next().is_none();

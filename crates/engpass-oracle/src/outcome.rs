@@ -17,6 +17,11 @@ pub struct Observed {
     pub departures: BTreeMap<Departing, Departed>,
     /// What was lost; there is an entry only where a count is not zero.
     pub losses: BTreeMap<Losing, Lost>,
+    /// Picoseconds of the counted time in which each line sent nothing, by link and end.
+    pub idle: Vec<[u64; 2]>,
+    /// What became of the cells that left a line and had begun in the counted time; there is an entry only where a count is
+    /// not zero.
+    pub books: BTreeMap<Booking, Booked>,
 }
 
 /// What was seen of a flow. Datagrams of a generator are its cells.
@@ -83,6 +88,30 @@ pub struct Departed {
     pub efci: u64,
     /// When the last one had left.
     pub last: u64,
+}
+
+/// A flow at a transmitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Booking {
+    /// Index of the link.
+    pub link: usize,
+    /// Index of the end that the transmitter stands at, 0 or 1.
+    pub end: usize,
+    /// Index of the traffic.
+    pub flow: usize,
+}
+
+/// Cells by the fate of their datagrams (docs/ledger.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Booked {
+    /// Datagrams that were received, all of whose cells are counted here.
+    pub whole: u64,
+    /// Cells of datagrams that are lost.
+    pub dead: u64,
+    /// Cells of datagrams that are neither received nor lost, or were received and have cells that are not counted here.
+    pub in_flight: u64,
+    /// Cells of a generator.
+    pub generated: u64,
 }
 
 /// Where a flow loses something.
@@ -162,6 +191,10 @@ pub fn compare(fast: &Observed, oracle: &Observed) -> Result<(), String> {
     }
     for key in fast.losses.keys().chain(oracle.losses.keys()).collect::<BTreeSet<_>>() {
         differ(format!("{key:?}"), &fast.losses.get(key), &oracle.losses.get(key));
+    }
+    differ("idle time".into(), &fast.idle, &oracle.idle);
+    for key in fast.books.keys().chain(oracle.books.keys()).collect::<BTreeSet<_>>() {
+        differ(format!("{key:?}"), &fast.books.get(key), &oracle.books.get(key));
     }
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }

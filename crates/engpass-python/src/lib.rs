@@ -130,6 +130,7 @@ impl PyCampaign {
                     Ok(outcome) => serde_json::to_value(outcome),
                     Err(SimError::Interrupted) => return Err(Interrupted::new_err("interrupted")),
                     Err(SimError::Unsupported(what)) => return Err(Unsupported::new_err(what)),
+                    Err(SimError::Ledger(what)) => return Err(PyRuntimeError::new_err(what)),
                 }
             }
             other => {

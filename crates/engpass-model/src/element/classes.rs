@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::channel::{Cells, Channel, Inputs};
 use super::overtaken::Overtaken;
-use super::{Gate, NO_FRAME, Outlet, Rule};
+use super::{Doing, Gate, NO_FRAME, Outlet, Rule};
 use crate::time::{Pace, Stepper};
 
 /// A line and a queue for each class; class 0 is served first, a cell being sent is finished.
@@ -14,6 +14,8 @@ pub struct Classes {
     pub(super) slot: Pace,
     /// A slot, rounded up.
     pub(super) slot_up: u64,
+    /// By how much.
+    pub(super) slot_rounding: u64,
     pub(super) capacity: u64,
     pub(super) classes: Vec<Class>,
     /// Cells waiting in all classes.
@@ -94,9 +96,12 @@ impl Classes {
         let capacity = gates.iter().map(Gate::capacity).min().unwrap_or(0);
         let counts = gates.iter().any(Gate::counts_circuits);
         let class = |gate| Class { gate, queue: VecDeque::new(), joined: 0, taken: 0 };
+        let mut one = Stepper::new(slot);
+        one.seek(1);
         Self {
             slot,
-            slot_up: slot.after(1),
+            slot_up: one.after(),
+            slot_rounding: one.rounding(),
             capacity,
             classes: gates.into_iter().map(class).collect(),
             waiting: 0,
@@ -195,10 +200,7 @@ impl Classes {
             .iter()
             .position(|class| class.waiting() > 0)
             .expect("somebody waits when anything waits");
-        if self.decide_at > self.last_end {
-            (self.base, self.n) = (self.decide_at, 0);
-            self.end.seek(0);
-        }
+        self.begin(out);
         self.settle();
         self.unsettled = self.counts;
         self.n += 1;
@@ -223,6 +225,22 @@ impl Classes {
         if std::mem::take(&mut self.unsettled) {
             self.classes[self.serving].gate.left(1);
         }
+    }
+
+    /// The transmitter takes a cell at `decide_at`: a new busy period begins if it has been idle.
+    #[inline]
+    pub(super) fn begin(&mut self, out: &mut impl Outlet) {
+        if self.decide_at > self.last_end {
+            self.flush(out);
+            out.idle(self.decide_at - self.last_end, self.end.rounding());
+            (self.base, self.n) = (self.decide_at, 0);
+            self.end.seek(0);
+        }
+    }
+
+    /// What the line does at `at`, up to which all cells were taken and no further.
+    pub fn doing(&self, at: u64) -> Doing {
+        Doing::of(self.slot, self.base, self.last_end, self.end.rounding(), at)
     }
 
     /// A cell was sent: hand it on with those before it, if it goes on with them.
@@ -272,13 +290,18 @@ impl Classes {
         class.taken += count;
         self.unsettled = self.counts;
         self.serving = rule.class;
+        self.flush(out);
         let sent = if spread {
             // Every cell finds the line free.
-            (self.base, self.n) = (front.nth(count - 1), 1);
+            let last = front.nth(count - 1);
+            let idle = last - self.last_end - (count - 1) * self.slot_up;
+            out.idle(idle, self.end.rounding() + (count - 1) * self.slot_rounding);
+            (self.base, self.n) = (last, 1);
             Cells { base: front.base + self.slot_up, count, ..front }
         } else {
             // At the pace of the line every cell comes as the one before it leaves.
             if head > self.last_end {
+                out.idle(head - self.last_end, self.end.rounding());
                 (self.base, self.n) = (head, 0);
             }
             let n = self.n + 1;
@@ -288,7 +311,6 @@ impl Classes {
         self.end.seek(self.n);
         self.last_end = self.base + self.end.after();
         self.decide_at = self.last_end;
-        self.flush(out);
         out.sent(Cells { last: self.last_end, efci, ..sent });
         true
     }

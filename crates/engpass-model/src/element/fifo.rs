@@ -1,7 +1,7 @@
 //! One queue, first in, first out, in front of a line.
 
 use super::channel::{Cells, Channel, Inputs};
-use super::{Gate, Loss, Outlet, Rule, VcId};
+use super::{Doing, Gate, Loss, Outlet, Rule, VcId};
 use crate::time::{Pace, Stepper};
 
 /// A line and its queue. A cell's departure is known when it arrives, so nothing ever waits here as an object: the state
@@ -10,6 +10,8 @@ pub struct Fifo {
     slot: Pace,
     /// A slot, rounded up.
     slot_up: u64,
+    /// By how much.
+    slot_rounding: u64,
     /// `None` for a queue without bound.
     gate: Option<Gate>,
     base: u64,
@@ -18,6 +20,8 @@ pub struct Fifo {
     end: Stepper,
     /// When the last accepted cell has left.
     last_end: u64,
+    /// By how much the end of the busy period before is rounded up.
+    rounding: u64,
     /// Cells of the busy period that have left, as far as anybody asked.
     left: u64,
     /// Stands at `left + 1`.
@@ -39,9 +43,24 @@ impl Fifo {
 
     /// A line with a queue that takes everything: a NIC, whose memory is accounted for elsewhere.
     pub fn unbounded(slot: Pace) -> Self {
-        let end = Stepper::new(slot);
-        let slot_up = slot.after(1);
-        Self { slot, slot_up, gate: None, base: 0, n: 0, leave: end.clone(), end, last_end: 0, left: 0 }
+        let mut end = Stepper::new(slot);
+        end.seek(1);
+        let (slot_up, slot_rounding) = (end.after(), end.rounding());
+        end.seek(0);
+        let leave = end.clone();
+        Self {
+            slot,
+            slot_up,
+            slot_rounding,
+            gate: None,
+            base: 0,
+            n: 0,
+            leave,
+            end,
+            last_end: 0,
+            rounding: 0,
+            left: 0,
+        }
     }
 
     /// Take all cells that arrive at or before `until`.
@@ -72,7 +91,10 @@ impl Fifo {
             let count = channel.front_until(limit);
             let Some(efci) = self.admits_train(Cells { count, ..front }, (0, 0)) else { return false };
             channel.take_many(count);
-            self.start(front.nth(count - 1));
+            let last = front.nth(count - 1);
+            let idle = last - self.last_end - (count - 1) * self.slot_up;
+            out.idle(idle, self.rounded() + (count - 1) * self.slot_rounding);
+            self.start(last);
             self.accept(front.vc, 1);
             out.sent(Cells { base: front.base + self.slot_up, count, last: self.last_end, efci, ..front });
             return true;
@@ -92,6 +114,7 @@ impl Fifo {
         let Some(efci) = self.admits_train(Cells { count, ..front }, found) else { return false };
         channel.take_many(count);
         if idle {
+            out.idle(head - self.last_end, self.rounded());
             self.start(head);
         }
         let n = self.n + 1;
@@ -154,6 +177,9 @@ impl Fifo {
                 batch.add(cell, Some(cause), at, out);
                 return;
             }
+            if self.n == 0 {
+                out.idle(at - self.last_end, self.rounding);
+            }
             self.end.step();
             self.n += 1;
             self.last_end = self.base + self.end.after();
@@ -162,8 +188,15 @@ impl Fifo {
         batch.flush(out);
     }
 
+    /// By how much `last_end` is rounded up. A busy period without a cell is one whose first cell was not admitted.
+    #[inline]
+    fn rounded(&self) -> u64 {
+        if self.n > 0 { self.end.rounding() } else { self.rounding }
+    }
+
     #[inline]
     fn start(&mut self, at: u64) {
+        self.rounding = self.rounded();
         (self.base, self.n, self.left) = (at, 0, 0);
         self.end.seek(0);
         self.leave.seek(1);
@@ -176,6 +209,11 @@ impl Fifo {
     fn admit(&mut self, at: u64, cell: &mut Cells) -> Result<(), Loss> {
         let queued = self.queued(at);
         self.gate.as_mut().map_or(Ok(()), |gate| gate.admit(queued, cell))
+    }
+
+    /// What the line does at `at`, up to which all cells were taken and no further.
+    pub fn doing(&self, at: u64) -> Doing {
+        Doing::of(self.slot, self.base, self.last_end, self.rounded(), at)
     }
 
     /// When the line is free of everything it has accepted, in picoseconds.

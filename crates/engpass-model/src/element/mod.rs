@@ -23,7 +23,7 @@ pub use reassembly::{Pdu, Reassembly};
 pub use shaper::Shaper;
 
 use crate::shape::gcra::VirtualScheduling;
-use crate::time::Time;
+use crate::time::{Pace, Time};
 
 /// Index of one direction of a circuit.
 pub type VcId = u32;
@@ -54,6 +54,9 @@ pub trait Outlet {
     fn sent(&mut self, cells: Cells);
     /// `cells` of one frame were lost in front of the queue, the first at `at`.
     fn lost(&mut self, cells: &Cells, at: u64, cause: Loss);
+    /// The line was idle for `ps` picoseconds, after all that was handed to [`Self::sent`] and before, or between, what
+    /// comes next. Transmissions that ended in that time ended `rounding` parts of a picosecond later than exactly.
+    fn idle(&mut self, ps: u64, rounding: u64);
     /// A cell was lost in the policer at `at`.
     fn policed(&mut self, cells: &Cells, at: u64);
     /// The last cell of a frame waits as number `sequence` of its class: its departure is not known yet.
@@ -61,6 +64,32 @@ pub trait Outlet {
     /// Cells of one frame, or of one generator, that have left by this instant may be handed to [`Self::sent`] together
     /// whatever was sent between them: only the record's first and last instant are then true.
     fn gathers_until(&self) -> u64;
+}
+
+/// What a line is doing at an instant up to which its queue was advanced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Doing {
+    /// Picoseconds since the last transmission has ended, if none goes on: not yet told to the outlet.
+    pub idle: u64,
+    /// By how much that end was rounded up, as in [`Outlet::idle`].
+    pub rounding: u64,
+    /// How long the transmission that goes on has lasted, in parts of a picosecond (the denominator of the slot makes one).
+    pub begun: u128,
+}
+
+impl Doing {
+    /// Of a line at `at` whose busy period began at `base` and whose last accepted cell leaves at `last_end`.
+    fn of(slot: Pace, base: u64, last_end: u64, rounding: u64, at: u64) -> Self {
+        match at.checked_sub(last_end) {
+            Some(idle) => Self { idle, rounding, begun: 0 },
+            None => {
+                let (num, den) = slot.ratio();
+                let ended = slot.ended_within(at - base);
+                let begun = u128::from(at - base) * u128::from(den) - u128::from(ended) * u128::from(num);
+                Self { idle: 0, rounding: 0, begun }
+            }
+        }
+    }
 }
 
 /// What a queue knows of a circuit that passes it.

@@ -214,11 +214,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
 
     /// Cells of class 1 wait: choose at the end of every slot.
     fn serve_both(&mut self, hot: &mut Hot, before: u64) {
-        let queue = &mut *self.queue;
-        if queue.decide_at > queue.last_end {
-            (queue.base, queue.n) = (queue.decide_at, 0);
-            queue.end.seek(0);
-        }
+        self.queue.begin(self.out);
         let until = hot.front_until.min(hot.joined);
         if self.gather {
             self.choose(hot, before, until);
@@ -307,6 +303,9 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
             Cells { base: queue.base, n: queue.n, pace: queue.slot, count: 1, last: queue.last_end, ..cells }
         } else {
             let (count, last) = self.high.take_before(before);
+            let idle = last - queue.last_end - (count - 1) * queue.slot_up;
+            queue.flush(self.out);
+            self.out.idle(idle, queue.end.rounding() + (count - 1) * queue.slot_rounding);
             (queue.base, queue.n, queue.last_end) = (last, 1, last + queue.slot_up);
             queue.end.seek(1);
             Cells { base: cells.base + queue.slot_up, count, last: queue.last_end, ..cells }

@@ -148,6 +148,24 @@ impl Medium {
         Framing::Cells { slot: Pace::of_bits(CELL_BITS, line_rate).stretched(line, cells) }
     }
 
+    /// Whether the framing of the medium is there whether anything is sent or not, as that of a synchronous line is: then
+    /// it has its share of idle time, too. Where each cell or packet brings its framing with it, idle time has none.
+    pub const fn frames_idle_time(self) -> bool {
+        matches!(
+            self,
+            Self::Oc3c
+                | Self::Oc12c
+                | Self::Oc48c
+                | Self::Sts1
+                | Self::Ds3Plcp
+                | Self::Ds3Direct
+                | Self::E3
+                | Self::E3G751
+                | Self::E1
+                | Self::Ds1
+        )
+    }
+
     /// Whether the medium carries cells.
     pub fn is_atm(self) -> bool {
         matches!(self.framing(1_000_000), Framing::Cells { .. })

@@ -197,7 +197,8 @@ impl Wire {
         layers.parts[Layer::Physical as usize] += count * (cell - CELL_BITS * self.parts_per_bit);
     }
 
-    const fn nothing(&self) -> Layers {
+    /// No layer of any.
+    pub const fn nothing(&self) -> Layers {
         Layers { parts_per_bit: self.parts_per_bit, parts: [0; Layer::ALL.len()] }
     }
 }

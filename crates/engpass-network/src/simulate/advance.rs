@@ -1,6 +1,6 @@
 //! Ports, and when they look at their cells: as late as possible, or as soon as nothing can change the answer.
 
-use engpass_model::element::{Classes, Fifo, FrameId, Inputs, Pdu, Rule};
+use engpass_model::element::{Classes, Doing, Fifo, FrameId, Inputs, Pdu, Rule};
 
 use super::Network;
 use super::event::Event;
@@ -43,6 +43,17 @@ impl Port {
         }
         fabric.channels[port] = channels;
         self.horizon = Some(until);
+        if fabric.window.from == Some(until) {
+            fabric.ledger.opens(port, self.doing(until));
+        }
+    }
+
+    /// What the line does at `at`, up to which it was advanced.
+    fn doing(&self, at: u64) -> Doing {
+        match &self.queue {
+            Queue::Fifo(queue) => queue.doing(at),
+            Queue::Classes(queue) => queue.doing(at),
+        }
     }
 
     fn has_taken(&self, until: u64) -> bool {
@@ -87,6 +98,27 @@ impl Network {
             self.advance(port, until);
         }
         self.collect_nic_departures();
+    }
+
+    /// The run is over: tell the books what every line does.
+    pub(super) fn stop_lines(&mut self) {
+        for (port, line) in self.ports.iter().enumerate() {
+            match &self.frames.ports[port] {
+                Some(line) => self.fabric.ledger.closes_frames(port, line.doing(self.end)),
+                None => self.fabric.ledger.closes(port, line.doing(self.end)),
+            }
+        }
+        self.run_passed_lines();
+    }
+
+    /// The warm-up is over, and all that happens at its last instant has happened.
+    pub(super) fn open_books(&mut self, from: u64) {
+        self.fabric.ledger.warm(from);
+        for (port, line) in self.frames.ports.iter().enumerate() {
+            if let Some(line) = line {
+                self.fabric.ledger.opens_frames(port, line.doing(from));
+            }
+        }
     }
 
     /// After cells of `vc` were announced to its first port: carry them on through all ports where nothing that is still

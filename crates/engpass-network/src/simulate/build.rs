@@ -22,6 +22,7 @@ use super::event::{Event, Events};
 use super::fabric::{Arena, Counter, Fabric, Onward, Tally, Vc, Window};
 use super::frames::Frames;
 use super::host::{Cpu, Process, Socket};
+use super::ledger::{Ledger, Opening};
 use super::nic::{Nic, Way};
 use super::tcp::{Application, Endpoint};
 use super::{Network, SWEEP, SimError};
@@ -260,7 +261,13 @@ impl Builder<'_> {
                 let next = hops.get(hop + 1).copied();
                 let counter = self.onward[port].len();
                 let delay = self.delay_of(port);
-                self.onward[port].push(Onward { vc, delay, channel: next.map(|next| (next, 0)), counter });
+                self.onward[port].push(Onward {
+                    vc,
+                    delay,
+                    channel: next.map(|next| (next, 0)),
+                    counter,
+                    hop: hop as u16,
+                });
                 if let Some(next) = next
                     && !self.origins[next].contains(&Some(port))
                 {
@@ -417,6 +424,16 @@ impl Builder<'_> {
             .iter()
             .map(|list| list.iter().map(|onward| Counter { vc: onward.vc, ..Counter::default() }).collect())
             .collect();
+        let frames = Frames::new(self.testbed, self.topology, self.seed)?;
+        let ledger = Ledger::open(&Opening {
+            testbed: self.testbed,
+            topology: self.topology,
+            window: self.window,
+            vcs: &self.vcs,
+            routes: &frames.routes,
+            processes: &processes,
+            endpoints: &endpoints,
+        });
         Ok(Network {
             now: 0,
             end: self.window.end,
@@ -440,8 +457,9 @@ impl Builder<'_> {
                 counters,
                 flows: vec![Tally::default(); self.testbed.traffic.len()],
                 left_nic: Vec::new(),
+                ledger,
             },
-            frames: Frames::new(self.testbed, self.topology, self.seed)?,
+            frames,
             handled: 0,
         })
     }

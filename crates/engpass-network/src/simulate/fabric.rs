@@ -6,6 +6,8 @@ use engpass_model::element::{
 use engpass_model::queue::Cause;
 use engpass_model::tcp::Segment;
 
+use super::ledger::{Cargo, Fate, Ledger};
+
 /// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
@@ -111,6 +113,8 @@ pub(super) struct Onward {
     pub(super) channel: Option<(usize, usize)>,
     /// Place in the port's counters.
     pub(super) counter: usize,
+    /// Place of the port on the way.
+    pub(super) hop: u16,
 }
 
 /// What went through a port on one direction of a circuit.
@@ -242,6 +246,7 @@ pub(super) struct Fabric {
     pub(super) flows: Vec<Tally>,
     /// Frames whose last cell has left a NIC, not yet taken by the NIC.
     pub(super) left_nic: Vec<LeftNic>,
+    pub(super) ledger: Ledger,
 }
 
 /// The last cell of a frame has left a NIC's line.
@@ -269,6 +274,33 @@ impl Fabric {
         }
     }
 
+    /// A datagram comes into being.
+    pub(super) fn begin_datagram(&mut self, datagram: Datagram) -> u32 {
+        let (flow, to, elastic) = (datagram.flow, datagram.to, datagram.counted);
+        let id = self.datagrams.insert(datagram);
+        self.ledger.begin(id, flow, to, elastic);
+        id
+    }
+
+    /// Book what was carried of a datagram that is gone, or `open` when the run is over.
+    fn settle_books(&mut self, datagram: u32, open: bool) {
+        let this = &self.datagrams[datagram];
+        let cargo = match (this.to, this.counted) {
+            (None, _) => Cargo::Datagram,
+            (Some(_), true) => {
+                let header = self.segments[datagram as usize].header_len();
+                Cargo::Segment { header, bytes: this.bytes }
+            }
+            (Some(_), false) => Cargo::Control,
+        };
+        let fate = match (this.loss, open) {
+            (Some(_), _) => Fate::Dead,
+            (None, true) => Fate::InFlight,
+            (None, false) => Fate::Delivered,
+        };
+        self.ledger.settle(datagram, fate, cargo);
+    }
+
     /// A cell of a frame, or its PDU, is lost at `place`.
     pub(super) fn lose_frame(&mut self, frame: FrameId, place: Place, at: u64) {
         let this = &mut self.frames[frame];
@@ -286,6 +318,7 @@ impl Fabric {
     pub(super) fn count_open_losses(&mut self) {
         for index in 0..self.datagrams.items.len() {
             if self.datagrams.items[index].holds > 0 {
+                self.settle_books(index as u32, true);
                 self.count_loss(index as u32);
             }
         }
@@ -332,6 +365,7 @@ impl Fabric {
         let this = &mut self.datagrams[datagram];
         this.holds -= 1;
         if this.holds == 0 {
+            self.settle_books(datagram, false);
             self.count_loss(datagram);
             self.datagrams.release(datagram);
         }
@@ -422,6 +456,16 @@ impl Outlet for Behind<'_> {
         counter.sent += counted;
         counter.sent_clp += if cells.clp { counted } else { 0 };
         counter.sent_efci += if cells.efci { counted } else { 0 };
+        if fabric.ledger.on {
+            let begun = fabric.ledger.begun(self.port, &cells, counted);
+            match generator_of(cells.frame) {
+                Some(flow) => fabric.ledger.generated(flow, onward.hop, begun),
+                None => {
+                    let datagram = fabric.frames[cells.frame].datagram;
+                    fabric.ledger.carried(self.port, onward.hop, datagram, &cells, begun);
+                }
+            }
+        }
         if last <= fabric.window.end {
             counter.last_sent = Some(last);
         } else {
@@ -463,6 +507,11 @@ impl Outlet for Behind<'_> {
             fabric.counters[self.port][onward.counter].policed += cells.count;
         }
         self.gone(cells, Place::Policer(self.port), at);
+    }
+
+    #[inline]
+    fn idle(&mut self, ps: u64, rounding: u64) {
+        self.fabric.ledger.idle(self.port, ps, rounding);
     }
 
     fn waiting(&mut self, frame: FrameId, class: usize, sequence: u64) {

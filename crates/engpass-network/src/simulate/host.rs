@@ -11,6 +11,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::Network;
 use super::event::Event;
 use super::fabric::{Datagram, Place};
+use super::ledger::Wait;
 use super::nic::{Sending, Way};
 
 /// A process that sends datagrams.
@@ -105,6 +106,7 @@ impl Network {
             {
                 let length = this.random.exponential(pauses.mean.0);
                 this.pausing = true;
+                self.fabric.ledger.waits(index, self.now, Wait::Application);
                 self.events.push(self.now.saturating_add(length), this.flow, Event::Ready(process));
                 return;
             }
@@ -121,8 +123,9 @@ impl Network {
             loss: None,
             holds: 1,
         };
-        this.datagram = Some(self.fabric.datagrams.insert(datagram));
+        this.datagram = Some(self.fabric.begin_datagram(datagram));
         this.fragment = 0;
+        self.fabric.ledger.waits(index, self.now, Wait::Cpu);
         self.ask_cpu(self.processes[index].host, Item::Send(index));
     }
 
@@ -203,11 +206,13 @@ impl Network {
         let this = &mut self.processes[process];
         this.fragment += 1;
         if this.fragment < this.fragments.count {
+            self.fabric.ledger.waits(process, self.now, Wait::Cpu);
             self.ask_cpu(self.processes[process].host, Item::Send(process));
             return;
         }
         let id = this.datagram.take().expect("a process with a fragment has a datagram");
         this.messages += 1;
+        self.fabric.ledger.waits(process, self.now, Wait::Application);
         let due =
             this.pace.map_or(0, |pace| this.start.saturating_add(pace.after(this.messages * this.message)));
         self.events.push(due.max(self.now), this.flow, Event::Ready(process as u32));

@@ -7,6 +7,7 @@ use engpass_model::wire::{Encapsulation, aal5};
 use super::Network;
 use super::event::Event;
 use super::fabric::Frame;
+use super::ledger::Wait;
 
 /// A packet that is ready for its NIC.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +101,7 @@ impl Network {
             self.emit(sender);
             return;
         }
+        self.fabric.ledger.waits(sender, self.now, Wait::Nic);
         self.nics[nic].waiting.push_back(sender);
         if self.nics[nic].waiting.len() == 1 {
             self.expect_room(nic);
@@ -160,7 +162,7 @@ impl Network {
         let bytes = sending.memory();
         self.nics[sending.nic].occupied += bytes;
         match sending.way {
-            Way::Circuit { vc, .. } => self.emit_cells(sending, vc, bytes),
+            Way::Circuit { vc, .. } => self.emit_cells(sender, sending, vc, bytes),
             Way::Frames { route } => {
                 let left = self.emit_frame(sender, sending, route);
                 self.nics[sending.nic].leaving.push_back((left, bytes as u32));
@@ -173,7 +175,7 @@ impl Network {
     }
 
     /// The cells of a packet enter the NIC, as an AAL5 SDU of so many bytes.
-    fn emit_cells(&mut self, sending: Sending, vc: u32, sdu: u64) {
+    fn emit_cells(&mut self, sender: usize, sending: Sending, vc: u32, sdu: u64) {
         let Sending { nic, datagram, .. } = sending;
         let cells = aal5::cells(sdu) as u32;
         let nic = &mut self.nics[nic];
@@ -196,6 +198,8 @@ impl Network {
         nic.unknown.push_back(train.last);
         let entry = circuit.entry;
         self.fabric.frames[frame].eta = train.last;
+        let sent = train.last + self.ports[hop].slot_at_least;
+        self.fabric.ledger.emitted(sender, frame, datagram, self.now, sent);
         self.fabric.channels[hop][entry].announce(train);
         self.carry_on(vc);
         self.expect_frame(frame);

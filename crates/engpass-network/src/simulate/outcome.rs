@@ -6,11 +6,12 @@ use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Testbed, Topology};
 use serde::Serialize;
 
-use super::Network;
 pub use super::fabric::Receptions;
 use super::fabric::{Counter, Place, Window};
 use super::frames::PortTally;
+use super::ledger::{Accounts, BookSeen, add};
 use super::tcp::Endpoint;
+use super::{Network, SimError};
 
 /// The outcome of one simulated run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,6 +74,12 @@ pub struct LinkUse {
     /// Cells that one direction could have carried; `None` on a link that carries frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_cells: Option<u64>,
+    /// Where the bit-times of both directions went, by account: `docs/ledger.md`. In parts of a bit, as `unit` says.
+    pub ledger: Accounts,
+    /// The sum of all accounts: all bit-times of both directions.
+    pub capacity: u128,
+    /// What `ledger` and `capacity` count: `bit`, or a part of one so fine that a cell is a whole number of them.
+    pub unit: String,
     /// The two directions, from the first and from the second end.
     pub directions: Vec<Direction>,
 }
@@ -89,6 +96,16 @@ pub struct Direction {
     pub carried: Carried,
     /// The share of its time that the line was busy.
     pub utilisation: f64,
+    /// Where its bit-times went, as for the whole link.
+    pub ledger: Accounts,
+    /// The sum of its accounts.
+    pub capacity: u128,
+    /// Picoseconds in which it sent nothing.
+    #[serde(skip)]
+    pub idle: u64,
+    /// What every flow has carried, in counts.
+    #[serde(skip)]
+    pub books: Vec<BookSeen>,
     /// By direction of a circuit, in order.
     #[serde(skip)]
     pub vcs: Vec<VcCount>,
@@ -191,13 +208,20 @@ fn frames(topology: &Topology, link: usize, end: usize, tally: PortTally, second
         to: topology.nodes[ends[1 - end]].clone(),
         carried: Carried::Frames { frames, bytes, lost_frames: lost },
         utilisation: bytes as f64 * 8.0 / (*line_rate as f64 * seconds),
+        ledger: Accounts::new(),
+        capacity: 0,
+        idle: 0,
+        books: Vec::new(),
         vcs: Vec::new(),
     }
 }
 
 impl Network {
     /// What the run has come to. Call it when the run is over.
-    pub fn outcome(&self, testbed: &Testbed, topology: &Topology) -> SimOutcome {
+    ///
+    /// # Errors
+    /// [`SimError::Ledger`] when the books of a link do not balance.
+    pub fn outcome(&self, testbed: &Testbed, topology: &Topology) -> Result<SimOutcome, SimError> {
         let window = self.fabric.window;
         let measured = window.end - window.from.unwrap_or(0);
         let seconds = measured as f64 / 1e12;
@@ -244,16 +268,35 @@ impl Network {
                 }
             }));
         }
-        let links = topology.links.iter().enumerate().map(|(link, ends)| {
-            let capacity = self.capacity(topology, link, measured);
-            let direction = |end: usize| match &self.frames.ports[link * 2 + end] {
-                None => self.direction(topology, link, end, capacity.unwrap_or(0)),
-                Some(port) => frames(topology, link, end, port.tally, seconds),
-            };
-            let name = ends.name.clone();
-            (name, LinkUse { capacity_cells: capacity, directions: vec![direction(0), direction(1)] })
-        });
-        SimOutcome { flows, links: links.collect(), drops, events: self.handled }
+        let links = self.links(topology, measured)?;
+        Ok(SimOutcome { flows, links, drops, events: self.handled })
+    }
+
+    fn links(&self, topology: &Topology, measured: u64) -> Result<Vec<(String, LinkUse)>, SimError> {
+        let seconds = measured as f64 / 1e12;
+        let mut links = Vec::new();
+        for (link, ends) in topology.links.iter().enumerate() {
+            let capacity_cells = self.capacity(topology, link, measured);
+            let mut directions = Vec::new();
+            let (mut ledger, mut capacity, mut parts_per_bit) = (Accounts::new(), 0, 1);
+            for end in 0..2 {
+                let mut direction = match &self.frames.ports[link * 2 + end] {
+                    None => self.direction(topology, link, end, capacity_cells.unwrap_or(0)),
+                    Some(port) => frames(topology, link, end, port.tally, seconds),
+                };
+                let cells = capacity_cells.map(|_| direction.carried.sent());
+                let closed = self.fabric.ledger.close(topology, link * 2 + end, cells)?;
+                add(&mut ledger, &closed.accounts);
+                capacity += closed.capacity;
+                parts_per_bit = closed.parts_per_bit;
+                (direction.ledger, direction.capacity) = (closed.accounts, closed.capacity);
+                (direction.idle, direction.books) = (closed.idle, closed.books);
+                directions.push(direction);
+            }
+            let unit = if parts_per_bit == 1 { "bit".to_owned() } else { format!("1/{parts_per_bit} bit") };
+            links.push((ends.name.clone(), LinkUse { capacity_cells, ledger, capacity, unit, directions }));
+        }
+        Ok(links)
     }
 
     fn tcp_counts(&self, flow: usize) -> Option<TcpCounts> {
@@ -312,6 +355,10 @@ impl Network {
                 lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum(),
             },
             utilisation: if capacity == 0 { 0.0 } else { cells as f64 / capacity as f64 },
+            ledger: Accounts::new(),
+            capacity: 0,
+            idle: 0,
+            books: Vec::new(),
             vcs,
         }
     }

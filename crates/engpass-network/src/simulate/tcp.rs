@@ -2,7 +2,7 @@
 
 use engpass_model::host::{Cost, Pauses, ps};
 use engpass_model::random::Stream;
-use engpass_model::tcp::{Connection, Out, Segment, Stats};
+use engpass_model::tcp::{Connection, LimitedBy, Out, Segment, Stats};
 use engpass_model::time::Time;
 use engpass_model::unit::Share;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
@@ -11,6 +11,7 @@ use super::Network;
 use super::event::Event;
 use super::fabric::Datagram;
 use super::host::Item;
+use super::ledger::Wait;
 use super::nic::{Sending, Way};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
@@ -76,6 +77,15 @@ impl Endpoint {
         call + application.copying * ps(self.cost.per_byte)
     }
 
+    /// What the endpoint waits for, when its connection sends nothing for this reason.
+    fn waits_for(&self, limited: LimitedBy) -> Wait {
+        match (&self.application, limited) {
+            (Some(application), _) if !application.open => Wait::Application,
+            (Some(application), LimitedBy::Application) if application.copying > 0 => Wait::Cpu,
+            _ => Wait::of(limited),
+        }
+    }
+
     fn segment_cost(&self, segment: &Segment, incoming: bool) -> u64 {
         let reads = self.application.is_none();
         match segment.len {
@@ -107,6 +117,9 @@ impl Network {
         if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
             let mut out = Out::default();
             this.connection.on_timer(Time(now), &mut out);
+            if out.timer_since.is_some() {
+                self.fabric.ledger.timed_out(self.processes.len() + index, now);
+            }
             self.after_input(index, out);
         } else {
             self.go_on(index);
@@ -176,13 +189,17 @@ impl Network {
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let open = this.application.as_ref().is_none_or(|application| application.open);
-        if open && !this.busy {
-            if this.connection.wants_to_transmit(Time(self.now)) {
+        if !this.busy {
+            let limited = this.connection.limited_by(Time(self.now));
+            if open && limited == LimitedBy::Nothing {
                 this.busy = true;
                 self.ask_cpu(self.endpoints[endpoint].host, Item::Output(endpoint));
             } else {
                 self.next_copy(endpoint);
             }
+            let sender = self.processes.len() + endpoint;
+            let wait = self.endpoints[endpoint].waits_for(limited);
+            self.fabric.ledger.waits(sender, self.now, wait);
         }
         let this = &mut self.endpoints[endpoint];
         if let Some(wake) = this.connection.next_wake() {
@@ -223,7 +240,7 @@ impl Network {
             holds: 1,
         };
         let flow = this.flow;
-        let id = self.fabric.datagrams.insert(datagram);
+        let id = self.fabric.begin_datagram(datagram);
         if self.fabric.segments.len() <= id as usize {
             self.fabric.segments.resize(id as usize + 1, Segment::default());
         }
@@ -238,6 +255,7 @@ impl Network {
         let this = &mut self.endpoints[endpoint];
         (this.busy, this.segment) = (false, None);
         let datagram = this.datagram.take().expect("what was handed over was a datagram");
+        self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
         self.datagram_sent(datagram);
         self.go_on(endpoint);
     }
@@ -249,8 +267,11 @@ impl Network {
             return;
         }
         self.fabric.datagrams[datagram].holds += 1;
-        let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint");
-        self.ask_cpu(self.endpoints[endpoint as usize].host, Item::Input(datagram));
+        let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint") as usize;
+        if !self.endpoints[endpoint].busy {
+            self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, Wait::Cpu);
+        }
+        self.ask_cpu(self.endpoints[endpoint].host, Item::Input(datagram));
     }
 
     /// CPU time of receiving a segment, in picoseconds.
@@ -274,7 +295,12 @@ impl Network {
             }
         }
         let mut out = Out::default();
-        self.endpoints[endpoint].connection.on_segment(Time(self.now), &segment, &mut out);
+        let connection = &mut self.endpoints[endpoint].connection;
+        let refused = connection.stats().bytes_refused;
+        connection.on_segment(Time(self.now), &segment, &mut out);
+        let refused = connection.stats().bytes_refused - refused;
+        self.fabric.ledger.refused(datagram, refused);
+        self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
         self.after_input(endpoint, out);
     }
 }

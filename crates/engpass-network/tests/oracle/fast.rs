@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use engpass_network::simulate::{SimOutcome, simulate};
+use engpass_network::simulate::{BookSeen, SimOutcome, simulate};
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
 use crate::engine::Engine;
 use crate::networks::network;
 use crate::outcome::{
-    Cause, Departed, Departing, FlowSeen, Losing, Lost, Observed, Place, Receptions, compare,
+    Booked, Booking, Cause, Departed, Departing, FlowSeen, Losing, Lost, Observed, Place, Receptions, compare,
 };
 use crate::resolve::resolve;
 
@@ -58,7 +58,26 @@ fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) -> Obs
         };
         losses.insert(Losing { place, flow }, Lost { cells: drop.cells, datagrams: drop.datagrams });
     }
-    Observed { at: testbed.run.duration.0, flows: flows.collect(), departures, losses }
+    let (idle, books) = books(outcome);
+    Observed { at: testbed.run.duration.0, flows: flows.collect(), departures, losses, idle, books }
+}
+
+/// Idle time of every line, and whose cells it carried, as the ledger has them.
+fn books(outcome: &SimOutcome) -> (Vec<[u64; 2]>, BTreeMap<Booking, Booked>) {
+    let (mut idle, mut books) = (Vec::new(), BTreeMap::new());
+    for (link, (_, used)) in outcome.links.iter().enumerate() {
+        idle.push([0, 1].map(|end| used.directions[end].idle));
+        for (end, direction) in used.directions.iter().enumerate() {
+            for book in &direction.books {
+                let BookSeen { flow, against: _, whole, dead, in_flight, generated } = *book;
+                let booked = Booked { whole, dead, in_flight, generated };
+                if booked != Booked::default() {
+                    books.insert(Booking { link, end, flow }, booked);
+                }
+            }
+        }
+    }
+    (idle, books)
 }
 
 proptest! {

@@ -84,7 +84,9 @@ impl Network {
         };
         self.fabric.datagrams[sending.datagram].holds += 1;
         let packet = self.frames.packets.insert(packet);
-        self.join(sending.nic, packet).expect("the line of a host takes everything in order")
+        let left = self.join(sending.nic, packet).expect("the line of a host takes everything in order");
+        self.book_emission(sender, sending.nic, packet);
+        left
     }
 
     /// A packet comes to a port. Returns when it leaves, where that is known.
@@ -139,6 +141,24 @@ impl Network {
         if let Some(at) = this.fly(left, packet) {
             self.events.push(at, port, Event::Arrive(port as u32));
         }
+        if self.frames.packets[packet].hop > 0 {
+            self.book_frame(port, packet);
+        }
+    }
+
+    /// A packet was handed to the NIC of its host, and its line knows when it goes.
+    fn book_emission(&mut self, sender: usize, nic: usize, packet: u32) {
+        let end = self.frames.ports[nic].as_ref().map_or(self.now, |port| port.last.end);
+        let datagram = self.frames.packets[packet].datagram;
+        self.fabric.ledger.emitted_packet(sender, (datagram, packet), self.now, end);
+        self.book_frame(nic, packet);
+    }
+
+    /// The line of `port` sends this packet last of all that it knows of.
+    fn book_frame(&mut self, port: usize, id: u32) {
+        let Some(line) = &self.frames.ports[port] else { return };
+        let packet = &self.frames.packets[id];
+        self.fabric.ledger.transmits(port, packet.hop, (packet.datagram, id), line.last);
     }
 
     /// The discipline of a port chooses what is sent next.
@@ -271,6 +291,7 @@ impl Network {
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
             let fragment = self.frames.packets.insert(Packet { ip, ..whole.clone() });
+            self.fabric.ledger.cut(id, fragment);
             self.join(step.port, fragment);
         }
     }

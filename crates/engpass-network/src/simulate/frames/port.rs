@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use engpass_model::element::Doing;
 use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
@@ -10,6 +11,7 @@ use engpass_model::wire::Framing;
 use engpass_testbed::topology::LinkEnds;
 
 use crate::simulate::fabric::Window;
+use crate::simulate::ledger::Transmission;
 
 /// A transmitter with what waits for it and what is on its way behind it.
 pub(in crate::simulate) struct FramePort {
@@ -28,6 +30,8 @@ pub(in crate::simulate) struct FramePort {
     bytes: u64,
     /// End of the last transmission that was begun or is certain, its gap included.
     end: u64,
+    /// That transmission.
+    pub(super) last: Transmission,
     waiting: Waiting,
     lottery: Option<Lottery>,
     /// What is on its way, in the order of arrival.
@@ -124,6 +128,7 @@ impl FramePort {
             base: 0,
             bytes: 0,
             end: 0,
+            last: Transmission::default(),
             waiting: match discipline {
                 None => in_order(None),
                 Some(Discipline::Arrival(admission)) => in_order(Some(admission)),
@@ -226,18 +231,37 @@ impl FramePort {
 
     /// Put a packet on the line, behind what is there: when its last bit has left.
     fn send(&mut self, now: u64, packet: &queue::Packet, window: Window) -> u64 {
+        let bytes = u64::from(packet.bytes) + self.physical;
+        self.last = Transmission { bytes, physical: self.physical, ..Transmission::default() };
         if now > self.end {
+            (self.last.idle, self.last.rounding) = (now - self.end, self.rounding());
             (self.base, self.bytes) = (now, 0);
         }
-        let bytes = u64::from(packet.bytes) + self.physical;
+        (self.last.base, self.last.before) = (self.base, self.bytes);
         self.bytes += bytes;
         self.end = self.base + self.pace.after(self.bytes);
+        self.last.end = self.end;
         let left = self.base + self.pace.after(self.bytes - self.gap);
         if window.holds(left) {
             self.tally.frames += 1;
             self.tally.bytes += bytes;
         }
         left
+    }
+
+    /// By how much the end of the last transmission is rounded up, in ticks.
+    fn rounding(&self) -> u64 {
+        let (ticks, per_ps) = self.pace.ratio();
+        let after = u128::from(self.pace.after(self.bytes)) * u128::from(per_ps);
+        (after - u128::from(self.bytes) * u128::from(ticks)) as u64
+    }
+
+    /// What the line does at `at`, when all that began before has been told; a transmission that goes on tells itself.
+    pub(in crate::simulate) fn doing(&self, at: u64) -> Doing {
+        match at.checked_sub(self.end) {
+            Some(idle) => Doing { idle, rounding: self.rounding(), begun: 0 },
+            None => Doing::default(),
+        }
     }
 
     /// A packet has left at `left`: it is on its way. Returns when to look for an arrival, if nothing is looked for earlier.

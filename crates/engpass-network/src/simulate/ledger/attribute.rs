@@ -1,0 +1,112 @@
+//! Idle time by reason: whose sender could have used a line, and what it did instead.
+
+use super::waits::{Sums, Wait};
+use super::{Ledger, Line, User};
+
+/// Picoseconds by reason: the waits of a sender in their order, and behind them what is not its own doing.
+pub(super) type Reasons = [u64; Wait::COUNT + 2];
+
+/// The circuit is shaped below the line. Takes the place of a sender that sends, which leaves no line idle by itself.
+const SHAPER: usize = Wait::Sending as usize;
+/// The sender was sending, and something before this line holds it back.
+const UPSTREAM: usize = Wait::COUNT;
+/// No flow could send this way.
+const NOBODY: usize = Wait::COUNT + 1;
+
+/// The accounts of the reasons.
+pub(super) const NAMES: [&str; Wait::COUNT + 2] = [
+    "idle: application",
+    "idle: CPU",
+    "idle: NIC",
+    "idle: send buffer",
+    "idle: receive window",
+    "idle: congestion window",
+    "idle: retransmission timer",
+    "idle: Nagle",
+    "idle: silly window",
+    "idle: handshake",
+    "idle: pacing",
+    "idle: shaper",
+    "idle: upstream",
+    "idle: nobody",
+];
+
+impl Ledger {
+    /// The last cell of an elastic frame leaves a line that its sender shares with others: what the line was idle since the
+    /// last one goes by what the sender did since its own last one here.
+    pub(super) fn frame_left(&mut self, port: usize, book: u32, stamp: &Sums) {
+        let line = &mut self.lines[port];
+        let this = &mut self.books[book as usize];
+        let idle = line.idle - line.booked;
+        if idle > 0 {
+            let own = line.ps_of(line.elastic);
+            share(&mut line.reasons, idle, since(stamp, &this.stamp), own, this.shaped);
+        }
+        (line.booked, line.elastic, line.last) = (line.idle, 0, Some(book));
+        this.stamp = *stamp;
+    }
+
+    /// The idle time of a line by reason, at the end of the window.
+    pub(super) fn reasons(&self, port: usize) -> Reasons {
+        let end = self.window.end;
+        let line = &self.lines[port];
+        let idle = line.edges[1].idle - line.booked;
+        let mut reasons = line.reasons;
+        match line.user {
+            User::Nobody => reasons[NOBODY] += idle,
+            User::Application => reasons[Wait::Application as usize] += idle,
+            User::Sole(book) => {
+                let book = &self.books[book as usize];
+                let sender = book.sender.expect("the sole user of a line is a sender") as usize;
+                let sums = since(&self.senders[sender].sums_at(end), &self.before[sender]);
+                let measured = end - self.window.from.unwrap_or(0);
+                // All that it sent is its own.
+                share(&mut reasons, idle, sums, measured - idle.min(measured), book.shaped);
+            }
+            User::Shared => {
+                let book = line.last.or_else(|| self.first_sender(line));
+                let book = &self.books[book.expect("a shared line has a sender") as usize];
+                let sender = book.sender.expect("who has used a line is a sender") as usize;
+                let sums = since(&self.senders[sender].sums_at(end), &book.stamp);
+                share(&mut reasons, idle, sums, line.ps_of(line.elastic), book.shaped);
+            }
+        }
+        reasons
+    }
+
+    fn first_sender(&self, line: &Line) -> Option<u32> {
+        line.books.iter().copied().find(|book| self.books[*book as usize].sender.is_some())
+    }
+}
+
+impl Line {
+    /// Time that so many grains take, rounded down.
+    fn ps_of(&self, grains: u64) -> u64 {
+        (u128::from(grains) * u128::from(self.ticks) / u128::from(self.ticks_per_ps)) as u64
+    }
+}
+
+fn since(now: &Sums, then: &Sums) -> Sums {
+    std::array::from_fn(|wait| now[wait].saturating_sub(then[wait]))
+}
+
+/// Divide `idle` among the reasons in proportion to `sums`, exactly. The sender's own cells took `own` of the time it was
+/// sending; what is left of that is time in which it was held back.
+fn share(reasons: &mut Reasons, idle: u64, mut sums: Sums, own: u64, shaped: bool) {
+    let sending = &mut sums[Wait::Sending as usize];
+    *sending = sending.saturating_sub(own);
+    let held_back = if shaped { SHAPER } else { UPSTREAM };
+    let place = |wait: usize| if wait == Wait::Sending as usize { held_back } else { wait };
+    let total: u64 = sums.iter().sum();
+    let (mut rest, mut largest) = (idle, Wait::Sending as usize);
+    for (wait, &sum) in sums.iter().enumerate().filter(|(_, sum)| **sum > 0) {
+        let part = (u128::from(idle) * u128::from(sum) / u128::from(total)) as u64;
+        reasons[place(wait)] += part;
+        rest -= part;
+        if sum > sums[largest] {
+            largest = wait;
+        }
+    }
+    // What the divisions left, a few picoseconds; or all, where nothing is known.
+    reasons[place(largest)] += rest;
+}

@@ -1,0 +1,264 @@
+//! The books are closed: every bit-time of every line is in one account, and the accounts balance.
+
+use engpass_model::time::SECOND;
+use engpass_testbed::Topology;
+use indexmap::IndexMap;
+
+use super::attribute::NAMES;
+use super::{Book, Ledger, Line};
+use crate::limit::layers::Layer;
+use crate::simulate::SimError;
+
+/// Parts of a line by account, in the order in which they are shown; those without anything are left out.
+pub type Accounts = IndexMap<String, u128>;
+
+/// The accounts of the layers of a packet.
+const LAYERS: [(Layer, &str); 6] = [
+    (Layer::FrameHeader, "frame headers"),
+    (Layer::Padding, "padding"),
+    (Layer::Trailer, "AAL5 trailers"),
+    (Layer::Encapsulation, "encapsulation"),
+    (Layer::IpHeader, "IP headers"),
+    (Layer::TransportHeader, "transport headers"),
+];
+
+/// The closed books of one direction of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::simulate) struct Closed {
+    pub(in crate::simulate) accounts: Accounts,
+    /// Parts of the line in the window.
+    pub(in crate::simulate) capacity: u128,
+    /// Parts that make a bit.
+    pub(in crate::simulate) parts_per_bit: u64,
+    /// Picoseconds in which the line was idle.
+    pub(in crate::simulate) idle: u64,
+    pub(in crate::simulate) books: Vec<BookSeen>,
+}
+
+/// What one flow has carried over one direction of a link, in one of its own: counts for another engine to agree with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BookSeen {
+    /// Index of the traffic.
+    pub flow: usize,
+    /// Against the direction of its data: acknowledgments.
+    pub against: bool,
+    /// Datagrams of a `udp-stream` whose cells were all carried in the window, and which were delivered.
+    pub whole: u64,
+    /// Cells of datagrams that were lost.
+    pub dead: u64,
+    /// Cells of datagrams that were delivered with cells outside of the window, or neither delivered nor lost.
+    pub in_flight: u64,
+    /// Cells of a generator.
+    pub generated: u64,
+}
+
+/// Where the books of a line go wrong.
+struct Wrong<'a> {
+    topology: &'a Topology,
+    port: usize,
+}
+
+impl Wrong<'_> {
+    /// The two sides must be equal.
+    fn unless_equal(&self, what: &str, one: i128, other: i128) -> Result<(), SimError> {
+        if one == other {
+            return Ok(());
+        }
+        let link = &self.topology.links[self.port / 2];
+        let ends = [self.port % 2, 1 - self.port % 2].map(|end| &self.topology.nodes[link.ends[end]]);
+        Err(SimError::Ledger(format!(
+            "the books of link `{}` ({} -> {}) do not balance: {what} by {}",
+            link.name,
+            ends[0],
+            ends[1],
+            one - other
+        )))
+    }
+}
+
+impl Ledger {
+    /// Close the books of a port; if it carries cells, it has sent so many in the window.
+    pub(in crate::simulate) fn close(
+        &self,
+        topology: &Topology,
+        port: usize,
+        cells: Option<u64>,
+    ) -> Result<Closed, SimError> {
+        if !self.on {
+            return Ok(Closed::default());
+        }
+        let wrong = Wrong { topology, port };
+        let line = &self.lines[port];
+        let [from, end] = line.edges;
+        let reasons = self.reasons(port);
+        let (idle, by_reason) = (end.idle - from.idle, reasons.iter().sum::<u64>());
+        wrong.unless_equal("idle time by reason exceeds idle time, in ps,", by_reason.into(), idle.into())?;
+
+        // Time first: what was sent and what was idle, both measured, are the window.
+        let sent = line.sent(cells);
+        let measured = self.window.end - self.window.from.unwrap_or(0);
+        let (cut_off, told) = (line.ticks_cut_off(), line.ticks_idle());
+        wrong.unless_equal(
+            "time sent and time idle exceed the time, in ticks,",
+            i128::from(sent.grains) * i128::from(line.ticks) + cut_off + told,
+            i128::from(measured) * i128::from(line.ticks_per_ps),
+        )?;
+
+        // Idle time in parts is what is left of the line, and what was measured, but for a part that rounding takes.
+        let capacity = u128::from(measured) * line.rate / u128::from(SECOND);
+        let (cut_off, told) = (line.parts(cut_off), line.parts(told));
+        let carried = u128::from(sent.grains) * u128::from(line.grain);
+        let left = capacity as i128 - (carried + cut_off) as i128;
+        if left < 0 || left.unsigned_abs().abs_diff(told) > 2 {
+            wrong.unless_equal("parts idle exceed the time idle", left, told as i128)?;
+        }
+        let left = left.unsigned_abs();
+
+        // Then bits: what was booked by fate is what was sent.
+        let mut accounts = Accounts::new();
+        let [physical, header] =
+            [line.physical, line.header].map(|parts| u128::from(sent.carriers) * u128::from(parts));
+        let framing = |parts: u128| {
+            if line.framed { parts * u128::from(line.physical) / u128::from(line.grain) } else { 0 }
+        };
+        let (of_cut_off, of_left) = (framing(cut_off), framing(left));
+        put(&mut accounts, "physical framing", physical + of_cut_off + of_left);
+        put(&mut accounts, "cell headers", header);
+        let by_fate = self.book_carried(&mut accounts, topology, line, cut_off - of_cut_off);
+        wrong.unless_equal(
+            "parts booked exceed parts sent",
+            by_fate as i128,
+            (carried - physical - header) as i128,
+        )?;
+        for (name, parts) in NAMES.iter().zip(divide(left - of_left, &reasons)) {
+            put(&mut accounts, name, parts);
+        }
+        let total: u128 = accounts.values().sum();
+        wrong.unless_equal("the accounts exceed the capacity", total as i128, capacity as i128)?;
+        let seen = line.books.iter().map(|book| self.books[*book as usize].seen());
+        Ok(Closed { books: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
+    }
+
+    /// Put what was carried over a line into its accounts. Returns their sum without what the edges of the window cut off.
+    fn book_carried(&self, accounts: &mut Accounts, topology: &Topology, line: &Line, cut_off: u128) -> u128 {
+        let before: u128 = accounts.values().sum();
+        let books = || line.books.iter().map(|book| &self.books[*book as usize]);
+        let layer = |layer: Layer| books().map(|book| book.parts(layer)).sum::<u128>();
+        let units = |of: fn(&Book) -> u64| books().map(of).map(u128::from).sum::<u128>();
+        for (of, name) in LAYERS {
+            put(accounts, name, layer(of));
+        }
+        let duplicate = units(|book| book.duplicate);
+        let unit = u128::from(line.unit);
+        put(accounts, "delivered", layer(Layer::Payload) - duplicate);
+        put(accounts, "duplicate", duplicate);
+        put(accounts, "dead", units(|book| book.dead) * unit);
+        put(accounts, "in flight", units(|book| book.in_flight) * unit + cut_off);
+        put(accounts, "control", units(|book| book.control) * unit);
+        for book in books() {
+            let name = &topology.flows[book.flow as usize].name;
+            put(accounts, &format!("other: {name}"), u128::from(book.generated) * unit);
+        }
+        accounts.values().sum::<u128>() - before - cut_off
+    }
+}
+
+/// What a line sent whole in the window.
+struct Sent {
+    carriers: u64,
+    grains: u64,
+}
+
+impl Line {
+    /// What it sent, given the cells that left in the window if it carries cells.
+    fn sent(&self, cells: Option<u64>) -> Sent {
+        match cells {
+            // The first may have begun before.
+            Some(cells) => {
+                let counted = cells - u64::from(self.cut.is_some()).min(cells);
+                Sent { carriers: counted, grains: counted }
+            }
+            None => Sent { carriers: self.frames, grains: self.bytes },
+        }
+    }
+
+    /// Ticks in which it was idle.
+    fn ticks_idle(&self) -> i128 {
+        let [from, end] = self.edges;
+        let ps = i128::from(end.idle) - i128::from(from.idle);
+        ps * i128::from(self.ticks_per_ps) + i128::from(end.rounding) - i128::from(from.rounding)
+    }
+
+    /// Ticks of the transmissions that the edges of the window cut, as far as they lie in it.
+    fn ticks_cut_off(&self) -> i128 {
+        let [from, end] = self.edges;
+        // One that has not ended is longer than the window, and goes on at both edges.
+        self.cut.unwrap_or(0) as i128 + end.begun as i128 - from.begun as i128
+    }
+
+    /// Parts of the line that go by in so many ticks, rounded down.
+    fn parts(&self, ticks: i128) -> u128 {
+        (ticks * i128::from(self.grain) / i128::from(self.ticks)).unsigned_abs()
+    }
+}
+
+impl Book {
+    /// Parts of a layer of all that was delivered and carried wholly.
+    fn parts(&self, layer: Layer) -> u128 {
+        let datagrams = u128::from(self.whole) * u128::from(self.datagram.parts(layer));
+        datagrams + u128::from(self.segments.parts(layer))
+    }
+
+    fn seen(&self) -> BookSeen {
+        BookSeen {
+            flow: self.flow as usize,
+            against: self.against,
+            whole: self.whole,
+            dead: self.dead,
+            in_flight: self.in_flight,
+            generated: self.generated,
+        }
+    }
+}
+
+/// Add the accounts of one direction to those of the link.
+pub(in crate::simulate) fn add(sum: &mut Accounts, accounts: &Accounts) {
+    accounts.iter().for_each(|(account, parts)| put(sum, account, *parts));
+    sum.sort_by_key(|account, _| rank(account));
+}
+
+/// Place of an account: overheads from the outside to the inside, payload by fate, what others sent, idle time.
+fn rank(account: &str) -> usize {
+    let before = ["physical framing", "cell headers"];
+    let fates = ["delivered", "duplicate", "dead", "in flight", "control"];
+    let layers = LAYERS.iter().map(|(_, name)| *name);
+    let names = before.into_iter().chain(layers).chain(fates);
+    let all: Vec<&str> = names.chain(["other: "]).chain(NAMES).collect();
+    all.iter().position(|name| account.starts_with(name)).unwrap_or(all.len())
+}
+
+fn put(accounts: &mut Accounts, account: &str, parts: u128) {
+    if parts > 0 {
+        *accounts.entry(account.to_owned()).or_default() += parts;
+    }
+}
+
+/// Divide `whole` in proportion to `weights`, by the largest remainders: the parts add up to it.
+fn divide(whole: u128, weights: &[u64]) -> Vec<u128> {
+    let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    if total == 0 {
+        // Nothing idle but what rounding leaves.
+        let mut parts = vec![0; weights.len()];
+        *parts.last_mut().expect("there are reasons") = whole;
+        return parts;
+    }
+    let exact = |weight: u64| (whole * u128::from(weight) / total, whole * u128::from(weight) % total);
+    let mut parts: Vec<u128> = weights.iter().map(|weight| exact(*weight).0).collect();
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by_key(|&place| std::cmp::Reverse(exact(weights[place]).1));
+    let rest = whole - parts.iter().sum::<u128>();
+    for &place in order.iter().take(rest as usize) {
+        parts[place] += 1;
+    }
+    parts
+}

@@ -1,0 +1,413 @@
+//! The books of every line: where each bit-time of it went. `docs/ledger.md` is their contract.
+//!
+//! A [`Line`] is one direction of a link and measures its own idle time; a [`Book`] is what one flow, in one of its
+//! directions, has carried over one line. Cells are booked when a datagram's fate is known ([`Ledger::settle`]), idle time
+//! when a frame shows whose it was ([`Line`]); [`close`] sums up, and refuses books that do not balance.
+
+mod attribute;
+mod close;
+mod frames;
+mod open;
+mod passed;
+mod waits;
+
+use engpass_model::element::{Cells, Doing, FrameId};
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+
+use super::fabric::Window;
+use crate::limit::layers::{Layer, Layers, Wire};
+use attribute::Reasons;
+pub(super) use close::add;
+pub use close::{Accounts, BookSeen};
+pub(super) use frames::Transmission;
+pub(super) use open::Opening;
+pub(super) use waits::Wait;
+use waits::{Sums, Waits};
+
+/// All books of a run.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// Whether anything is booked: not when a benchmark asks what booking costs.
+    pub(super) on: bool,
+    window: Window,
+    /// One for every port.
+    lines: Vec<Line>,
+    /// For every lane and direction the books of its lines, in the order of the hops.
+    books: Vec<Book>,
+    /// Place of the first book of lane `l` in its own direction at `2 l`, against it at `2 l + 1`. The first lanes are
+    /// the flows', and behind them every TCP connection has its own.
+    first: Vec<u32>,
+    flows: u32,
+    /// Most hops of a way.
+    stride: usize,
+    /// By datagram.
+    ways: Vec<Way>,
+    /// What of a datagram has been carried, by hop: `stride` places for each.
+    carried: Vec<u32>,
+    /// One for every process and endpoint.
+    senders: Vec<Waits>,
+    /// Their sums when the window began.
+    before: Vec<Sums>,
+    /// By frame of cells and by packet: the sender's sums when it had been emitted.
+    stamps: Vec<Sums>,
+    packet_stamps: Vec<Sums>,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+struct Line {
+    /// It carries cells, not frames.
+    cells: bool,
+    /// Parts of the line per second, and how many make a bit.
+    rate: u128,
+    parts_per_bit: u64,
+    /// What a grain, a cell or a byte, takes: parts, and the time in ticks, of which so many make a picosecond.
+    grain: u64,
+    ticks: u64,
+    ticks_per_ps: u64,
+    /// Parts of a carrier, a cell or a frame: physical framing and header of a cell.
+    physical: u64,
+    header: u64,
+    /// Parts of a unit of the books: the payload of a cell, or a byte of a frame, physical framing apart.
+    unit: u64,
+    /// The medium frames idle time, too.
+    framed: bool,
+    /// Frames, and their bytes, that were begun and ended in the window; cells are counted where they leave.
+    frames: u64,
+    bytes: u64,
+    /// Idle time since the beginning as it was told, in picoseconds and the ticks that ends were rounded up by.
+    idle: u64,
+    rounding: u64,
+    /// What it was when the window began and when it ended.
+    edges: [Edge; 2],
+    /// The first transmission of the window was seen.
+    started: bool,
+    /// Ticks of the transmission that ended in the window and had begun before: it is not counted.
+    cut: Option<u128>,
+    user: User,
+    /// Idle time of the window by reason.
+    reasons: Reasons,
+    /// Idle time that has a reason, since the beginning.
+    booked: u64,
+    /// Grains of elastic flows since then.
+    elastic: u64,
+    /// The book whose sender used the line last.
+    last: Option<u32>,
+    /// Its books.
+    books: Vec<u32>,
+}
+
+/// A line's idle time up to an instant, and for how long the transmission has lasted that goes on at it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Edge {
+    idle: u64,
+    rounding: u64,
+    begun: u128,
+}
+
+/// Who could have used a line when it was idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum User {
+    /// No flow sends its data this way.
+    Nobody,
+    /// Only generators do, or streams of rate zero.
+    Application,
+    /// Only the sender of this book's flow, and nobody else uses it: its states are the line's, sum for sum.
+    Sole(u32),
+    /// A sender among others: frame by frame.
+    Shared,
+}
+
+/// What a flow has carried over a line in one direction.
+#[derive(Debug)]
+struct Book {
+    flow: u32,
+    line: u32,
+    /// The other way than the flow's data.
+    against: bool,
+    /// Of a `udp-stream`: a datagram's units.
+    of: u32,
+    wire: Wire,
+    /// MTUs that cut packets on their way to this line.
+    cuts: Vec<u64>,
+    /// Datagrams of a `udp-stream` that were delivered and carried wholly in the window.
+    whole: u64,
+    /// Units of datagrams that were not delivered, or not wholly in the window; and without data.
+    dead: u64,
+    in_flight: u64,
+    control: u64,
+    /// Cells of a generator.
+    generated: u64,
+    /// A datagram of a `udp-stream`.
+    datagram: Layers,
+    /// All segments that were delivered and carried wholly, and what of their payload the receiver did not want, in parts.
+    segments: Layers,
+    duplicate: u64,
+    /// Who sends, if it is a process or endpoint with data.
+    sender: Option<u32>,
+    /// The frames of its flow carry their sender's sums with them, because a line on their way is shared.
+    stamped: bool,
+    /// Its circuit is shaped below this line.
+    shaped: bool,
+    /// The sender's sums when the last frame here had been emitted.
+    stamp: Sums,
+}
+
+/// Which books a datagram is written to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Way {
+    book: u32,
+    /// It carries data of a sender.
+    elastic: bool,
+    /// Bytes of it that the receiver had already, or did not want.
+    refused: u32,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Delivered,
+    Dead,
+    InFlight,
+}
+
+/// What a datagram carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cargo {
+    /// A message of a `udp-stream`.
+    Datagram,
+    /// A TCP segment with data.
+    Segment { header: u64, bytes: u64 },
+    /// A TCP segment without.
+    Control,
+}
+
+impl Ledger {
+    /// A new datagram of `flow`; if it carries a segment, to this endpoint.
+    pub(super) fn begin(&mut self, datagram: u32, flow: u32, to: Option<u32>, elastic: bool) {
+        let (index, places) = (datagram as usize, self.stride);
+        if self.ways.len() <= index {
+            self.ways.resize(index + 1, Way::default());
+            self.carried.resize((index + 1) * places, 0);
+        }
+        // Segments for the end that writes, an even one, go against their flow.
+        let (lane, against) = to.map_or((flow, false), |to| (self.flows + to / 2, to % 2 == 0));
+        let book = self.first[lane as usize * 2 + usize::from(against)];
+        self.ways[index] = Way { book, elastic, refused: 0 };
+        self.carried[index * places..(index + 1) * places].fill(0);
+    }
+
+    /// The receiver did not want so many bytes of the segment.
+    pub(super) fn refused(&mut self, datagram: u32, bytes: u64) {
+        self.ways[datagram as usize].refused = bytes as u32;
+    }
+
+    /// Of the `count` cells that have left `port` in the window, those that began in it.
+    #[inline]
+    pub(super) fn begun(&mut self, port: usize, cells: &Cells, count: u64) -> u64 {
+        if self.lines[port].started || count == 0 {
+            return count;
+        }
+        self.first_of_window(port, cells, count)
+    }
+
+    fn first_of_window(&mut self, port: usize, cells: &Cells, count: u64) -> u64 {
+        let line = &mut self.lines[port];
+        line.started = true;
+        let Some(from) = self.window.from else { return count };
+        // The first of them to end after `from`.
+        let earlier = (from.checked_sub(cells.base))
+            .map_or(0, |span| (cells.pace.ended_within(span) + 1).saturating_sub(cells.n));
+        let end = cells.base + cells.pace.after(cells.n + earlier);
+        let (num, den) = cells.pace.ratio();
+        let cut = if (num, den) == (line.ticks, line.ticks_per_ps) {
+            let begin = u128::from(cells.base) * u128::from(den)
+                + u128::from(cells.n + earlier).saturating_sub(1) * u128::from(num);
+            begin < u128::from(from) * u128::from(den)
+        } else {
+            // Each found the line free.
+            end - line.ticks.div_ceil(line.ticks_per_ps) < from
+        };
+        line.cut = cut.then_some(u128::from(line.ticks));
+        count - u64::from(cut)
+    }
+
+    /// Cells of a generator have left hop `hop` of its circuit.
+    #[inline]
+    pub(super) fn generated(&mut self, flow: usize, hop: u16, count: u64) {
+        let book = self.first[2 * flow] as usize + usize::from(hop);
+        self.books[book].generated += count;
+    }
+
+    /// `count` cells of a datagram have left `port`, hop `hop` of its circuit, in the window.
+    #[inline]
+    pub(super) fn carried(&mut self, port: usize, hop: u16, datagram: u32, cells: &Cells, count: u64) {
+        let (index, hop) = (datagram as usize, usize::from(hop));
+        self.carried[index * self.stride + hop] += count as u32;
+        if self.lines[port].user == User::Shared {
+            let way = self.ways[index];
+            if way.elastic {
+                self.lines[port].elastic += cells.count;
+                if cells.ends_frame() {
+                    let stamp = self.stamps[cells.frame as usize];
+                    self.frame_left(port, way.book + hop as u32, &stamp);
+                }
+            }
+        }
+    }
+
+    /// The fate of a datagram is known: book what of it was carried.
+    pub(super) fn settle(&mut self, datagram: u32, fate: Fate, cargo: Cargo) {
+        let way = self.ways[datagram as usize];
+        let first = way.book as usize;
+        let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
+        for (book, &units) in self.books[first..].iter_mut().zip(carried) {
+            if units > 0 {
+                let unit = self.lines[book.line as usize].unit;
+                book.settle(u64::from(units), unit, fate, cargo, u64::from(way.refused));
+            }
+        }
+    }
+
+    /// The line of `port` was idle for so long before what it sends next.
+    #[inline]
+    pub(super) fn idle(&mut self, port: usize, ps: u64, rounding: u64) {
+        let line = &mut self.lines[port];
+        line.idle += ps;
+        line.rounding += rounding;
+    }
+
+    /// The window begins on the line of `port`, if it carries cells.
+    pub(super) fn opens(&mut self, port: usize, doing: Doing) {
+        if self.lines[port].cells {
+            self.lines[port].open(doing);
+        }
+    }
+
+    /// The window begins on the line of `port`, which carries frames: what the edge cuts has told itself.
+    pub(super) fn opens_frames(&mut self, port: usize, doing: Doing) {
+        let begun = self.lines[port].edges[0].begun;
+        self.lines[port].open(Doing { begun, ..doing });
+    }
+
+    /// The window ends on the line of `port`, which carries frames.
+    pub(super) fn closes_frames(&mut self, port: usize, doing: Doing) {
+        let begun = self.lines[port].edges[1].begun;
+        self.closes(port, Doing { begun, ..doing });
+    }
+
+    /// The window ends on the line of `port`.
+    pub(super) fn closes(&mut self, port: usize, doing: Doing) {
+        let line = &mut self.lines[port];
+        line.edges[1] = line.edge(doing);
+    }
+
+    /// The warm-up is over.
+    pub(super) fn warm(&mut self, now: u64) {
+        for (before, sender) in self.before.iter_mut().zip(&self.senders) {
+            *before = sender.sums_at(now);
+        }
+    }
+
+    /// From `now` on this is what the sender does.
+    #[inline]
+    pub(super) fn waits(&mut self, sender: usize, now: u64, wait: Wait) {
+        self.senders[sender].set(now, wait);
+    }
+
+    /// The sender's connection was spoken to.
+    pub(super) fn stirs(&mut self, sender: usize, now: u64) {
+        self.senders[sender].stir(now);
+    }
+
+    /// The sender's retransmission timer expired, and nothing had come in or gone out before.
+    pub(super) fn timed_out(&mut self, sender: usize, now: u64) {
+        self.senders[sender].timed_out(now);
+    }
+
+    /// A frame of a datagram enters the NIC; its last cell leaves the line at `until` if nothing else is in its way.
+    #[inline]
+    pub(super) fn emitted(&mut self, sender: usize, frame: FrameId, datagram: u32, now: u64, until: u64) {
+        if let Some(stamp) = self.emit(sender, datagram, now, until) {
+            put(&mut self.stamps, frame, stamp);
+        }
+    }
+
+    /// The sums of the sender, if the frame must carry them with it.
+    fn emit(&mut self, sender: usize, datagram: u32, now: u64, until: u64) -> Option<Sums> {
+        let waits = &mut self.senders[sender];
+        waits.emit(now, until);
+        let way = self.ways[datagram as usize];
+        (way.elastic && self.books[way.book as usize].stamped).then(|| *waits.sums())
+    }
+}
+
+fn put(stamps: &mut Vec<Sums>, place: u32, stamp: Sums) {
+    let place = place as usize;
+    if stamps.len() <= place {
+        stamps.resize(place + 1, [0; Wait::COUNT]);
+    }
+    stamps[place] = stamp;
+}
+
+impl Line {
+    fn open(&mut self, doing: Doing) {
+        self.edges[0] = self.edge(doing);
+        self.booked = self.edges[0].idle;
+        self.reasons = Reasons::default();
+    }
+
+    fn edge(&self, doing: Doing) -> Edge {
+        let Doing { idle, rounding, begun } = doing;
+        Edge { idle: self.idle + idle, rounding: self.rounding + rounding, begun }
+    }
+}
+
+impl Book {
+    fn settle(&mut self, units: u64, unit: u64, fate: Fate, cargo: Cargo, refused: u64) {
+        match (fate, cargo) {
+            (_, Cargo::Control) => self.control += units,
+            (Fate::Dead, _) => self.dead += units,
+            (Fate::Delivered, Cargo::Datagram) if units == u64::from(self.of) => self.whole += 1,
+            (Fate::Delivered, Cargo::Segment { header, bytes }) => {
+                let layers = layers_of(&self.wire, header, bytes, &self.cuts);
+                if units * unit != booked(&layers) {
+                    self.in_flight += units;
+                    return;
+                }
+                self.segments += layers;
+                let payload = layers.parts(Layer::Payload);
+                self.duplicate += payload / bytes.max(1) * refused.min(bytes);
+            }
+            _ => self.in_flight += units,
+        }
+    }
+}
+
+/// A packet on a wire, in as many fragments as MTUs on the way have made of it.
+fn layers_of(wire: &Wire, transport: u64, payload: u64, cuts: &[u64]) -> Layers {
+    let ip = IP_HEADER_BYTES + transport + payload;
+    if cuts.iter().all(|mtu| ip <= *mtu) {
+        return wire.packet(transport, payload);
+    }
+    let mut packets = vec![ip];
+    for &mtu in cuts {
+        let cut = |ip: u64| {
+            let cut = Fragments::of(ip - IP_HEADER_BYTES, mtu);
+            (0..cut.count).map(move |index| cut.payload(index) + IP_HEADER_BYTES)
+        };
+        packets = packets.into_iter().flat_map(cut).collect();
+    }
+    let mut layers = wire.nothing();
+    for (index, ip) in packets.into_iter().enumerate() {
+        // The header of the transport is in the first fragment.
+        let transport = if index == 0 { transport } else { 0 };
+        layers += wire.packet(transport, ip - IP_HEADER_BYTES - transport);
+    }
+    layers
+}
+
+/// Parts that are booked by fate: all but what every carrier has around it.
+fn booked(layers: &Layers) -> u64 {
+    layers.line() - layers.parts(Layer::Physical) - layers.parts(Layer::CellHeader)
+}

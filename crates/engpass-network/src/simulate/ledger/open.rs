@@ -1,0 +1,218 @@
+//! Books before anything is written in them.
+
+use engpass_model::source::Traffic;
+use engpass_model::time::Pace;
+use engpass_model::wire::Framing;
+use engpass_model::wire::ip::UDP_HEADER_BYTES;
+use engpass_testbed::topology::LinkEnds;
+use engpass_testbed::{Testbed, Topology};
+
+use super::attribute::Reasons;
+use super::waits::{Wait, Waits};
+use super::{Book, Edge, Ledger, Line, User, booked, layers_of};
+use crate::limit::layers::{Layer, Wire};
+use crate::simulate::fabric::{Vc, Window};
+use crate::simulate::frames::Route;
+use crate::simulate::host::Process;
+use crate::simulate::tcp::Endpoint;
+
+/// What the books must know of a network that is put together.
+pub(in crate::simulate) struct Opening<'a> {
+    pub(in crate::simulate) testbed: &'a Testbed,
+    pub(in crate::simulate) topology: &'a Topology,
+    pub(in crate::simulate) window: Window,
+    pub(in crate::simulate) vcs: &'a [Vc],
+    pub(in crate::simulate) routes: &'a [Route],
+    pub(in crate::simulate) processes: &'a [Process],
+    pub(in crate::simulate) endpoints: &'a [Endpoint],
+}
+
+/// What a lane of books is for.
+struct Lane<'a> {
+    flow: usize,
+    against: bool,
+    /// What it sends, if that is its own.
+    traffic: Option<&'a Traffic>,
+    /// The process or endpoint that sends its data.
+    sender: Option<usize>,
+}
+
+impl Ledger {
+    /// Books for every flow on every line that it crosses.
+    pub(in crate::simulate) fn open(opening: &Opening<'_>) -> Self {
+        let (topology, window) = (opening.topology, opening.window);
+        let senders = opening.processes.len() + opening.endpoints.len();
+        let hops = opening.vcs.iter().map(|vc| vc.hops.len());
+        let steps = opening.routes.iter().map(|route| route.steps.len());
+        let mut ledger = Self {
+            on: true,
+            window,
+            lines: Vec::new(),
+            books: Vec::new(),
+            first: Vec::new(),
+            flows: topology.flows.len() as u32,
+            stride: hops.chain(steps).max().unwrap_or(0),
+            ways: Vec::new(),
+            carried: Vec::new(),
+            senders: vec![Waits::default(); senders],
+            before: vec![[0; Wait::COUNT]; senders],
+            stamps: Vec::new(),
+            packet_stamps: Vec::new(),
+        };
+        for port in 0..topology.links.len() * 2 {
+            ledger.lines.push(Line::new(&topology.links[port / 2], window));
+        }
+        for (flow, traffic) in opening.testbed.traffic.values().enumerate() {
+            // Connections have lanes of their own.
+            let own = !matches!(traffic, Traffic::TcpStream(_));
+            let sender = opening.processes.iter().position(|process| process.flow == flow);
+            let lane = Lane { flow, against: false, traffic: Some(traffic), sender };
+            ledger.add_lane(opening, [own.then_some(lane), None]);
+        }
+        for (pair, ends) in opening.endpoints.chunks(2).enumerate() {
+            let flow = ends[0].flow;
+            let traffic = &opening.testbed.traffic[flow];
+            let sender = opening.processes.len() + 2 * pair;
+            let lane = Lane { flow, against: false, traffic: Some(traffic), sender: Some(sender) };
+            let back = Lane { flow, against: true, traffic: None, sender: None };
+            ledger.add_lane(opening, [Some(lane), Some(back)]);
+        }
+        ledger.find_users(topology);
+        ledger
+    }
+
+    /// The books of a lane in its own direction and against it.
+    fn add_lane(&mut self, opening: &Opening<'_>, lanes: [Option<Lane<'_>>; 2]) {
+        for lane in lanes {
+            self.first.push(self.books.len() as u32);
+            let Some(lane) = lane else { continue };
+            let flow = &opening.topology.flows[lane.flow];
+            if let Some(circuit) = flow.circuit {
+                let vc = &opening.vcs[2 * circuit + usize::from(flow.forward == lane.against)];
+                let encapsulation = opening.topology.circuits[circuit].encapsulation;
+                let slower = |line: &Line| {
+                    let (num, den) = vc.shaper.pace().ratio();
+                    u128::from(num) * u128::from(line.ticks_per_ps) > u128::from(line.ticks) * u128::from(den)
+                };
+                for &port in &vc.hops {
+                    let wire = Wire::new(&opening.topology.links[port / 2], encapsulation);
+                    let shaped = slower(&self.lines[port]);
+                    self.add_book(&lane, port, wire, (flow.mtu, &[]), shaped);
+                }
+            } else {
+                let route = &opening.routes[2 * lane.flow + usize::from(lane.against)];
+                let mut cuts = Vec::new();
+                for step in &route.steps {
+                    cuts.extend(step.router.map(|_| step.mtu));
+                    let wire = Wire::new(&opening.topology.links[step.port / 2], Default::default());
+                    self.add_book(&lane, step.port, wire, (flow.mtu, &cuts), false);
+                }
+            }
+        }
+    }
+
+    /// The book of a lane on one line, before which the MTU of the sender and those of routers have cut its packets.
+    fn add_book(&mut self, lane: &Lane<'_>, port: usize, wire: Wire, cut: (u64, &[u64]), shaped: bool) {
+        let (mtu, cuts) = cut;
+        let line = &mut self.lines[port];
+        let datagram = match lane.traffic {
+            Some(Traffic::UdpStream(config)) => {
+                let cuts = [&[mtu], cuts].concat();
+                layers_of(&wire, UDP_HEADER_BYTES, config.message.bytes(), &cuts)
+            }
+            _ => wire.nothing(),
+        };
+        line.books.push(self.books.len() as u32);
+        self.books.push(Book {
+            flow: lane.flow as u32,
+            line: port as u32,
+            against: lane.against,
+            of: (booked(&datagram) / line.unit) as u32,
+            cuts: cuts.to_vec(),
+            whole: 0,
+            dead: 0,
+            in_flight: 0,
+            control: 0,
+            generated: 0,
+            datagram,
+            segments: wire.nothing(),
+            wire,
+            duplicate: 0,
+            sender: lane.sender.map(|sender| sender as u32),
+            stamped: false,
+            shaped,
+            stamp: [0; Wait::COUNT],
+        });
+    }
+
+    /// Find out whose reasons the idle time of each line has.
+    fn find_users(&mut self, topology: &Topology) {
+        for line in &mut self.lines {
+            let books = || line.books.iter().map(|book| (*book, &self.books[*book as usize]));
+            let mut senders = books().filter(|(_, book)| book.sender.is_some()).map(|(place, _)| place);
+            let silent = |book: &Book| {
+                let cells = topology.flows[book.flow as usize].cells.is_some();
+                book.sender.is_none() && !book.against && !cells
+            };
+            let users = books().filter(|(_, book)| !silent(book)).count();
+            line.user = match senders.next() {
+                Some(only) if users == 1 => User::Sole(only),
+                Some(_) => User::Shared,
+                None if books().any(|(_, book)| !book.against) => User::Application,
+                None => User::Nobody,
+            };
+        }
+        for lane in 0..self.first.len() / 2 {
+            let own = self.first[2 * lane] as usize..self.first[2 * lane + 1] as usize;
+            let shared = |book: &Book| self.lines[book.line as usize].user == User::Shared;
+            let stamped = self.books[own.clone()].iter().any(shared);
+            for book in &mut self.books[own] {
+                book.stamped = stamped && book.sender.is_some();
+            }
+        }
+    }
+}
+
+impl Line {
+    fn new(link: &LinkEnds, window: Window) -> Self {
+        let wire = Wire::new(link, Default::default());
+        let byte = 8 * wire.nothing().parts_per_bit();
+        let (slot, grain, physical, header, unit) = match (link.framing, wire.cell()) {
+            (Framing::Cells { slot }, Some(cell)) => {
+                let parts = |layer| cell.parts(layer);
+                let around = (parts(Layer::Physical), parts(Layer::CellHeader));
+                (slot, cell.line(), around.0, around.1, parts(Layer::Payload))
+            }
+            _ => {
+                let physical = wire.packet(0, 0).parts(Layer::Physical);
+                (Pace::of_bits(8, link.line_rate), byte, physical, 0, byte)
+            }
+        };
+        let (ticks, ticks_per_ps) = slot.ratio();
+        Self {
+            cells: wire.cell().is_some(),
+            rate: wire.capacity(),
+            parts_per_bit: wire.nothing().parts_per_bit(),
+            grain,
+            ticks,
+            ticks_per_ps,
+            physical,
+            header,
+            unit,
+            framed: link.medium.frames_idle_time(),
+            frames: 0,
+            bytes: 0,
+            idle: 0,
+            rounding: 0,
+            edges: [Edge::default(); 2],
+            started: window.from.is_none(),
+            cut: None,
+            user: User::Nobody,
+            reasons: Reasons::default(),
+            booked: 0,
+            elastic: 0,
+            last: None,
+            books: Vec::new(),
+        }
+    }
+}

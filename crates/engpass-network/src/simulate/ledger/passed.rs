@@ -1,0 +1,63 @@
+//! Lines that were passed over: a generator alone, whose cells the next port draws at once.
+
+use engpass_model::element::{Cells, Channel, FrameId, Inputs, Loss, Outlet, Rule};
+
+use super::Ledger;
+use crate::simulate::Network;
+use crate::simulate::advance::Queue;
+
+/// Writes the books of one generator's first line.
+struct Alone<'a> {
+    ledger: &'a mut Ledger,
+    port: usize,
+    flow: usize,
+}
+
+impl Outlet for Alone<'_> {
+    fn sent(&mut self, cells: Cells) {
+        let count = self.ledger.window.count(&cells, 0);
+        let begun = self.ledger.begun(self.port, &cells, count);
+        self.ledger.generated(self.flow, 0, begun);
+    }
+
+    fn lost(&mut self, _: &Cells, _: u64, _: Loss) {
+        unreachable!("the queue of a NIC has no bound");
+    }
+
+    fn idle(&mut self, ps: u64, rounding: u64) {
+        self.ledger.idle(self.port, ps, rounding);
+    }
+
+    fn policed(&mut self, _: &Cells, _: u64) {
+        unreachable!("a NIC polices nobody");
+    }
+
+    fn waiting(&mut self, _: FrameId, _: usize, _: u64) {}
+
+    fn gathers_until(&self) -> u64 {
+        0
+    }
+}
+
+impl Network {
+    /// Send what was not sent over the lines that were passed over, for the books: whole trains at once.
+    pub(in crate::simulate) fn run_passed_lines(&mut self) {
+        let mut rules = vec![Rule::default(); self.fabric.vcs.len()];
+        let (window, ledger) = (self.fabric.window, &mut self.fabric.ledger);
+        for source in self.sources.iter().filter(|source| source.passed.is_some()) {
+            let port = self.fabric.vcs[source.generator.vc() as usize].hops[0];
+            // Its line has been there all the time, with nothing to do.
+            let Queue::Fifo(line) = &mut self.ports[port].queue else { continue };
+            let mut channels = [Channel::generated(source.generator.clone())];
+            for until in [window.from, Some(window.end)].into_iter().flatten() {
+                let mut alone = Alone { ledger, port, flow: source.flow };
+                line.advance(until, Inputs::new(&mut channels), &mut rules, &mut alone);
+                if until == window.end {
+                    ledger.closes(port, line.doing(until));
+                } else {
+                    ledger.opens(port, line.doing(until));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What a sender was doing, summed up: the reasons why a line that it could have used was idle.
+
+use engpass_model::tcp::LimitedBy;
+
+/// What a sender is doing at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::simulate) enum Wait {
+    /// Its application has nothing to send: it has not begun, has ended, pauses, or keeps to its rate.
+    Application,
+    /// The host's CPU works for it, or for others before it.
+    Cpu,
+    /// It waits for room in the NIC.
+    Nic,
+    SendBuffer,
+    ReceiveWindow,
+    CongestionWindow,
+    RetransmissionTimer,
+    Nagle,
+    SillyWindow,
+    Handshake,
+    Pacing,
+    /// Its NIC emits frames of it.
+    Sending,
+}
+
+/// Picoseconds by [`Wait`].
+pub(super) type Sums = [u64; Wait::COUNT];
+
+impl Wait {
+    pub(super) const COUNT: usize = 12;
+
+    /// What the connection's reason is in the ledger.
+    pub(in crate::simulate) fn of(limited: LimitedBy) -> Self {
+        match limited {
+            // A segment is ready and waits for the host.
+            LimitedBy::Nothing => Self::Cpu,
+            LimitedBy::Handshake => Self::Handshake,
+            LimitedBy::Application | LimitedBy::Closed => Self::Application,
+            LimitedBy::SendBuffer => Self::SendBuffer,
+            LimitedBy::ReceiveWindow => Self::ReceiveWindow,
+            LimitedBy::CongestionWindow => Self::CongestionWindow,
+            LimitedBy::Nagle => Self::Nagle,
+            LimitedBy::SillyWindow => Self::SillyWindow,
+            LimitedBy::RetransmissionTimer => Self::RetransmissionTimer,
+            LimitedBy::Pacing => Self::Pacing,
+        }
+    }
+}
+
+/// The states of one sender since the beginning: how long it was in each.
+#[derive(Clone, Debug)]
+pub(super) struct Waits {
+    sums: Sums,
+    /// Everything before this is in the sums; in the future while the NIC emits.
+    until: u64,
+    state: Wait,
+    /// The sums when something last came in or went out.
+    active: Sums,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        let nothing = [0; Wait::COUNT];
+        Self { sums: nothing, until: 0, state: Wait::Application, active: nothing }
+    }
+}
+
+impl Waits {
+    fn pass(&mut self, now: u64) {
+        if let Some(passed) = now.checked_sub(self.until) {
+            self.sums[self.state as usize] += passed;
+            self.until = now;
+        }
+    }
+
+    /// From `now` on it does this. While the NIC emits, that is what it does, whatever its process does.
+    #[inline]
+    pub(super) fn set(&mut self, now: u64, state: Wait) {
+        self.pass(now);
+        self.state = state;
+    }
+
+    /// A frame of it enters the NIC, whose last cell will have been sent at `until` if nothing else is in its way.
+    #[inline]
+    pub(super) fn emit(&mut self, now: u64, until: u64) {
+        self.pass(now);
+        self.sums[Wait::Sending as usize] += until.saturating_sub(self.until);
+        self.until = self.until.max(until);
+    }
+
+    /// Something came in or went out: a wait for the retransmission timer begins anew.
+    pub(super) fn stir(&mut self, now: u64) {
+        self.pass(now);
+        self.active = self.sums;
+    }
+
+    /// The retransmission timer expires, and nothing has stirred since `since`: the wait was for the timer.
+    pub(super) fn timed_out(&mut self, now: u64) {
+        self.pass(now);
+        let waited: u64 = self.sums.iter().sum::<u64>() - self.active.iter().sum::<u64>();
+        self.sums = self.active;
+        self.sums[Wait::RetransmissionTimer as usize] += waited;
+    }
+
+    /// How long it was in each state up to what is known.
+    pub(super) fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// How long it was in each state up to `now`, which is not in the past.
+    pub(super) fn sums_at(&self, now: u64) -> Sums {
+        let mut sums = self.sums;
+        match now.checked_sub(self.until) {
+            Some(passed) => sums[self.state as usize] += passed,
+            // Only emissions are known in advance.
+            None => sums[Wait::Sending as usize] -= self.until - now,
+        }
+        sums
+    }
+}
