@@ -87,7 +87,13 @@ macro_rules! family {
                         let empty = serde::de::value::MapDeserializer::<_, E>::new(
                             std::iter::empty::<(&str, &str)>(),
                         );
-                        <$name>::read(kind, empty).unwrap_or_else(|| Err(E::unknown_variant(kind, $name::KINDS)))
+                        match <$name>::read(kind, empty) {
+                            // What is missing is missing here: there is no table in which it could be looked for.
+                            Some(Err(error)) => Err(E::custom(format!(
+                                "`{kind}` is not enough, {error}: give its keys, `{{ {kind} = {{ key = value }} }}`"))),
+                            Some(read) => read,
+                            None => Err(E::unknown_variant(kind, $name::KINDS)),
+                        }
                     }
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
                         use serde::de::Error;

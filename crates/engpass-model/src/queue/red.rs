@@ -78,8 +78,9 @@ impl QueueConfig for Red {
         if self.max_probability.0 == 0 || self.max_probability.0 > Share::WHOLE {
             complaints.add(&["max_probability"], "it is no probability of a drop", "give up to 100 %");
         }
-        let cause = "the average would never move";
-        complaints.between(&["weight_log2"], self.weight_log2.into(), (0, 24), "binary places", cause);
+        if self.weight_log2 > 24 {
+            complaints.add(&["weight_log2"], "the average would never move", "give at most 24");
+        }
         let cause = "no packet is like that";
         complaints.between(&["mean_packet"], self.mean_packet.bytes(), (1, 65_535), "B", cause);
         check_limit("limit", self.limit, complaints);

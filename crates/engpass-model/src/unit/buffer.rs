@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Decimal, Quantity, Share, Size, quantity_serde, scaled};
+use super::{Quantity, Share, Size, quantity_serde, scaled};
 
 /// A number of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -135,13 +135,8 @@ impl Quantity for QueueLimit {
     const EXAMPLE: &'static str = "1000 packets, 1 MiB";
 
     fn parse(text: &str) -> Result<Self, String> {
-        let one = |text: &str| {
-            BufferSize::parse(text).map_err(|error| match error {
-                // What was expected is a limit, not the size of a buffer.
-                _ if Decimal::split(text).is_none() => super::not_a::<Self>(text.trim()),
-                error => error,
-            })
-        };
+        // As a buffer size is read, but a text that is none of both was meant to be a limit.
+        let one = |text: &str| BufferSize::parse(text).map_err(|_| super::not_a::<Self>(text.trim()));
         match text.split_once(',') {
             None => Ok(match one(text)? {
                 BufferSize::Packets(packets) => Self::packets(packets),
