@@ -7,7 +7,7 @@ use engpass_model::random::Stream;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::PolicingAction;
 use engpass_model::shape::gcra::VirtualScheduling;
-use engpass_model::source::{TcpStream, Traffic, UdpStream};
+use engpass_model::source::{TcpStream, Traffic};
 use engpass_model::switch::Switch;
 use engpass_model::tcp::{Connection, Role, Stats, TcpParameters};
 use engpass_model::time::{Pace, SECOND, Time};
@@ -85,6 +85,11 @@ fn slots(topology: &Topology) -> Vec<Pace> {
         Framing::Ethernet | Framing::Packets => Pace::of_bits(CELL_BITS, link.line_rate),
     };
     topology.links.iter().map(slot).collect()
+}
+
+/// What a flow has come to before anything has happened.
+fn tally(traffic: &Traffic) -> Tally {
+    Tally { varied: matches!(traffic, Traffic::Poisson(_)), ..Tally::default() }
 }
 
 impl Builder<'_> {
@@ -390,11 +395,11 @@ impl Builder<'_> {
         let mut sockets = Vec::new();
         for (flow, traffic) in self.testbed.traffic.values().enumerate() {
             match traffic {
-                Traffic::UdpStream(config) => {
-                    let process = self.process(flow, config);
-                    sockets.push(self.socket(flow, &process));
-                    if let Some(process) = process {
-                        events.push(process.start, flow, Event::Ready(processes.len() as u32));
+                Traffic::UdpStream(_) | Traffic::Poisson(_) => {
+                    sockets.push(self.socket(flow));
+                    if let Some(mut process) = self.process(flow, traffic) {
+                        let first = process.next_message();
+                        events.push(first, flow, Event::Ready(processes.len() as u32));
                         processes.push(process);
                     }
                 }
@@ -405,12 +410,6 @@ impl Builder<'_> {
                         endpoints.push(self.endpoint(flow, Some((config, stream))));
                         endpoints.push(self.endpoint(flow, None));
                     }
-                }
-                Traffic::Poisson(_) => {
-                    return Err(SimError::Unsupported(format!(
-                        "traffic `{}` is `poisson`, which `simulate` does not carry so far; `limit` answers for it",
-                        self.topology.flows[flow].name
-                    )));
                 }
                 Traffic::Cbr(_) | Traffic::OnOff(_) => sockets.push(Socket::default()),
             }
@@ -455,7 +454,7 @@ impl Builder<'_> {
                 segments: Vec::new(),
                 onward: self.onward,
                 counters,
-                flows: vec![Tally::default(); self.testbed.traffic.len()],
+                flows: self.testbed.traffic.values().map(tally).collect(),
                 left_nic: Vec::new(),
                 ledger,
             },
@@ -464,14 +463,22 @@ impl Builder<'_> {
         })
     }
 
-    fn process(&self, flow: usize, config: &UdpStream) -> Option<Process> {
+    /// The process that sends the datagrams of a flow, unless it sends none.
+    fn process(&self, flow: usize, traffic: &Traffic) -> Option<Process> {
+        let (message, rate) = traffic.datagrams()?;
+        let (start, stop) = traffic.window();
         let path = &self.topology.flows[flow];
         let (nic, way) = self.way_of(flow, false);
         let host = &self.testbed.hosts[path.from];
-        let message = config.message.bytes();
-        let pace = match config.rate {
-            Some(rate) if rate.0 == 0 => return None,
-            rate => rate.map(|rate| Pace::of_bits(8, rate.0)),
+        if rate.is_some_and(|rate| rate.0 == 0) {
+            return None;
+        }
+        let name = format!("traffic.{}", path.name);
+        let arrivals = match traffic {
+            Traffic::Poisson(config) => {
+                Some(config.arrivals(Stream::new(self.seed, &format!("{name}.arrivals"))))
+            }
+            _ => None,
         };
         Some(Process {
             flow,
@@ -479,13 +486,16 @@ impl Builder<'_> {
             nic,
             way,
             message,
+            mtu: path.mtu,
             fragments: Fragments::of(message + UDP_HEADER_BYTES, path.mtu),
-            pace,
-            start: ps(config.start),
-            stop: config.stop.map_or(u64::MAX, |stop| stop.0),
+            arrivals,
+            due: ps(start),
+            pace: rate.map(|rate| Pace::of_bits(8, rate.0)),
+            start: ps(start),
+            stop: stop.map_or(u64::MAX, |stop| stop.0),
             cost: host.cost.clone(),
             pauses: host.pauses.clone(),
-            random: Stream::new(self.seed, &format!("traffic.{}", path.name)),
+            random: Stream::new(self.seed, &name),
             messages: 0,
             fragment: 0,
             datagram: None,
@@ -539,12 +549,9 @@ impl Builder<'_> {
         TcpParameters { heartbeat_phase: Time(phase), ..self.testbed.hosts[host].tcp.resolve(mtu) }
     }
 
-    fn socket(&self, flow: usize, process: &Option<Process>) -> Socket {
+    fn socket(&self, flow: usize) -> Socket {
         let to = self.topology.flows[flow].to;
         let host = &self.testbed.hosts[to];
-        let cost = process
-            .as_ref()
-            .map_or(0, |process| host.receive_cost.datagram(process.message, process.fragments.count));
-        Socket { host: to, cost, capacity: host.receive_buffer.bytes(), used: 0 }
+        Socket { host: to, cost: host.receive_cost.clone(), capacity: host.receive_buffer.bytes(), used: 0 }
     }
 }

@@ -5,6 +5,7 @@ use engpass_model::element::{
 };
 use engpass_model::queue::Cause;
 use engpass_model::tcp::Segment;
+use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
 use super::ledger::{Cargo, Fate, Ledger};
 
@@ -134,6 +135,8 @@ pub(super) struct Counter {
 /// What became of a flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
+    /// Its datagrams are of different lengths.
+    pub(super) varied: bool,
     pub(super) sent: u64,
     pub(super) sent_bytes: u64,
     pub(super) received: u64,
@@ -286,6 +289,9 @@ impl Fabric {
     fn settle_books(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
         let cargo = match (this.to, this.counted) {
+            (None, _) if self.flows[this.flow as usize].varied => {
+                Cargo::Segment { header: UDP_HEADER_BYTES, bytes: this.bytes }
+            }
             (None, _) => Cargo::Datagram,
             (Some(_), true) => {
                 let header = self.segments[datagram as usize].header_len();

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use engpass_model::host::{Cost, Pauses};
 use engpass_model::random::Stream;
+use engpass_model::source::poisson::Arrivals;
 use engpass_model::time::Pace;
 use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -22,7 +23,12 @@ pub(super) struct Process {
     pub(super) nic: usize,
     pub(super) way: Way,
     pub(super) message: u64,
+    pub(super) mtu: u64,
     pub(super) fragments: Fragments,
+    /// Of `poisson` traffic: what comes next.
+    pub(super) arrivals: Option<Arrivals>,
+    /// Of `poisson` traffic: when the message at hand was due.
+    pub(super) due: u64,
     /// Picoseconds per byte offered.
     pub(super) pace: Option<Pace>,
     pub(super) start: u64,
@@ -47,6 +53,18 @@ impl Process {
             ip: self.fragments.payload(self.fragment) + IP_HEADER_BYTES,
             datagram: self.datagram.expect("a process with a fragment has a datagram"),
         }
+    }
+
+    /// The next message, and when it is due.
+    pub(super) fn next_message(&mut self) -> u64 {
+        let Some(arrival) = self.arrivals.as_mut().and_then(Iterator::next) else {
+            let paced = self.pace.map(|pace| pace.after(self.messages * self.message));
+            return self.start.saturating_add(paced.unwrap_or(0));
+        };
+        self.due = self.due.saturating_add(arrival.gap.ps());
+        self.message = arrival.bytes;
+        self.fragments = Fragments::of(arrival.bytes + UDP_HEADER_BYTES, self.mtu);
+        self.due
     }
 
     fn fragment_cost(&self) -> u64 {
@@ -87,7 +105,7 @@ pub(super) enum Item {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Socket {
     pub(super) host: usize,
-    pub(super) cost: u64,
+    pub(super) cost: Cost,
     pub(super) capacity: u64,
     pub(super) used: u64,
 }
@@ -155,8 +173,9 @@ impl Network {
         let (flow, cost) = match item {
             Item::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
             Item::Receive(datagram) => {
-                let flow = self.fabric.datagrams[datagram].flow as usize;
-                (flow, self.sockets[flow].cost)
+                let this = &self.fabric.datagrams[datagram];
+                let flow = this.flow as usize;
+                (flow, self.sockets[flow].cost.datagram(this.bytes, u64::from(this.fragments)))
             }
             Item::Write(endpoint) => (self.endpoints[endpoint].flow, self.endpoints[endpoint].write_cost()),
             Item::Output(endpoint) => (self.endpoints[endpoint].flow, self.form_segment(endpoint)),
@@ -213,8 +232,7 @@ impl Network {
         let id = this.datagram.take().expect("a process with a fragment has a datagram");
         this.messages += 1;
         self.fabric.ledger.waits(process, self.now, Wait::Application);
-        let due =
-            this.pace.map_or(0, |pace| this.start.saturating_add(pace.after(this.messages * this.message)));
+        let due = this.next_message();
         self.events.push(due.max(self.now), this.flow, Event::Ready(process as u32));
         self.datagram_sent(id);
     }
@@ -242,7 +260,7 @@ impl Network {
             return;
         }
         let socket = &mut self.sockets[this.flow as usize];
-        if socket.cost == 0 {
+        if socket.cost.datagram(this.bytes, u64::from(this.fragments)) == 0 {
             self.received(datagram);
             return;
         }

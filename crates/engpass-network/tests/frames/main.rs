@@ -277,3 +277,48 @@ fn streams_add_up() {
     let (one, two) = (goodput(&outcome, "one"), goodput(&outcome, "two"));
     close(one / two, 3.0, 0.05);
 }
+
+/// M/M/1/K: a share (1 - r) r^K / (1 - r^(K + 1)) of Poisson arrivals finds K in the port (Kleinrock, Queueing Systems I, 3.6).
+#[test]
+fn losses_of_an_m_m_1_k_queue() {
+    let text = r#"
+        name = "a small queue"
+        [host.a]
+        [host.b]
+        [router.r]
+        queue = { drop-tail = { limit = "5 packets" } }
+        [link.fast]
+        ends = ["a", "r"]
+        medium = "point-to-point"
+        rate = "100 Gbit/s"
+        mtu = "65535 B"
+        [link.thin]
+        ends = ["r", "b"]
+        medium = "point-to-point"
+        rate = "1 Gbit/s"
+        mtu = "65535 B"
+        [traffic.stream]
+        kind = "poisson"
+        from = "a"
+        to = "b"
+        message = "8000 B"
+        sizes = "exponential"
+        rate = "1 Gbit/s"
+        [run]
+        duration = "20 s"
+    "#;
+    for (rate, rho) in [("\"500 Mbit/s\"", 0.5), ("\"900 Mbit/s\"", 0.9), ("\"1500 Mbit/s\"", 1.5)] {
+        let outcome = run(text, &[("traffic.stream.rate", rate)]);
+        let stream = flow(&outcome, "stream");
+        // A header of 28 bytes with every 8000.
+        let rho: f64 = rho * 8028.0 / 8000.0;
+        let expected = (1.0 - rho) * rho.powi(5) / (1.0 - rho.powi(6));
+        close(stream.lost_datagrams as f64 / stream.sent_datagrams as f64, expected, 0.03);
+        close(
+            stream.offered_bit_per_s,
+            rate.trim_matches('"').split(' ').next().expect("a number").parse::<f64>().expect("a number")
+                * 1e6,
+            0.01,
+        );
+    }
+}

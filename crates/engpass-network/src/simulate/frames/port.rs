@@ -320,3 +320,55 @@ impl InOrder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engpass_model::queue::{DropTail, Queue};
+    use engpass_model::unit::QueueLimit;
+    use engpass_model::wire::Medium;
+
+    fn port(rate: u64) -> FramePort {
+        let queue = Queue::DropTail(DropTail { limit: QueueLimit::packets(100_000), ecn_threshold: None });
+        let link = LinkEnds {
+            name: "line".into(),
+            ends: [0, 1],
+            medium: Medium::PointToPoint,
+            line_rate: rate,
+            framing: Framing::Packets,
+            delay: Time(1),
+            mtu: 1500,
+            overhead: 0,
+            vlan: false,
+            jitter: Time(0),
+            loss: Share(0),
+            reorder: None,
+            queues: [Some(queue), None],
+        };
+        FramePort::new(&link, 0, "line.a", 1, 0)
+    }
+
+    /// Pollaczek and Khinchine: the mean wait in M/D/1 is rho / (2 (1 - rho)) services.
+    #[test]
+    fn waits_of_an_m_d_1_queue() {
+        let service = 1_000_000;
+        for percent in [30, 60, 80] {
+            let mut port = port(8_000_000_000);
+            let mut random = Stream::new(3, "arrivals");
+            let window = Window { from: None, end: u64::MAX };
+            let (mut now, mut waited) = (0, 0);
+            let packets = 400_000;
+            for id in 0..packets {
+                now += random.exponential(service * 100 / percent);
+                let view = port.view(id, 1000, 0, 0, Ecn::NotCapable);
+                let joined = port.join(now, view, &mut Vec::new(), &mut false, window);
+                let Joined::Leaves(left) = joined else { panic!("there is room") };
+                waited += left - now - service;
+            }
+            let rho = percent as f64 / 100.0;
+            let expected = rho / (2.0 * (1.0 - rho));
+            let mean = waited as f64 / f64::from(packets) / service as f64;
+            assert!((mean / expected - 1.0).abs() < 0.03, "{mean} is not {expected} at {percent} %");
+        }
+    }
+}

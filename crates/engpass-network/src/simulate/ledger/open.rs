@@ -128,7 +128,7 @@ impl Ledger {
             line: port as u32,
             against: lane.against,
             of: (booked(&datagram) / line.unit) as u32,
-            cuts: cuts.to_vec(),
+            cuts: [&[mtu], cuts].concat(),
             whole: 0,
             dead: 0,
             in_flight: 0,
