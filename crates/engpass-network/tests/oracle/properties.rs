@@ -170,7 +170,9 @@ fn random_networks_meet_everything() {
         meet("a shaper that adapts matters", {
             let mut other = testbed.clone();
             for circuit in other.circuits.values_mut() {
-                circuit.adaptive.as_mut().map(|adaptive| adaptive.increase = Share(Share::WHOLE / 10_000));
+                if let Some(adaptive) = &mut circuit.adaptive {
+                    adaptive.increase = Share(Share::WHOLE / 10_000);
+                }
             }
             other != testbed && at_the_end(&other, &topology, 1) != seen
         });
