@@ -72,6 +72,11 @@ impl Gate {
         self.policy.only_when_full() && self.clp_limit == self.capacity && self.efci == u64::MAX
     }
 
+    /// Whether cells like this one of a generator, none of which ever finds more than one cell, may join without being shown to it.
+    pub fn may_overlook(mut self, cell: &Cells) -> bool {
+        !self.counts_circuits() && self.admit_train(cell, (0, 1)) == Some(cell.efci)
+    }
+
     /// Whether it must be told of all cells that leave.
     pub(super) fn counts_circuits(&self) -> bool {
         self.census.is_some()

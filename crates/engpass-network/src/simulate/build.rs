@@ -383,11 +383,7 @@ impl Builder<'_> {
         let [only] = first_class.as_slice() else { return None };
         let switch = self.node_of(port).checked_sub(self.topology.hosts)?;
         let Some((_, Switch::Atm(switch))) = self.testbed.switches.get_index(switch) else { return None };
-        // Cells that are drawn and never queued are not shown to a policy or a threshold.
-        if !switch.gate().only_when_full() {
-            return None;
-        }
-        if switch.output_buffer.0 < 2 || self.ports[port].rules[only.vc as usize].policer.is_some() {
+        if self.ports[port].rules[only.vc as usize].policer.is_some() {
             return None;
         }
         let slot = self.slots[port / 2].after(1);
@@ -398,7 +394,9 @@ impl Builder<'_> {
                 && channel.head() != u64::MAX
                 && channel.front().vc == only.vc
         })?;
-        (self.flows_on(only.vc).count() == 1).then_some(place)
+        // Cells that are drawn and never queued are not shown to a policy or a threshold: they must not matter to them.
+        let unseen = switch.gate().may_overlook(&self.channels[port][place].front());
+        (unseen && self.flows_on(only.vc).count() == 1).then_some(place)
     }
 
     fn finish(self) -> Result<Network, SimError> {
