@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::complaint::Complaints;
-use crate::shape::{Policing, PolicingAction};
+use crate::shape::{Adaptive, Policing, PolicingAction};
 use crate::unit::{Basis, FramedRate, Size};
 use crate::wire::Encapsulation;
 
@@ -30,6 +30,9 @@ pub struct Circuit {
     pub clp: u8,
     /// Pace of the cells at the sending NIC: a peak cell rate with exact, fractional spacing. Line rate if not given.
     pub shaping: Option<FramedRate>,
+    /// A pace that adapts to what the network has room for, in place of `shaping`: it follows the EFCI marks of switches with an
+    /// `efci_threshold`.
+    pub adaptive: Option<Adaptive>,
     /// What a rate without its own word counts: `line`, `cells` or `payload`.
     pub counts: Option<Basis>,
     /// Usage parameter control where the circuit enters its first switch.
@@ -41,6 +44,15 @@ impl Circuit {
     pub fn check(&self, complaints: &mut Complaints) {
         if self.clp > 1 {
             complaints.add(&["clp"], "it is one bit of the cell header", "give `0` or `1`");
+        }
+        if let Some(adaptive) = &self.adaptive {
+            let mut own = Complaints::default();
+            adaptive.check(&mut own);
+            complaints.under(&["adaptive"], own);
+            if self.shaping.is_some() {
+                let cause = "the circuit has an `adaptive` pace, too, and a shaper has one pace";
+                complaints.add(&["shaping"], cause, "take one of them out; `adaptive` has a `max`");
+            }
         }
         let tags = |policing: &Policing| policing.action == PolicingAction::Tag;
         if self.clp == 1 && self.policing.as_ref().is_some_and(tags) {

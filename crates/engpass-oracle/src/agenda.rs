@@ -13,6 +13,8 @@ pub(crate) enum Group {
     CellArrives,
     /// Switch ports that are free take their next cell.
     PortTakes,
+    /// Answers reach shapers that adapt.
+    Answer,
     /// Hosts, first: complete PDUs are received, in the order of the traffic tables.
     PduComplete,
     /// Hosts, second: CPU items end.
@@ -37,6 +39,8 @@ pub(crate) enum Event {
     CellArrives(LineId, Cell),
     /// A transmitter may take its next cell.
     Takes(LineId),
+    /// A shaper hears of a PDU, and whether it had the EFCI mark.
+    Answer { vc: usize, marked: bool },
     /// All cells of a good PDU are at the host.
     PduComplete { frame: usize },
     /// The item on a host's CPU is done.

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use engpass_model::shape::Adaptive;
 use engpass_model::time::Pace;
+use engpass_model::unit::Share;
 use engpass_model::wire::Framing;
-use engpass_testbed::Topology;
+use engpass_testbed::{Testbed, Topology};
 
 use crate::agenda::{Event, Group};
 use crate::cell::{Cell, LineId, Vc, after};
@@ -28,16 +30,49 @@ pub(crate) struct Shaper {
     n: u64,
     /// Cells handed over and not emitted.
     waiting: VecDeque<Cell>,
+    /// If it adapts.
+    rate: Option<Rate>,
+}
+
+/// The rate of a shaper that adapts.
+#[derive(Debug)]
+struct Rate {
+    config: Adaptive,
+    /// Slot of the first link.
+    slot: Pace,
+    /// In parts of 10 000 of its cells.
+    parts: u64,
+    /// Frames begun since the last answer.
+    unanswered: u32,
+}
+
+impl Rate {
+    fn lower(&mut self) {
+        let left = self.parts * (1_000_000_000 - self.config.decrease.0) / 1_000_000_000;
+        self.parts = left.max(parts(self.config.min));
+    }
+}
+
+/// Parts of 10 000.
+fn parts(share: Share) -> u64 {
+    share.0 / 100_000
 }
 
 impl Shaper {
     /// A shaper that has emitted nothing.
-    pub(crate) fn new(topology: &Topology, vc: &Vc) -> Self {
+    pub(crate) fn new(testbed: &Testbed, topology: &Topology, vc: &Vc) -> Self {
         let Framing::Cells { slot } = topology.links[vc.lines[0].link].framing else {
             panic!("the oracle knows ATM links only")
         };
         let shaping = topology.circuits[vc.circuit].shaping.filter(|_| vc.forward);
-        Self { pace: shaping.unwrap_or(slot), base: 0, n: 0, waiting: VecDeque::new() }
+        let circuit = testbed.circuits.get_index(vc.circuit).filter(|_| vc.forward);
+        let rate = circuit.and_then(|(_, circuit)| circuit.adaptive.clone()).map(|config| Rate {
+            parts: parts(config.start.unwrap_or(config.min)),
+            unanswered: 0,
+            slot,
+            config,
+        });
+        Self { pace: shaping.unwrap_or(slot), base: 0, n: 0, waiting: VecDeque::new(), rate }
     }
 
     /// When the next emission may be.
@@ -117,11 +152,45 @@ impl Engine<'_> {
     pub(crate) fn shaper_emits(&mut self, now: u64, vc: usize) {
         let shaper = &mut self.shapers[vc];
         let cell = shaper.waiting.pop_front().expect("a shaper emits what it was handed");
+        if let (Some(rate), 0) = (&mut shaper.rate, cell.number) {
+            if rate.unanswered >= rate.config.patience {
+                rate.lower();
+            }
+            rate.unanswered += 1;
+            shaper.pace = rate.slot.stretched(10_000, rate.parts);
+            shaper.base = now;
+            shaper.n = 0;
+        }
         shaper.n += 1;
         if !shaper.waiting.is_empty() {
             self.agenda.put(shaper.next(), Group::CellReachesNic, (vc, 0), Event::ShaperEmits { vc });
         }
         self.reaches_nic_line(now, cell);
+    }
+
+    /// The end of a PDU is at its host: an answer goes to a shaper that adapts.
+    pub(crate) fn answer_pdu(&mut self, now: u64, vc: usize, marked: bool) {
+        if self.shapers[vc].rate.is_none() {
+            return;
+        }
+        let mut at = now;
+        for line in &self.vcs[vc].lines {
+            let link = &self.topology.links[line.link];
+            let Framing::Cells { slot } = link.framing else { panic!("the oracle knows ATM links only") };
+            at += link.delay.ps() + after(slot, 1);
+        }
+        self.agenda.put(at, Group::Answer, (vc, 0), Event::Answer { vc, marked });
+    }
+
+    /// An answer is back at its shaper.
+    pub(crate) fn answer(&mut self, vc: usize, marked: bool) {
+        let rate = self.shapers[vc].rate.as_mut().expect("only a shaper that adapts is answered");
+        rate.unanswered = 0;
+        if marked {
+            rate.lower();
+        } else {
+            rate.parts = (rate.parts + parts(rate.config.increase)).min(parts(rate.config.max));
+        }
     }
 
     /// A cell reaches the NIC's line, whose queue has no bound.

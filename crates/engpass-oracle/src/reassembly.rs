@@ -4,7 +4,7 @@ use engpass_model::source::Traffic;
 
 use crate::agenda::{Event, Group};
 use crate::cell::Cell;
-use crate::engine::Engine;
+use crate::engine::{Engine, Source};
 use crate::host::Item;
 use crate::outcome::Place;
 
@@ -30,13 +30,17 @@ impl Engine<'_> {
         assert!(reassembly.last < Some(cell.order), "cells of a circuit arrive in order");
         reassembly.last = Some(cell.order);
         reassembly.count += 1;
-        let (ends_pdu, efci) = (cell.last, cell.efci);
+        let (ends_pdu, efci, frame) = (cell.last, cell.efci, cell.frame);
         let vc = cell.vc;
         reassembly.cells.push(cell);
         if !ends_pdu {
             return;
         }
-        let pdu = std::mem::take(&mut reassembly.cells);
+        // Generators do not pass the shaper.
+        if matches!(self.sources[self.frames[frame].flow], Source::Process(_)) {
+            self.answer_pdu(now, vc, efci);
+        }
+        let pdu = std::mem::take(&mut self.reassembly[vc].cells);
         let first = pdu[0].frame;
         let whole =
             pdu.iter().enumerate().all(|(place, cell)| cell.frame == first && cell.number == place as u64);

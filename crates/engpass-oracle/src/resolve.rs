@@ -52,6 +52,10 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             encapsulation: circuit.encapsulation,
             mtu: circuit.mtu.map_or(circuit.encapsulation.default_mtu(), |mtu| mtu.bytes()),
             shaping: shaping
+                .or(circuit
+                    .adaptive
+                    .as_ref()
+                    .map(|adaptive| pace(FramedRate::Share(adaptive.max), None, first)))
                 .flatten()
                 .map(|pace| if pace.is_at_least(slot(first)) { pace } else { slot(first) }),
             policing: policing.map(|policing| {

@@ -3,7 +3,7 @@
 use engpass_model::circuit::{Category, Circuit};
 use engpass_model::source::{CellDemand, Traffic};
 use engpass_model::switch::Switch;
-use engpass_model::wire::Encapsulation;
+use engpass_model::wire::{Encapsulation, Framing};
 
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
@@ -124,6 +124,10 @@ impl Resolver<'_> {
             let wanted = Wanted { rate, counts: circuit.counts, zero: false, bounded: true };
             rates::pace(&mut self.checker, wanted, &[base[0], base[1], "shaping"], first)
         });
+        let fastest = circuit.adaptive.as_ref().zip(first).and_then(|(adaptive, link)| match link.framing {
+            Framing::Cells { slot } => adaptive.fastest(slot),
+            Framing::Ethernet | Framing::Packets => None,
+        });
         let policing = match &circuit.policing {
             None => Some(None),
             Some(_) if uncounted || self.faulty.has(&[base[0], base[1], "policing", "counts"]) => Some(None),
@@ -155,7 +159,7 @@ impl Resolver<'_> {
             encapsulation: circuit.encapsulation,
             mtu: circuit.mtu.map_or(circuit.encapsulation.default_mtu(), |mtu| mtu.bytes()),
             clp: circuit.clp == 1,
-            shaping: shaping?,
+            shaping: shaping?.or(fastest),
             policing: policing?,
         })
     }

@@ -179,7 +179,7 @@ pub struct CircuitPath {
     pub encapsulation: Encapsulation,
     /// Largest IP packet in bytes.
     pub mtu: u64,
-    /// Pace of the shaper at the sending NIC, never faster than its link; `None`: at the pace of the link.
+    /// Pace of the shaper at the sending NIC, the fastest one of a shaper that adapts, never faster than its link; `None`: at the pace of the link.
     pub shaping: Option<Pace>,
     /// CLP of its cells, both ways.
     pub clp: bool,

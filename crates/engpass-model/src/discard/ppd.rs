@@ -3,11 +3,10 @@
 //! Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 3; a form of the intelligent
 //! frame discard that ATM Forum Traffic Management 4.0 permits for AAL5.
 
-use std::collections::BTreeSet;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::pdus::Pdus;
 use super::{CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView};
 
 /// After a cell of a PDU was lost because the queue was full, the rest of that PDU is thrown away, but for its last cell,
@@ -18,32 +17,21 @@ pub struct Ppd {}
 
 impl DiscardConfig for Ppd {
     fn policy(&self, _: u64) -> Box<dyn DiscardPolicy> {
-        Box::new(Cut::default())
+        Box::new(Partial(Pdus::new(true)))
     }
 }
 
-/// What a queue remembers: the circuits whose current PDU has lost a cell here.
-#[derive(Debug, Default)]
-struct Cut(BTreeSet<u32>);
+/// Refuses nothing, and cuts.
+#[derive(Debug)]
+struct Partial(Pdus);
 
-impl DiscardPolicy for Cut {
+impl DiscardPolicy for Partial {
     fn admits(&mut self, queue: QueueView, cell: CellView) -> bool {
-        if cell.last {
-            // A switch sees no frames, only end-of-PDU marks: here the next PDU begins, whatever becomes of this cell.
-            self.0.remove(&cell.vc);
-            return queue.has_room();
-        }
-        if self.0.contains(&cell.vc) {
-            return false;
-        }
-        if !queue.has_room() {
-            self.0.insert(cell.vc);
-        }
-        queue.has_room()
+        self.0.admit(queue, cell, || false)
     }
 
     fn takes_train(&mut self, train: TrainView) -> bool {
-        !self.0.contains(&train.vc)
+        self.0.take(train)
     }
 }
 

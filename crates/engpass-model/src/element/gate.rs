@@ -72,6 +72,11 @@ impl Gate {
         self.policy.only_when_full() && self.clp_limit == self.capacity && self.efci == u64::MAX
     }
 
+    /// Whether cells like this one of a generator, none of which ever finds more than one cell, may join without being shown to it.
+    pub fn may_overlook(mut self, cell: &Cells) -> bool {
+        !self.counts_circuits() && self.admit_train(cell, (0, 1)) == Some(cell.efci)
+    }
+
     /// Whether it must be told of all cells that leave.
     pub(super) fn counts_circuits(&self) -> bool {
         self.census.is_some()
@@ -187,7 +192,7 @@ impl Census {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discard::{DiscardConfig, Fba, Tail};
+    use crate::discard::{DiscardConfig, Epd, Fba, Tail};
     use crate::element::NO_FRAME;
     use crate::time::Pace;
     use crate::unit::{FillLevel, Share};
@@ -223,6 +228,24 @@ mod tests {
         assert_eq!(gate.admit_train(&cell(0, false), (3, 4)), Some(false));
         assert_eq!(gate.admit_train(&cell(0, false), (4, 5)), None, "some are and some are not");
         assert_eq!(gate.admit_train(&cell(0, false), (5, 6)), Some(true));
+    }
+
+    #[test]
+    fn what_may_be_overlooked_finds_one_cell_and_joins_as_it_is() {
+        let epd = |threshold| Epd { threshold: FillLevel::Cells(threshold) }.policy(10);
+        let plain = Bounds { capacity: 10, clp: None, efci: None };
+        let generated = Cells { frame: crate::element::generated_by(0), of: 1, ..cell(0, false) };
+        let may = |bounds, policy| Gate::new(bounds, policy).may_overlook(&generated);
+        assert!(may(plain, epd(1)) && !may(plain, epd(0)));
+        assert!(
+            may(Bounds { efci: Some(1), ..plain }, epd(1)) && !may(Bounds { efci: Some(0), ..plain }, epd(1))
+        );
+        assert!(
+            may(Bounds { capacity: 2, ..plain }, epd(1)) && !may(Bounds { capacity: 1, ..plain }, epd(1))
+        );
+        let low = Bounds { clp: Some(0), ..plain };
+        assert!(may(low, epd(1)), "its cells have CLP = 0");
+        assert!(!Gate::new(low, epd(1)).may_overlook(&Cells { clp: true, ..generated }));
     }
 
     #[test]

@@ -31,9 +31,20 @@ impl Shaper {
         self.pace
     }
 
+    /// When the next emission may be, at the earliest.
+    pub fn next(&self) -> u64 {
+        self.base + self.pace.after(self.n)
+    }
+
+    /// Go on at another pace from `now` on, which is not before the next emission may be.
+    pub fn restart(&mut self, now: u64, pace: Pace) {
+        debug_assert!(now >= self.next(), "the pace changes between emissions");
+        (self.pace, self.base, self.n) = (pace, now, 0);
+    }
+
     /// Emit the cells of a frame that is handed over at `now`.
     pub fn emit(&mut self, now: u64, frame: FrameId, cells: u32) -> Cells {
-        if now >= self.base + self.pace.after(self.n) {
+        if now >= self.next() {
             (self.base, self.n) = (now, 0);
         }
         let (base, n, count) = (self.base, self.n, u64::from(cells));

@@ -1,6 +1,9 @@
 //! Spacing of cells: policing (GCRA) and shaping.
 
+pub mod adaptive;
 pub mod gcra;
+
+pub use adaptive::{Adaptive, AdaptiveRate};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -152,10 +152,11 @@ impl Network {
     /// The last cell of a frame may have arrived.
     pub(super) fn frame_wake(&mut self, frame: FrameId) {
         let vc = self.fabric.frames[frame].vc as usize;
+        let adapts = self.fabric.vcs[vc].adapting.is_some();
         loop {
             let this = &self.fabric.frames[frame];
             let hop = usize::from(this.hop);
-            if this.dead || hop == self.fabric.vcs[vc].hops.len() {
+            if this.is_over(adapts) || hop == self.fabric.vcs[vc].hops.len() {
                 break;
             }
             // Whatever has left here by then is all that can have arrived at the host by now.
@@ -168,7 +169,7 @@ impl Network {
         self.collect_nic_departures();
         let this = &self.fabric.frames[frame];
         let arrived = usize::from(this.hop) == self.fabric.vcs[vc].hops.len();
-        if this.dead {
+        if this.is_over(adapts) {
             self.fabric.settle(frame, 1);
         } else if arrived && this.eta <= self.now {
             self.frame_arrived(frame);
@@ -190,6 +191,7 @@ impl Network {
         let Some(pdu) = self.fabric.frames[frame].pdu else {
             unreachable!("a frame whose last cell arrived is a PDU");
         };
+        self.return_answer(frame);
         match pdu {
             Pdu::Bad => self.fabric.lose_frame(frame, Place::Reassembly, self.now),
             Pdu::Good => {

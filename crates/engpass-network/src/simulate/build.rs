@@ -1,12 +1,14 @@
 //! From a testbed to a network at rest.
 
+use std::collections::VecDeque;
+
 use engpass_model::circuit::Category;
 use engpass_model::element::{Channel, Classes, Fifo, Generator, Reassembly, Rule, Shaper, VcId};
 use engpass_model::host::ps;
 use engpass_model::random::Stream;
 use engpass_model::schedule::Schedule;
-use engpass_model::shape::PolicingAction;
 use engpass_model::shape::gcra::VirtualScheduling;
+use engpass_model::shape::{AdaptiveRate, PolicingAction};
 use engpass_model::source::{TcpStream, Traffic};
 use engpass_model::switch::Switch;
 use engpass_model::tcp::{Connection, Role, Stats, TcpParameters};
@@ -17,6 +19,7 @@ use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{Hop, LinkEnds};
 use engpass_testbed::{Testbed, Topology};
 
+use super::adapt::Adapting;
 use super::advance::{Port, Queue};
 use super::event::{Event, Events};
 use super::fabric::{Arena, Counter, Fabric, Onward, Tally, Vc, Window};
@@ -49,6 +52,7 @@ struct Builder<'a> {
     origins: Vec<Vec<Option<usize>>>,
     onward: Vec<Vec<Onward>>,
     sources: Vec<Source>,
+    adapting: Vec<Adapting>,
 }
 
 impl Network {
@@ -68,6 +72,7 @@ impl Network {
             origins: Vec::new(),
             onward: Vec::new(),
             sources: Vec::new(),
+            adapting: Vec::new(),
         };
         builder.add_ports();
         builder.add_vcs();
@@ -171,7 +176,20 @@ impl Builder<'_> {
                         sums[hop - 1] += sums[hop];
                     }
                 }
+                let config = self.testbed.circuits.get_index(index).filter(|_| forward);
+                let adapting = config.and_then(|(_, config)| config.adaptive.as_ref()).map(|adaptive| {
+                    let slots = hops.iter().map(|port| self.slots[port / 2].after(1));
+                    self.adapting.push(Adapting {
+                        vc,
+                        nic: hops[0],
+                        rate: AdaptiveRate::new(adaptive.clone(), slot),
+                        back: delays[0] + slots.sum::<u64>(),
+                        waiting: VecDeque::new(),
+                    });
+                    self.adapting.len() - 1
+                });
                 self.vcs.push(Vc {
+                    adapting,
                     circuit: index,
                     forward,
                     transit,
@@ -370,11 +388,7 @@ impl Builder<'_> {
         let [only] = first_class.as_slice() else { return None };
         let switch = self.node_of(port).checked_sub(self.topology.hosts)?;
         let Some((_, Switch::Atm(switch))) = self.testbed.switches.get_index(switch) else { return None };
-        // Cells that are drawn and never queued are not shown to a policy or a threshold.
-        if !switch.gate().only_when_full() {
-            return None;
-        }
-        if switch.output_buffer.0 < 2 || self.ports[port].rules[only.vc as usize].policer.is_some() {
+        if self.ports[port].rules[only.vc as usize].policer.is_some() {
             return None;
         }
         let slot = self.slots[port / 2].after(1);
@@ -385,7 +399,9 @@ impl Builder<'_> {
                 && channel.head() != u64::MAX
                 && channel.front().vc == only.vc
         })?;
-        (self.flows_on(only.vc).count() == 1).then_some(place)
+        // Cells that are drawn and never queued are not shown to a policy or a threshold: they must not matter to them.
+        let unseen = switch.gate().may_overlook(&self.channels[port][place].front());
+        (unseen && self.flows_on(only.vc).count() == 1).then_some(place)
     }
 
     fn finish(self) -> Result<Network, SimError> {
@@ -444,6 +460,7 @@ impl Builder<'_> {
             endpoints,
             sockets,
             sources: self.sources,
+            adapting: self.adapting,
             ports: self.ports,
             fabric: Fabric {
                 window: self.window,

@@ -24,10 +24,16 @@ pub(super) enum Event {
     Hand(u32),
     /// A wake of this TCP endpoint: its application or one of its timers.
     Wake(u32),
+    /// This shaper that adapts hears of a PDU that arrived: without the EFCI mark, or with it.
+    Answer(u32, bool),
+    /// This shaper that adapts may begin its next frame.
+    Begin(u32),
 }
 
 /// Marks the second of the two kinds of events in a group.
 const SECOND: u32 = 1 << 31;
+/// Says of an answer that the PDU had the mark.
+const MARKED: u32 = 1 << 30;
 
 /// Pending events, earliest first. Ties go by the order in `docs/model.md`, then by position in the file.
 #[derive(Debug, Default)]
@@ -41,12 +47,14 @@ impl Events {
             Event::Forward(router) => (0, router | SECOND),
             Event::Serve(port) => (1, port),
             Event::Frame(frame) => (2, frame),
+            Event::Answer(shaper, marked) => (2, shaper | SECOND | if marked { MARKED } else { 0 }),
             Event::CpuDone(host) => (3, host),
             Event::Ready(process) => (4, process),
             Event::Wake(endpoint) => (4, endpoint | SECOND),
             Event::Hand(sender) => (5, sender),
             // Whoever waits for room is handing, too, and takes its turn among the others.
             Event::Room(nic) => (5, nic | SECOND),
+            Event::Begin(shaper) => (6, shaper),
         };
         let position = position as u128 & 0x1fff_ffff;
         self.0.push(Reverse(u128::from(at) << 64 | group << 61 | position << 32 | u128::from(payload)));
@@ -68,7 +76,9 @@ impl Events {
             (0, SECOND) => Event::Forward(payload),
             (0, _) => Event::Arrive(payload),
             (1, _) => Event::Serve(payload),
+            (2, SECOND) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
             (2, _) => Event::Frame(payload),
+            (6, _) => Event::Begin(payload),
             (3, _) => Event::CpuDone(payload),
             (4, SECOND) => Event::Wake(payload),
             (4, _) => Event::Ready(payload),

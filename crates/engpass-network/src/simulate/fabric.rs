@@ -62,11 +62,20 @@ pub(super) struct Frame {
     pub(super) waiting: Option<(usize, u64)>,
     /// A cell was lost: it will not be a good PDU.
     pub(super) dead: bool,
+    /// Its last cell was lost: nothing of it will be seen to arrive.
+    pub(super) end_lost: bool,
     pub(super) pdu: Option<Pdu>,
     /// Whether its last cell arrived with EFCI.
     pub(super) efci: bool,
     /// Cells still on the way, plus one while an event stands for it.
     pub(super) live: u32,
+}
+
+impl Frame {
+    /// Whether it need not be followed any more. A shaper that `adapts` hears of a dead frame, too, if its end arrives.
+    pub(super) fn is_over(&self, adapts: bool) -> bool {
+        self.dead && (self.end_lost || !adapts)
+    }
 }
 
 /// A datagram on its way.
@@ -100,6 +109,8 @@ pub(super) struct Vc {
     /// Propagation delays from the line of hop `hop` to the host.
     pub(super) delays: Vec<u64>,
     pub(super) shaper: Shaper,
+    /// Place among the shapers that adapt, if it does.
+    pub(super) adapting: Option<usize>,
     /// Place of the shaper's channel among those of the line.
     pub(super) entry: usize,
     pub(super) reassembly: Reassembly,
@@ -542,6 +553,7 @@ impl Behind<'_> {
             Some(flow) => self.fabric.lose_generated(flow, cells, place, at),
             None => {
                 self.fabric.lose_frame(cells.frame, place, at);
+                self.fabric.frames[cells.frame].end_lost |= cells.ends_frame();
                 if self.fabric.window.holds(at) {
                     let datagram = self.fabric.frames[cells.frame].datagram;
                     let flow = self.fabric.datagrams[datagram].flow as usize;

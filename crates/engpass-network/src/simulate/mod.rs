@@ -3,6 +3,7 @@
 //! A [`Network`] is built from a testbed ([`build`]), run, and asked for its [`SimOutcome`]. Events exist only for hosts and
 //! for the arrival of frames ([`event`]); cells move in trains when somebody needs to know ([`fabric`], [`advance`]).
 
+mod adapt;
 mod advance;
 mod build;
 mod event;
@@ -16,6 +17,7 @@ mod tcp;
 
 use engpass_testbed::{Testbed, Topology};
 
+use adapt::Adapting;
 use advance::Port;
 use build::Source;
 use event::{Event, Events};
@@ -53,6 +55,8 @@ pub struct Network {
     endpoints: Vec<Endpoint>,
     cpus: Vec<Cpu>,
     nics: Vec<Nic>,
+    /// Shapers that adapt.
+    adapting: Vec<Adapting>,
     /// By flow.
     sockets: Vec<Socket>,
     sources: Vec<Source>,
@@ -127,6 +131,8 @@ impl Network {
             Event::CpuDone(host) => self.cpu_done(host),
             Event::Ready(process) => self.process_ready(process),
             Event::Wake(endpoint) => self.endpoint_wake(endpoint),
+            Event::Answer(shaper, marked) => self.answered(shaper, marked),
+            Event::Begin(shaper) => self.begin_turn(shaper),
             Event::Room(nic) => self.serve_waiting(nic),
             Event::Hand(sender) => self.hand_over(sender),
         }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use engpass_model::element::FrameId;
 use engpass_model::wire::{Encapsulation, aal5};
 
 use super::Network;
@@ -145,7 +146,10 @@ impl Network {
         // The line is first in, first out: departures that are known come before those that are not.
         let at = match this.leaving.front() {
             Some(&(left, _)) => left,
-            None => this.unknown.iter().min().map_or(self.now + 1, |emitted| emitted + slot),
+            None => {
+                let emitted = this.unknown.iter().copied().chain(self.next_begins(nic)).min();
+                emitted.map_or(self.now + 1, |emitted| emitted + slot)
+            }
         };
         self.push_room(at.max(self.now + 1), nic);
     }
@@ -176,10 +180,8 @@ impl Network {
 
     /// The cells of a packet enter the NIC, as an AAL5 SDU of so many bytes.
     fn emit_cells(&mut self, sender: usize, sending: Sending, vc: u32, sdu: u64) {
-        let Sending { nic, datagram, .. } = sending;
+        let Sending { datagram, .. } = sending;
         let cells = aal5::cells(sdu) as u32;
-        let nic = &mut self.nics[nic];
-        let hop = self.fabric.vcs[vc as usize].hops[0];
         let frame = self.fabric.frames.insert(Frame {
             vc,
             datagram,
@@ -188,15 +190,25 @@ impl Network {
             eta: 0,
             waiting: None,
             dead: false,
+            end_lost: false,
             pdu: None,
             efci: false,
             live: cells + 1,
         });
         self.fabric.datagrams[datagram].holds += 1;
+        match self.fabric.vcs[vc as usize].adapting {
+            Some(shaper) => self.take_turn(shaper, sender, frame),
+            None => self.begin_frame(sender, frame),
+        }
+    }
+
+    /// The shaper begins to emit the cells of a frame.
+    pub(super) fn begin_frame(&mut self, sender: usize, frame: FrameId) {
+        let Frame { vc, datagram, sdu, .. } = self.fabric.frames[frame];
         let circuit = &mut self.fabric.vcs[vc as usize];
-        let train = circuit.shaper.emit(self.now, frame, cells);
-        nic.unknown.push_back(train.last);
-        let entry = circuit.entry;
+        let train = circuit.shaper.emit(self.now, frame, aal5::cells(sdu.into()) as u32);
+        let (hop, entry) = (circuit.hops[0], circuit.entry);
+        self.nics[hop].unknown.push_back(train.last);
         self.fabric.frames[frame].eta = train.last;
         let sent = train.last + self.ports[hop].slot_at_least;
         self.fabric.ledger.emitted(sender, frame, datagram, self.now, sent);

@@ -79,6 +79,7 @@ pub(crate) fn circuit<'a>(testbed: &'a mut Testbed, from: &str, to: &str) -> &'a
         category: Category::Ubr,
         clp: 0,
         shaping: None,
+        adaptive: None,
         counts: None,
         policing: None,
     };

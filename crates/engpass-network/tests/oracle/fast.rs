@@ -2,10 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use engpass_model::discard::{Discard, Epd};
+use engpass_model::schedule::Schedule;
+use engpass_model::switch::Switch;
+use engpass_model::unit::FillLevel;
+use engpass_model::wire::Medium;
 use engpass_network::simulate::{BookSeen, SimOutcome, simulate};
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
+use crate::bench::{bench, cbr, circuit, hosts, link, q, switch, udp};
 use crate::engine::Engine;
 use crate::networks::network;
 use crate::outcome::{
@@ -78,6 +84,33 @@ fn books(outcome: &SimOutcome) -> (Vec<[u64; 2]>, BTreeMap<Booking, Booked>) {
         }
     }
     (idle, books)
+}
+
+/// A generator goes before a stream; it waits for the cell being sent, and so its next cell may find it. With a threshold of 0 that matters.
+#[test]
+fn a_generator_that_goes_first_meets_itself() {
+    let thresholds = [(0, None), (1, None), (1, Some(0)), (1, Some(1)), (40, Some(4))];
+    let lost_or_marked = thresholds.map(|(threshold, efci)| {
+        let mut testbed = bench("20 ms");
+        hosts(&mut testbed, &["a", "g", "c"]);
+        switch(&mut testbed, "x", 60, Schedule::Priority(Default::default()));
+        for host in ["a", "g", "c"] {
+            link(&mut testbed, [host, "x"], Medium::Oc3c);
+        }
+        circuit(&mut testbed, "a", "c");
+        udp(&mut testbed, "a", "c", 1000);
+        cbr(&mut testbed, "g", "c", q("80 %"));
+        let Switch::Atm(config) = &mut testbed.switches["x"] else { panic!("`x` is an ATM switch") };
+        config.discard = Discard::Epd(Epd { threshold: FillLevel::Cells(threshold) });
+        config.efci_threshold = efci.map(FillLevel::Cells);
+        let topology = resolve(&testbed);
+        let mut oracle = Engine::new(&testbed, &topology, 1);
+        oracle.run_until(testbed.run.duration.0);
+        let seen = oracle.snapshot(testbed.run.duration.0);
+        assert_eq!(compare(&fast(&testbed, &topology, 1), &seen), Ok(()), "{threshold}, {efci:?}");
+        seen.flows[1].lost + seen.flows[1].marked > 0
+    });
+    assert_eq!(lost_or_marked, [true, false, true, false, false]);
 }
 
 proptest! {

@@ -9,7 +9,9 @@ mod text;
 
 use engpass_model::circuit::Category;
 use engpass_model::discard::Discard;
+use engpass_model::shape::Adaptive;
 use engpass_model::source::on_off::Lengths;
+use engpass_model::unit::Share;
 use engpass_model::wire::{Encapsulation, Medium};
 use engpass_testbed::Testbed;
 use proptest::collection::vec;
@@ -67,6 +69,8 @@ struct CircuitDraw {
     mtu: Option<u64>,
     category: Category,
     shaping: Option<RateDraw>,
+    /// In place of `shaping`.
+    adaptive: Option<Adaptive>,
     clp: u8,
     /// Rate, tolerance in picoseconds, whether it tags.
     policing: Option<(RateDraw, u64, bool)>,
@@ -220,18 +224,35 @@ fn circuit() -> impl Strategy<Value = CircuitDraw> {
         weighted(0.6, prop_oneof![68u64..=300, 300u64..=1400, Just(1492)]),
         select(vec![Category::Ubr, Category::Ubr, Category::Cbr]),
         weighted(0.4, rate()),
+        weighted(0.25, adaptive()),
         prop_oneof![3 => Just(0u8), 1 => Just(1)],
         weighted(0.3, (rate(), prop_oneof![Just(0u64), Just(1), 1u64..=50_000_000], any::<bool>())),
     )
-        .prop_map(|(ends, encapsulation, mtu, category, shaping, clp, policing)| CircuitDraw {
+        .prop_map(|(ends, encapsulation, mtu, category, shaping, adaptive, clp, policing)| CircuitDraw {
             ends,
             encapsulation,
             mtu,
             category,
             shaping,
+            adaptive,
             clp,
             policing,
         })
+}
+
+fn adaptive() -> impl Strategy<Value = Adaptive> {
+    let least = prop_oneof![1 => 1u64..=300, 2 => 300u64..=10_000];
+    let start = weighted(0.5, 0u64..=10_000);
+    (least, 0u64..=10_000, start, 1u64..=3_000, 1u64..=9_999, 1u32..=9).prop_map(
+        |(least, more, start, increase, decrease, patience)| {
+            let share = |parts: u64| Share(parts * (Share::WHOLE / 10_000));
+            let most = (least + more).min(10_000);
+            let start = start.map(|parts| share(least + parts % (most - least + 1)));
+            let (min, max, increase, decrease) =
+                (share(least), share(most), share(increase), share(decrease));
+            Adaptive { min, max, start, increase, decrease, patience }
+        },
+    )
 }
 
 fn times() -> impl Strategy<Value = TimesDraw> {

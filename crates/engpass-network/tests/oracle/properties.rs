@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::discard::{Discard, EpdPpd, Fba, SelectiveDrop};
 use engpass_model::shape::PolicingAction;
 use engpass_model::switch::{AtmSwitch, Switch};
+use engpass_model::unit::Share;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -166,6 +167,15 @@ fn random_networks_meet_everything() {
         matters("a CLP threshold matters", &|_| true, |config| config.clp_threshold = None);
         matters("an EFCI threshold matters", &|_| true, |config| config.efci_threshold = None);
         let mut meet = |what, there: bool| *met.entry(what).or_default() += u64::from(there);
+        meet("a shaper that adapts matters", {
+            let mut other = testbed.clone();
+            for circuit in other.circuits.values_mut() {
+                if let Some(adaptive) = &mut circuit.adaptive {
+                    adaptive.increase = Share(Share::WHOLE / 10_000);
+                }
+            }
+            other != testbed && at_the_end(&other, &topology, 1) != seen
+        });
         meet("a PDU with EFCI", seen.flows.iter().any(|flow| flow.marked > 0));
         meet("a tagged cell", {
             let tagging = |circuit: usize| {

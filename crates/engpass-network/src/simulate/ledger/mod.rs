@@ -333,6 +333,11 @@ impl Ledger {
         }
     }
 
+    /// A frame of the sender waits in the NIC for its turn, until then at least.
+    pub(super) fn held_back(&mut self, sender: usize, now: u64, until: u64) {
+        self.senders[sender].emit(now, until);
+    }
+
     /// The sums of the sender, if the frame must carry them with it.
     fn emit(&mut self, sender: usize, datagram: u32, now: u64, until: u64) -> Option<Sums> {
         let waits = &mut self.senders[sender];

@@ -96,7 +96,7 @@ impl Ledger {
                 };
                 for &port in &vc.hops {
                     let wire = Wire::new(&opening.topology.links[port / 2], encapsulation);
-                    let shaped = slower(&self.lines[port]);
+                    let shaped = vc.adapting.is_some() || slower(&self.lines[port]);
                     self.add_book(&lane, port, wire, (flow.mtu, &[]), shaped);
                 }
             } else {

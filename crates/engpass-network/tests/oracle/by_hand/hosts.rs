@@ -2,6 +2,7 @@
 
 use engpass_model::host::{Cost, Host, Pauses};
 use engpass_model::random::Stream;
+use engpass_model::shape::Adaptive;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::source::{OnOff, Traffic};
 use engpass_model::unit::{Share, Size};
@@ -233,4 +234,47 @@ fn a_generator_on_a_streams_circuit_cuts_its_pdus() {
     assert_eq!(losses(&seen)[0], (place, 0, 0, 1));
     assert_eq!(losses(&seen)[1], (place, 1, 0, 1));
     assert_eq!(seen.flows[1].received, seen.flows[1].sent - 1);
+}
+
+/// Two fragments of 3 cells each, on a shaper that begins with every fourth slot. The pace of the first is 11 324 786.32 ps: its cells are
+/// emitted at 0, 11 324 787 and 22 649 573, and the second frame begins at 33 974 359.
+fn adapting() -> Testbed {
+    let mut testbed = pair("2.5 ms");
+    let circuit = &mut testbed.circuits["a-b"];
+    circuit.mtu = Some(q("128 B"));
+    let (start, min) = (None, q("25 %"));
+    circuit.adaptive = Some(Adaptive { min, start, increase: q("25 %"), ..Adaptive::default() });
+    udp(&mut testbed, "a", "b", 196).rate = Some(q("1 bit/s"));
+    testbed
+}
+
+#[test]
+fn an_answer_raises_the_rate_of_the_next_frame() {
+    // The last cell of the first frame is at b at 22 649 573 + 2 831 197 + 1 us = 26 480 770, its answer at a 1 us and a slot later, at
+    // 30 311 967. So the second frame takes every other slot: its last cell is emitted at 33 974 359 + 11 324 787.
+    let seen = seen(&adapting(), 2_500_000_000);
+    assert_eq!(departed(&seen, 0, 0), [left(6, 48_130_343)]);
+    assert_eq!(seen.flows[0].receptions.last, Some(49_130_343));
+}
+
+#[test]
+fn an_answer_may_come_too_late() {
+    let mut testbed = adapting();
+    testbed.links["a-b"].delay = q("5 us");
+    // It is at a at 38 311 967: the second frame has begun, and goes on at every fourth slot, until 33 974 359 + 22 649 573.
+    let seen = seen(&testbed, 2_500_000_000);
+    assert_eq!(departed(&seen, 0, 0), [left(6, 59_455_129)]);
+}
+
+#[test]
+fn silence_lowers_the_rate() {
+    let mut testbed = adapting();
+    testbed.links["a-b"].delay = q("5 us");
+    let adaptive = testbed.circuits["a-b"].adaptive.as_mut().expect("it adapts");
+    (adaptive.min, adaptive.start) = (q("5 %"), Some(q("25 %")));
+    (adaptive.decrease, adaptive.patience) = (q("50 %"), 1);
+    // The first frame is not answered when the second begins: every eighth slot, 22 649 572.65 ps. Its last cell is emitted 45 299 146
+    // later, at 79 273 505.
+    let seen = seen(&testbed, 2_500_000_000);
+    assert_eq!(departed(&seen, 0, 0), [left(6, 82_104_702)]);
 }

@@ -155,7 +155,8 @@ impl Parts {
     fn circuits<'a>(&self, hosts: usize, first: &impl Fn(&str) -> &'a Link) -> IndexMap<String, Circuit> {
         let circuit = |(i, draw): (usize, &CircuitDraw)| {
             let [from, to] = two(draw.ends, hosts);
-            let shaping = draw.shaping.map(|rate| framed(rate, first(&from)));
+            let shaping =
+                draw.shaping.filter(|_| draw.adaptive.is_none()).map(|rate| framed(rate, first(&from)));
             // Without a switch there is nothing to police.
             let policing =
                 draw.policing.filter(|_| self.graph.switches() > 0).map(|(rate, tolerance, tags)| {
@@ -174,6 +175,7 @@ impl Parts {
                 mtu: draw.mtu.map(Size),
                 category: draw.category,
                 clp: draw.clp,
+                adaptive: draw.adaptive.clone(),
                 shaping: shaping.map(|(rate, _)| rate),
                 counts: shaping.and_then(|(_, counts)| counts),
                 policing,

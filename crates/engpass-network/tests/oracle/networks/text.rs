@@ -97,6 +97,16 @@ pub(super) fn text(testbed: &Testbed) -> String {
         if let Some(shaping) = circuit.shaping {
             file.rate("shaping", shaping, circuit.counts);
         }
+        if let Some(adaptive) = &circuit.adaptive {
+            let mut parts =
+                format!("min = \"{}\", max = \"{}\"", percent(adaptive.min), percent(adaptive.max));
+            if let Some(start) = adaptive.start {
+                parts += &format!(", start = \"{}\"", percent(start));
+            }
+            let (increase, decrease) = (percent(adaptive.increase), percent(adaptive.decrease));
+            parts += &format!(", increase = \"{increase}\", decrease = \"{decrease}\"");
+            file.raw("adaptive", format!("{{ {parts}, patience = {} }}", adaptive.patience));
+        }
         if let Some(policing) = &circuit.policing {
             let mut parts = format!("rate = \"{}\"", framed(policing.rate));
             if let Some(counts) = policing.counts {

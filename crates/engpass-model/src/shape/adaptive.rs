@@ -1,0 +1,197 @@
+//! A shaper that looks for the rate the network has room for: binary feedback, additive increase, multiplicative decrease.
+//!
+//! After the source behaviour of ABR with EFCI switches (ATM Forum Traffic Management 4.0): the receiver returns the EFCI state of the last
+//! cell, the source raises its rate by a constant or lowers it in proportion, and lowers it when answers fail to come. The decrease to 7/8
+//! is that of K. K. Ramakrishnan and R. Jain, "A Binary Feedback Scheme for Congestion Avoidance in Computer Networks" (DECbit), ACM TOCS
+//! 8(2), 1990. Unlike ABR, answers come once a PDU and not every 32 cells, and take no cells of their own.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::complaint::Complaints;
+use crate::time::Pace;
+use crate::unit::Share;
+
+/// A rate between `min` and `max` of the first link's cells. A PDU that arrives without the EFCI mark raises it, one with the mark lowers it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Adaptive {
+    /// Never less than this share of the link's cells (1 %: an estimate).
+    pub min: Share,
+    /// Never more than this share.
+    pub max: Share,
+    /// Share to begin with; `min` if not given.
+    pub start: Option<Share>,
+    /// Added to the share for a PDU without the mark (0.5 %: an estimate).
+    pub increase: Share,
+    /// Part of the rate that is taken away for a PDU with the mark (12.5 %: DECbit), or when answers fail to come.
+    pub decrease: Share,
+    /// A frame that begins while so many PDUs are unanswered since the last answer lowers the rate (8: an estimate).
+    pub patience: u32,
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        let per_mille = Share::WHOLE / 1000;
+        Self {
+            min: Share(10 * per_mille),
+            max: Share(Share::WHOLE),
+            start: None,
+            increase: Share(5 * per_mille),
+            decrease: Share(125 * per_mille),
+            patience: 8,
+        }
+    }
+}
+
+/// Rates are counted in this many parts of the link's cells, so that every one of them has an exact pace on every link.
+const PARTS: u64 = 10_000;
+/// One of them as a share.
+const STEP: u64 = Share::WHOLE / PARTS;
+
+impl Adaptive {
+    /// What is wrong with the values.
+    pub fn check(&self, complaints: &mut Complaints) {
+        let start = self.start.map(|start| ("start", start));
+        let steps = [("min", self.min), ("max", self.max), ("increase", self.increase)];
+        let mut apart = true;
+        for (key, share) in steps.into_iter().chain(start) {
+            let (cause, help) = match share.0 {
+                0 => ("it cannot be zero", "give at least `0.01 %`"),
+                Share::WHOLE.. if share.0 > Share::WHOLE => {
+                    ("no shaper sends more than its link carries", "give at most `100 %`")
+                }
+                parts if !parts.is_multiple_of(STEP) => {
+                    ("rates that adapt go in steps of 0.01 %", "use fewer digits")
+                }
+                _ => continue,
+            };
+            complaints.add(&[key], cause, help);
+            apart = false;
+        }
+        if self.max < self.min && apart {
+            let cause = format!("that is less than `min`, {}", self.min);
+            complaints.add(&["max"], cause, "give more, or lower `min`");
+        } else if self.start.is_some_and(|start| start < self.min || start > self.max) && apart {
+            let help = format!("give {} to {}", self.min, self.max);
+            complaints.add(&["start"], "that is not between `min` and `max`", help);
+        }
+        if self.decrease.0 == 0 || self.decrease.0 >= Share::WHOLE {
+            let cause = "it is the part of the rate that is taken away";
+            complaints.add(&["decrease"], cause, "give more than `0 %` and less than `100 %`");
+        }
+        if self.patience == 0 {
+            complaints.add(
+                &["patience"],
+                "the first PDU cannot have been answered before it is sent",
+                "give at least `1`",
+            );
+        }
+    }
+
+    /// The pace of its greatest rate, on a link with this cell slot; `None` if that rate is zero, which the testbed check refuses.
+    pub fn fastest(&self, slot: Pace) -> Option<Pace> {
+        slot.try_stretched(PARTS, self.max.0 / STEP)
+    }
+}
+
+/// The rate of one shaper.
+#[derive(Clone, Debug)]
+pub struct AdaptiveRate {
+    config: Adaptive,
+    slot: Pace,
+    /// In parts of the link's cells.
+    parts: u64,
+    /// PDUs begun since the last answer.
+    unanswered: u32,
+}
+
+impl AdaptiveRate {
+    /// The rate before anything was sent, on a link with this cell slot.
+    pub fn new(config: Adaptive, slot: Pace) -> Self {
+        let parts = config.start.unwrap_or(config.min).0 / STEP;
+        Self { config, slot, parts, unanswered: 0 }
+    }
+
+    /// A frame begins: the pace of its cells.
+    pub fn begin(&mut self) -> Pace {
+        if self.unanswered >= self.config.patience {
+            self.lower();
+        }
+        self.unanswered = self.unanswered.saturating_add(1);
+        pace(self.parts, self.slot)
+    }
+
+    /// The receiver says whether a PDU had the mark.
+    pub fn answer(&mut self, marked: bool) {
+        self.unanswered = 0;
+        if marked {
+            self.lower();
+        } else {
+            self.parts = (self.parts + self.config.increase.0 / STEP).min(self.config.max.0 / STEP);
+        }
+    }
+
+    fn lower(&mut self) {
+        let left = self.parts * (Share::WHOLE - self.config.decrease.0) / Share::WHOLE;
+        self.parts = left.max(self.config.min.0 / STEP);
+    }
+}
+
+/// So many parts of the cells of a link.
+fn pace(parts: u64, slot: Pace) -> Pace {
+    slot.stretched(PARTS, parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unit::Quantity;
+
+    fn share(text: &str) -> Share {
+        Share::parse(text).unwrap()
+    }
+
+    #[test]
+    fn up_by_a_constant_and_down_in_proportion() {
+        let config = Adaptive {
+            min: share("10 %"),
+            max: share("20 %"),
+            increase: share("4 %"),
+            ..Adaptive::default()
+        };
+        let slot = Pace::new(1000, 1);
+        let mut rate = AdaptiveRate::new(config, slot);
+        assert_eq!(rate.begin(), Pace::new(10_000, 1));
+        let mut seen = Vec::new();
+        for marked in [false, false, false, true, true, true, true, true, true, false] {
+            rate.answer(marked);
+            seen.push(rate.parts);
+        }
+        // 20 % is the most; 7/8 of it is 17.5 %, then 15.31 (rounded down), 13.39, 11.71, 10.24, and not less than 10.
+        assert_eq!(seen, [1400, 1800, 2000, 1750, 1531, 1339, 1171, 1024, 1000, 1400]);
+    }
+
+    #[test]
+    fn silence_lowers_the_rate() {
+        let config = Adaptive { start: Some(share("80 %")), patience: 2, ..Adaptive::default() };
+        let mut rate = AdaptiveRate::new(config, Pace::new(1000, 1));
+        let mut begun = || {
+            rate.begin();
+            rate.parts
+        };
+        assert_eq!([begun(), begun(), begun(), begun()], [8000, 8000, 7000, 6125]);
+        rate.answer(false);
+        rate.begin();
+        assert_eq!(rate.parts, 6175);
+    }
+
+    #[test]
+    fn every_rate_has_a_pace_on_the_strangest_line() {
+        // 999 999 999 989 bit/s is prime: its slot has the largest numerator and denominator there are.
+        let slot = Pace::of_bits(424, 999_999_999_989);
+        for parts in [1, 3333, 9999] {
+            assert!(pace(parts, slot).is_at_least(slot));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Shapers that adapt: frames wait for their turn, and answers come back.
+
+use std::collections::VecDeque;
+
+use engpass_model::element::{FrameId, VcId};
+use engpass_model::shape::AdaptiveRate;
+
+use super::Network;
+use super::event::Event;
+
+/// A shaper that adapts. Its emissions are those of the circuit's shaper, one frame at a time.
+#[derive(Debug)]
+pub(super) struct Adapting {
+    pub(super) vc: VcId,
+    /// Port of the NIC's line.
+    pub(super) nic: usize,
+    pub(super) rate: AdaptiveRate,
+    /// From the arrival of a PDU until its answer is here, in picoseconds.
+    pub(super) back: u64,
+    /// Frames whose turn has not come, with their senders; an event stands for the first of them.
+    pub(super) waiting: VecDeque<(usize, FrameId)>,
+}
+
+impl Network {
+    /// A frame is handed to a shaper that adapts: it begins when those before it are emitted.
+    pub(super) fn take_turn(&mut self, shaper: usize, sender: usize, frame: FrameId) {
+        let this = &mut self.adapting[shaper];
+        this.waiting.push_back((sender, frame));
+        if this.waiting.len() > 1 {
+            return;
+        }
+        if self.now >= self.fabric.vcs[this.vc as usize].shaper.next() {
+            self.begin_turn(shaper as u32);
+        } else {
+            self.expect_turn(shaper);
+        }
+    }
+
+    /// Let the frame that waits first begin when the shaper is free.
+    fn expect_turn(&mut self, shaper: usize) {
+        let this = &self.adapting[shaper];
+        let Some(&(sender, _)) = this.waiting.front() else { return };
+        let next = self.fabric.vcs[this.vc as usize].shaper.next();
+        self.fabric.ledger.held_back(sender, self.now, next);
+        self.events.push(next, this.vc as usize, Event::Begin(shaper as u32));
+    }
+
+    /// The turn of the frame that waits first has come.
+    pub(super) fn begin_turn(&mut self, shaper: u32) {
+        let shaper = shaper as usize;
+        let this = &mut self.adapting[shaper];
+        let (sender, frame) = this.waiting.pop_front().expect("a turn is somebody's");
+        let (vc, pace) = (this.vc as usize, this.rate.begin());
+        self.fabric.vcs[vc].shaper.restart(self.now, pace);
+        self.begin_frame(sender, frame);
+        self.expect_turn(shaper);
+    }
+
+    /// When frames that wait for their turn at this NIC begin, at the earliest, one instant for every shaper.
+    pub(super) fn next_begins(&self, nic: usize) -> impl Iterator<Item = u64> {
+        let here = self.adapting.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
+        here.map(|this| self.fabric.vcs[this.vc as usize].shaper.next())
+    }
+
+    /// The end of a frame has arrived: its shaper will hear of it, if it adapts.
+    pub(super) fn return_answer(&mut self, frame: FrameId) {
+        let this = &self.fabric.frames[frame];
+        let Some(shaper) = self.fabric.vcs[this.vc as usize].adapting else { return };
+        let at = self.now + self.adapting[shaper].back;
+        self.events.push(at, this.vc as usize, Event::Answer(shaper as u32, this.efci));
+    }
+
+    /// An answer is back at its shaper.
+    pub(super) fn answered(&mut self, shaper: u32, marked: bool) {
+        self.adapting[shaper as usize].rate.answer(marked);
+    }
+}
