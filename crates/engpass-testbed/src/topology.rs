@@ -119,7 +119,7 @@ impl LinkEnds {
 }
 
 /// One link of a route and the direction it is taken in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hop {
     /// Index of the link.
     pub link: usize,
@@ -142,7 +142,7 @@ pub(crate) fn reversed(route: &[Hop]) -> Vec<Hop> {
 }
 
 /// A piece of the way of IP packets: between two nodes that handle packets, or an Ethernet switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Leg {
     /// A link that carries frames.
     Link(Hop),

@@ -20,6 +20,16 @@ struct Step {
     links: Vec<usize>,
 }
 
+/// The beginning of a way. Beginnings compare as ways do.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Begun {
+    links: Vec<usize>,
+    met: Vec<NodeId>,
+    legs: Vec<Leg>,
+    /// Whether it takes the circuit that is wanted.
+    over: bool,
+}
+
 impl Ways {
     pub(crate) fn new(forwards: Vec<bool>, links: &[LinkEnds], circuits: &[Option<CircuitPath>]) -> Self {
         let mut at: Vec<Vec<Step>> = forwards.iter().map(|_| Vec::new()).collect();
@@ -60,44 +70,51 @@ impl Ways {
         Some(legs)
     }
 
-    /// The shortest way that takes this circuit, in either direction.
+    /// The shortest way that takes this circuit, in either direction, and meets no node twice; among several as in
+    /// [`Ways::path`]. `None` also where it is not found within a great number of tries.
     pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Option<Vec<Leg>> {
-        let mut best: Option<(usize, Vec<Leg>)> = None;
-        for (start, step) in
-            self.at.iter().enumerate().flat_map(|(start, steps)| steps.iter().map(move |step| (start, step)))
-        {
-            if !matches!(step.leg, Leg::Circuit { circuit: taken, .. } if taken == circuit)
-                || !(start == from || self.forwards[start])
-                || !(step.to == to || self.forwards[step.to])
-            {
+        const TRIES: usize = 20_000;
+        let takes = |step: &Step| matches!(step.leg, Leg::Circuit { circuit: one, .. } if one == circuit);
+        let to_end = self.distances(to);
+        let to_each_end: Vec<(Vec<Option<usize>>, usize)> = (self.at.iter().flatten())
+            .filter(|step| takes(step))
+            .filter_map(|step| {
+                let near = self.at[step.to].iter().find(|back| back.leg == step.leg.back())?.to;
+                Some((self.distances(near), step.links.len() + to_end[step.to]?))
+            })
+            .collect();
+        // Best first: what is left cannot be shorter than the shortest way to the circuit, over it, and on.
+        let left = |node: NodeId, over: bool| match over {
+            true => to_end[node],
+            false => to_each_end.iter().filter_map(|(near, rest)| Some(near[node]? + rest)).min(),
+        };
+        let start = Begun { links: Vec::new(), met: vec![from], legs: Vec::new(), over: false };
+        let mut begun = BinaryHeap::from([Reverse((left(from, false)?, start))]);
+        for _ in 0..TRIES {
+            let Reverse((_, way)) = begun.pop()?;
+            let here = *way.met.last().expect("a way begins somewhere");
+            if here == to {
+                // A way that comes there without the circuit leads nowhere else.
+                if way.over {
+                    return Some(way.legs);
+                }
                 continue;
             }
-            let (Some(before), Some(after)) = (self.path(from, start), self.path(step.to, to)) else {
-                continue;
-            };
-            let legs: Vec<Leg> = before.into_iter().chain([step.leg]).chain(after).collect();
-            let (length, simple) = self.measure(from, &legs);
-            if simple && best.as_ref().is_none_or(|(least, _)| length < *least) {
-                best = Some((length, legs));
+            for step in &self.at[here] {
+                if !(step.to == to || self.forwards[step.to]) || way.met.contains(&step.to) {
+                    continue;
+                }
+                let mut longer = way.clone();
+                longer.links.extend(&step.links);
+                longer.met.push(step.to);
+                longer.legs.push(step.leg);
+                longer.over |= takes(step);
+                if let Some(left) = left(step.to, longer.over) {
+                    begun.push(Reverse((longer.links.len() + left, longer)));
+                }
             }
         }
-        best.map(|(_, legs)| legs)
-    }
-
-    /// Links of a way, and whether it meets no node twice.
-    fn measure(&self, from: NodeId, legs: &[Leg]) -> (usize, bool) {
-        let mut length = 0;
-        let mut met = vec![from];
-        for leg in legs {
-            let here = *met.last().expect("it begins somewhere");
-            let step = self.at[here].iter().find(|step| step.leg == *leg).expect("a way is made of steps");
-            length += step.links.len();
-            if met.contains(&step.to) {
-                return (length, false);
-            }
-            met.push(step.to);
-        }
-        (length, true)
+        None
     }
 
     /// Links from each node to `to` on the shortest way.

@@ -7,7 +7,7 @@ use crate::laws::check;
 use crate::{NO_OPTIONS, candidate, limits, mbit_s, stage};
 
 /// A chain of links from `a` to `b`, each with its keys, joined by nodes (`switch` or `router` and more keys).
-fn chain(links: &[&str], nodes: &[&str], traffic: &str) -> String {
+pub(crate) fn chain(links: &[&str], nodes: &[&str], traffic: &str) -> String {
     let names: Vec<String> = (0..nodes.len()).map(|node| format!("n{node}")).collect();
     let mut text = format!("[host.a]\n{NO_OPTIONS}\n[host.b]\n[host.c]\n");
     for (name, node) in names.iter().zip(nodes) {
@@ -23,7 +23,7 @@ fn chain(links: &[&str], nodes: &[&str], traffic: &str) -> String {
 }
 
 /// A stream of this kind from `a` to `b`.
-fn stream(name: &str, kind: &str, message: u64) -> String {
+pub(crate) fn stream(name: &str, kind: &str, message: u64) -> String {
     format!("[traffic.{name}]\nkind = \"{kind}\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"{message} B\"\n")
 }
 

@@ -5,6 +5,7 @@ mod laws;
 mod layers;
 mod published;
 mod shared;
+mod simulated;
 
 use engpass_network::limit::{FlowLimit, LimitOutcome, limit};
 use engpass_testbed::{Source, load};

@@ -1,0 +1,83 @@
+//! What `limit` says of networks of frames, against what `simulate` obtains where nothing but the bottleneck is in the way.
+
+use engpass_network::limit::limit;
+use engpass_network::simulate::simulate;
+use engpass_testbed::{Source, load};
+
+use crate::NO_OPTIONS;
+use crate::frames::{chain, stream};
+
+/// Goodput of the flow `t` by `limit` and by `simulate`, in bit/s.
+fn both(text: &str) -> (f64, f64) {
+    let text = text.to_owned() + "[run]\nduration = \"1200 ms\"\nwarmup = \"200 ms\"\n";
+    let source = Source { name: "test.toml".to_owned(), text };
+    let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
+    let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{found}"));
+    let most = limit(&point.testbed, &point.topology).flows["t"].goodput_bit_per_s;
+    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("frames are carried");
+    (most, outcome.flows[0].1.goodput_bit_per_s)
+}
+
+/// A source of messages of one packet cannot be harmed by losing some: the bottleneck is full whatever is lost before it.
+#[test]
+fn datagrams_of_one_packet_fill_the_bottleneck() {
+    let (fast, faster) = ("medium = \"ethernet-100\"", "medium = \"ethernet-1g\"");
+    let tagged = format!("{fast}\nvlan = true");
+    let serial = "medium = \"point-to-point\"\nrate = \"20 Mbit/s\"\noverhead = \"7 B\"";
+    let bucket =
+        format!("{faster}\nqueue = {{ token-bucket = {{ rate = \"30 Mbit/s\", burst = \"4 kB\" }} }}");
+    for (links, nodes, message) in [
+        (vec![fast, fast], vec!["switch"], 1472),
+        (vec![faster, &tagged], vec!["switch"], 1472),
+        (vec![fast, &tagged], vec!["router"], 1),
+        (vec![faster, fast, serial], vec!["switch", "router"], 900),
+        (vec![faster, faster], vec!["router\nper_packet = \"20 us\""], 18),
+        (
+            vec![faster, faster, faster],
+            vec!["router\nper_packet = \"9 us\"", "router\nper_packet = \"13 us\""],
+            200,
+        ),
+        (vec![faster, &bucket], vec!["switch"], 1000),
+    ] {
+        let text = chain(&links, &nodes, &stream("t", "udp-stream", message));
+        let (most, got) = both(&text);
+        assert!((got / most - 1.0).abs() < 2e-3, "{links:?} {nodes:?} {message}: {got} of {most}");
+    }
+}
+
+/// Fragments that a router makes: the sender's own cost is the bottleneck, or the line behind the router is.
+#[test]
+fn cut_datagrams_that_are_not_lost() {
+    let jumbo = "medium = \"ethernet-1g\"\nmtu = \"9000 B\"";
+    let narrow = "medium = \"ethernet-100\"\nmtu = \"1496 B\"";
+    let text = chain(&[jumbo, narrow], &["router"], &stream("t", "udp-stream", 8972));
+    let text = text.replacen(NO_OPTIONS, "cost = { per_datagram = \"760 us\" }", 1);
+    let (most, got) = both(&text);
+    assert!((most / (8972.0 * 8.0 / 760e-6) - 1.0).abs() < 1e-9, "{most}");
+    assert!((got / most - 1.0).abs() < 2e-3, "{got} of {most}");
+    // Just more than the line behind it takes is lost in parts, but never is there more than the limit.
+    let (most, got) = both(&text.replace("760 us", "740 us"));
+    assert!(got <= most * (1.0 + 1e-3), "{got} of {most}");
+}
+
+/// One TCP connection whose window is no bound: most of the closed form, and never more. What is missing is loss and its recovery
+/// where the line behind a switch is slower.
+#[test]
+fn tcp_comes_close() {
+    let (fast, faster) = ("medium = \"ethernet-100\"", "medium = \"ethernet-1g\"");
+    let jumbo = format!("{faster}\nmtu = \"9000 B\"");
+    let tagged = format!("{fast}\nvlan = true");
+    for (links, nodes) in [
+        (vec![fast, fast], vec!["switch"]),
+        (vec![faster, &tagged], vec!["switch"]),
+        (vec![&jumbo, fast], vec!["router"]),
+        (vec![faster, faster], vec!["router\nper_packet = \"40 us\""]),
+    ] {
+        let text = chain(&links, &nodes, &stream("t", "tcp-stream", 65_536));
+        for tcp in [NO_OPTIONS, ""] {
+            let (most, got) = both(&text.replace(NO_OPTIONS, tcp));
+            assert!(got <= most * 1.0005, "{links:?} {nodes:?} {tcp}: {got} of {most}");
+            assert!(got >= most * 0.96, "{links:?} {nodes:?} {tcp}: {got} of {most}");
+        }
+    }
+}

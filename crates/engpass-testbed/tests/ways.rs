@@ -1,0 +1,225 @@
+//! Ways through random networks of hosts, switches, routers and circuits, against trying every way there is.
+
+use engpass_testbed::topology::{Leg, Topology};
+use engpass_testbed::{Source, load};
+use proptest::prelude::*;
+
+/// What a node is; the order is that of the topology.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Host,
+    Frames,
+    Cells,
+    Router,
+}
+
+#[derive(Clone, Debug)]
+struct Network {
+    kinds: Vec<Kind>,
+    /// Ends of each link and whether it carries cells.
+    links: Vec<([usize; 2], bool)>,
+    /// Ends of each circuit.
+    circuits: Vec<[usize; 2]>,
+}
+
+/// Something that leads from one node to another, over these links.
+#[derive(Clone, Debug, PartialEq)]
+struct Step {
+    ends: [usize; 2],
+    links: Vec<usize>,
+    circuit: Option<usize>,
+}
+
+/// Every way from `from` to `to` that meets no node twice, as steps in their direction.
+fn every_way(steps: &[Step], pass: &dyn Fn(usize) -> bool, from: usize, to: usize) -> Vec<Vec<Step>> {
+    let mut found = Vec::new();
+    let mut begun = vec![(vec![from], Vec::<Step>::new())];
+    while let Some((met, way)) = begun.pop() {
+        let here = met[met.len() - 1];
+        if here == to {
+            found.push(way);
+            continue;
+        }
+        if here != from && !pass(here) {
+            continue;
+        }
+        for step in steps {
+            for turned in [false, true] {
+                let mut step = step.clone();
+                if turned {
+                    step.ends.reverse();
+                    step.links.reverse();
+                }
+                if step.ends[0] == here && !met.contains(&step.ends[1]) {
+                    let met = met.iter().copied().chain([step.ends[1]]).collect();
+                    begun.push((met, way.iter().cloned().chain([step]).collect()));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The way with the fewest links, then with the links that come first in the file, then with the first circuits.
+fn best(ways: Vec<Vec<Step>>) -> Option<Vec<Step>> {
+    let key = |way: &Vec<Step>| {
+        let links: Vec<usize> = way.iter().flat_map(|step| step.links.clone()).collect();
+        (links.len(), links, way.iter().map(|step| step.circuit).collect::<Vec<_>>())
+    };
+    ways.into_iter().min_by_key(key)
+}
+
+impl Network {
+    fn steps(&self, cells: bool) -> Vec<Step> {
+        let links = self.links.iter().enumerate().filter(|(_, (_, atm))| *atm == cells);
+        links.map(|(index, (ends, _))| Step { ends: *ends, links: vec![index], circuit: None }).collect()
+    }
+
+    fn circuit(&self, [from, to]: [usize; 2]) -> Option<Vec<usize>> {
+        let pass = |node| self.kinds[node] == Kind::Cells;
+        let way = best(every_way(&self.steps(true), &pass, from, to))?;
+        Some(way.iter().flat_map(|step| step.links.clone()).collect())
+    }
+
+    /// The way of packets from the first host to the second; `over` a circuit if that is named.
+    fn way(&self, over: Option<usize>) -> Option<Vec<Step>> {
+        let mut steps = self.steps(false);
+        for (index, ends) in self.circuits.iter().enumerate() {
+            let links = self.circuit(*ends).expect("the network has only circuits that work");
+            steps.push(Step { ends: *ends, links, circuit: Some(index) });
+        }
+        let pass = |node| matches!(self.kinds[node], Kind::Frames | Kind::Router);
+        let ways = every_way(&steps, &pass, 0, 1);
+        let direct = steps.iter().find(|step| step.circuit.is_some() && step.ends.iter().sum::<usize>() == 1);
+        match (over, direct) {
+            (None, Some(direct)) => {
+                let turned = |step: &Step| {
+                    let (mut ends, mut links) = (step.ends, step.links.clone());
+                    ends.reverse();
+                    links.reverse();
+                    Step { ends, links, ..step.clone() }
+                };
+                Some(vec![if direct.ends[0] == 0 { direct.clone() } else { turned(direct) }])
+            }
+            (None, None) => best(ways),
+            (Some(circuit), _) => best(
+                ways.into_iter().filter(|way| way.iter().any(|step| step.circuit == Some(circuit))).collect(),
+            ),
+        }
+    }
+
+    fn name(&self, node: usize) -> String {
+        let before = self.kinds[..node].iter().filter(|kind| **kind == self.kinds[node]).count();
+        let letter = match self.kinds[node] {
+            Kind::Host => 'h',
+            Kind::Frames => 'f',
+            Kind::Cells => 'c',
+            Kind::Router => 'r',
+        };
+        format!("{letter}{before}")
+    }
+
+    fn text(&self, over: Option<usize>) -> String {
+        let mut text = String::new();
+        for (node, kind) in self.kinds.iter().enumerate() {
+            let (family, keys) = match kind {
+                Kind::Host => ("host", ""),
+                Kind::Frames => ("switch", "kind = \"ethernet\"\n"),
+                Kind::Cells => ("switch", "kind = \"atm\"\n"),
+                Kind::Router => ("router", ""),
+            };
+            text += &format!("[{family}.{}]\n{keys}", self.name(node));
+        }
+        for (index, (ends, atm)) in self.links.iter().enumerate() {
+            let medium = if *atm { "oc-3c" } else { "ethernet-1g" };
+            let ends = ends.map(|end| self.name(end));
+            text += &format!("[link.l{index}]\nends = {ends:?}\nmedium = \"{medium}\"\n");
+        }
+        for (index, ends) in self.circuits.iter().enumerate() {
+            let [from, to] = ends.map(|end| self.name(end));
+            text += &format!("[circuit.v{index}]\nfrom = \"{from}\"\nto = \"{to}\"\n");
+        }
+        text += "[traffic.t]\nkind = \"udp-stream\"\nfrom = \"h0\"\nto = \"h1\"\nmessage = \"1 kB\"\n";
+        text + &over.map_or(String::new(), |over| format!("circuit = \"v{over}\"\n"))
+    }
+}
+
+fn networks() -> impl Strategy<Value = Network> {
+    let nodes = (2usize..4, 0usize..3, 0usize..3, 0usize..4);
+    let pairs = || prop::collection::vec((0usize..12, 0usize..12, any::<bool>()), 1..12);
+    (nodes, pairs(), pairs()).prop_map(|((hosts, frames, cells, routers), links, circuits)| {
+        let mut kinds = vec![Kind::Host; hosts];
+        kinds.extend(vec![Kind::Frames; frames]);
+        kinds.extend(vec![Kind::Cells; cells]);
+        kinds.extend(vec![Kind::Router; routers]);
+        let count = kinds.len();
+        let mut network = Network { kinds, links: Vec::new(), circuits: Vec::new() };
+        for (a, b, atm) in links {
+            let ends = [a % count, b % count];
+            let has = |kind| ends.iter().any(|end| network.kinds[*end] == kind);
+            if ends[0] == ends[1] || (has(Kind::Cells) && has(Kind::Frames)) {
+                continue;
+            }
+            let atm = (atm || has(Kind::Cells)) && !has(Kind::Frames);
+            network.links.push((ends, atm));
+        }
+        for (a, b, _) in circuits {
+            let ends = [a % count, b % count];
+            let handles = |end: usize| matches!(network.kinds[end], Kind::Host | Kind::Router);
+            // Two circuits between the hosts of a traffic would be an error.
+            let hosts = |ends: [usize; 2]| ends.iter().sum::<usize>() == 1;
+            let again = hosts(ends) && network.circuits.iter().any(|other| hosts(*other));
+            if ends[0] != ends[1]
+                && ends.iter().all(|end| handles(*end))
+                && !again
+                && network.circuit(ends).is_some()
+            {
+                network.circuits.push(ends);
+            }
+        }
+        network
+    })
+}
+
+fn taken(topology: &Topology) -> Vec<Step> {
+    let step = |leg: &Leg| {
+        let hops = topology.hops(*leg);
+        let circuit = match leg {
+            Leg::Link(_) => None,
+            Leg::Circuit { circuit, .. } => Some(*circuit),
+        };
+        let ends = [hops[0].from, hops[hops.len() - 1].to];
+        Step { ends, links: hops.iter().map(|hop| hop.link).collect(), circuit }
+    };
+    topology.flows[0].legs.iter().map(step).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn the_way_is_the_best_of_all_that_there_are(network in networks(), over in any::<prop::sample::Index>()) {
+        let named = (!network.circuits.is_empty()).then(|| over.index(network.circuits.len()));
+        for over in [None, named] {
+            let source = Source { name: "x.toml".into(), text: network.text(over) };
+            let loaded = load(&source, &[], None);
+            match network.way(over) {
+                None => {
+                    let found = loaded.expect_err("no way leads there");
+                    let codes: Vec<&str> = found.list().iter().map(|found| found.code).collect();
+                    let expected: &[&str] = if over.is_some() { &["wrong-circuit"] } else { &["no-path", "no-circuit"] };
+                    prop_assert!(codes.iter().all(|code| expected.contains(code)), "{}", found);
+                }
+                Some(way) => {
+                    let campaign = loaded.unwrap_or_else(|found| panic!("{found}\n{}", source.text));
+                    let topology = campaign.point("base", &[]).expect("it was checked").topology;
+                    let got = taken(&topology);
+                    prop_assert_eq!(&got, &way, "{}", source.text);
+                    let route: Vec<usize> = topology.flows[0].route.iter().map(|hop| hop.link).collect();
+                    prop_assert_eq!(route, got.iter().flat_map(|step| step.links.clone()).collect::<Vec<_>>());
+                    prop_assert_eq!(topology.flows[0].circuit, if got.len() == 1 { got[0].circuit } else { None });
+                }
+            }
+        }
+    }
+}
