@@ -9,6 +9,8 @@ mod close;
 mod frames;
 mod open;
 mod passed;
+#[cfg(test)]
+mod tests;
 mod waits;
 
 use engpass_model::element::{Cells, Doing, FrameId};
@@ -128,7 +130,7 @@ struct Book {
     /// Of a `udp-stream`: a datagram's units.
     of: u32,
     wire: Wire,
-    /// MTUs that cut packets on their way to this line.
+    /// MTUs that cut packets at the sender and on their way to this line.
     cuts: Vec<u64>,
     /// Datagrams of a `udp-stream` that were delivered and carried wholly in the window.
     whole: u64,
@@ -176,7 +178,7 @@ pub(super) enum Fate {
 pub(super) enum Cargo {
     /// A message of a `udp-stream`.
     Datagram,
-    /// A TCP segment with data.
+    /// A TCP segment with data, or a UDP datagram of any length.
     Segment { header: u64, bytes: u64 },
     /// A TCP segment without.
     Control,
