@@ -445,6 +445,7 @@ impl Builder<'_> {
             endpoints,
             sockets,
             sources: self.sources,
+            names: self.topology.flows.iter().map(|flow| flow.name.clone()).collect(),
             ports: self.ports,
             fabric: Fabric {
                 window: self.window,
@@ -458,6 +459,7 @@ impl Builder<'_> {
                 flows: vec![Tally::default(); self.testbed.traffic.len()],
                 left_nic: Vec::new(),
                 ledger,
+                trace: None,
             },
             frames,
             handled: 0,

@@ -120,7 +120,13 @@ impl Network {
         let this = &mut self.endpoints[index];
         if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
             let mut out = Out::default();
+            let before = this.connection.stats().timeouts;
             this.connection.on_timer(Time(now), &mut out);
+            if let Some(trace) = &mut self.fabric.trace
+                && this.connection.stats().timeouts > before
+            {
+                trace.timed_out(this.flow, now);
+            }
             if out.timer_since.is_some() {
                 self.fabric.ledger.timed_out(self.processes.len() + index, now);
             }
@@ -227,7 +233,13 @@ impl Network {
     /// The CPU begins to form the endpoint's next segment: what that costs.
     pub(super) fn form_segment(&mut self, endpoint: usize) -> u64 {
         let this = &mut self.endpoints[endpoint];
+        let before = this.connection.stats().retransmissions;
         this.segment = this.connection.transmit(Time(self.now));
+        if let Some(trace) = &mut self.fabric.trace
+            && this.connection.stats().retransmissions > before
+        {
+            trace.sent_again(this.flow, self.now);
+        }
         let segment = this.segment;
         segment.map_or(0, |segment| this.segment_cost(&segment, false))
     }

@@ -271,6 +271,11 @@ impl Ledger {
         }
     }
 
+    /// Whether any flow crosses the line of `port`.
+    pub(super) fn carries(&self, port: usize) -> bool {
+        !self.lines[port].books.is_empty()
+    }
+
     /// The line of `port` was idle for so long before what it sends next.
     #[inline]
     pub(super) fn idle(&mut self, port: usize, ps: u64, rounding: u64) {
