@@ -63,6 +63,23 @@ def kyoto(tools: Tools, quick: bool) -> Iterator[Figure]:
         yield Figure(group, f"{variant}, {schedule}", "s", point["cpu_s"], note=note)
 
 
+def ledger(tools: Tools, quick: bool) -> Iterator[Figure]:
+    """What the ledger costs: runs with it and without, in turns."""
+    group = "Cost of the ledger: a run with it against one without, least times of each"
+    cases: list[tuple[str, list[str]]] = [
+        (f"Kyoto, {variant}, {schedule}", [KYOTO, variant, MESSAGE, f"switch.atomis5.schedule={schedule}"])
+        for variant, schedule in [(variant, "priority") for variant in UDP_VARIANTS] + [("congested", "fifo")]
+    ]
+    cases.append(("contended line, 3 hops, 1 s", ["line:3", "run.duration=1 s"]))
+    for name, (workload, *rest) in cases:
+        times: dict[str, list[float]] = {"simulate": [], "unbooked": []}
+        for _ in range(2 if quick else 5):
+            for engine, taken in times.items():
+                taken += tools.workload(workload, engine, 3 if quick else 9, *rest)["cpu_s"]
+        ratio = min(times["simulate"]) / min(times["unbooked"])
+        yield Figure(group, name, "", [ratio], Target(1.15))
+
+
 def hops(tools: Tools, quick: bool) -> Iterator[Figure]:
     """Whether a cell over a hop costs the same on longer lines."""
     group = "Scaling over hops: the contended line, 1 s"

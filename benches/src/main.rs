@@ -2,7 +2,7 @@
 //!
 //! `engpass-measure WORKLOAD` prints the testbed.
 //!
-//! WORKLOAD is `line:HOPS`, `dumbbell:FLOWS` or a testbed file, ENGINE is `simulate` or `oracle`. Every run has the same seed: what
+//! WORKLOAD is `line:HOPS`, `dumbbell:FLOWS` or a testbed file, ENGINE is `simulate`, `unbooked` (the same without its ledger) or `oracle`. Every run has the same seed: what
 //! differs between them is the machine.
 
 use std::process::ExitCode;
@@ -51,8 +51,9 @@ fn text(workload: &str) -> Result<String, String> {
 fn run(text: &str, engine: &str, times: usize, rest: &[String]) -> Result<Value, String> {
     let which = match engine {
         "simulate" => Which::Simulate,
+        "unbooked" => Which::Unbooked,
         "oracle" => Which::Oracle,
-        other => return Err(format!("`{other}` is neither `simulate` nor `oracle`")),
+        other => return Err(format!("`{other}` is not `simulate`, `unbooked` or `oracle`")),
     };
     let (overrides, variants): (Vec<_>, Vec<_>) = rest.iter().partition(|argument| argument.contains('='));
     let overrides: Vec<_> = overrides.iter().filter_map(|argument| argument.split_once('=')).collect();

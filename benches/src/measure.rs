@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
-use engpass_network::simulate::{SimOutcome, simulate};
+use engpass_network::simulate::{Network, SimOutcome, simulate};
 use engpass_oracle::engine::Engine;
 use engpass_oracle::outcome::Observed;
 use engpass_testbed::Point;
@@ -13,6 +13,8 @@ use engpass_testbed::Point;
 pub enum Which {
     /// The one that users run.
     Simulate,
+    /// The same without its ledger: what that costs.
+    Unbooked,
     /// The one in which every cell is an event.
     Oracle,
 }
@@ -99,6 +101,16 @@ pub fn measure(point: &Point, which: Which, seed: u64) -> Measured {
     match which {
         Which::Simulate => {
             let run = || simulate(testbed, topology, seed, &|| false).expect("a workload is carried");
+            let (outcome, wall, cpu) = timed(run);
+            Measured { wall, cpu, seen: Seen::from(&outcome), events: Some(outcome.events) }
+        }
+        Which::Unbooked => {
+            let run = || {
+                let mut network = Network::new(testbed, topology, seed).expect("a workload is carried");
+                network.keep_no_books();
+                network.run(&|| false).expect("nobody interrupts it");
+                network.outcome(testbed, topology).expect("what is not booked is not wrong")
+            };
             let (outcome, wall, cpu) = timed(run);
             Measured { wall, cpu, seen: Seen::from(&outcome), events: Some(outcome.events) }
         }

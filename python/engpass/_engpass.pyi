@@ -93,5 +93,10 @@ class Campaign:
     ) -> str:
         """Outcome of one point as JSON; raises `InvalidTestbed`, `Unsupported`, `Interrupted`."""
 
+    def timeline(
+        self, variant: str, sweep: Sequence[tuple[str, str]], repeat: int, samples: int, interrupt: Interrupt
+    ) -> str:
+        """Windows, queues and events of one simulated point over time, as JSON; raises what `run` raises."""
+
 def load(text: bytes, source: str, overrides: Sequence[tuple[str, str]], max_points: int | None) -> Campaign:
     """Check a testbed; raises `InvalidTestbed` with all that is wrong."""

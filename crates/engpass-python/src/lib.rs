@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engpass_network::limit::limit;
-use engpass_network::simulate::{SimError, simulate};
+use engpass_network::simulate::{SimError, simulate, timeline};
 use engpass_testbed::topology::{Hop, NodeKind};
 use engpass_testbed::{Campaign, Diagnostics, Source};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -126,12 +126,7 @@ impl PyCampaign {
                 let outcome = py.detach(|| {
                     simulate(&point.testbed, &point.topology, seed, &|| flag.load(Ordering::Relaxed))
                 });
-                match outcome {
-                    Ok(outcome) => serde_json::to_value(outcome),
-                    Err(SimError::Interrupted) => return Err(Interrupted::new_err("interrupted")),
-                    Err(SimError::Unsupported(what)) => return Err(Unsupported::new_err(what)),
-                    Err(SimError::Ledger(what)) => return Err(PyRuntimeError::new_err(what)),
-                }
+                serde_json::to_value(outcome.map_err(refused)?)
             }
             other => {
                 return Err(PyValueError::new_err(format!(
@@ -152,6 +147,35 @@ impl PyCampaign {
             line.extend(outcome);
         }
         Ok(line.to_string())
+    }
+
+    /// Simulate one point and look at it at so many instants: windows, queues and events over time, as JSON.
+    #[pyo3(signature = (variant, sweep, repeat, samples, interrupt))]
+    fn timeline(
+        &self,
+        py: Python<'_>,
+        variant: &str,
+        sweep: Vec<(String, String)>,
+        repeat: u32,
+        samples: usize,
+        interrupt: &Interrupt,
+    ) -> PyResult<String> {
+        let point = self.point(py, variant, &sweep)?;
+        let seed = point.testbed.run.seed + u64::from(repeat);
+        let flag = Arc::clone(&interrupt.0);
+        let timeline = py.detach(|| {
+            timeline(&point.testbed, &point.topology, seed, samples, &|| flag.load(Ordering::Relaxed))
+        });
+        let timeline = serde_json::to_string(&timeline.map_err(refused)?);
+        Ok(timeline.expect("a timeline is plain data"))
+    }
+}
+
+fn refused(error: SimError) -> PyErr {
+    match error {
+        SimError::Interrupted => Interrupted::new_err("interrupted"),
+        SimError::Unsupported(what) => Unsupported::new_err(what),
+        SimError::Ledger(what) => PyRuntimeError::new_err(what),
     }
 }
 

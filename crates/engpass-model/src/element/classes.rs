@@ -238,6 +238,11 @@ impl Classes {
         }
     }
 
+    /// Cells in all queues at `at`, up to which all were taken and no further, the one being sent included.
+    pub fn length(&self, at: u64) -> u64 {
+        self.waiting + u64::from(self.last_end > at)
+    }
+
     /// What the line does at `at`, up to which all cells were taken and no further.
     pub fn doing(&self, at: u64) -> Doing {
         Doing::of(self.slot, self.base, self.last_end, self.end.rounding(), at)

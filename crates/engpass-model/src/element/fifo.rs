@@ -216,6 +216,11 @@ impl Fifo {
         Doing::of(self.slot, self.base, self.last_end, self.rounded(), at)
     }
 
+    /// Cells in the queue at `at`, up to which all were taken and no further, the one being sent included.
+    pub fn length(&self, at: u64) -> u64 {
+        if at >= self.last_end { 0 } else { self.n - self.slot.ended_within(at - self.base) }
+    }
+
     /// When the line is free of everything it has accepted, in picoseconds.
     pub fn last_end(&self) -> u64 {
         self.last_end

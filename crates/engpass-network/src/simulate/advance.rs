@@ -48,6 +48,14 @@ impl Port {
         }
     }
 
+    /// Cells in the queue at `at`, up to which it was advanced, the one being sent included.
+    pub(super) fn length(&self, at: u64) -> u64 {
+        match &self.queue {
+            Queue::Fifo(queue) => queue.length(at),
+            Queue::Classes(queue) => queue.length(at),
+        }
+    }
+
     /// What the line does at `at`, up to which it was advanced.
     fn doing(&self, at: u64) -> Doing {
         match &self.queue {
@@ -71,6 +79,7 @@ impl Network {
     fn pull(&mut self, port: usize, until: u64, draw: impl Fn(&Port) -> bool + Copy) {
         let until = until.min(self.end);
         if self.ports[port].has_taken(until) {
+            self.stop_before(port, until);
             return;
         }
         for index in 0..self.ports[port].upstream.len() {
@@ -81,15 +90,33 @@ impl Network {
                 self.pull(upstream, earlier, draw);
             }
         }
+        self.stop_before(port, until);
+        self.ports[port].advance(until, port, &mut self.fabric);
+        self.stop_before(port, until);
+    }
+
+    /// On the way to `until`, stop where the warm-up ends and where somebody looks at the queue.
+    fn stop_before(&mut self, port: usize, until: u64) {
         let this = &mut self.ports[port];
         // The counts of the warm-up and of the window must not share a train.
-        if let Some(edge) = self.fabric.window.from
-            && edge < until
-            && !this.has_taken(edge)
-        {
-            this.advance(edge, port, &mut self.fabric);
+        let from = self.fabric.window.from;
+        loop {
+            let edge = from.filter(|edge| *edge < until && !this.has_taken(*edge));
+            let look = self.fabric.trace.as_ref().and_then(|trace| trace.next_look(port));
+            match (edge, look.filter(|look| *look <= until)) {
+                (Some(edge), look) if look.is_none_or(|look| edge <= look) => {
+                    this.advance(edge, port, &mut self.fabric);
+                }
+                (_, Some(look)) if look < until || this.has_taken(look) => {
+                    if !this.has_taken(look) {
+                        this.advance(look, port, &mut self.fabric);
+                    }
+                    let length = this.length(look);
+                    self.fabric.trace.iter_mut().for_each(|trace| trace.looked(port, length));
+                }
+                _ => break,
+            }
         }
-        this.advance(until, port, &mut self.fabric);
     }
 
     /// Take all arrivals at every port up to and including `until`.

@@ -461,6 +461,7 @@ impl Builder<'_> {
             sockets,
             sources: self.sources,
             adapting: self.adapting,
+            names: self.topology.flows.iter().map(|flow| flow.name.clone()).collect(),
             ports: self.ports,
             fabric: Fabric {
                 window: self.window,
@@ -474,6 +475,7 @@ impl Builder<'_> {
                 flows: self.testbed.traffic.values().map(tally).collect(),
                 left_nic: Vec::new(),
                 ledger,
+                trace: None,
             },
             frames,
             handled: 0,

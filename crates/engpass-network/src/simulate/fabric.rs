@@ -8,6 +8,7 @@ use engpass_model::tcp::Segment;
 use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
 use super::ledger::{Cargo, Fate, Ledger};
+use super::timeline::Trace;
 
 /// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
 #[derive(Clone, Copy, Debug)]
@@ -160,6 +161,8 @@ pub(super) struct Tally {
     /// Lost so far, the warm-up included; for generators.
     pub(super) lost_ever: u64,
     pub(super) received_ever: u64,
+    /// Bytes of datagrams received, the warm-up included.
+    pub(super) ever_bytes: u64,
     pub(super) places: Vec<Losses>,
     pub(super) receptions: Receptions,
 }
@@ -261,6 +264,8 @@ pub(super) struct Fabric {
     /// Frames whose last cell has left a NIC, not yet taken by the NIC.
     pub(super) left_nic: Vec<LeftNic>,
     pub(super) ledger: Ledger,
+    /// Where a run is watched.
+    pub(super) trace: Option<Box<Trace>>,
 }
 
 /// The last cell of a frame has left a NIC's line.
@@ -511,6 +516,9 @@ impl Outlet for Behind<'_> {
     fn lost(&mut self, cells: &Cells, at: u64, cause: Loss) {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
+        if let Some(trace) = &mut fabric.trace {
+            trace.dropped(self.port, at);
+        }
         if fabric.window.holds(at) {
             fabric.counters[self.port][onward.counter].lost += cells.count;
         }

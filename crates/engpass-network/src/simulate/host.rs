@@ -280,6 +280,7 @@ impl Network {
         // A datagram arrives whole only after its last fragment was handed over, so it was sent.
         tally.in_flight -= 1;
         tally.receive(this.index, self.now);
+        tally.ever_bytes += this.bytes;
         if self.fabric.window.holds(self.now) {
             tally.received += 1;
             tally.received_bytes += this.bytes;

@@ -14,6 +14,7 @@ mod ledger;
 mod nic;
 mod outcome;
 mod tcp;
+mod timeline;
 
 use engpass_testbed::{Testbed, Topology};
 
@@ -28,6 +29,9 @@ pub use ledger::{Accounts, BookSeen};
 use nic::Nic;
 pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
 use tcp::Endpoint;
+#[doc(hidden)]
+pub use timeline::watched;
+pub use timeline::{FlowLine, MOST_EVENTS, QueueLine, TcpLine, Timeline, timeline};
 
 /// Why a run has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +64,8 @@ pub struct Network {
     /// By flow.
     sockets: Vec<Socket>,
     sources: Vec<Source>,
+    /// Of flows.
+    names: Vec<String>,
     /// Events handled.
     handled: u64,
 }
@@ -86,17 +92,27 @@ impl Network {
     pub fn run(&mut self, interrupted: &dyn Fn() -> bool) -> Result<(), SimError> {
         if let Some(from) = self.fabric.window.from {
             self.run_until(from, interrupted)?;
-            for endpoint in &mut self.endpoints {
-                endpoint.before = *endpoint.connection.stats();
-            }
-            self.open_books(from);
+            self.begin_window(from);
         }
         self.run_until(self.end, interrupted)?;
+        self.finish();
+        Ok(())
+    }
+
+    /// The warm-up is over, and all that happens at its last instant has happened.
+    fn begin_window(&mut self, from: u64) {
+        for endpoint in &mut self.endpoints {
+            endpoint.before = *endpoint.connection.stats();
+        }
+        self.open_books(from);
+    }
+
+    /// The run is over.
+    fn finish(&mut self) {
         self.now = self.end;
         self.advance_all(self.end);
         self.fabric.count_open_losses();
         self.stop_lines();
-        Ok(())
     }
 
     /// Handle everything that happens at or before `until`.

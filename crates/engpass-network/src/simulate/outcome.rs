@@ -192,7 +192,7 @@ pub struct Drop {
     pub port: Option<(usize, usize)>,
 }
 
-fn in_order<T: Serialize, S: serde::Serializer>(
+pub(super) fn in_order<T: Serialize, S: serde::Serializer>(
     items: &[(String, T)],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

@@ -79,10 +79,14 @@ impl Endpoint {
 
     /// What the endpoint waits for, when its connection sends nothing for this reason.
     fn waits_for(&self, limited: LimitedBy) -> Wait {
-        match (&self.application, limited) {
-            (Some(application), _) if !application.open => Wait::Application,
-            (Some(application), LimitedBy::Application) if application.copying > 0 => Wait::Cpu,
-            _ => Wait::of(limited),
+        let application = self.application.as_ref();
+        let (copying, left) =
+            application.map_or((0, 0), |application| (application.copying, application.left));
+        match limited {
+            LimitedBy::Application | LimitedBy::SendBuffer if copying > 0 => Wait::Cpu,
+            LimitedBy::Application | LimitedBy::SendBuffer if left > 0 => Wait::SendBuffer,
+            LimitedBy::SendBuffer => Wait::Application,
+            other => Wait::of(other),
         }
     }
 
@@ -116,7 +120,13 @@ impl Network {
         let this = &mut self.endpoints[index];
         if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
             let mut out = Out::default();
+            let before = this.connection.stats().timeouts;
             this.connection.on_timer(Time(now), &mut out);
+            if let Some(trace) = &mut self.fabric.trace
+                && this.connection.stats().timeouts > before
+            {
+                trace.timed_out(this.flow, now);
+            }
             if out.timer_since.is_some() {
                 self.fabric.ledger.timed_out(self.processes.len() + index, now);
             }
@@ -185,21 +195,30 @@ impl Network {
         self.go_on(endpoint);
     }
 
+    /// Send if that is possible, else let the application write; and note what it waits for.
+    fn send_or_wait(&mut self, endpoint: usize, open: bool, limited: LimitedBy) {
+        let wait = match limited {
+            _ if !open => Wait::Application,
+            LimitedBy::Nothing => {
+                self.endpoints[endpoint].busy = true;
+                self.ask_cpu(self.endpoints[endpoint].host, Item::Output(endpoint));
+                Wait::Cpu
+            }
+            limited => {
+                self.next_copy(endpoint);
+                self.endpoints[endpoint].waits_for(limited)
+            }
+        };
+        self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, wait);
+    }
+
     /// Send what can be sent, else let the application write; and see to the next wake.
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let open = this.application.as_ref().is_none_or(|application| application.open);
         if !this.busy {
             let limited = this.connection.limited_by(Time(self.now));
-            if open && limited == LimitedBy::Nothing {
-                this.busy = true;
-                self.ask_cpu(self.endpoints[endpoint].host, Item::Output(endpoint));
-            } else {
-                self.next_copy(endpoint);
-            }
-            let sender = self.processes.len() + endpoint;
-            let wait = self.endpoints[endpoint].waits_for(limited);
-            self.fabric.ledger.waits(sender, self.now, wait);
+            self.send_or_wait(endpoint, open, limited);
         }
         let this = &mut self.endpoints[endpoint];
         if let Some(wake) = this.connection.next_wake() {
@@ -214,7 +233,13 @@ impl Network {
     /// The CPU begins to form the endpoint's next segment: what that costs.
     pub(super) fn form_segment(&mut self, endpoint: usize) -> u64 {
         let this = &mut self.endpoints[endpoint];
+        let before = this.connection.stats().retransmissions;
         this.segment = this.connection.transmit(Time(self.now));
+        if let Some(trace) = &mut self.fabric.trace
+            && this.connection.stats().retransmissions > before
+        {
+            trace.sent_again(this.flow, self.now);
+        }
         let segment = this.segment;
         segment.map_or(0, |segment| this.segment_cost(&segment, false))
     }

@@ -1,6 +1,8 @@
 //! The ledger against closed forms: every account of a line where paper and pencil give it.
 
-use engpass_network::simulate::{Accounts, LinkUse, SimOutcome, simulate};
+use engpass_model::time::SECOND;
+use engpass_model::unit::Duration;
+use engpass_network::simulate::{Accounts, Direction, LinkUse, SimOutcome, simulate};
 use engpass_testbed::{Source, load};
 
 const KYOTO: &str = include_str!("../../../../gallery/kyoto-1997/testbed.toml");
@@ -31,21 +33,224 @@ fn idle_names(accounts: &Accounts, least: u128) -> Vec<&str> {
     idle.map(|(name, _)| name.as_str()).collect()
 }
 
+/// The direction of a link from this node.
+fn from<'a>(outcome: &'a SimOutcome, name: &str, node: &str) -> &'a Direction {
+    link(outcome, name)
+        .directions
+        .iter()
+        .find(|direction| direction.from == node)
+        .expect("an end of the link")
+}
+
+/// Two hosts and an ATM switch, a TCP stream between them.
+const TWO: &str = r#"
+    name = "two hosts"
+    [host.a]
+    [host.b]
+    [switch.s]
+    kind = "atm"
+    output_buffer = "20000 cells"
+    [link.first]
+    ends = ["a", "s"]
+    medium = "oc-3c"
+    delay = "1 ms"
+    [link.second]
+    ends = ["s", "b"]
+    medium = "oc-3c"
+    delay = "1 ms"
+    [circuit.vc]
+    from = "a"
+    to = "b"
+    [traffic.stream]
+    kind = "tcp-stream"
+    from = "a"
+    to = "b"
+    message = "64 KiB"
+    [run]
+    duration = "4 s"
+    warmup = "1 s"
+"#;
+
+/// What holds for the accounts of every link, whatever runs.
+fn in_order(outcome: &SimOutcome) {
+    for (name, link) in &outcome.links {
+        let sum = |accounts: &Accounts| accounts.values().sum::<u128>();
+        assert_eq!(sum(&link.ledger), link.capacity, "{name}");
+        assert_eq!(link.capacity, link.directions.iter().map(|direction| direction.capacity).sum(), "{name}");
+        for direction in &link.directions {
+            assert_eq!(sum(&direction.ledger), direction.capacity, "{name}");
+        }
+        for (account, parts) in &link.ledger {
+            let of = |direction: &Direction| part(&direction.ledger, account);
+            assert_eq!(*parts, link.directions.iter().map(of).sum(), "{name}, {account}");
+        }
+    }
+}
+
 #[test]
-fn look() {
-    for variant in ["free", "congested", "shaped-16", "shaped-18"] {
-        let outcome = run(KYOTO, variant, &[("traffic.stream.message", "9 kB")]);
-        for (name, link) in &outcome.links {
-            println!("{variant} {name} {} {}", link.capacity, link.unit);
-            for direction in &link.directions {
-                println!("   {} -> {}", direction.from, direction.to);
-                for (account, parts) in &direction.ledger {
-                    println!(
-                        "      {account:28} {parts:14} {:.4} %",
-                        *parts as f64 / direction.capacity as f64 * 100.0
-                    );
-                }
+fn every_variant_of_the_kyoto_study_balances() {
+    let source = Source { name: "kyoto.toml".into(), text: KYOTO.into() };
+    let campaign = load(&source, &[("run.duration".into(), "1 s".into())], None).expect("the study is right");
+    for variant in campaign.variants() {
+        for message in ["1 kB", "9152 B", "64 kB"] {
+            let sweep = [("traffic.stream.message".to_owned(), message.to_owned())];
+            let Ok(point) = campaign.point(variant, &sweep) else { continue };
+            for warmup in [None, Some(Duration(300_000_000_001))] {
+                let mut testbed = point.testbed.clone();
+                testbed.run.warmup = warmup;
+                let outcome = simulate(&testbed, &point.topology, 3, &|| false);
+                in_order(&outcome.unwrap_or_else(|wrong| panic!("{variant}, {message}: {wrong:?}")));
             }
         }
     }
+}
+
+/// Without other traffic the CPU alone keeps the first line idle, and a line is what was sent and what was not.
+#[test]
+fn an_unloaded_sender_waits_for_its_cpu() {
+    let overrides = [("traffic.stream.message", "9 kB"), ("host.ss2.pauses.share", "0 %")];
+    let outcome = run(KYOTO, "free", &overrides);
+    let line = from(&outcome, "sender", "ss2");
+    assert_eq!(line.capacity, 155_520_000 * 13 * 10);
+    assert_eq!(part(&line.ledger, "physical framing"), line.capacity / 27);
+    assert_eq!(idle_names(&line.ledger, 1), ["idle: CPU"]);
+    // One fragment of 9028 bytes, 189 cells, every 0.919 ms + 9000 * 137 ns.
+    let period = 919_000_000 + 9000 * 137_000;
+    let sent = 10 * SECOND / period;
+    let whole = part(&line.ledger, "delivered") / (9000 * 8 * 13);
+    assert!(u128::from(sent) - whole <= 1, "{sent} sent, {whole} delivered");
+    let cells = u128::from(line.carried.sent());
+    let rest = line.capacity / 27 * 26 - cells * (CELL - CELL / 27) - part(&line.ledger, "idle: CPU");
+    // A cell that the end of the run cuts.
+    assert!(rest < CELL, "{rest}");
+    assert_eq!(part(&line.ledger, "transport headers"), whole * 8 * 8 * 13);
+    // An SDU of 9036 bytes in 189 cells.
+    assert_eq!(part(&line.ledger, "padding"), whole * (189 * 48 - 9036 - 8) * 8 * 13);
+    // The other way nobody could send.
+    assert_eq!(idle_names(&from(&outcome, "sender", "atomis5").ledger, 1), ["idle: nobody"]);
+    assert_eq!(idle_names(&from(&outcome, "generator", "generator").ledger, 1), ["idle: application"]);
+}
+
+/// A shaper that is slower than the CPU is what the first line waits for, once it has anything to send.
+#[test]
+fn a_shaper_is_why_a_line_is_idle() {
+    let overrides = [("traffic.stream.message", "9 kB"), ("host.ss2.pauses.share", "0 %")];
+    let outcome = run(KYOTO, "shaped-16", &overrides);
+    let line = from(&outcome, "sender", "ss2");
+    assert_eq!(idle_names(&line.ledger, 1), ["idle: CPU", "idle: shaper"]);
+    // The first fragment: 0.919 ms + 9000 * 137 ns of 149.76 Mbit/s.
+    let first = (919_000_000 + 9000 * 137_000) * 149_760_000 * 13 / u128::from(SECOND);
+    assert!(part(&line.ledger, "idle: CPU").abs_diff(first) <= 1);
+    // Of 100 slots the shaper leaves 84.
+    let shaper = part(&line.ledger, "idle: shaper") as f64 / (line.capacity as f64 * 26.0 / 27.0);
+    assert!((shaper - 0.84).abs() < 0.001, "{shaper}");
+}
+
+/// The collapse: of what the stream brings to the receiver, nearly nothing is of use.
+#[test]
+fn congestion_makes_dead_cells() {
+    let outcome = run(KYOTO, "congested", &[("traffic.stream.message", "9 kB")]);
+    let line = from(&outcome, "receiver", "atomis5");
+    let [dead, delivered] = ["dead", "delivered"].map(|account| part(&line.ledger, account));
+    assert!(dead > 20 * delivered, "{dead} dead, {delivered} delivered");
+    // 130 of 155.52 Mbit/s, all of it carried: 48 of 53 bytes, and the framing apart.
+    let other = part(&line.ledger, "other: interference") as f64 / line.capacity as f64;
+    assert!((other - 130.0 / 155.52 * 26.0 / 27.0 * 48.0 / 53.0).abs() < 1e-6, "{other}");
+    // Nothing is lost on the first line: what is dead there, and what is not, is all that was sent.
+    let first = from(&outcome, "sender", "ss2");
+    assert!(part(&first.ledger, "dead") > dead);
+}
+
+/// A window that is smaller than the path leaves the line idle for the rest of every round trip.
+#[test]
+fn a_receive_window_is_why_a_line_is_idle() {
+    let buffer = format!("\"{} B\"", 4 * 9140);
+    let overrides = [
+        ("host.a.tcp.profile", "\"bsd-reno\""),
+        ("host.b.tcp.profile", "\"bsd-reno\""),
+        ("host.a.tcp.send_buffer", "\"256 KiB\""),
+        ("host.b.tcp.receive_buffer", &buffer),
+        ("host.b.tcp.ack_every", "1"),
+    ];
+    let outcome = run(TWO, "base", &overrides);
+    let slot = 1e-6 / 0.353_207_547;
+    let round_trip = 4e-3 + (192.0 + 1.0) * slot + 3.0 * slot;
+    let share = (1.0 - 4.0 * 192.0 * slot / round_trip) * 26.0 / 27.0;
+    for (name, node) in [("first", "a"), ("second", "s")] {
+        let line = from(&outcome, name, node);
+        let waits = part(&line.ledger, "idle: receive window") as f64 / line.capacity as f64;
+        assert!((waits / share - 1.0).abs() < 0.01, "{name}: {waits}, not {share}");
+    }
+    // Acknowledgments of two cells go back, and nothing else.
+    let back = from(&outcome, "second", "b");
+    assert_eq!(part(&back.ledger, "control"), u128::from(back.carried.sent()) * 48 * 8 * 13);
+    assert_eq!(idle_names(&back.ledger, 1), ["idle: nobody"]);
+}
+
+/// With every loss repaired by the timer alone, the timer is what the line waits for.
+#[test]
+fn the_retransmission_timer_is_why_a_line_is_idle() {
+    let overrides = [
+        ("host.a.tcp.profile", "\"bsd-reno\""),
+        ("host.b.tcp.profile", "\"bsd-reno\""),
+        ("host.a.tcp.recovery", "\"plain\""),
+        ("host.a.tcp.send_buffer", "\"256 KiB\""),
+        ("host.b.tcp.receive_buffer", "\"256 KiB\""),
+        ("host.b.tcp.window_scaling", "true"),
+        ("host.a.tcp.window_scaling", "true"),
+        ("switch.s.output_buffer", "\"600 cells\""),
+        ("link.second.medium", "\"ds3\""),
+        ("run.duration", "\"20 s\""),
+    ];
+    let outcome = run(TWO, "base", &overrides);
+    in_order(&outcome);
+    let timeouts = outcome.flows[0].1.tcp.expect("a TCP flow counts").timeouts;
+    assert!(timeouts > 3, "{timeouts} timeouts");
+    for (name, node) in [("first", "a"), ("second", "s")] {
+        let line = from(&outcome, name, node);
+        let timer = part(&line.ledger, "idle: retransmission timer");
+        let least = line.capacity / 19 * u128::from(timeouts) / 2;
+        assert!(timer > least, "{name}: {:#?}", line.ledger);
+        // What was sent again and had come before is no goodput.
+        assert!(part(&line.ledger, "duplicate") > 0 || part(&line.ledger, "dead") > 0);
+    }
+}
+
+/// Ethernet, bit by bit: 1538 bytes for 1472 of a message, back to back.
+#[test]
+fn a_full_ethernet_line() {
+    let text = r#"
+        name = "two hosts and a switch"
+        [host.a]
+        [host.b]
+        [switch.s]
+        kind = "ethernet"
+        [link.first]
+        ends = ["a", "s"]
+        medium = "ethernet-100"
+        [link.second]
+        ends = ["s", "b"]
+        medium = "ethernet-100"
+        [traffic.stream]
+        kind = "udp-stream"
+        from = "a"
+        to = "b"
+        message = "1472 B"
+        [run]
+        duration = "2 s"
+        warmup = "100 ms"
+    "#;
+    let outcome = run(text, "base", &[]);
+    in_order(&outcome);
+    let line = from(&outcome, "first", "a");
+    assert_eq!((link(&outcome, "first").unit.as_str(), line.capacity), ("bit", 190_000_000));
+    let whole = part(&line.ledger, "delivered") / (1472 * 8);
+    for (account, bytes) in [("frame headers", 18), ("IP headers", 20), ("transport headers", 8)] {
+        let frames = part(&line.ledger, account) / (bytes * 8);
+        assert!(frames.abs_diff(whole) <= 2, "{account}: {frames} frames, {whole} messages");
+    }
+    // The edges of the window cut two frames, and those on the way at its end are in flight.
+    assert!(line.capacity - whole * 1538 * 8 < 8 * 1538 * 8, "{:#?}", line.ledger);
+    assert_eq!(idle_names(&line.ledger, 1).len(), 0, "{:#?}", line.ledger);
+    assert_eq!(idle_names(&from(&outcome, "first", "s").ledger, 1), ["idle: nobody"]);
 }

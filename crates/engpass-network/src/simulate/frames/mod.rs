@@ -183,6 +183,9 @@ impl Network {
     fn lose_all(&mut self, port: usize, mut lost: Vec<(engpass_model::queue::Packet, Cause)>) {
         for (packet, cause) in lost.drain(..) {
             self.lose_packet(packet.id, Place::Queue(port, cause));
+            if let Some(trace) = &mut self.fabric.trace {
+                trace.dropped(port, self.now);
+            }
             if self.fabric.window.holds(self.now)
                 && let Some(port) = &mut self.frames.ports[port]
             {

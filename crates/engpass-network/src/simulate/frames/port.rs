@@ -249,6 +249,17 @@ impl FramePort {
         left
     }
 
+    /// Bytes in the queue at `at`, up to which everything has happened.
+    pub(in crate::simulate) fn backlog(&self, at: u64) -> u64 {
+        match &self.waiting {
+            Waiting::Arrival(queue) => {
+                let held = queue.held.iter().filter(|(left, _)| *left > at);
+                held.map(|(_, bytes)| u64::from(*bytes)).sum()
+            }
+            Waiting::Service { scheduler, .. } => scheduler.backlog().bytes,
+        }
+    }
+
     /// By how much the end of the last transmission is rounded up, in ticks.
     fn rounding(&self) -> u64 {
         let (ticks, per_ps) = self.pace.ratio();

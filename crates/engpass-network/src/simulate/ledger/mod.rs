@@ -9,6 +9,8 @@ mod close;
 mod frames;
 mod open;
 mod passed;
+#[cfg(test)]
+mod tests;
 mod waits;
 
 use engpass_model::element::{Cells, Doing, FrameId};
@@ -267,6 +269,11 @@ impl Ledger {
                 book.settle(u64::from(units), unit, fate, cargo, u64::from(way.refused));
             }
         }
+    }
+
+    /// Whether any flow crosses the line of `port`.
+    pub(super) fn carries(&self, port: usize) -> bool {
+        !self.lines[port].books.is_empty()
     }
 
     /// The line of `port` was idle for so long before what it sends next.

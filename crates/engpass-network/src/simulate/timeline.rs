@@ -1,0 +1,305 @@
+//! A run over time: windows, queues, losses and retransmissions, sampled while it runs.
+
+use engpass_model::queue::Queue as Discipline;
+use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
+use engpass_testbed::topology::NodeKind;
+use engpass_testbed::{Testbed, Topology};
+use serde::Serialize;
+
+use super::outcome::in_order;
+use super::{Network, SimError, SimOutcome};
+
+/// Most entries of a list of events; a longer one is cut, and says so.
+pub const MOST_EVENTS: usize = 10_000;
+
+/// A run over time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Timeline {
+    /// Length of the run in seconds, the warm-up included.
+    pub duration_s: f64,
+    /// Streams by the name of their traffic table, in the order of the file.
+    #[serde(serialize_with = "in_order")]
+    pub flows: Vec<(String, FlowLine)>,
+    /// Queues in switches and routers that traffic crosses, by transmitter: `switch -> host`.
+    #[serde(serialize_with = "in_order")]
+    pub queues: Vec<(String, QueueLine)>,
+}
+
+/// A stream over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FlowLine {
+    /// When the samples were taken, in seconds.
+    pub time_s: Vec<f64>,
+    /// What its connections' control loops say, for TCP.
+    #[serde(flatten)]
+    pub tcp: Option<TcpLine>,
+    /// Payload received from the beginning on; of TCP in order.
+    pub delivered_bytes: Vec<u64>,
+    /// A list of events was cut.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// The sending ends of a TCP flow over time, summed over its connections.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TcpLine {
+    /// Congestion window.
+    pub congestion_window_bytes: Vec<u64>,
+    /// Window that the receiver announced last.
+    pub receive_window_bytes: Vec<u64>,
+    /// Bytes that the sender holds to be in the network.
+    pub flight_bytes: Vec<u64>,
+    /// When a segment was sent again, in seconds.
+    pub retransmissions: Vec<f64>,
+    /// When the retransmission timer expired, in seconds.
+    pub timeouts: Vec<f64>,
+}
+
+/// A queue over time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueueLine {
+    /// When the samples were taken, in seconds.
+    pub time_s: Vec<f64>,
+    /// What was in the queue, the cell that is being sent included; of frames what waits, and in a first in, first out queue the one being sent.
+    pub length: Vec<u64>,
+    /// What `length` counts: `cells` or `bytes`.
+    pub unit: &'static str,
+    /// What fits into it (for each service category, where they have queues of their own); `None` where it does not count in `unit`.
+    pub capacity: Option<u64>,
+    /// When it lost something, in seconds. Cells that were lost one after the other are one loss, at the first of them.
+    pub drops: Vec<f64>,
+    /// The list of losses was cut.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// Instants of events, in picoseconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Instants {
+    at: Vec<u64>,
+    truncated: bool,
+}
+
+impl Instants {
+    fn push(&mut self, at: u64) {
+        if self.at.len() < MOST_EVENTS {
+            self.at.push(at);
+        } else {
+            self.truncated = true;
+        }
+    }
+
+    fn seconds(&mut self) -> Vec<f64> {
+        self.at.sort_unstable();
+        self.at.iter().map(|at| seconds(*at)).collect()
+    }
+}
+
+/// What is written down while a run is watched.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    /// By port.
+    drops: Vec<Instants>,
+    /// By flow.
+    retransmissions: Vec<Instants>,
+    timeouts: Vec<Instants>,
+    /// When queues are looked at: what happens then may still be open, so a picosecond before.
+    looks: Vec<u64>,
+    /// By port, what was seen so far.
+    lengths: Vec<Vec<u64>>,
+}
+
+impl Trace {
+    /// When the queue of `port`, if it is one of cells, is looked at next.
+    pub(super) fn next_look(&self, port: usize) -> Option<u64> {
+        self.looks.get(self.lengths[port].len()).copied()
+    }
+
+    /// The queue of `port` was looked at.
+    pub(super) fn looked(&mut self, port: usize, length: u64) {
+        self.lengths[port].push(length);
+    }
+
+    /// The queue of `port` has lost something.
+    pub(super) fn dropped(&mut self, port: usize, at: u64) {
+        self.drops[port].push(at);
+    }
+
+    /// A connection of `flow` has sent something again.
+    pub(super) fn sent_again(&mut self, flow: usize, at: u64) {
+        self.retransmissions[flow].push(at);
+    }
+
+    /// The retransmission timer of a connection of `flow` has expired.
+    pub(super) fn timed_out(&mut self, flow: usize, at: u64) {
+        self.timeouts[flow].push(at);
+    }
+}
+
+/// Simulate one run and look at it at `samples` instants, evenly from the beginning to the end.
+///
+/// What happens in the run is what [`simulate`](super::simulate) says of it.
+///
+/// # Errors
+/// Those of [`simulate`](super::simulate).
+pub fn timeline(
+    testbed: &Testbed,
+    topology: &Topology,
+    seed: u64,
+    samples: usize,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Timeline, SimError> {
+    watched(testbed, topology, seed, samples, interrupted).map(|(timeline, _)| timeline)
+}
+
+/// The timeline, and the outcome of the run that was watched.
+#[doc(hidden)]
+pub fn watched(
+    testbed: &Testbed,
+    topology: &Topology,
+    seed: u64,
+    samples: usize,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Timeline, SimOutcome), SimError> {
+    let mut network = Network::new(testbed, topology, seed)?;
+    let steps = samples.max(2) as u64 - 1;
+    let end = u128::from(network.end);
+    let instants = (0..=steps).map(|step| (end * u128::from(step) / u128::from(steps)) as u64);
+    let instants: Vec<u64> = instants.collect();
+    let mut timeline = network.watch(testbed, topology, &instants);
+    let mut warmup = network.fabric.window.from;
+    for at in instants {
+        if let Some(from) = warmup.take_if(|from| *from <= at) {
+            network.run_until(from, interrupted)?;
+            network.begin_window(from);
+        }
+        network.run_until(at, interrupted)?;
+        network.sample(&mut timeline, at);
+    }
+    network.finish();
+    network.write_events(&mut timeline);
+    let outcome = network.outcome(testbed, topology)?;
+    Ok((timeline.1, outcome))
+}
+
+/// The ports of the queues, and the timeline while it is filled.
+type Watched = (Vec<usize>, Timeline);
+
+impl Network {
+    /// Begin to write down what happens.
+    fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
+        let (ports, flows) = (self.ports.len(), testbed.traffic.len());
+        self.fabric.trace = Some(Box::new(Trace {
+            drops: vec![Instants::default(); ports],
+            retransmissions: vec![Instants::default(); flows],
+            timeouts: vec![Instants::default(); flows],
+            looks: instants.iter().map(|at| at.saturating_sub(1)).collect(),
+            // At the beginning they are empty.
+            lengths: vec![vec![0]; ports],
+        }));
+        let line = |traffic: &Traffic| match traffic {
+            Traffic::TcpStream(_) => Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() }),
+            Traffic::Cbr(_) | Traffic::OnOff(_) => None,
+            _ => Some(FlowLine::default()),
+        };
+        let flows = testbed.traffic.iter().filter_map(|(name, traffic)| Some((name.clone(), line(traffic)?)));
+        let flows = flows.collect();
+        let watched = |port: &usize| {
+            let node = topology.links[port / 2].ends[port % 2];
+            node >= topology.hosts && self.fabric.ledger.carries(*port)
+        };
+        let ports: Vec<usize> = (0..ports).filter(watched).collect();
+        let name = |port: usize| {
+            let link = &topology.links[port / 2];
+            let [from, to] = [port % 2, 1 - port % 2].map(|end| &topology.nodes[link.ends[end]]);
+            (format!("{from} -> {to}"), &link.name)
+        };
+        let queues = ports.iter().map(|&port| {
+            let (plain, link) = name(port);
+            let parallel = ports.iter().filter(|&&other| name(other).0 == plain).count() > 1;
+            let name = if parallel { format!("{plain} ({link})") } else { plain };
+            let (unit, capacity) = capacity(testbed, topology, port);
+            let line = QueueLine {
+                time_s: Vec::new(),
+                length: Vec::new(),
+                unit,
+                capacity,
+                drops: Vec::new(),
+                truncated: false,
+            };
+            (name, line)
+        });
+        let queues = queues.collect();
+        (ports, Timeline { duration_s: seconds(self.end), flows, queues })
+    }
+
+    /// Write down how things stand at `at`, up to which everything has happened.
+    fn sample(&mut self, (ports, timeline): &mut Watched, at: u64) {
+        for (&port, (_, queue)) in ports.iter().zip(&mut timeline.queues) {
+            queue.time_s.push(seconds(at));
+            // Ports of cells are not all as far: they write down what they see when they come here.
+            queue.length.extend(self.frames.ports[port].as_ref().map(|line| line.backlog(at)));
+        }
+        let names = self.names.iter();
+        let index = |name: &String| names.clone().position(|other| other == name).expect("a flow has a name");
+        for (name, line) in &mut timeline.flows {
+            let flow = index(name);
+            line.time_s.push(seconds(at));
+            let mut delivered = self.fabric.flows[flow].ever_bytes;
+            if let Some(tcp) = &mut line.tcp {
+                let (mut congestion, mut receive, mut flight) = (0, 0, 0);
+                for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.flow == flow) {
+                    if endpoint.application.is_some() {
+                        let now = endpoint.connection.snapshot();
+                        congestion += now.congestion_window;
+                        receive += now.send_window;
+                        flight += now.in_flight;
+                    } else {
+                        delivered += endpoint.connection.stats().bytes_received;
+                    }
+                }
+                tcp.congestion_window_bytes.push(congestion);
+                tcp.receive_window_bytes.push(receive);
+                tcp.flight_bytes.push(flight);
+            }
+            line.delivered_bytes.push(delivered);
+        }
+    }
+
+    fn write_events(&mut self, (ports, timeline): &mut Watched) {
+        let Some(trace) = &mut self.fabric.trace else { return };
+        for (&port, (_, queue)) in ports.iter().zip(&mut timeline.queues) {
+            (queue.drops, queue.truncated) = (trace.drops[port].seconds(), trace.drops[port].truncated);
+            if self.frames.ports[port].is_none() {
+                queue.length = std::mem::take(&mut trace.lengths[port]);
+            }
+        }
+        for (flow, name) in self.names.iter().enumerate() {
+            let line = timeline.flows.iter_mut().find(|(other, _)| other == name);
+            let Some((_, FlowLine { tcp: Some(tcp), truncated, .. })) = line else { continue };
+            let (again, timeouts) = (&mut trace.retransmissions[flow], &mut trace.timeouts[flow]);
+            *truncated = again.truncated || timeouts.truncated;
+            (tcp.retransmissions, tcp.timeouts) = (again.seconds(), timeouts.seconds());
+        }
+    }
+}
+
+/// What the queue of a port counts, and how much of it fits in.
+fn capacity(testbed: &Testbed, topology: &Topology, port: usize) -> (&'static str, Option<u64>) {
+    let link = &topology.links[port / 2];
+    if let NodeKind::Switch(switch) = topology.kind(link.ends[port % 2])
+        && let Switch::Atm(switch) = &testbed.switches[switch]
+    {
+        return ("cells", Some(switch.output_buffer.0));
+    }
+    let bytes = match &link.queues[port % 2] {
+        Some(Discipline::DropTail(queue)) => Some(queue.limit.bytes).filter(|bytes| *bytes < u64::MAX),
+        _ => None,
+    };
+    ("bytes", bytes)
+}
+
+fn seconds(at: u64) -> f64 {
+    at as f64 / 1e12
+}

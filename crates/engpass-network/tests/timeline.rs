@@ -1,0 +1,114 @@
+//! The timeline of a run: it shows the run, and does not change it.
+
+use engpass_network::simulate::{SimOutcome, Timeline, simulate, watched};
+use engpass_testbed::{Point, Source, load};
+
+const KYOTO: &str = include_str!("../../../gallery/kyoto-1997/testbed.toml");
+
+const WAN: &str = r#"
+    name = "two senders, a router, a thin line"
+    [host.a]
+    [host.b]
+    [router.r]
+    queue = { drop-tail = { limit = "60 kB" } }
+    [link.fast]
+    ends = ["a", "r"]
+    medium = "ethernet-1g"
+    [link.thin]
+    ends = ["r", "b"]
+    medium = "point-to-point"
+    rate = "20 Mbit/s"
+    delay = "5 ms"
+    [traffic.stream]
+    kind = "tcp-stream"
+    from = "a"
+    to = "b"
+    message = "64 KiB"
+    streams = 2
+    [run]
+    duration = "5 s"
+    warmup = "1 s"
+"#;
+
+fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
+    let source = Source { name: "timeline.toml".into(), text: text.into() };
+    let overrides: Vec<_> =
+        overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
+    let campaign = load(&source, &overrides, None).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    campaign.point(variant, &[]).unwrap_or_else(|found| panic!("{}", found.render(false)))
+}
+
+/// Watch a run; nothing but the engine's own work may differ from one that is not watched.
+fn watch(point: &Point, samples: usize) -> (Timeline, SimOutcome) {
+    let (testbed, topology) = (&point.testbed, &point.topology);
+    let alone = simulate(testbed, topology, 5, &|| false).expect("it is carried");
+    let (timeline, mut outcome) = watched(testbed, topology, 5, samples, &|| false).expect("it is carried");
+    outcome.events = alone.events;
+    assert_eq!(outcome, alone);
+    (timeline, outcome)
+}
+
+#[test]
+fn watching_changes_nothing() {
+    let short = ("run.duration", "1 s");
+    let message = ("traffic.stream.message", "9 kB");
+    for variant in ["free", "congested", "shaped-16"] {
+        for more in [("run.warmup", "250 ms"), ("switch.atomis5.schedule", "fifo")] {
+            for samples in [2, 37, 1000] {
+                watch(&point(KYOTO, variant, &[short, message, more]), samples);
+            }
+        }
+    }
+    watch(&point(WAN, "base", &[]), 333);
+}
+
+#[test]
+fn a_congested_port_is_full_and_loses() {
+    let overrides = [
+        ("run.duration", "1 s"),
+        ("traffic.stream.message", "9 kB"),
+        ("switch.atomis5.output_buffer", "384 cells"),
+    ];
+    let (timeline, outcome) = watch(&point(KYOTO, "congested", &overrides), 101);
+    assert_eq!(timeline.duration_s, 1.0);
+    let (name, stream) = &timeline.flows[0];
+    assert_eq!((name.as_str(), timeline.flows.len()), ("stream", 1), "generators have no line");
+    assert!(stream.tcp.is_none());
+    assert_eq!((stream.time_s.len(), stream.time_s[0], stream.time_s[50]), (101, 0.0, 0.5));
+    assert!(stream.delivered_bytes.is_sorted());
+    let received = outcome.flows[0].1.received_datagrams * 9000;
+    assert_eq!(stream.delivered_bytes[100], received);
+    let port = timeline.queues.iter().find(|(name, _)| name == "atomis5 -> ss20");
+    let (_, queue) = port.expect("the contended port is watched");
+    assert_eq!((queue.time_s.len(), queue.length.len()), (101, 101));
+    assert_eq!((queue.unit, queue.capacity), ("cells", Some(384)));
+    // One cell of the first class beside 384 of the second.
+    let longest = *queue.length.iter().max().expect("there are samples");
+    assert!((380..=385).contains(&longest), "{longest}");
+    let lost: u64 = outcome.drops.iter().map(|drop| drop.cells).sum();
+    assert!(!queue.drops.is_empty() && queue.drops.len() as u64 <= lost && queue.drops.is_sorted());
+}
+
+#[test]
+fn windows_and_their_events() {
+    let (timeline, outcome) = watch(&point(WAN, "base", &[("run.warmup", "0 s")]), 501);
+    let (_, stream) = &timeline.flows[0];
+    let tcp = stream.tcp.as_ref().expect("a TCP flow has windows");
+    let counts = outcome.flows[0].1.tcp.expect("a TCP flow counts");
+    assert_eq!(tcp.retransmissions.len() as u64, counts.retransmitted_segments);
+    assert_eq!(tcp.timeouts.len() as u64, counts.timeouts);
+    assert!(tcp.retransmissions.len() > 3 && !stream.truncated);
+    let goodput = outcome.flows[0].1.goodput_bit_per_s;
+    assert_eq!(stream.delivered_bytes[500] as f64 * 8.0 / 5.0, goodput);
+    // What is in flight is on the line, in the queue and on its way: never more than the windows.
+    for (flight, window) in tcp.flight_bytes.iter().zip(&tcp.receive_window_bytes).skip(10) {
+        assert!(flight <= window, "{flight} in flight, {window} announced");
+    }
+    let (name, queue) = &timeline.queues[0];
+    assert_eq!((name.as_str(), queue.unit, queue.capacity), ("r -> a", "bytes", Some(60_000)));
+    let (name, queue) = &timeline.queues[1];
+    assert_eq!(name, "r -> b");
+    let longest = *queue.length.iter().max().expect("there are samples");
+    assert!((50_000..=60_000).contains(&longest), "{longest}");
+    assert!(!queue.drops.is_empty());
+}
