@@ -4,7 +4,8 @@ use engpass_model::element::{Classes, Doing, Fifo, FrameId, Inputs, Pdu, Rule};
 
 use super::Network;
 use super::event::Event;
-use super::fabric::{Behind, Fabric, Place};
+use super::fabric::{Behind, Fabric};
+use super::tally::Place;
 
 /// The transmitter of one direction of a link, with its queue: port `2 * link + end`, `end` being the one it stands at. Its channels are in [`Fabric::channels`].
 pub(super) struct Port {

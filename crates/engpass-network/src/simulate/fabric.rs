@@ -3,50 +3,13 @@
 use engpass_model::element::{
     Cells, Channel, FrameId, Loss, Outlet, Pdu, Reassembly, Shaper, VcId, generator_of,
 };
-use engpass_model::queue::Cause;
 use engpass_model::tcp::Segment;
 use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
+use super::arena::Arena;
 use super::ledger::{Cargo, Fate, Ledger};
+use super::tally::{Place, Tally, Window};
 use super::timeline::Trace;
-
-/// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
-    pub(super) from: Option<u64>,
-    pub(super) end: u64,
-}
-
-impl Window {
-    #[inline]
-    pub(super) fn holds(&self, at: u64) -> bool {
-        self.from.is_none_or(|from| at > from) && at <= self.end
-    }
-
-    /// The same with everything before it.
-    pub(super) fn with_warmup(self) -> Self {
-        Self { from: None, ..self }
-    }
-
-    /// How many of `cells` lie in the window when each is `shift` later.
-    #[inline]
-    pub(super) fn count(&self, cells: &Cells, shift: u64) -> u64 {
-        if self.from.is_none() && cells.last + shift <= self.end {
-            return cells.count;
-        }
-        self.count_cut(cells, shift)
-    }
-
-    fn count_cut(&self, cells: &Cells, shift: u64) -> u64 {
-        let after = |instant: u64| {
-            // Cells that stand later than `instant`.
-            let Some(span) = instant.checked_sub(cells.base + shift) else { return cells.count };
-            let at_or_before = (cells.pace.ended_within(span) + 1).saturating_sub(cells.n).min(cells.count);
-            cells.count - at_or_before
-        };
-        self.from.map_or(cells.count, after) - after(self.end)
-    }
-}
 
 /// A frame on its way: an AAL5 PDU.
 #[derive(Clone, Debug)]
@@ -144,108 +107,6 @@ pub(super) struct Counter {
     pub(super) policed: u64,
 }
 
-/// What became of a flow.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
-    /// Its datagrams are of different lengths.
-    pub(super) varied: bool,
-    pub(super) sent: u64,
-    pub(super) sent_bytes: u64,
-    pub(super) received: u64,
-    pub(super) received_bytes: u64,
-    pub(super) lost: u64,
-    /// PDUs that arrived good and with EFCI in their last cell; cells of a generator.
-    pub(super) marked: u64,
-    /// Sent and neither received nor lost; for generators computed at the end.
-    pub(super) in_flight: u64,
-    /// Lost so far, the warm-up included; for generators.
-    pub(super) lost_ever: u64,
-    pub(super) received_ever: u64,
-    /// Bytes of datagrams received, the warm-up included.
-    pub(super) ever_bytes: u64,
-    pub(super) places: Vec<Losses>,
-    pub(super) receptions: Receptions,
-}
-
-/// What a flow lost at one place.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Losses {
-    pub(super) place: Place,
-    /// Cells, or frames.
-    pub(super) cells: u64,
-    /// Datagrams whose first loss it was.
-    pub(super) datagrams: u64,
-}
-
-/// When datagrams were received, the warm-up included: equal runs have equal sums.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Receptions {
-    /// Time of the last one in ps.
-    pub last: Option<u64>,
-    /// Sum of the times, modulo 2^64; zero for generators.
-    pub times: u64,
-    /// Sum of time * (number of the datagram + 1), modulo 2^64; zero for generators.
-    pub weighted: u64,
-}
-
-/// Where something can be lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
-    /// The queue of this port.
-    Port(usize, Loss),
-    /// The policer in front of this port.
-    Policer(usize),
-    /// The queue discipline of this port of frames.
-    Queue(usize, Cause),
-    /// The line behind this port of frames.
-    Line(usize),
-    /// This router, with a time to live that had run out.
-    Ttl(usize),
-    Reassembly,
-    ReceiveBuffer,
-}
-
-/// An arena with a list of free places.
-#[derive(Debug)]
-pub(super) struct Arena<T> {
-    items: Vec<T>,
-    free: Vec<u32>,
-}
-
-impl<T> Default for Arena<T> {
-    fn default() -> Self {
-        Self { items: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<T> Arena<T> {
-    pub(super) fn insert(&mut self, item: T) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.items[index as usize] = item;
-            return index;
-        }
-        self.items.push(item);
-        u32::try_from(self.items.len() - 1).expect("fewer than 2^32 frames are on the way")
-    }
-
-    pub(super) fn release(&mut self, index: u32) {
-        self.free.push(index);
-    }
-}
-
-impl<T> std::ops::Index<u32> for Arena<T> {
-    type Output = T;
-    fn index(&self, index: u32) -> &T {
-        &self.items[index as usize]
-    }
-}
-
-impl<T> std::ops::IndexMut<u32> for Arena<T> {
-    fn index_mut(&mut self, index: u32) -> &mut T {
-        &mut self.items[index as usize]
-    }
-}
-
 /// Everything but the ports' own state.
 #[derive(Debug)]
 pub(super) struct Fabric {
@@ -338,10 +199,10 @@ impl Fabric {
 
     /// Count the losses of datagrams that are still on their way when the run is over.
     pub(super) fn count_open_losses(&mut self) {
-        for index in 0..self.datagrams.items.len() {
-            if self.datagrams.items[index].holds > 0 {
-                self.settle_books(index as u32, true);
-                self.count_loss(index as u32);
+        for index in 0..self.datagrams.len() {
+            if self.datagrams[index].holds > 0 {
+                self.settle_books(index, true);
+                self.count_loss(index);
             }
         }
     }
@@ -441,24 +302,6 @@ impl Fabric {
             tally.receptions.last = Some(delay + cells.nth(ever - 1));
         }
         tally.received_ever += ever;
-    }
-}
-
-impl Tally {
-    pub(super) fn losses(&mut self, place: Place) -> &mut Losses {
-        let index = self.places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
-            self.places.push(Losses { place, cells: 0, datagrams: 0 });
-            self.places.len() - 1
-        });
-        &mut self.places[index]
-    }
-
-    /// A datagram was received at `at`.
-    pub(super) fn receive(&mut self, index: u64, at: u64) {
-        self.received_ever += 1;
-        self.receptions.last = Some(at);
-        self.receptions.times = self.receptions.times.wrapping_add(at);
-        self.receptions.weighted = self.receptions.weighted.wrapping_add(at.wrapping_mul(index + 1));
     }
 }
 

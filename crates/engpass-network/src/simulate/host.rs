@@ -11,9 +11,10 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
 use super::event::Event;
-use super::fabric::{Datagram, Place};
+use super::fabric::Datagram;
 use super::ledger::Wait;
 use super::nic::{Sending, Way};
+use super::tally::Place;
 
 /// A process that sends datagrams.
 #[derive(Debug)]

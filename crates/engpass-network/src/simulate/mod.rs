@@ -5,6 +5,7 @@
 
 mod adapt;
 mod advance;
+mod arena;
 mod build;
 mod event;
 mod fabric;
@@ -13,6 +14,7 @@ mod host;
 mod ledger;
 mod nic;
 mod outcome;
+mod tally;
 mod tcp;
 mod timeline;
 

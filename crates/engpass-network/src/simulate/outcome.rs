@@ -6,10 +6,11 @@ use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Testbed, Topology};
 use serde::Serialize;
 
-pub use super::fabric::Receptions;
-use super::fabric::{Counter, Place, Window};
+use super::fabric::Counter;
 use super::frames::PortTally;
 use super::ledger::{Accounts, BookSeen, add};
+pub use super::tally::Receptions;
+use super::tally::{Place, Window};
 use super::tcp::Endpoint;
 use super::{Network, SimError};
 

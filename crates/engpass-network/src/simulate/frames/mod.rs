@@ -10,9 +10,10 @@ use engpass_model::queue::{Cause, Ecn};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::Network;
+use super::arena::Arena;
 use super::event::Event;
-use super::fabric::{Arena, Place};
 use super::nic::Sending;
+use super::tally::Place;
 use port::Joined;
 pub(super) use port::{FramePort, PortTally};
 

@@ -10,8 +10,8 @@ use engpass_model::unit::Share;
 use engpass_model::wire::Framing;
 use engpass_testbed::topology::LinkEnds;
 
-use crate::simulate::fabric::Window;
 use crate::simulate::ledger::Transmission;
+use crate::simulate::tally::Window;
 
 /// A transmitter with what waits for it and what is on its way behind it.
 pub(in crate::simulate) struct FramePort {

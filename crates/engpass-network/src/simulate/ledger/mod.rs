@@ -16,7 +16,7 @@ mod waits;
 use engpass_model::element::{Cells, Doing, FrameId};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use super::fabric::Window;
+use super::tally::Window;
 use crate::limit::layers::{Layer, Layers, Wire};
 use attribute::Reasons;
 pub(super) use close::add;

@@ -11,9 +11,10 @@ use super::attribute::Reasons;
 use super::waits::{Wait, Waits};
 use super::{Book, Edge, Ledger, Line, User, booked, layers_of};
 use crate::limit::layers::{Layer, Wire};
-use crate::simulate::fabric::{Vc, Window};
+use crate::simulate::fabric::Vc;
 use crate::simulate::frames::Route;
 use crate::simulate::host::Process;
+use crate::simulate::tally::Window;
 use crate::simulate::tcp::Endpoint;
 
 /// What the books must know of a network that is put together.

@@ -1,0 +1,47 @@
+//! Places for things that come and go.
+
+/// An arena with a list of free places.
+#[derive(Debug)]
+pub(super) struct Arena<T> {
+    items: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Arena<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Arena<T> {
+    pub(super) fn insert(&mut self, item: T) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.items[index as usize] = item;
+            return index;
+        }
+        self.items.push(item);
+        u32::try_from(self.items.len() - 1).expect("fewer than 2^32 frames are on the way")
+    }
+
+    /// One more than the last place that was ever taken.
+    pub(super) fn len(&self) -> u32 {
+        self.items.len() as u32
+    }
+
+    pub(super) fn release(&mut self, index: u32) {
+        self.free.push(index);
+    }
+}
+
+impl<T> std::ops::Index<u32> for Arena<T> {
+    type Output = T;
+    fn index(&self, index: u32) -> &T {
+        &self.items[index as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Arena<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.items[index as usize]
+    }
+}

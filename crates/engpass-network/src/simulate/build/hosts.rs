@@ -1,0 +1,106 @@
+//! The ends of flows: processes, sockets, endpoints.
+
+use engpass_model::host::ps;
+use engpass_model::random::Stream;
+use engpass_model::source::{TcpStream, Traffic};
+use engpass_model::tcp::{Connection, Role, Stats, TcpParameters};
+use engpass_model::time::{Pace, SECOND, Time};
+use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
+
+use super::Builder;
+use crate::simulate::host::{Process, Socket};
+use crate::simulate::tcp::{Application, Endpoint};
+
+impl Builder<'_> {
+    /// The process that sends the datagrams of a flow, unless it sends none.
+    pub(super) fn process(&self, flow: usize, traffic: &Traffic) -> Option<Process> {
+        let (message, rate) = traffic.datagrams()?;
+        let (start, stop) = traffic.window();
+        let path = &self.topology.flows[flow];
+        let (nic, way) = self.way_of(flow, false);
+        let host = &self.testbed.hosts[path.from];
+        if rate.is_some_and(|rate| rate.0 == 0) {
+            return None;
+        }
+        let name = format!("traffic.{}", path.name);
+        let arrivals = match traffic {
+            Traffic::Poisson(config) => {
+                Some(config.arrivals(Stream::new(self.seed, &format!("{name}.arrivals"))))
+            }
+            _ => None,
+        };
+        Some(Process {
+            flow,
+            host: path.from,
+            nic,
+            way,
+            message,
+            mtu: path.mtu,
+            fragments: Fragments::of(message + UDP_HEADER_BYTES, path.mtu),
+            arrivals,
+            due: ps(start),
+            pace: rate.map(|rate| Pace::of_bits(8, rate.0)),
+            start: ps(start),
+            stop: stop.map_or(u64::MAX, |stop| stop.0),
+            cost: host.cost.clone(),
+            pauses: host.pauses.clone(),
+            random: Stream::new(self.seed, &name),
+            messages: 0,
+            fragment: 0,
+            datagram: None,
+            pausing: false,
+        })
+    }
+
+    /// One end of a connection of a flow: the one that writes, with its number, or the one that reads.
+    pub(super) fn endpoint(&self, flow: usize, writes: Option<(&TcpStream, u32)>) -> Endpoint {
+        let path = &self.topology.flows[flow];
+        let (nic, way) = self.way_of(flow, writes.is_none());
+        let (at, role) = if writes.is_some() { (path.from, Role::Active) } else { (path.to, Role::Passive) };
+        let host = &self.testbed.hosts[at];
+        Endpoint {
+            flow,
+            host: at,
+            nic,
+            way,
+            connection: Connection::new(&self.tcp_of(at, path.path_mtu), role),
+            cost: if writes.is_some() { host.cost.clone() } else { host.receive_cost.clone() },
+            timer: u64::MAX,
+            segment: None,
+            datagram: None,
+            busy: false,
+            before: Stats::default(),
+            application: writes.map(|(config, stream)| Application {
+                message: config.message.bytes(),
+                start: ps(config.start),
+                stop: config.stop.map_or(u64::MAX, |stop| stop.0),
+                pauses: host.pauses.clone(),
+                random: Stream::new(
+                    self.seed,
+                    &match stream {
+                        0 => format!("traffic.{}", path.name),
+                        other => format!("traffic.{}.{other}", path.name),
+                    },
+                ),
+                left: 0,
+                copying: 0,
+                open: false,
+                connected: false,
+                resume: None,
+            }),
+        }
+    }
+
+    /// The parameters of a host's TCP. Heartbeats of different hosts are not in step.
+    fn tcp_of(&self, host: usize, mtu: u64) -> TcpParameters {
+        let name = format!("host.{}.tcp", self.topology.nodes[host]);
+        let phase = Stream::new(self.seed, &name).below(SECOND);
+        TcpParameters { heartbeat_phase: Time(phase), ..self.testbed.hosts[host].tcp.resolve(mtu) }
+    }
+
+    pub(super) fn socket(&self, flow: usize) -> Socket {
+        let to = self.topology.flows[flow].to;
+        let host = &self.testbed.hosts[to];
+        Socket { host: to, cost: host.receive_cost.clone(), capacity: host.receive_buffer.bytes(), used: 0 }
+    }
+}

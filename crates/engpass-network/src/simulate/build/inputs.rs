@@ -1,0 +1,196 @@
+//! What reaches the ports: shapers and generators at NICs, lines at switches; and what of it is known in advance.
+
+use engpass_model::element::{Channel, Generator, VcId};
+use engpass_model::host::ps;
+use engpass_model::random::Stream;
+use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
+
+use super::{Builder, Source};
+use crate::simulate::advance::Queue;
+use crate::simulate::fabric::Onward;
+
+impl Builder<'_> {
+    /// The flows whose cells pass a direction of a circuit; a TCP flow has them both ways.
+    pub(super) fn flows_on(&self, vc: VcId) -> impl Iterator<Item = (usize, &Traffic)> {
+        self.testbed.traffic.values().enumerate().filter(move |(flow, traffic)| {
+            let both = matches!(traffic, Traffic::TcpStream(_));
+            self.vc_of(*flow).is_some_and(|own| own == vc || both && own == vc ^ 1)
+        })
+    }
+
+    /// What reaches the lines of NICs: for each circuit direction the shaper, then the generators.
+    pub(super) fn add_line_inputs(&mut self) {
+        for vc in 0..self.vcs.len() as VcId {
+            let port = self.vcs[vc as usize].hops[0];
+            if self.flows_on(vc).any(|(_, traffic)| traffic.cells().is_none()) {
+                self.vcs[vc as usize].entry = self.channels[port].len();
+                let pace = self.vcs[vc as usize].shaper.pace();
+                self.channels[port].push(Channel::new(pace));
+                self.origins[port].push(None);
+            }
+            let generators: Vec<_> =
+                self.flows_on(vc).filter_map(|(flow, traffic)| self.generator(flow, vc, traffic)).collect();
+            for source in generators {
+                self.channels[port].push(Channel::generated(source.generator.clone()));
+                self.origins[port].push(None);
+                self.sources.push(source);
+            }
+        }
+    }
+
+    fn generator(&self, flow: usize, vc: VcId, traffic: &Traffic) -> Option<Source> {
+        let pace = self.topology.flows[flow].cells?;
+        let name = format!("traffic.{}", self.topology.flows[flow].name);
+        let mut random = Stream::new(self.seed, &name);
+        let last = |stop: Option<u64>| {
+            stop.map_or(Some(self.window.end), |stop| Some(stop.checked_sub(1)?.min(self.window.end)))
+        };
+        let generator = match traffic {
+            Traffic::Cbr(config) => {
+                let first = ps(config.start) + random.below(pace.after(1));
+                Generator::constant((flow, vc), pace, first, last(config.stop.map(|stop| stop.0))?)
+            }
+            Traffic::OnOff(config) => {
+                let lengths = (config.on.0, config.off.0);
+                let first = ps(config.start) + random.below(lengths.0 + lengths.1);
+                let last = last(config.stop.map(|stop| stop.0))?;
+                Generator::bursts((flow, vc), pace, (first, last), lengths, config.lengths, random)
+            }
+            _ => return None,
+        };
+        let generator = generator.with_clp(self.topology.circuits[vc as usize / 2].clp);
+        Some(Source { flow, generator, passed: None })
+    }
+
+    /// What reaches the ports of switches, from the lines before them in the order of the links.
+    pub(super) fn add_switch_inputs(&mut self) {
+        for vc in 0..self.vcs.len() as VcId {
+            if self.flows_on(vc).next().is_none() {
+                continue;
+            }
+            let hops = self.vcs[vc as usize].hops.clone();
+            for (hop, &port) in hops.iter().enumerate() {
+                let next = hops.get(hop + 1).copied();
+                let counter = self.onward[port].len();
+                let delay = self.delay_of(port);
+                self.onward[port].push(Onward {
+                    vc,
+                    delay,
+                    channel: next.map(|next| (next, 0)),
+                    counter,
+                    hop: hop as u16,
+                });
+                if let Some(next) = next
+                    && !self.origins[next].contains(&Some(port))
+                {
+                    let place = self.origins[next].iter().filter(|origin| **origin < Some(port)).count();
+                    self.origins[next].insert(place, Some(port));
+                }
+            }
+        }
+        for port in 0..self.ports.len() {
+            if self.node_of(port) < self.topology.hosts {
+                continue;
+            }
+            for index in 0..self.origins[port].len() {
+                let before = self.origins[port][index].expect("only lines lead to a switch");
+                let channel = self.pass_line(before, port).unwrap_or_else(|| {
+                    let delay = self.delay_of(before);
+                    self.ports[port].upstream.push((before, delay));
+                    Channel::new(self.slots[before / 2])
+                });
+                self.channels[port].push(channel);
+            }
+        }
+        for port in 0..self.ports.len() {
+            for index in 0..self.onward[port].len() {
+                if let Some((next, _)) = self.onward[port][index].channel {
+                    let place = self.origins[next].iter().position(|origin| *origin == Some(port));
+                    self.onward[port][index].channel = Some((next, place.expect("every hop has a channel")));
+                }
+            }
+        }
+    }
+
+    /// A generator alone on its line, with room between its cells: the line only makes them later, so the switch may
+    /// draw from the generator itself.
+    fn pass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
+        let [channel] = self.channels[line].as_slice() else { return None };
+        let slot = self.slots[line / 2].after(1);
+        if !channel.is_even() || channel.generated_pace() <= slot || self.node_of(line) >= self.topology.hosts
+        {
+            return None;
+        }
+        let delay = self.delay_of(line);
+        let vcs = &self.vcs;
+        let hops = |source: &Source| &vcs[source.generator.vc() as usize].hops;
+        let source = self
+            .sources
+            .iter_mut()
+            .find(|source| hops(source)[0] == line && hops(source).get(1) == Some(&next))?;
+        source.passed = Some((line, slot));
+        let channel = Channel::generated(source.generator.clone().shifted(slot + delay));
+        self.channels[line].clear();
+        self.origins[line].clear();
+        Some(channel)
+    }
+
+    /// Find out which ports can be asked for instants that lie ahead.
+    pub(super) fn look_ahead(&mut self) {
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for port in 0..self.ports.len() {
+                if !self.ports[port].foreseeable && self.open_channels(port).next().is_none() {
+                    self.ports[port].foreseeable = true;
+                    changed = true;
+                }
+            }
+        }
+        for port in 0..self.ports.len() {
+            let mut open = self.open_channels(port);
+            let sole = open.next().filter(|_| open.next().is_none());
+            drop(open);
+            self.ports[port].sole = sole;
+            let overtaking = self.overtaking(port);
+            self.ports[port].overtaking = overtaking;
+            if let (Some(channel), Queue::Classes(queue)) = (overtaking, &mut self.ports[port].queue) {
+                queue.overtaken_by(channel);
+            }
+        }
+    }
+
+    /// Channels of a port whose cells are not known in advance.
+    fn open_channels(&self, port: usize) -> impl Iterator<Item = usize> {
+        self.channels[port].iter().enumerate().filter_map(move |(index, channel)| {
+            let known = channel.is_generated()
+                || self.origins[port][index].is_some_and(|before| self.ports[before].foreseeable);
+            (!known).then_some(index)
+        })
+    }
+
+    /// The generator's channel that alone has priority at a port, spaced so that none of its cells is ever lost.
+    fn overtaking(&self, port: usize) -> Option<usize> {
+        let first_class: Vec<_> = self.onward[port]
+            .iter()
+            .filter(|onward| self.ports[port].rules[onward.vc as usize].class == 0)
+            .collect();
+        let [only] = first_class.as_slice() else { return None };
+        let switch = self.node_of(port).checked_sub(self.topology.hosts)?;
+        let Some((_, Switch::Atm(switch))) = self.testbed.switches.get_index(switch) else { return None };
+        if self.ports[port].rules[only.vc as usize].policer.is_some() {
+            return None;
+        }
+        let slot = self.slots[port / 2].after(1);
+        let mut channels = self.channels[port].iter();
+        let place = channels.position(|channel| {
+            channel.is_even()
+                && channel.generated_pace() > slot
+                && channel.head() != u64::MAX
+                && channel.front().vc == only.vc
+        })?;
+        // Cells that are drawn and never queued are not shown to a policy or a threshold: they must not matter to them.
+        let unseen = switch.gate().may_overlook(&self.channels[port][place].front());
+        (unseen && self.flows_on(only.vc).count() == 1).then_some(place)
+    }
+}

@@ -1,0 +1,302 @@
+//! From a testbed to a network at rest: ports and circuits here, what reaches the ports in [`inputs`], the ends in [`hosts`].
+
+mod hosts;
+mod inputs;
+
+use std::collections::VecDeque;
+
+use engpass_model::circuit::Category;
+use engpass_model::element::{Channel, Classes, Fifo, Generator, Reassembly, Rule, Shaper, VcId};
+use engpass_model::host::ps;
+use engpass_model::schedule::Schedule;
+use engpass_model::shape::gcra::VirtualScheduling;
+use engpass_model::shape::{AdaptiveRate, PolicingAction};
+use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
+use engpass_model::time::Pace;
+use engpass_model::wire::Framing;
+use engpass_model::wire::aal5::CELL_BITS;
+use engpass_testbed::topology::{Hop, LinkEnds};
+use engpass_testbed::{Testbed, Topology};
+
+use crate::simulate::adapt::Adapting;
+use crate::simulate::advance::{Port, Queue};
+use crate::simulate::arena::Arena;
+use crate::simulate::event::{Event, Events};
+use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
+use crate::simulate::frames::Frames;
+use crate::simulate::host::{Cpu, Socket};
+use crate::simulate::ledger::{Ledger, Opening};
+use crate::simulate::nic::{Nic, Way};
+use crate::simulate::tally::{Tally, Window};
+use crate::simulate::{Network, SWEEP, SimError};
+
+/// A generator, kept to count at the end what it has sent.
+pub(in crate::simulate) struct Source {
+    pub(in crate::simulate) flow: usize,
+    pub(in crate::simulate) generator: Generator,
+    /// The NIC's line, and the time of a cell on it, where its cells are announced to the switch at once.
+    pub(in crate::simulate) passed: Option<(usize, u64)>,
+}
+
+/// The network while it is put together.
+struct Builder<'a> {
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    seed: u64,
+    window: Window,
+    slots: Vec<Pace>,
+    ports: Vec<Port>,
+    vcs: Vec<Vc>,
+    channels: Vec<Vec<Channel>>,
+    /// Where each channel comes from: a port, or a generator or shaper.
+    origins: Vec<Vec<Option<usize>>>,
+    onward: Vec<Vec<Onward>>,
+    sources: Vec<Source>,
+    adapting: Vec<Adapting>,
+}
+
+impl Network {
+    /// The network of this testbed at time zero, for one seed.
+    pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+        let end = testbed.run.duration.0;
+        let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
+        let mut builder = Builder {
+            testbed,
+            topology,
+            seed,
+            window: Window { from, end },
+            slots: slots(topology),
+            ports: Vec::new(),
+            vcs: Vec::new(),
+            channels: Vec::new(),
+            origins: Vec::new(),
+            onward: Vec::new(),
+            sources: Vec::new(),
+            adapting: Vec::new(),
+        };
+        builder.add_ports();
+        builder.add_vcs();
+        builder.add_line_inputs();
+        builder.add_switch_inputs();
+        builder.look_ahead();
+        builder.finish()
+    }
+}
+
+/// The time of a cell on every link; on one that carries frames nobody asks for it.
+fn slots(topology: &Topology) -> Vec<Pace> {
+    let slot = |link: &LinkEnds| match link.framing {
+        Framing::Cells { slot } => slot,
+        Framing::Ethernet | Framing::Packets => Pace::of_bits(CELL_BITS, link.line_rate),
+    };
+    topology.links.iter().map(slot).collect()
+}
+
+/// What a flow has come to before anything has happened.
+fn tally(traffic: &Traffic) -> Tally {
+    Tally { varied: matches!(traffic, Traffic::Poisson(_)), ..Tally::default() }
+}
+
+impl Builder<'_> {
+    fn port_of(&self, hop: &Hop) -> usize {
+        hop.link * 2 + usize::from(self.topology.links[hop.link].ends[0] != hop.from)
+    }
+
+    fn node_of(&self, port: usize) -> usize {
+        self.topology.links[port / 2].ends[port % 2]
+    }
+
+    fn delay_of(&self, port: usize) -> u64 {
+        self.topology.links[port / 2].delay.ps()
+    }
+
+    fn add_ports(&mut self) {
+        for port in 0..self.topology.links.len() * 2 {
+            let slot = self.slots[port / 2];
+            self.ports.push(Port {
+                queue: self.queue(self.node_of(port), slot),
+                rules: vec![Rule::default(); self.topology.circuits.len() * 2],
+                upstream: Vec::new(),
+                foreseeable: false,
+                sole: None,
+                overtaking: None,
+                horizon: None,
+                slot_at_least: slot.at_least(),
+            });
+            self.channels.push(Vec::new());
+            self.origins.push(Vec::new());
+            self.onward.push(Vec::new());
+        }
+    }
+
+    fn queue(&self, node: usize, slot: Pace) -> Queue {
+        let Some(switch) = node.checked_sub(self.topology.hosts) else {
+            return Queue::Fifo(Fifo::unbounded(slot));
+        };
+        // The other kinds join no ATM links.
+        let Some((_, Switch::Atm(switch))) = self.testbed.switches.get_index(switch) else {
+            return Queue::Fifo(Fifo::unbounded(slot));
+        };
+        match &switch.schedule {
+            Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, switch.gate())),
+            Schedule::Priority(_) => Queue::Classes(Classes::new(slot, vec![switch.gate(), switch.gate()])),
+        }
+    }
+
+    fn add_vcs(&mut self) {
+        for (index, circuit) in self.topology.circuits.iter().enumerate() {
+            for forward in [true, false] {
+                let mut hops: Vec<usize> = circuit.route.iter().map(|hop| self.port_of(hop)).collect();
+                if !forward {
+                    // The other end of every link, the other way round.
+                    hops = hops.iter().rev().map(|port| port ^ 1).collect();
+                }
+                let vc = self.vcs.len() as VcId;
+                let class = usize::from(circuit.category == Category::Ubr);
+                for &port in &hops {
+                    self.ports[port].rules[vc as usize].class = class;
+                }
+                if let (true, Some((pace, tolerance, action)), Some(&port)) =
+                    (forward, circuit.policing, hops.get(1))
+                {
+                    let rule = &mut self.ports[port].rules[vc as usize];
+                    rule.policer = Some(VirtualScheduling::new(pace, tolerance));
+                    rule.tags = action == PolicingAction::Tag;
+                }
+                let slot = self.slots[hops[0] / 2];
+                let pace = circuit.shaping.filter(|_| forward).unwrap_or(slot);
+                let mut delays: Vec<u64> = hops.iter().map(|port| self.delay_of(*port)).collect();
+                let mut transit: Vec<u64> = hops
+                    .iter()
+                    .zip(&delays)
+                    .map(|(port, delay)| self.ports[*port].slot_at_least + delay)
+                    .collect();
+                for sums in [&mut delays, &mut transit] {
+                    for hop in (1..sums.len()).rev() {
+                        sums[hop - 1] += sums[hop];
+                    }
+                }
+                let config = self.testbed.circuits.get_index(index).filter(|_| forward);
+                let adapting = config.and_then(|(_, config)| config.adaptive.as_ref()).map(|adaptive| {
+                    let slots = hops.iter().map(|port| self.slots[port / 2].after(1));
+                    self.adapting.push(Adapting {
+                        vc,
+                        nic: hops[0],
+                        rate: AdaptiveRate::new(adaptive.clone(), slot),
+                        back: delays[0] + slots.sum::<u64>(),
+                        waiting: VecDeque::new(),
+                    });
+                    self.adapting.len() - 1
+                });
+                self.vcs.push(Vc {
+                    adapting,
+                    circuit: index,
+                    forward,
+                    transit,
+                    delays,
+                    shaper: Shaper::new(vc, pace).with_clp(circuit.clp),
+                    entry: 0,
+                    reassembly: Reassembly::default(),
+                    hops,
+                });
+            }
+        }
+    }
+
+    /// The circuit direction that a flow takes, if it takes one.
+    fn vc_of(&self, flow: usize) -> Option<VcId> {
+        let path = &self.topology.flows[flow];
+        path.circuit.map(|circuit| (circuit * 2 + usize::from(!path.forward)) as VcId)
+    }
+
+    /// How packets of a flow leave their host, or how those the other way leave theirs: the NIC, and the way.
+    fn way_of(&self, flow: usize, back: bool) -> (usize, Way) {
+        let path = &self.topology.flows[flow];
+        if let Some(vc) = self.vc_of(flow) {
+            let vc = vc ^ VcId::from(back);
+            let encapsulation = self.topology.circuits[vc as usize / 2].encapsulation;
+            return (self.vcs[vc as usize].hops[0], Way::Circuit { vc, encapsulation });
+        }
+        let hop = if back { path.route[path.route.len() - 1].back() } else { path.route[0] };
+        (self.port_of(&hop), Way::Frames { route: (flow * 2 + usize::from(back)) as u32 })
+    }
+
+    fn finish(self) -> Result<Network, SimError> {
+        let mut events = Events::default();
+        let mut processes = Vec::new();
+        let mut endpoints = Vec::new();
+        let mut sockets = Vec::new();
+        for (flow, traffic) in self.testbed.traffic.values().enumerate() {
+            match traffic {
+                Traffic::UdpStream(_) | Traffic::Poisson(_) => {
+                    sockets.push(self.socket(flow));
+                    if let Some(mut process) = self.process(flow, traffic) {
+                        let first = process.next_message();
+                        events.push(first, flow, Event::Ready(processes.len() as u32));
+                        processes.push(process);
+                    }
+                }
+                Traffic::TcpStream(config) => {
+                    sockets.push(Socket::default());
+                    for stream in 0..config.streams {
+                        events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
+                        endpoints.push(self.endpoint(flow, Some((config, stream))));
+                        endpoints.push(self.endpoint(flow, None));
+                    }
+                }
+                Traffic::Cbr(_) | Traffic::OnOff(_) => sockets.push(Socket::default()),
+            }
+        }
+        let nic = |port: usize| {
+            let host = self.testbed.hosts.get_index(self.node_of(port)).map(|(_, host)| host);
+            Nic::new(host.map_or(0, |host| host.nic_buffer.bytes()))
+        };
+        let counters = self
+            .onward
+            .iter()
+            .map(|list| list.iter().map(|onward| Counter { vc: onward.vc, ..Counter::default() }).collect())
+            .collect();
+        let frames = Frames::new(self.testbed, self.topology, self.seed)?;
+        let ledger = Ledger::open(&Opening {
+            testbed: self.testbed,
+            topology: self.topology,
+            window: self.window,
+            vcs: &self.vcs,
+            routes: &frames.routes,
+            processes: &processes,
+            endpoints: &endpoints,
+        });
+        Ok(Network {
+            now: 0,
+            end: self.window.end,
+            next_sweep: SWEEP,
+            events,
+            nics: (0..self.ports.len()).map(nic).collect(),
+            cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
+            processes,
+            endpoints,
+            sockets,
+            sources: self.sources,
+            adapting: self.adapting,
+            names: self.topology.flows.iter().map(|flow| flow.name.clone()).collect(),
+            ports: self.ports,
+            fabric: Fabric {
+                window: self.window,
+                channels: self.channels,
+                vcs: self.vcs,
+                frames: Arena::default(),
+                datagrams: Arena::default(),
+                segments: Vec::new(),
+                onward: self.onward,
+                counters,
+                flows: self.testbed.traffic.values().map(tally).collect(),
+                left_nic: Vec::new(),
+                ledger,
+                trace: None,
+            },
+            frames,
+            handled: 0,
+        })
+    }
+}

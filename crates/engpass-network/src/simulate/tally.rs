@@ -1,0 +1,121 @@
+//! What is counted: for every flow what became of it, within the part of a run that counts.
+
+use engpass_model::element::{Cells, Loss};
+use engpass_model::queue::Cause;
+
+/// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) from: Option<u64>,
+    pub(super) end: u64,
+}
+
+impl Window {
+    #[inline]
+    pub(super) fn holds(&self, at: u64) -> bool {
+        self.from.is_none_or(|from| at > from) && at <= self.end
+    }
+
+    /// The same with everything before it.
+    pub(super) fn with_warmup(self) -> Self {
+        Self { from: None, ..self }
+    }
+
+    /// How many of `cells` lie in the window when each is `shift` later.
+    #[inline]
+    pub(super) fn count(&self, cells: &Cells, shift: u64) -> u64 {
+        if self.from.is_none() && cells.last + shift <= self.end {
+            return cells.count;
+        }
+        self.count_cut(cells, shift)
+    }
+
+    fn count_cut(&self, cells: &Cells, shift: u64) -> u64 {
+        let after = |instant: u64| {
+            // Cells that stand later than `instant`.
+            let Some(span) = instant.checked_sub(cells.base + shift) else { return cells.count };
+            let at_or_before = (cells.pace.ended_within(span) + 1).saturating_sub(cells.n).min(cells.count);
+            cells.count - at_or_before
+        };
+        self.from.map_or(cells.count, after) - after(self.end)
+    }
+}
+
+/// What became of a flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    /// Its datagrams are of different lengths.
+    pub(super) varied: bool,
+    pub(super) sent: u64,
+    pub(super) sent_bytes: u64,
+    pub(super) received: u64,
+    pub(super) received_bytes: u64,
+    pub(super) lost: u64,
+    /// PDUs that arrived good and with EFCI in their last cell; cells of a generator.
+    pub(super) marked: u64,
+    /// Sent and neither received nor lost; for generators computed at the end.
+    pub(super) in_flight: u64,
+    /// Lost so far, the warm-up included; for generators.
+    pub(super) lost_ever: u64,
+    pub(super) received_ever: u64,
+    /// Bytes of datagrams received, the warm-up included.
+    pub(super) ever_bytes: u64,
+    pub(super) places: Vec<Losses>,
+    pub(super) receptions: Receptions,
+}
+
+/// What a flow lost at one place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    pub(super) place: Place,
+    /// Cells, or frames.
+    pub(super) cells: u64,
+    /// Datagrams whose first loss it was.
+    pub(super) datagrams: u64,
+}
+
+/// When datagrams were received, the warm-up included: equal runs have equal sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receptions {
+    /// Time of the last one in ps.
+    pub last: Option<u64>,
+    /// Sum of the times, modulo 2^64; zero for generators.
+    pub times: u64,
+    /// Sum of time * (number of the datagram + 1), modulo 2^64; zero for generators.
+    pub weighted: u64,
+}
+
+/// Where something can be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// The queue of this port.
+    Port(usize, Loss),
+    /// The policer in front of this port.
+    Policer(usize),
+    /// The queue discipline of this port of frames.
+    Queue(usize, Cause),
+    /// The line behind this port of frames.
+    Line(usize),
+    /// This router, with a time to live that had run out.
+    Ttl(usize),
+    Reassembly,
+    ReceiveBuffer,
+}
+
+impl Tally {
+    pub(super) fn losses(&mut self, place: Place) -> &mut Losses {
+        let index = self.places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
+            self.places.push(Losses { place, cells: 0, datagrams: 0 });
+            self.places.len() - 1
+        });
+        &mut self.places[index]
+    }
+
+    /// A datagram was received at `at`.
+    pub(super) fn receive(&mut self, index: u64, at: u64) {
+        self.received_ever += 1;
+        self.receptions.last = Some(at);
+        self.receptions.times = self.receptions.times.wrapping_add(at);
+        self.receptions.weighted = self.receptions.weighted.wrapping_add(at.wrapping_mul(index + 1));
+    }
+}
