@@ -16,7 +16,8 @@ use crate::unit::FillLevel;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EpdPpd {
-    /// Cells in the queue, or share of its places, above which no PDU is begun (0.9: an estimate).
+    /// Cells in the queue, or share of its places, above which no PDU is begun (0.9: an estimate). What is
+    /// left above it should hold a PDU or more: one that was begun goes on.
     #[serde(default = "default_threshold")]
     pub threshold: FillLevel,
 }

@@ -15,7 +15,8 @@ use crate::unit::{FillLevel, Share};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fba {
-    /// Cells in the queue, or share of its places, up to which every PDU is begun (0.9: an estimate).
+    /// Cells in the queue, or share of its places, up to which every PDU is begun (0.9: an estimate). What is
+    /// left above it should hold a PDU or more: one that was begun goes on.
     #[serde(default = "default_threshold")]
     pub threshold: FillLevel,
     /// Share of its equal part of a full queue above which a circuit is refused (80 %: an estimate).

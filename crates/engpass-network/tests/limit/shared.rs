@@ -195,6 +195,18 @@ fn an_application_may_offer_less() {
     insta::assert_snapshot!(flow.sentence, @"application `stream` limits `stream` to 5.00 Mbit/s: it offers no more; next is host `ss2` at 7.51 Mbit/s");
 }
 
+/// What is tagged goes on; a shaper that adapts may find its greatest rate.
+#[test]
+fn what_tags_or_adapts() {
+    let policing = "policing = { rate = \"16 %\", tolerance = \"1 ms\", action = \"tag\" }";
+    let flow = &limits(&kyoto(policing, &stream("udp-stream", "9152 B"))).flows["stream"];
+    assert_eq!(flow.bottleneck, "host `ss2`");
+    let adaptive = "adaptive = { min = \"1 %\", max = \"16 %\" }";
+    let flow = &limits(&kyoto(adaptive, &stream("udp-stream", "9152 B"))).flows["stream"];
+    assert_eq!(flow.bottleneck, "shaper of circuit `data`");
+    assert_eq!(mbit_s(candidate(flow, "shaper of circuit `data`"), 2), "21.55");
+}
+
 /// A policer passes its rate, but only behind the first switch and in the direction of the circuit.
 #[test]
 fn policing() {

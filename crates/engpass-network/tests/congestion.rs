@@ -1,0 +1,94 @@
+//! What packet discard and a shaper that adapts are for: a stream beside CBR on a congested ATM port.
+
+use engpass_network::simulate::{Flow, simulate};
+use engpass_testbed::{Source, load};
+
+/// A host sends messages of 9152 B, one packet of 192 cells each, beside CBR through a port of 384 cells; 57 959 cells/s, or 22.10 Mbit/s
+/// of payload, are left beside 130 Mbit/s.
+fn bench(kind: &str, switch: &str, circuit: &str, cbr: &str) -> Flow {
+    let text = format!(
+        r#"
+        [host.sender]
+        cost = {{ per_fragment = "0.919 ms", per_byte = "137 ns" }}
+        [host.receiver]
+        [host.generator]
+        [switch.atm]
+        kind = "atm"
+        output_buffer = "384 cells"
+        {switch}
+        [link.sender]
+        ends = ["sender", "atm"]
+        medium = "oc-3c"
+        [link.generator]
+        ends = ["generator", "atm"]
+        medium = "oc-3c"
+        [link.receiver]
+        ends = ["atm", "receiver"]
+        medium = "oc-3c"
+        [circuit.data]
+        from = "sender"
+        to = "receiver"
+        {circuit}
+        [traffic.stream]
+        kind = "{kind}"
+        from = "sender"
+        to = "receiver"
+        message = "9152 B"
+        {cbr}
+        [run]
+        duration = "3 s"
+        warmup = "200 ms"
+        "#
+    );
+    let campaign = load(&Source { name: "congestion.toml".into(), text }, &[], None);
+    let campaign = campaign.unwrap_or_else(|found| panic!("{}", found.render(false)));
+    let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("nobody interrupts it");
+    outcome.flows.into_iter().find(|(name, _)| name == "stream").expect("the stream is a flow").1
+}
+
+fn generator(name: &str, rate: &str, times: &str) -> String {
+    format!(
+        "[traffic.{name}]\nkind = \"cbr\"\nfrom = \"generator\"\nto = \"receiver\"\nrate = \"{rate} line\"\n{times}\n"
+    )
+}
+
+/// Romanow and Floyd 1995: a port that loses cells at random carries cells of PDUs that are dead; PPD frees the line of most of them, EPD of
+/// nearly all. UDP does not slow down: here all is lost without EPD.
+#[test]
+fn the_order_of_discard_policies() {
+    let cbr = generator("cbr", "130 Mbit/s", "");
+    let epd = |kind| format!("discard = {{ {kind} = {{ threshold = \"50 %\" }} }}");
+    let goodput = |kind, discard: &str| bench(kind, discard, "", &cbr).goodput_bit_per_s / 1e6;
+    let (tail, ppd) = ("discard = \"tail\"", "discard = \"ppd\"");
+    let [plain, partial, early, both] =
+        [tail, ppd, &epd("epd"), &epd("epd-ppd")].map(|discard| goodput("tcp-stream", discard));
+    assert!(4.0 * plain < partial && partial < early && early < 22.1, "{plain} {partial} {early}");
+    assert!((early - both).abs() < 0.05 * early, "{early} {both}");
+    let [plain, partial, early] = [tail, ppd, &epd("epd")].map(|discard| goodput("udp-stream", discard));
+    assert!(plain < 1.0 && partial < 1.0 && early > 0.99 * 22.1 && early < 22.2, "{plain} {partial} {early}");
+    // What is left above 90 % of 384 cells holds no PDU of 192: it overflows, early discard or not.
+    assert!(goodput("udp-stream", "discard = \"epd-ppd\"") < 1.0);
+}
+
+/// The CBR changes from 130 to 110 and to 145 Mbit/s: a fixed shaper leaves what becomes free, and loses all when it is too fast.
+#[test]
+fn a_shaper_that_adapts_follows_the_room_there_is() {
+    let cbr = [
+        generator("all-the-time", "110 Mbit/s", ""),
+        generator("at-first", "20 Mbit/s", "stop = \"1 s\""),
+        generator("at-last", "35 Mbit/s", "start = \"2 s\""),
+    ]
+    .concat();
+    for kind in ["udp-stream", "tcp-stream"] {
+        let run = |circuit: &str| bench(kind, "efci_threshold = \"10 %\"", circuit, &cbr);
+        let (fixed, slow, adaptive) =
+            (run("shaping = \"16 %\""), run("shaping = \"6 %\""), run("adaptive = { start = \"10 %\" }"));
+        assert!(adaptive.goodput_bit_per_s > 1.2 * fixed.goodput_bit_per_s, "{kind} {adaptive:?} {fixed:?}");
+        assert!(adaptive.goodput_bit_per_s > 2.0 * slow.goodput_bit_per_s, "{kind} {adaptive:?} {slow:?}");
+        assert!(
+            adaptive.efci_pdus > 0 && 20 * adaptive.lost_datagrams < adaptive.sent_datagrams,
+            "{adaptive:?}"
+        );
+    }
+}
