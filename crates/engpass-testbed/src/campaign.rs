@@ -1,10 +1,10 @@
 //! A file with its variants and its sweep: everything that is to be run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::unit::Duration;
 
-use crate::diagnostic::{self, Diagnostic, Diagnostics, Sameness};
+use crate::diagnostic::{self, Diagnostic, Diagnostics, Sameness, Severity};
 use crate::faulty::Faulty;
 use crate::origin::Origin;
 use crate::overrides::{self, Override};
@@ -61,6 +61,35 @@ pub fn load(
     }
 }
 
+/// Which variants refuse what was set on the command line. A value that some of them take is no mistake: the others
+/// cannot be run with it, and their points say so.
+#[derive(Default)]
+struct Refusals {
+    variants: BTreeSet<usize>,
+    refused: BTreeMap<Sameness, BTreeSet<usize>>,
+}
+
+impl Refusals {
+    fn note(&mut self, variant: usize, found: &[Diagnostic]) {
+        self.variants.insert(variant);
+        for problem in found.iter().filter(|problem| problem.set.is_some()) {
+            self.refused.entry(problem.sameness()).or_default().insert(variant);
+        }
+    }
+
+    fn soften(&self, names: &[String], found: &mut [Diagnostic]) {
+        for problem in found.iter_mut().filter(|problem| problem.severity == Severity::Error) {
+            let Some(refusing) = self.refused.get(&problem.sameness()) else { continue };
+            if refusing.len() < self.variants.len() {
+                problem.severity = Severity::Warning;
+                let names: Vec<_> = refusing.iter().map(|variant| format!("`{}`", names[*variant])).collect();
+                let those = names.join(", ");
+                problem.message = format!("{} (in variant {those}, which cannot be run so)", problem.message);
+            }
+        }
+    }
+}
+
 impl Campaign {
     fn read(
         source: &Source,
@@ -84,7 +113,7 @@ impl Campaign {
         // Someone who sets a swept path wants that value alone.
         swept.retain(|axis| !overrides.iter().any(|change| change.path == axis.path));
         impossible.retain(|path| !overrides.iter().any(|change| change.path == *path));
-        let unsound = found.iter().any(|problem| problem.severity == crate::Severity::Error);
+        let unsound = found.iter().any(|problem| problem.severity == Severity::Error);
         let draft = read::read(&tree, found);
         // Points are made from the rest of the tree.
         let mut sweep_place = None;
@@ -164,10 +193,12 @@ impl Campaign {
         let mut run = None;
         // What is wrong in the file is wrong at every point.
         let mut seen: BTreeSet<Sameness> = found.iter().map(Diagnostic::sameness).collect();
+        let mut set = Refusals::default();
         for (variant, places) in points.take(most) {
             let values = self.swept.iter().zip(&places).map(|(axis, place)| axis.nth(*place)).collect();
             let mut here = Vec::new();
             let (draft, point) = self.build(variant, values, &mut here);
+            set.note(variant, &here);
             found.extend(here.into_iter().filter(|problem| seen.insert(problem.sameness())));
             run = run.or(draft.run);
             // Nobody repairs a testbed in which everything is wrong from one list.
@@ -175,6 +206,7 @@ impl Campaign {
                 break;
             }
         }
+        set.soften(&self.variants, found);
         run
     }
 
@@ -184,7 +216,7 @@ impl Campaign {
         values: Vec<Override>,
         found: &mut Vec<Diagnostic>,
     ) -> (Draft, Option<Point>) {
-        let before = found.iter().filter(|problem| problem.severity == crate::Severity::Error).count();
+        let before = found.iter().filter(|problem| problem.severity == Severity::Error).count();
         let mut tree = self.tree.clone();
         let set =
             self.overrides.iter().filter(|change| change.path[0] != "sweep" && change.path[0] != "variant");
@@ -198,7 +230,7 @@ impl Campaign {
         crate::check::check(&mut draft, &tree, found, begin);
         let faulty = Faulty::of(&found[begin..]);
         let topology = crate::resolve::resolve(&draft, &tree, found, &faulty);
-        let after = found.iter().filter(|problem| problem.severity == crate::Severity::Error).count();
+        let after = found.iter().filter(|problem| problem.severity == Severity::Error).count();
         let point = topology
             .filter(|_| after == before)
             .and_then(|topology| Some(Point { testbed: whole(&draft, &self.name)?, topology }));
