@@ -195,6 +195,7 @@ PARTS: dict[str, Callable[[Tools, bool], Iterator[Figure]]] = {
     "line": line,
     "hops": hops,
     "kyoto": kyoto,
+    "ledger": ledger,
     "campaign": campaign,
     "sweep": sweep,
     "loops": loops,
