@@ -187,6 +187,9 @@ pub(super) enum Cargo {
 impl Ledger {
     /// A new datagram of `flow`; if it carries a segment, to this endpoint.
     pub(super) fn begin(&mut self, datagram: u32, flow: u32, to: Option<u32>, elastic: bool) {
+        if !self.on {
+            return;
+        }
         let (index, places) = (datagram as usize, self.stride);
         if self.ways.len() <= index {
             self.ways.resize(index + 1, Way::default());
@@ -201,6 +204,9 @@ impl Ledger {
 
     /// The receiver did not want so many bytes of the segment.
     pub(super) fn refused(&mut self, datagram: u32, bytes: u64) {
+        if !self.on {
+            return;
+        }
         self.ways[datagram as usize].refused = bytes as u32;
     }
 
@@ -260,6 +266,9 @@ impl Ledger {
 
     /// The fate of a datagram is known: book what of it was carried.
     pub(super) fn settle(&mut self, datagram: u32, fate: Fate, cargo: Cargo) {
+        if !self.on {
+            return;
+        }
         let way = self.ways[datagram as usize];
         let first = way.book as usize;
         let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
@@ -279,6 +288,9 @@ impl Ledger {
     /// The line of `port` was idle for so long before what it sends next.
     #[inline]
     pub(super) fn idle(&mut self, port: usize, ps: u64, rounding: u64) {
+        if !self.on {
+            return;
+        }
         let line = &mut self.lines[port];
         line.idle += ps;
         line.rounding += rounding;
@@ -319,16 +331,25 @@ impl Ledger {
     /// From `now` on this is what the sender does.
     #[inline]
     pub(super) fn waits(&mut self, sender: usize, now: u64, wait: Wait) {
+        if !self.on {
+            return;
+        }
         self.senders[sender].set(now, wait);
     }
 
     /// The sender's connection was spoken to.
     pub(super) fn stirs(&mut self, sender: usize, now: u64) {
+        if !self.on {
+            return;
+        }
         self.senders[sender].stir(now);
     }
 
     /// The sender's retransmission timer expired, and nothing had come in or gone out before.
     pub(super) fn timed_out(&mut self, sender: usize, now: u64) {
+        if !self.on {
+            return;
+        }
         self.senders[sender].timed_out(now);
     }
 
@@ -347,6 +368,9 @@ impl Ledger {
 
     /// The sums of the sender, if the frame must carry them with it.
     fn emit(&mut self, sender: usize, datagram: u32, now: u64, until: u64) -> Option<Sums> {
+        if !self.on {
+            return None;
+        }
         let waits = &mut self.senders[sender];
         waits.emit(now, until);
         let way = self.ways[datagram as usize];

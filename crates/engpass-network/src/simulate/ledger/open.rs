@@ -114,11 +114,10 @@ impl Ledger {
 
     /// The book of a lane on one line, before which the MTU of the sender and those of routers have cut its packets.
     fn add_book(&mut self, lane: &Lane<'_>, port: usize, wire: Wire, cut: (u64, &[u64]), shaped: bool) {
-        let (mtu, cuts) = cut;
+        let cuts = [&[cut.0], cut.1].concat();
         let line = &mut self.lines[port];
         let datagram = match lane.traffic {
             Some(Traffic::UdpStream(config)) => {
-                let cuts = [&[mtu], cuts].concat();
                 layers_of(&wire, UDP_HEADER_BYTES, config.message.bytes(), &cuts)
             }
             _ => wire.nothing(),
@@ -129,7 +128,7 @@ impl Ledger {
             line: port as u32,
             against: lane.against,
             of: (booked(&datagram) / line.unit) as u32,
-            cuts: [&[mtu], cuts].concat(),
+            cuts,
             whole: 0,
             dead: 0,
             in_flight: 0,
