@@ -106,6 +106,12 @@ class Books:
         """An account as a share of the capacity."""
         return self.accounts.get(account, 0) / self.capacity if self.capacity else 0.0
 
+    @property
+    def nobody_sends(self) -> bool:
+        """Whether no flow could send data this way: all is idle so, but for framing and what is control."""
+        used = ("idle: nobody", "physical framing", "control", "cell headers")
+        return set(self.accounts) <= set(used)
+
     def bits(self, account: str) -> float:
         """An account in bits."""
         return self.accounts.get(account, 0) / self.parts

@@ -136,6 +136,8 @@ class Program:
             env=self.environment(env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            # Room for what is printed before anybody reads.
+            pipesize=1 << 20,
             stderr=subprocess.PIPE,
         )
 

@@ -64,7 +64,7 @@ def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
             for index in range(plan.sweep_points):
                 for _, text in store.raw_outcomes(record.id, [plan.positions(engine, variant, index)]):
                     shelf.add(json.loads(text))
-        used = [side for side in shelf.directions if side.books.share("idle: nobody") < 1]
+        used = [side for side in shelf.directions if not side.books.nobody_sends]
         if not used:
             console.tell(f"no point of `{variant}` has a ledger")
             continue
