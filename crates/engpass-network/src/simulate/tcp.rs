@@ -138,11 +138,6 @@ impl Network {
 
     /// The connection has taken an input.
     fn after_input(&mut self, endpoint: usize, out: Out) {
-        let this = &self.endpoints[endpoint];
-        let flow = this.flow;
-        if out.delivered > 0 && this.application.is_none() && self.fabric.window.holds(self.now) {
-            self.fabric.flows[flow].received_bytes += out.delivered;
-        }
         if let Some(application) = &mut self.endpoints[endpoint].application {
             application.connected |= out.established;
         }
@@ -324,6 +319,12 @@ impl Network {
         let refused = connection.stats().bytes_refused;
         connection.on_segment(Time(self.now), &segment, &mut out);
         let refused = connection.stats().bytes_refused - refused;
+        let this = &self.fabric.datagrams[datagram];
+        if this.counted && self.fabric.window.holds(self.now) {
+            // What came for the first time, whether or not bytes before it are missing: more than the lines carried
+            // cannot arrive.
+            self.fabric.flows[this.flow as usize].received_bytes += segment.len.saturating_sub(refused);
+        }
         self.fabric.ledger.refused(datagram, refused);
         self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
         self.after_input(endpoint, out);
