@@ -239,7 +239,7 @@ TOGETHER: list[tuple[str, list[list[Flow]], str, bool]] = [
     (TOTAL, [[(60.0, 20.0, 0), (38.9, 20.0, 0)]], "98.90 Mbit/s", False),
     (FAIR, [[(50.0, 20.0, 0), (50.0, 20.0, 0)]], "100.00 %", True),
     (FAIR, [[(55.0, 20.0, 0), (45.0, 20.0, 0)]], "99.01 %", False),
-    (FAIR, [[(100.0, 20.0, 0)] + [(0.0, 20.0, 0)] * 9], "10.00 %", False),
+    (FAIR, [[(100.0, 20.0, 0), *[(0.0, 20.0, 0)] * 9]], "10.00 %", False),
     (FAIR, [[(0.0, None, 0)]], "cannot be checked: the outcome has no fairness", False),
     (TRIP, [[(1.0, 20.0, 0), (9.0, 29.5, 0)]], "20.00 to 29.50 ms", True),
     (TRIP, [[(1.0, 19.9, 0), (9.0, 29.5, 0)]], "19.90 to 29.50 ms", False),
