@@ -208,6 +208,55 @@ def test_an_idle_line_names_who_could_have_used_it() -> None:
     assert re.search(r"link `\w+` is idle 9\d\.\d % of the time while it is busy with sending", made.sentence)
 
 
+SHARED = {
+    "name": "Two on a line",
+    "host": {"near": {}, "far": {}, "home": {}},
+    "router": {"r": {}},
+    "link": {
+        "one": {"ends": ["near", "r"], "medium": "ethernet-1g"},
+        "two": {"ends": ["far", "r"], "medium": "ethernet-1g", "delay": "20 ms"},
+        "line": {
+            "ends": ["r", "home"],
+            "medium": "point-to-point",
+            "rate": "10 Mbit/s",
+            "delay": "5 ms",
+            "queue": {"drop-tail": {"limit": "20 packets"}},
+        },
+    },
+    "traffic": {
+        name: {"kind": "tcp-stream", "from": name, "to": "home", "message": "64 KiB"}
+        for name in ("near", "far")
+    },
+    "run": {"duration": "10 s", "warmup": "2 s"},
+}
+
+
+def test_a_full_line_is_held_by_those_that_share_it() -> None:
+    made = explain(choose_in(engpass.load(SHARED), "base", [], "far"), advice=False)
+    at = made.at
+    assert (at.sharing, made.finding.key) == (("near",), "shared")
+    assert made.sentence.startswith("link `line` holds `far` at ")
+    assert f"it is full, and 1 other flow gets {say.rate(at.theirs)} of it" in made.sentence
+    assert "while the buffer of `r` towards `home` loses " in made.sentence
+    others, last = made.waterfall[-2:]
+    assert (others.name, last.name, last.left) == ("other flows", "delivered", at.goodput / 10e6)
+    assert others.taken * 10e6 == pytest.approx(at.theirs, rel=0.02)
+
+
+def test_a_flow_on_a_shared_line_has_reasons_of_its_own() -> None:
+    # The line is idle for both; each has what its own sender waits for.
+    slow = {**SHARED["host"], "near": {"tcp": {"send_buffer": "9 kB"}}}
+    windows = {name: {**flow, "tcp": {"receive_buffer": "9 kB"}} for name, flow in SHARED["traffic"].items()}
+    del windows["near"]["tcp"]
+    line = {**SHARED["link"], "line": {**SHARED["link"]["line"], "rate": "100 Mbit/s"}}
+    testbed = {**SHARED, "host": slow, "link": line, "traffic": windows}
+    found = {}
+    for name in ("near", "far"):
+        made = explain(choose_in(engpass.load(testbed), "base", [], name), advice=False)
+        found[name] = made.finding.key
+    assert found == {"near": "idle: send buffer", "far": "idle: receive window"}
+
+
 def test_books_of_a_damaged_store_are_refused() -> None:
     one = chosen("congested", "9 kB")
     one.outcomes[0]["links"]["sender"]["directions"][0]["ledger"]["delivered"] += 1
