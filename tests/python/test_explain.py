@@ -14,7 +14,7 @@ import pytest
 import vl_convert
 
 from conftest import TESTBED, Cli, Program
-from engpass import _engpass
+from engpass import _engpass, say
 from engpass import cli as commands
 from engpass.cli.sparkline import line
 from engpass.error import ChoiceError, EngpassError
@@ -208,7 +208,7 @@ def test_an_idle_line_names_who_could_have_used_it() -> None:
     assert re.search(r"link `\w+` is idle 9\d\.\d % of the time while it is busy with sending", made.sentence)
 
 
-SHARED = {
+SHARED: dict[str, Any] = {
     "name": "Two on a line",
     "host": {"near": {}, "far": {}, "home": {}},
     "router": {"r": {}},
@@ -232,7 +232,7 @@ SHARED = {
 
 
 def test_a_full_line_is_held_by_those_that_share_it() -> None:
-    made = explain(choose_in(engpass.load(SHARED), "base", [], "far"), advice=False)
+    made = explain(choose_in(load(SHARED), "base", [], "far"), advice=False)
     at = made.at
     assert (at.sharing, made.finding.key) == (("near",), "shared")
     assert made.sentence.startswith("link `line` holds `far` at ")
@@ -245,16 +245,18 @@ def test_a_full_line_is_held_by_those_that_share_it() -> None:
 
 def test_a_flow_on_a_shared_line_has_reasons_of_its_own() -> None:
     # The line is idle for both; each has what its own sender waits for.
-    slow = {**SHARED["host"], "near": {"tcp": {"send_buffer": "9 kB"}}}
-    windows = {name: {**flow, "tcp": {"receive_buffer": "9 kB"}} for name, flow in SHARED["traffic"].items()}
-    del windows["near"]["tcp"]
-    line = {**SHARED["link"], "line": {**SHARED["link"]["line"], "rate": "100 Mbit/s"}}
-    testbed = {**SHARED, "host": slow, "link": line, "traffic": windows}
+    hosts = {
+        "near": {"cost": {"per_segment": "2 ms"}},
+        "far": {},
+        "home": {"tcp": {"receive_buffer": "30 kB"}},
+    }
+    links = {**SHARED["link"], "line": {**SHARED["link"]["line"], "rate": "100 Mbit/s"}}
+    testbed = {**SHARED, "host": hosts, "link": links}
     found = {}
     for name in ("near", "far"):
-        made = explain(choose_in(engpass.load(testbed), "base", [], name), advice=False)
+        made = explain(choose_in(load(testbed), "base", [], name), advice=False)
         found[name] = made.finding.key
-    assert found == {"near": "idle: send buffer", "far": "idle: receive window"}
+    assert found == {"near": "idle: CPU", "far": "idle: receive window"}
 
 
 def test_books_of_a_damaged_store_are_refused() -> None:
