@@ -246,7 +246,7 @@ def test_a_full_line_is_held_by_those_that_share_it() -> None:
 def test_a_flow_on_a_shared_line_has_reasons_of_its_own() -> None:
     # The line is idle for both; each has what its own sender waits for.
     hosts = {
-        "near": {"cost": {"per_segment": "2 ms"}},
+        "near": {"tcp": {"send_buffer": "9 kB", "nagle": "off"}},
         "far": {},
         "home": {"tcp": {"receive_buffer": "30 kB"}},
     }
@@ -256,7 +256,7 @@ def test_a_flow_on_a_shared_line_has_reasons_of_its_own() -> None:
     for name in ("near", "far"):
         made = explain(choose_in(load(testbed), "base", [], name), advice=False)
         found[name] = made.finding.key
-    assert found == {"near": "idle: CPU", "far": "idle: receive window"}
+    assert found == {"near": "idle: send buffer", "far": "idle: receive window"}
 
 
 def test_books_of_a_damaged_store_are_refused() -> None:
