@@ -310,8 +310,11 @@ class Step:
     left: float
 
 
-def waterfall(books: Books) -> list[Step]:
-    """From line rate to goodput, as shares of the line: overheads, others, idle by reason, in vain."""
+def waterfall(books: Books, own: float | None = None) -> list[Step]:
+    """From line rate to goodput, as shares of the line: overheads, others, idle by reason, in vain.
+
+    Where several flows share the line, `own` is the share that one of them is delivered: it ends there.
+    """
     steps = [Step("line rate", "", 0.0, 1.0)]
     booked = 0
     names = [name for key in _WATERFALL for name in books.names if family(name).key == key]
@@ -322,5 +325,9 @@ def waterfall(books: Books) -> list[Step]:
         booked += amount
         left = (books.capacity - booked) / books.capacity
         steps.append(Step(title(name), family(name).key, amount / books.capacity, left))
-    steps.append(Step("delivered", "delivered", 0.0, books.share("delivered")))
+    delivered = books.share("delivered")
+    if own is not None and own < delivered:
+        steps.append(Step("other flows", "delivered", delivered - own, own))
+        delivered = own
+    steps.append(Step("delivered", "delivered", 0.0, delivered))
     return steps

@@ -156,7 +156,7 @@ FAILS: list[Case] = [
     (PLATEAU, [*FLAT[:9], 22.2], NONE_LOST, "21.30 to 22.20 Mbit/s; 0 of 6,000 lost"),
     (PLATEAU, FLAT, [0.0] * 9 + [1.0], "21.30 to 21.50 Mbit/s; 1 of 6,000 lost"),
     (LEVEL, FREE, NONE_LOST, "25.00 to 33.00 Mbit/s"),
-    (LEVEL, [0.0] * 10, NONE_LOST, "0.00 to 0.00 Mbit/s"),
+    (LEVEL, [0.0] * 10, NONE_LOST, "0.00 Mbit/s"),
     (CLIFF, [21.5] * 10, NONE_LOST, "no loss anywhere"),
     (CLIFF, OVER, [1.0] * 10, "losses from the start"),
     (CLIFF, OVER, [0.0] * 9 + [1.0], "9.50 kB; 1.00 Mbit/s before, 0.50 Mbit/s at 10 kB"),
@@ -218,8 +218,71 @@ def test_what_does_not_hold(
 
 
 def test_every_check_is_tried_both_ways() -> None:
+    several = {case[0].split('check = "')[1].split('"')[0] for case in TOGETHER}
+    assert {case[3] for case in TOGETHER} == {True, False}
     for cases in (HOLDS, FAILS):
-        assert {case[0].split('check = "')[1].split('"')[0] for case in cases} == set(CHECKS)
+        assert {case[0].split('check = "')[1].split('"')[0] for case in cases} | several == set(CHECKS)
+
+
+TOTAL = 'published = "100 Mbit/s"\ntolerance = "1 %"\ncheck = "total"\nwith = { variant = "v" }'
+FAIR = 'published = "100 %"\ntolerance = "0.5 %"\ncheck = "fairness"\nwith = { variant = "v" }'
+TRIP = 'accept = ["20 ms", "30 ms"]\ncheck = "round-trip"\nwith = { variant = "v" }'
+TIMERS = 'check = "no-timeout"\nwith = { variant = "v" }'
+
+Flow = tuple[float, float | None, int]
+"""Goodput in Mbit/s, smoothed round trip in ms, timeouts."""
+
+# One list of flows for each repeat; the claims are about a flow that is not among them.
+TOGETHER: list[tuple[str, list[list[Flow]], str, bool]] = [
+    (TOTAL, [[(60.0, 20.0, 0), (40.0, 20.0, 0)]], "100.00 Mbit/s", True),
+    (TOTAL, [[(60.0, 20.0, 0), (40.0, 20.0, 0)], [(99.0, None, 0)]], "99.50 Mbit/s", True),
+    (TOTAL, [[(60.0, 20.0, 0), (38.9, 20.0, 0)]], "98.90 Mbit/s", False),
+    (FAIR, [[(50.0, 20.0, 0), (50.0, 20.0, 0)]], "100.00 %", True),
+    (FAIR, [[(55.0, 20.0, 0), (45.0, 20.0, 0)]], "99.01 %", False),
+    (FAIR, [[(100.0, 20.0, 0), *[(0.0, 20.0, 0)] * 9]], "10.00 %", False),
+    (FAIR, [[(0.0, None, 0)]], "cannot be checked: the outcome has no fairness", False),
+    (TRIP, [[(1.0, 20.0, 0), (9.0, 29.5, 0)]], "20.00 to 29.50 ms", True),
+    (TRIP, [[(1.0, 19.9, 0), (9.0, 29.5, 0)]], "19.90 to 29.50 ms", False),
+    (TRIP, [[(1.0, 20.0, 0), (9.0, 30.5, 0)]], "20.00 to 30.50 ms", False),
+    (TRIP, [[(1.0, None, 0)]], "cannot be checked: the outcome has no shortest round trip", False),
+    (TIMERS, [[(1.0, 20.0, 0), (9.0, 20.0, 0)]], "0 timeouts", True),
+    (TIMERS, [[(1.0, 20.0, 0), (9.0, 20.0, 1)], [(1.0, 20.0, 2)]], "3 timeouts", False),
+]
+
+
+@pytest.mark.parametrize(("claim", "repeats", "obtained", "holds"), TOGETHER)
+def test_all_flows_together(
+    tmp_path: Path, claim: str, repeats: list[list[Flow]], obtained: str, holds: bool
+) -> None:
+    made = [
+        {
+            "engine": "simulate",
+            "variant": "v",
+            "repeat": repeat,
+            "sweep": {},
+            "flows": {
+                f"f{number}": {
+                    "goodput_bit_per_s": mbit * 1e6,
+                    "smoothed_rtt_s": None if trip is None else trip / 1e3,
+                    "timeouts": timeouts,
+                }
+                for number, (mbit, trip, timeouts) in enumerate(flows)
+            },
+        }
+        for repeat, flows in enumerate(repeats)
+    ]
+    path = tmp_path / "claims.toml"
+    body = 'id = "c"\nstatement = "S"\nsource = "s"\nkind = "derived"\n'
+    published = "" if "published" in claim else 'published = "p"\n'
+    path.write_text(f"{HEAD}[[claim]]\n{body}{published}{claim}\n")
+    (judged,) = judge(read(path).claims, {"main": Campaign([], made)})
+    assert judged.verdict == Verdict(obtained, holds)
+
+
+def test_timeouts_are_no_quantity_of_the_limit() -> None:
+    limit = {"engine": "limit", "variant": "v", "sweep": {}, "flows": {"f": {"goodput_bit_per_s": 1.0}}}
+    with pytest.raises(NoDataError, match="no timeouts"):
+        Campaign([], [limit]).curve("limit", "v", "f", "timeouts")
 
 
 @pytest.mark.parametrize(
@@ -240,6 +303,10 @@ def test_every_check_is_tried_both_ways() -> None:
         DIPS,
         MORE.replace("flat free", "free"),
         RATIO,
+        TOTAL,
+        FAIR,
+        TRIP,
+        TIMERS,
     ],
 )
 def test_a_claim_without_data_does_not_hold(tmp_path: Path, claim: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 import vl_convert
 
 from conftest import TESTBED, Cli, Program
-from engpass import _engpass
+from engpass import _engpass, say
 from engpass import cli as commands
 from engpass.cli.sparkline import line
 from engpass.error import ChoiceError, EngpassError
@@ -206,6 +206,57 @@ def test_an_idle_line_names_who_could_have_used_it() -> None:
     assert made.finding.key == "idle: CPU"
     assert made.sentence.startswith("the CPU of host `ss2` holds `stream` at 3.7")
     assert re.search(r"link `\w+` is idle 9\d\.\d % of the time while it is busy with sending", made.sentence)
+
+
+SHARED: dict[str, Any] = {
+    "name": "Two on a line",
+    "host": {"near": {}, "far": {}, "home": {}},
+    "router": {"r": {}},
+    "link": {
+        "one": {"ends": ["near", "r"], "medium": "ethernet-1g"},
+        "two": {"ends": ["far", "r"], "medium": "ethernet-1g", "delay": "20 ms"},
+        "line": {
+            "ends": ["r", "home"],
+            "medium": "point-to-point",
+            "rate": "10 Mbit/s",
+            "delay": "5 ms",
+            "queue": {"drop-tail": {"limit": "20 packets"}},
+        },
+    },
+    "traffic": {
+        name: {"kind": "tcp-stream", "from": name, "to": "home", "message": "64 KiB"}
+        for name in ("near", "far")
+    },
+    "run": {"duration": "10 s", "warmup": "2 s"},
+}
+
+
+def test_a_full_line_is_held_by_those_that_share_it() -> None:
+    made = explain(choose_in(load(SHARED), "base", [], "far"), advice=False)
+    at = made.at
+    assert (at.sharing, made.finding.key) == (("near",), "shared")
+    assert made.sentence.startswith("link `line` holds `far` at ")
+    assert f"it is full, and 1 other flow gets {say.rate(at.theirs)} of it" in made.sentence
+    assert "while the buffer of `r` towards `home` loses " in made.sentence
+    others, last = made.waterfall[-2:]
+    assert (others.name, last.name, last.left) == ("other flows", "delivered", at.goodput / 10e6)
+    assert others.taken * 10e6 == pytest.approx(at.theirs, rel=0.02)
+
+
+def test_a_flow_on_a_shared_line_has_reasons_of_its_own() -> None:
+    # The line is idle for both; each has what its own sender waits for.
+    hosts = {
+        "near": {"tcp": {"send_buffer": "9 kB", "nagle": "off"}},
+        "far": {},
+        "home": {"tcp": {"receive_buffer": "30 kB"}},
+    }
+    links = {**SHARED["link"], "line": {**SHARED["link"]["line"], "rate": "100 Mbit/s"}}
+    testbed = {**SHARED, "host": hosts, "link": links}
+    found = {}
+    for name in ("near", "far"):
+        made = explain(choose_in(load(testbed), "base", [], name), advice=False)
+        found[name] = made.finding.key
+    assert found == {"near": "idle: send buffer", "far": "idle: receive window"}
 
 
 def test_books_of_a_damaged_store_are_refused() -> None:

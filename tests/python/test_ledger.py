@@ -35,6 +35,17 @@ def test_the_waterfall_goes_from_all_to_what_is_delivered(one: Books) -> None:
     assert {step.family for step in steps[1:]} == {ledger.family(n).key for n in one.names} | {"delivered"}
 
 
+@given(random_books, st.floats(0, 1))
+def test_the_waterfall_of_one_of_several_flows_ends_in_its_own(one: Books, own: float) -> None:
+    steps, delivered = ledger.waterfall(one, own), one.share("delivered")
+    assert steps[-1].left == min(own, delivered)
+    others = [step for step in steps if step.name == "other flows"]
+    assert len(others) == (own < delivered)
+    if others:
+        assert others[0].taken == pytest.approx(delivered - own)
+        assert steps[-3].left - others[0].taken == pytest.approx(own, abs=1e-9)
+
+
 @given(st.lists(random_books, min_size=1, max_size=4))
 def test_sums_balance_whatever_their_units(several: list[Books]) -> None:
     total = ledger.add(several)

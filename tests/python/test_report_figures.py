@@ -107,6 +107,21 @@ def test_a_run_with_one_point_has_no_stack() -> None:
     assert "ledger-waterfall" in names
 
 
+def test_what_several_flows_get_stands_beside_each_other() -> None:
+    run, outcomes = cases.several_flows()
+    spec = figures(run, outcomes)["sharing-stream-2"].to_dict()
+    kept = [spec["data"].get("values"), *spec.get("datasets", {}).values()]
+    rows = next(data for data in kept if data and "chosen" in data[0])
+    free = {row["flow"]: row for row in rows if row["series"] == "free"}
+    # 1, 1/2 and 1/3 of one rate: the mean is 11/18 of it.
+    assert [round(free[name]["share"], 6) for name in free] == [
+        pytest.approx(1800 / 11 / number, abs=1e-5) for number in (1, 2, 3)
+    ]
+    assert [row["chosen"] for row in free.values()] == [False, True, False]
+    assert free["stream"]["label"].endswith("Mbit/s")
+    assert not any("sharing" in name for name in figures(*kyoto(repeats=1))), "one flow shares with nobody"
+
+
 def test_axes_have_human_units() -> None:
     spec = json.dumps(figures(*kyoto(repeats=1))["goodput"].to_dict())
     assert '"title": "message of stream in kB"' in spec

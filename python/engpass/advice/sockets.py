@@ -16,7 +16,7 @@ _LEAST = 0.005
 def propose(at: Situation) -> Iterator[Proposal]:
     """The receive buffer of TCP or UDP, the send buffer, the NIC's memory."""
     start, end = at.ends
-    if at.tcp and at.idle("receive window") >= _LEAST:
+    if at.tcp and at.idle("receive window") + at.idle("silly window") >= _LEAST:
         yield from _larger(at, end, "receive_buffer", f"raise the TCP receive buffer of `{end}` to {{}}")
     if at.tcp and at.idle("send buffer") >= _LEAST:
         yield from _larger(at, start, "send_buffer", f"raise the TCP send buffer of `{start}` to {{}}")

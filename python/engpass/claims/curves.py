@@ -1,4 +1,4 @@
-"""What claims look at: a quantity of one flow over the swept values of a campaign."""
+"""What claims look at: a quantity of one flow, or of all together, over the swept values of a campaign."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engpass.campaign import Axis
+from engpass.claims.flows import TOGETHER
 
 
 class NoDataError(Exception):
@@ -57,6 +58,9 @@ class Curve:
 RATES = {"goodput": "goodput_bit_per_s", "offered": "offered_bit_per_s"}
 """Quantities of a flow that are rates; the mean of the repeats."""
 
+COUNTED = {"sent": "datagrams", "lost": "datagrams", "timeouts": "timeouts"}
+"""Quantities that are counted over all repeats together, and what is counted."""
+
 
 class Campaign:
     """The outcomes of one campaign."""
@@ -82,20 +86,19 @@ class Campaign:
     def curve(self, engine: str, variant: str, flow: str, quantity: str) -> Curve:
         """A quantity over the sweep; without a sweep, one sample.
 
-        Quantities are `goodput`, `offered`, `sent`, `lost` (datagrams, all repeats together) and, of the
-        limit, the names of its stages. Raises `NoDataError`.
+        Quantities are `goodput`, `offered`, `sent`, `lost` (datagrams, all repeats together), of the limit
+        the names of its stages, and those of `TOGETHER`, whatever the flow. Raises `NoDataError`.
         """
         samples = []
         for (of_engine, of_variant, x), outcomes in self._points.items():
             if (of_engine, of_variant) == (engine, variant):
                 values = [_value(outcome, flow, quantity) for outcome in outcomes]
-                whole = quantity in ("sent", "lost")
-                value = math.fsum(values) / (1 if whole else len(values))
+                value = math.fsum(values) / (1 if quantity in COUNTED else len(values))
                 samples.append(Sample(x, self._text(x), value))
         if not samples:
             raise NoDataError(f"no point of {engine}, variant {variant}")
         samples.sort(key=lambda sample: sample.x)
-        unit = "datagrams" if quantity in ("sent", "lost") else "bit/s"
+        unit = TOGETHER[quantity][0] if quantity in TOGETHER else COUNTED.get(quantity, "bit/s")
         return Curve(tuple(samples), self._unit(), unit)
 
     def _text(self, x: float) -> str:
@@ -111,6 +114,11 @@ class Campaign:
 
 
 def _value(outcome: Mapping[str, Any], flow: str, quantity: str) -> float:
+    if quantity in TOGETHER:
+        value = TOGETHER[quantity][1](outcome["flows"].values())
+        if value is None:
+            raise NoDataError(f"the outcome has no {quantity}")
+        return value
     try:
         found = outcome["flows"][flow]
     except KeyError:

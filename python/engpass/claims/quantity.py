@@ -78,18 +78,21 @@ def say(value: float, unit: str, decimals: int = 2) -> str:
     return f"{text} {name}".strip()
 
 
-def say_range(low: float, high: float, unit: str) -> str:
-    """Two values in one unit: `21.41 to 21.56 Mbit/s`."""
+def say_range(low: float, high: float, unit: str, decimals: int = 2) -> str:
+    """Two values in one unit: `21.41 to 21.56 Mbit/s`; one of them if they are the same."""
+    if low == high:
+        return say(low, unit, decimals)
     name = _unit(max(abs(low), abs(high)), unit)
     factor = _UNITS[name][1] if name in _UNITS else 1.0
-    return f"{low / factor:.2f} to {high / factor:.2f} {name}".strip()
+    return f"{low / factor:.{decimals}f} to {high / factor:.{decimals}f} {name}".strip()
 
 
 def _unit(value: float, unit: str) -> str:
-    # A tenth of a unit still reads well: 0.26 Mbit/s.
+    # A tenth of a unit still reads well, 0.26 Mbit/s, but 150.13 Mbit/s would lose what tells it from others.
     names = _SHOWN.get(unit, (unit,))
+    least = {"Gbit/s": 1.0}
     return (
-        next((name for name in names if abs(value) >= 0.1 * _UNITS[name][1]), names[-1])
+        next((name for name in names if abs(value) >= least.get(name, 0.1) * _UNITS[name][1]), names[-1])
         if value
         else ("Mbit/s" if unit == "bit/s" else names[-1])
     )

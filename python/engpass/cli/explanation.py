@@ -74,8 +74,8 @@ def _waterfall(made: Explanation, title: str) -> Table:
         "Taken by", "Rate", "of the line", "left", title=f"{title}: link {tight.link}, {tight.place}", left=1
     )
     for step in made.waterfall:
-        first = not step.family
-        taken = "" if first or step.family == "delivered" else say.percent(step.taken)
+        # The first and the last step take nothing.
+        taken = say.percent(step.taken) if step.taken else ""
         rate = "" if not taken or line is None else say.rate(step.taken * line)
         left = say.percent(step.left) if line is None else say.rate(step.left * line)
         shown.add_row(*plain(step.name, rate, taken, left))

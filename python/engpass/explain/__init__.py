@@ -39,9 +39,9 @@ class Explanation:
 
     @property
     def waterfall(self) -> list[Step]:
-        """From line rate to what is delivered on the tightest line; empty without books."""
+        """From line rate to what the flow is delivered on the tightest line; empty without books."""
         tight = self.at.tight
-        return [] if tight is None or tight.books is None else ledger.waterfall(tight.books)
+        return [] if tight is None or tight.books is None else ledger.waterfall(tight.books, self.at.own)
 
     @property
     def sentence(self) -> str:

@@ -10,6 +10,8 @@ from engpass.explain.situation import Drop, Situation
 AT_LIMIT = 0.97
 """From this share of its limit on, a flow has what there is."""
 
+FULL = 0.01
+"""A line that is idle for less than this share of the time is full."""
 
 DAMAGED = "damaged on the line"
 """The cause of losses that no queue decides."""
@@ -36,7 +38,6 @@ _IDLE = {
     "congestion window": ("the congestion window of `{flow}`", "it is used up"),
     "retransmission timer": ("the retransmission timer of `{flow}`", "it must expire before more is sent"),
     "Nagle": ("Nagle's rule in host `{start}`", "a small segment waits for an acknowledgement"),
-    "silly window": ("the rule against silly windows", "the window is too small for a segment"),
     "handshake": ("the handshake of `{flow}`", "the connection is not open"),
     "pacing": ("the pacing of `{flow}`", "the next segment is not due"),
     "shaper": ("the shaper of `{flow}`", "it spaces what is sent"),
@@ -50,6 +51,8 @@ def find(at: Situation) -> Finding:
         name = str(at.limited.get("bottleneck") or "its limit")
         evidence = f"more than {say.rate(at.limit)} are not possible"
         return Finding("limit", name, evidence)
+    if (shared := _shared(at)) is not None:
+        return shared
     lost, waiting = _lost(at), _waiting(at)
     if lost is None:
         return waiting or _unseen(at)
@@ -63,6 +66,21 @@ def find(at: Situation) -> Finding:
     drop = at.own_drops[0]
     because = f"because {where(drop, at)} loses {what(drop, at)}"
     return Finding(waiting.key, waiting.bottleneck, f"{waiting.evidence}, {because}")
+
+
+def _shared(at: Situation) -> Finding | None:
+    """A full line on which other flows have what this one is missing."""
+    tight = at.tight
+    if not at.tcp or tight is None or tight.books is None or tight.books.idle >= FULL or not at.theirs:
+        return None
+    others = say.count(len(at.sharing), "other flow")
+    evidence = (
+        f"it is full, and {others} {'gets' if len(at.sharing) == 1 else 'get'} {say.rate(at.theirs)} of it"
+    )
+    if at.own_drops:
+        drop = at.own_drops[0]
+        evidence += f", while {where(drop, at)} loses {what(drop, at)}"
+    return Finding("shared", f"link `{tight.link}`", evidence)
 
 
 def _unseen(at: Situation) -> Finding:
@@ -114,6 +132,8 @@ def _waiting(at: Situation) -> Finding | None:
     if at.tight is None or at.tight.books is None:
         return None
     shares = {reason: at.idle(reason) for reason in _IDLE}
+    # A window with room for a part of a segment is as good as used up.
+    shares["receive window"] += at.idle("silly window")
     reason = max(shares, key=lambda reason: shares[reason])
     if shares[reason] < 0.005:
         return None

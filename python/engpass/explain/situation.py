@@ -153,6 +153,42 @@ class Situation:
         return next((hop for hop in self.hops if least and least["name"] == f"link `{hop.link}`"), None)
 
     @functools.cached_property
+    def sharing(self) -> tuple[str, ...]:
+        """The other flows on the tightest hop, generators apart: these have accounts of their own."""
+        return self._others(self.tight) if self.tight else ()
+
+    def _others(self, hop: Hop) -> tuple[str, ...]:
+        way = (hop.link, hop.start, hop.end)
+        return tuple(
+            str(flow["name"])
+            for flow in self.topology["flows"]
+            if flow["name"] != self.flow
+            and flow["name"] in self.outcomes[0]["flows"]
+            and flow.get("kind") not in GENERATORS
+            and way in ledger.route(self.topology, flow["from"], flow["to"])
+        )
+
+    @functools.cached_property
+    def _alone(self) -> Books | None:
+        """The books of the first line that the flow has for itself."""
+        for hop in self.hops:
+            if hop.books is not None and hop.books.idle and not self._others(hop):
+                return hop.books
+        return None
+
+    @property
+    def own(self) -> float | None:
+        """The share of the tightest line that is delivered to this flow, if others share the line."""
+        rate = self.tight.rate if self.tight else None
+        return self.goodput / rate if rate and self.sharing else None
+
+    @property
+    def theirs(self) -> float:
+        """Goodput of the flows that share the tightest hop together, in bit/s."""
+        every = [o["flows"][name]["goodput_bit_per_s"] for o in self.outcomes for name in self.sharing]
+        return math.fsum(every) / len(self.outcomes)
+
+    @functools.cached_property
     def drops(self) -> tuple[Drop, ...]:
         """All losses by place, cause and flow, those of this flow first, the greatest first."""
         sums: dict[tuple[str, str, str], list[int]] = {}
@@ -185,9 +221,18 @@ class Situation:
         return not self.tcp and bool(lines) and self.offered > 1.005 * min(lines)
 
     def idle(self, reason: str) -> float:
-        """Share of the tightest line that was idle for a reason, such as `CPU`."""
+        """Share of the tightest line that was idle for a reason, such as `CPU`.
+
+        A line that several flows share was idle for the reasons of all: there it is divided by what the
+        sender of this flow did on a line of its own.
+        """
         books = self.tight.books if self.tight else None
-        return books.share(f"idle: {reason}") if books else 0.0
+        if books is None:
+            return 0.0
+        account, alone = f"idle: {reason}", self._alone
+        if not self.sharing or alone is None:
+            return books.share(account)
+        return books.idle * alone.share(account) / alone.idle
 
     def share(self, account: str) -> float:
         """Share of an account of the tightest line."""

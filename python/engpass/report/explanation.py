@@ -26,7 +26,7 @@ def figures(made: "Explanation") -> dict[str, Drawing]:
     if tight is not None and tight.books is not None:
         title = f"From line rate to what is delivered, {flow}"
         under = "; ".join(part for part in (f"link {tight.link}, {_arrow(tight)}", place) if part)
-        found[_WATERFALL] = ledger_waterfall.chart(tight.books, tight.rate, title, under)
+        found[_WATERFALL] = ledger_waterfall.chart(tight.books, tight.rate, title, under, made.at.own)
     if made.timeline is not None:
         found[_TIMELINE] = timeline.draw(made.timeline, flow, f"Timeline of {flow}", place or "one repeat")
     return found

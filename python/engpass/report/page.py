@@ -152,7 +152,12 @@ def _results(table: Table, charts: dict[str, dict[str, object]]) -> str:
     said = f'<p class="muted">{esc(" ".join(notes))}</p>' if notes else ""
     boxes = "".join(
         figure_box(name, table, charts, whole)
-        for name, whole in (("goodput", True), ("loss", False), ("offered-received", False))
+        for name, whole in (
+            ("goodput", True),
+            ("sharing", True),
+            ("loss", False),
+            ("offered-received", False),
+        )
     )
     return f'{said}{choices(table, list(charts))}<div class="figures">{boxes}</div>'
 

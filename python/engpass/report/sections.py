@@ -166,12 +166,13 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     """The aggregated points as a table, thinned if long, and the button for all of them."""
     if not table.points:
         return ""
-    groups: dict[tuple[bool, str, int, tuple[int, ...]], list[Point]] = {}
+    groups: dict[tuple[bool, int, int, tuple[int, ...]], list[Point]] = {}
     order = {name: index for index, name in enumerate(table.variants)}
+    # Flows in the order of the outcomes, which is that of the file: `f10` is not behind `f1`.
+    flows = {name: index for index, name in enumerate(dict.fromkeys(point.flow for point in table.points))}
     for point in table.points:
-        groups.setdefault((point.kind in GENERATORS, point.flow, order[point.variant], point.at), []).append(
-            point
-        )
+        key = (point.kind in GENERATORS, flows[point.flow], order[point.variant], point.at)
+        groups.setdefault(key, []).append(point)
     keys = sorted(groups)
     places = sorted({key[3] for key in keys})
     step = max(1, -(-len(keys) // MAX_TABLE))

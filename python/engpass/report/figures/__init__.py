@@ -10,6 +10,7 @@ from engpass.report.figures import (
     ledger_waterfall,
     loss,
     offered_received,
+    sharing,
     waterfall,
 )
 from engpass.report.figures.base import Drawing, Figure
@@ -18,6 +19,7 @@ FIGURES: tuple[Figure, ...] = (
     goodput.FIGURE,
     loss.FIGURE,
     offered_received.FIGURE,
+    sharing.FIGURE,
     waterfall.FIGURE,
     ledger_stack.FIGURE,
     ledger_waterfall.FIGURE,

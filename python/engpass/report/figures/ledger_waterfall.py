@@ -15,14 +15,19 @@ from engpass.report.figures.base import Block
 from engpass.report.units import PERCENT, unit_for
 
 
-def chart(books: Books, line_rate: float | None, title: str, subtitle: str) -> alt.LayerChart:
-    """The waterfall of some books: in bit/s if the line rate is known, else in per cent of the line."""
-    steps = ledger.waterfall(books)
+def chart(
+    books: Books, line_rate: float | None, title: str, subtitle: str, own: float | None = None
+) -> alt.LayerChart:
+    """The waterfall of some books: in bit/s if the line rate is known, else in per cent of the line.
+
+    `own` is the share of the line that one flow is delivered, where several have their part in the books.
+    """
+    steps = ledger.waterfall(books, own)
     unit = PERCENT if line_rate is None else unit_for("bit/s", [line_rate])
     whole = 1.0 if line_rate is None else line_rate
     rows: list[dict[str, Any]] = []
     for step in steps:
-        ends = step.family in ("", "delivered")
+        ends = not step.taken
         low = 0.0 if ends else step.left
         high = step.left if ends else step.left + step.taken
         amount = high - low

@@ -1,0 +1,31 @@
+"""`round-trip`: how long the way of every flow is, queues included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed
+from engpass.claims.quantity import Quantity, say_range
+
+
+@dataclass(frozen=True)
+class RoundTrip(Check):
+    """The smoothed round trip of every TCP flow, as its sender has it at the end of the run, is accepted."""
+
+    numeric: ClassVar[bool] = True
+
+    from_: Quantity | None = None
+    to: Quantity | None = None
+
+    def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
+        """Compare the shortest and the longest one with what is accepted."""
+        low, high = bounds(self.from_, self.to)
+        shortest = curves(self.variant, "shortest round trip").between(low, high).least()
+        longest = curves(self.variant, "longest round trip").between(low, high).greatest()
+        inside = shortest.value in needed(accept) and longest.value in needed(accept)
+        return Verdict(say_range(shortest.value, longest.value, "s", needed(accept).decimals), inside)
+
+    def criterion(self) -> str:
+        """Of whom."""
+        return "every flow"

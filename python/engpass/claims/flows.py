@@ -1,0 +1,56 @@
+"""Quantities of all flows of an outcome together: what they get in sum, how evenly, how long their way is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+Flows = Iterable[Mapping[str, Any]]
+
+
+def _goodputs(flows: Flows) -> list[float]:
+    return [float(flow["goodput_bit_per_s"]) for flow in flows]
+
+
+def total(flows: Flows) -> float | None:
+    """Sum of the goodput in bit/s."""
+    return math.fsum(_goodputs(flows))
+
+
+def fairness(flows: Flows) -> float | None:
+    """The index of Jain, Chiu and Hawe (1984): 1 if all get the same, 1/n if one of n gets all."""
+    goodputs = _goodputs(flows)
+    squares = math.fsum(one * one for one in goodputs)
+    return math.fsum(goodputs) ** 2 / (len(goodputs) * squares) if squares else None
+
+
+def _round_trips(flows: Flows) -> list[float]:
+    found = (flow.get("smoothed_rtt_s") for flow in flows)
+    return [float(one) for one in found if one is not None]
+
+
+def shortest_round_trip(flows: Flows) -> float | None:
+    """Smoothed round trip at the end, of the flow with the shortest one, in seconds."""
+    return min(_round_trips(flows), default=None)
+
+
+def longest_round_trip(flows: Flows) -> float | None:
+    """Smoothed round trip at the end, of the flow with the longest one, in seconds."""
+    return max(_round_trips(flows), default=None)
+
+
+def timeouts(flows: Flows) -> float | None:
+    """Retransmission timeouts of all flows that count them."""
+    found = [int(flow["timeouts"]) for flow in flows if "timeouts" in flow]
+    return float(sum(found)) if found else None
+
+
+TOGETHER: dict[str, tuple[str, Callable[[Flows], float | None]]] = {
+    "total": ("bit/s", total),
+    "fairness": ("", fairness),
+    "shortest round trip": ("s", shortest_round_trip),
+    "longest round trip": ("s", longest_round_trip),
+    "timeouts": ("timeouts", timeouts),
+}
+"""By the names that checks use: unit, and the quantity, `None` where the outcome does not have it."""

@@ -1,0 +1,86 @@
+"""What every flow gets, beside the others: bars in one panel for each variant, as shares of an even split."""
+
+from typing import Any
+
+import altair as alt
+
+from engpass import say
+from engpass.report import theme
+from engpass.report.aggregate import Point, Table
+from engpass.report.figures import base
+
+MAX_BARS = 24
+"""Flows at most: more are no bars any longer."""
+
+
+def applies(table: Table, _flow: str) -> bool:
+    """Where several flows were measured at one point of each variant."""
+    return 1 < len(table.flows) <= MAX_BARS and table.x is None and bool(_points(table))
+
+
+def draw(table: Table, flow: str) -> base.Drawing:
+    """The flow that is chosen stands out."""
+    points = _points(table)
+    rows: list[dict[str, Any]] = []
+    for variant in table.variants[: base.MAX_FACETS]:
+        panel = [point for point in points if point.variant == variant]
+        even = sum(point.goodput.mean for point in panel) / max(1, len(panel))
+        if not even:
+            continue
+        rows += [
+            {
+                "series": variant,
+                "flow": point.flow,
+                "share": 100 * point.goodput.mean / even,
+                "label": say.rate(point.goodput.mean),
+                "chosen": point.flow == flow,
+            }
+            for point in panel
+        ]
+    panels = list(dict.fromkeys(row["series"] for row in rows))
+    most = max((row["share"] for row in rows), default=100.0)
+    y = alt.Y("flow:N").title(None).sort(list(table.flows))
+    # Room for the labels behind the longest bar.
+    x = alt.X("share:Q").title("% of an even split").scale(domain=[0, 1.4 * max(most, 100.0)], nice=False)
+    bars = (
+        alt.Chart()
+        .mark_bar()
+        .encode(
+            y=y,
+            x=x,
+            color=base.series_colour(table),
+            opacity=alt.condition("datum.chosen", alt.value(1.0), alt.value(0.6)),
+            tooltip=[
+                alt.Tooltip("series:N", title=table.series_title),
+                alt.Tooltip("flow:N", title="flow"),
+                alt.Tooltip("label:N", title="goodput"),
+                alt.Tooltip("share:Q", title="% of an even split", format=".4~r"),
+            ],
+        )
+    )
+    labels = (
+        alt.Chart()
+        .mark_text(align="left", dx=5, baseline="middle", color=theme.LIGHT["muted"], fontSize=11)
+        .encode(y=y, x=x, text="label:N")
+    )
+    layered = alt.LayerChart(
+        layer=[bars, labels], width=base.WIDTH // 2 - 30, height=max(60, 18 * len(table.flows))
+    )
+    facet = alt.Facet("series:N").title(None).sort(panels)
+    return layered.facet(facet, columns=2, data=alt.InlineData(values=rows)).properties(
+        title=alt.TitleParams("What every flow gets", subtitle=[f"flow {flow} stands out"])
+    )
+
+
+def says(_table: Table, _flow: str) -> str:
+    """What the bars are."""
+    return "Goodput of all flows, the mean of the repeats: 100 % is what each had if all had the same."
+
+
+def _points(table: Table) -> list[Point]:
+    """The points of the first engine that measured."""
+    engine = next(iter(table.measured), None)
+    return [point for point in table.points if point.engine == engine and point.flow in table.flows]
+
+
+FIGURE = base.Figure("sharing", "What every flow gets", applies, draw, says, lambda _: "none")
