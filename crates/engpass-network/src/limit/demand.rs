@@ -11,6 +11,7 @@ use engpass_model::schedule::Schedule;
 use engpass_model::shape::PolicingAction;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::tcp::parameters::AckCounting;
 use engpass_model::time::SECOND;
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::{Fragments, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -237,7 +238,7 @@ impl<'a> Builder<'a> {
                 }
             }
             Traffic::TcpStream(config) => {
-                let tcp = self.tcp(path);
+                let tcp = self.tcp(path, config.message.bytes());
                 let packets = self.fragments(path, tcp.header + tcp.segment);
                 self.route(&mut demand, &Unit::Packets { transport: tcp.header, lengths: &packets });
                 demand.weight /= f64::from(config.streams);
@@ -283,17 +284,23 @@ impl<'a> Builder<'a> {
     }
 
     /// What two hosts agree on: the smaller segment size, and timestamps if both have them (RFC 7323 section 3.2).
-    fn tcp(&self, path: &FlowPath) -> Tcp {
+    fn tcp(&self, path: &FlowPath, message: u64) -> Tcp {
         // TCP finds the path MTU (RFC 1191).
         let of = |host: NodeId| self.testbed.hosts[host].tcp.resolve(path.path_mtu);
         let (sender, receiver) = (of(path.from), of(path.to));
         let timestamps = sender.timestamps && receiver.timestamps;
         let options = if timestamps { TIMESTAMPS_BYTES } else { 0 };
+        // RFC 6691: the segment size counts the options of a segment.
+        let segment = sender.mss.min(receiver.mss) - options;
+        // Where bytes count, an acknowledgement waits for so many full segments; the one that completes them may bring
+        // nearly one more where segments end with writes.
+        let tails = sender.write_boundaries
+            && !message.is_multiple_of(segment)
+            && receiver.ack_counting != AckCounting::Segments;
         Tcp {
-            // RFC 6691: the segment size counts the options of a segment.
-            segment: sender.mss.min(receiver.mss) - options,
+            segment,
             header: TCP_HEADER_BYTES + options,
-            segments_per_ack: f64::from(receiver.ack_every),
+            segments_per_ack: f64::from(receiver.ack_every + u32::from(tails)),
         }
     }
 
