@@ -30,7 +30,7 @@ class Block:
 ROWS = "rows"
 """Name of the data set of a figure about one flow: what `Table.rows` gives."""
 
-MAX_FACETS = 8
+MAX_FACETS = 12
 """Panels of a figure at most."""
 
 WIDTH = 640
