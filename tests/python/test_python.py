@@ -98,7 +98,7 @@ def test_a_run_gives_points_to_pandas_and_polars(testbed_file: Path) -> None:
     assert table.column_names == [
         "point", "engine", "variant", "repeat", "seed", "traffic.stream.message", "flow", "kind",
         "goodput_bit_per_s", "offered_bit_per_s", "sent_datagrams", "received_datagrams", "lost_datagrams",
-        "in_flight_datagrams", "sent_cells", "lost_cells", "efci_pdus", "bottleneck", "next", "sentence",
+        "in_flight_datagrams", "sent_cells", "lost_cells", "bottleneck", "next", "sentence", "efci_pdus",
     ]  # fmt: skip
     assert table.schema.field("traffic.stream.message").type == pa.float64()
     assert table.schema.field("sent_datagrams").type == pa.int64()
