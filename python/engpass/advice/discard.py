@@ -22,6 +22,9 @@ def propose(at: Situation) -> Iterator[Proposal]:
             yield from others("discard", Cost.SETTING, ("switch", node, "discard"), known, now, words)
             continue
         queue = ports.queue(at, drop.place)
+        if queue.kind == "token-bucket":
+            # A rate that was agreed on, not a choice of discipline.
+            continue
         limit = queue.settings.get("limit")
         for kind in ports.kinds():
             if kind != queue.kind and ports.complete(kind):

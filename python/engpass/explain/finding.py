@@ -50,6 +50,9 @@ def find(at: Situation) -> Finding:
     if at.limit > 0 and at.goodput >= AT_LIMIT * at.limit:
         name = str(at.limited.get("bottleneck") or "its limit")
         evidence = f"more than {say.rate(at.limit)} are not possible"
+        if at.goodput > 1.005 * at.limit:
+            # The closed form shares lines among all flows, for all of the time.
+            evidence = f"{say.rate(at.limit)} would be its share if all flows sent all the time"
         return Finding("limit", name, evidence)
     if (shared := _shared(at)) is not None:
         return shared

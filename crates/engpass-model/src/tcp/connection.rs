@@ -2,7 +2,7 @@
 
 use super::congestion::{CongestionControl, Window};
 use super::limited::LimitedBy;
-use super::parameters::{Role, TcpParameters};
+use super::parameters::{RecoveryKind, Role, TcpParameters};
 use super::receive::Receiver;
 use super::recovery::{Phase, Recovery};
 use super::rtt::Rtt;
@@ -288,11 +288,18 @@ impl Connection {
         match self.decide(now) {
             Ok(_) => LimitedBy::Nothing,
             Err(LimitedBy::Pacing) => LimitedBy::Pacing,
-            Err(_) if self.recovery.duplicates > 0 && self.recovery.phase != Phase::Fast => {
-                LimitedBy::RetransmissionTimer
-            }
+            Err(_) if self.only_the_timer_goes_on() => LimitedBy::RetransmissionTimer,
             Err(reason) => reason,
         }
+    }
+
+    /// Duplicates have come, and what is outstanding is too little for as many as mean a loss.
+    fn only_the_timer_goes_on(&self) -> bool {
+        let enough = self.board.len() > self.p.duplicate_threshold as usize;
+        self.recovery.duplicates > 0
+            && self.recovery.phase != Phase::Fast
+            && self.p.recovery != RecoveryKind::RackTlp
+            && !enough
     }
 
     /// The connection's state.

@@ -9,15 +9,15 @@ pub enum LimitedBy {
     Handshake,
     /// The application has written nothing.
     Application,
-    /// The application waits for room in the send buffer, and all that is in the buffer is sent.
+    /// The application waits for room in the send buffer, and all that is in the buffer is sent, or too little for Nagle's rule is left.
     SendBuffer,
-    /// The other side's receive window.
+    /// The other side's receive window: less than a segment is left of it beside what is in flight.
     ReceiveWindow,
     /// The congestion window.
     CongestionWindow,
     /// Nagle's rule.
     Nagle,
-    /// The sender's silly window avoidance: the window has room, but for a small part of a segment only.
+    /// The sender's silly window avoidance: nothing is in flight, and the window has room for a small part of a segment only.
     SillyWindow,
     /// A loss is likely (duplicate acknowledgments came), nothing more may be sent, and only the retransmission
     /// timer will go on.

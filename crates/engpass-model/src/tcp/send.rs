@@ -171,13 +171,16 @@ impl Sender {
                 return Err(LimitedBy::ReceiveWindow);
             }
             if len < self.largest_window / 2 {
-                return Err(LimitedBy::SillyWindow);
+                // Less than a segment is left of the window because the rest of it is in flight.
+                let taken = self.next > self.una;
+                return Err(if taken { LimitedBy::ReceiveWindow } else { LimitedBy::SillyWindow });
             }
         }
         let fin = self.closing && len == unsent;
         let last = len == want && want == unsent;
         if last && !fin && len < self.mss && self.nagle_holds(p, idle, len) {
-            return Err(LimitedBy::Nagle);
+            // The application would have filled the segment.
+            return Err(if self.refused { LimitedBy::SendBuffer } else { LimitedBy::Nagle });
         }
         Ok(Piece { len, fin })
     }

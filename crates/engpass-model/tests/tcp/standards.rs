@@ -346,6 +346,19 @@ fn naglim() {
     );
 }
 
+/// A reason of its own: nothing is in flight, and still the window has room for a part of a segment only.
+#[test]
+fn a_silly_window_is_told_from_a_full_one() {
+    let mut script = Script::established(&plain(), 2500);
+    script.run(
+        "100 write 5000
+         100 > . 1:1001
+         100 > . 1001:2001
+         200 < . 1:1 ack 2001 win 500",
+    );
+    assert_eq!(script.end.limited_by(ms(200)), LimitedBy::SillyWindow);
+}
+
 /// RFC 9293 section 3.8.6.2.1: of a window with room for a part of a segment the sender makes no use, unless it is half
 /// of the largest ever; section 3.8.6.1: a closed window is probed, at doubling intervals.
 #[test]
@@ -356,7 +369,7 @@ fn a_closed_window_is_probed() {
          100 > . 1:1001
          100 > . 1001:2001",
     );
-    assert_eq!(script.end.limited_by(ms(100)), LimitedBy::SillyWindow);
+    assert_eq!(script.end.limited_by(ms(100)), LimitedBy::ReceiveWindow, "what is in flight takes the rest");
     script.run("200 < . 1:1 ack 2001 win 0");
     assert_eq!(script.end.limited_by(ms(200)), LimitedBy::ReceiveWindow);
     script.run(

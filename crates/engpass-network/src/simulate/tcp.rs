@@ -201,7 +201,11 @@ impl Network {
             }
             limited => {
                 self.next_copy(endpoint);
-                self.endpoints[endpoint].waits_for(limited)
+                let this = &self.endpoints[endpoint];
+                // The copy that was not made may be the reason.
+                let asked = matches!(limited, LimitedBy::Application | LimitedBy::Nagle);
+                let limited = if asked { this.connection.limited_by(Time(self.now)) } else { limited };
+                this.waits_for(limited)
             }
         };
         self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, wait);
