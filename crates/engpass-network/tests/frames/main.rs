@@ -267,6 +267,11 @@ fn a_token_bucket_shapes() {
         ],
     );
     close(goodput(&outcome, "one"), 5e6 * 1448.0 / 1500.0, 0.05);
+    let ledger = serde_json::to_value(&outcome.links[2].1.directions[0]).expect("it is written");
+    let share = ledger["ledger"]["idle: shaper"].as_f64().expect("it shapes")
+        / ledger["capacity"].as_f64().expect("a line");
+    // Of 20 Mbit/s 5 are used.
+    close(share, 0.75, 0.05);
 }
 
 /// Parallel connections of one table are a sum.

@@ -32,6 +32,8 @@ pub(in crate::simulate) struct FramePort {
     end: u64,
     /// That transmission.
     pub(super) last: Transmission,
+    /// Since when the discipline has held packets back although the line is free.
+    held_since: Option<u64>,
     waiting: Waiting,
     lottery: Option<Lottery>,
     /// What is on its way, in the order of arrival.
@@ -129,6 +131,7 @@ impl FramePort {
             bytes: 0,
             end: 0,
             last: Transmission::default(),
+            held_since: None,
             waiting: match discipline {
                 None => in_order(None),
                 Some(Discipline::Arrival(admission)) => in_order(Some(admission)),
@@ -218,6 +221,7 @@ impl FramePort {
         let Some(packet) = next else {
             let ready = scheduler.next_ready(Time(now)).map(|ready| ready.ps().max(now + 1));
             *asked = ready.unwrap_or(u64::MAX);
+            self.held_since = ready.and(self.held_since.or(Some(now)));
             return (None, ready);
         };
         let more = scheduler.backlog().packets > 0;
@@ -232,7 +236,8 @@ impl FramePort {
     /// Put a packet on the line, behind what is there: when its last bit has left.
     fn send(&mut self, now: u64, packet: &queue::Packet, window: Window) -> u64 {
         let bytes = u64::from(packet.bytes) + self.physical;
-        self.last = Transmission { bytes, physical: self.physical, ..Transmission::default() };
+        let held = self.held_since.take().map_or(0, |since| now - since);
+        self.last = Transmission { bytes, physical: self.physical, held, ..Transmission::default() };
         if now > self.end {
             (self.last.idle, self.last.rounding) = (now - self.end, self.rounding());
             (self.base, self.bytes) = (now, 0);

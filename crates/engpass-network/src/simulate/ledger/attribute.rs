@@ -46,6 +46,15 @@ impl Ledger {
         this.stamp = *stamp;
     }
 
+    /// The line of `port` was idle for so long just now because its discipline held back what waited: it shapes.
+    pub(super) fn held(&mut self, port: usize, ps: u64) {
+        let line = &mut self.lines[port];
+        // Not what lies before the window.
+        let held = ps.min(line.idle - line.booked);
+        line.reasons[SHAPER] += held;
+        line.booked += held;
+    }
+
     /// The idle time of a line by reason, at the end of the window.
     pub(super) fn reasons(&self, port: usize) -> Reasons {
         let end = self.window.end;

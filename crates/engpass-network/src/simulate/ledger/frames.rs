@@ -8,6 +8,8 @@ pub(in crate::simulate) struct Transmission {
     /// How long the line was idle before it, in picoseconds, and by how much the end before was rounded up, in ticks.
     pub(in crate::simulate) idle: u64,
     pub(in crate::simulate) rounding: u64,
+    /// For how long of that a discipline held it back.
+    pub(in crate::simulate) held: u64,
     /// Start of the busy period in picoseconds, and bytes sent in it before.
     pub(in crate::simulate) base: u64,
     pub(in crate::simulate) before: u64,
@@ -30,8 +32,9 @@ impl Ledger {
         if !self.on {
             return;
         }
-        let Transmission { idle, rounding, base, before, bytes, physical, end } = sent;
+        let Transmission { idle, rounding, held, base, before, bytes, physical, end } = sent;
         self.idle(port, idle, rounding);
+        self.held(port, held.min(idle));
         let window = self.window;
         let line = &mut self.lines[port];
         let (ticks, per_ps) = (u128::from(line.ticks), u128::from(line.ticks_per_ps));
