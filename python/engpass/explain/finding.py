@@ -45,6 +45,10 @@ _IDLE = {
 }
 
 
+_ANY_SENDER = ("application", "CPU", "NIC", "shaper", "upstream")
+"""Idle reasons that senders of datagrams have, too."""
+
+
 def find(at: Situation) -> Finding:
     """The bottleneck of the flow."""
     if at.limit > 0 and at.goodput >= AT_LIMIT * at.limit:
@@ -134,9 +138,11 @@ def _waiting(at: Situation) -> Finding | None:
     """The reason for which the tightest line was idle longest, if the flow could have used it."""
     if at.tight is None or at.tight.books is None:
         return None
-    shares = {reason: at.idle(reason) for reason in _IDLE}
+    # A sender of datagrams waits for no window and no timer: on a shared line those reasons are other flows'.
+    shares = {reason: at.idle(reason) for reason in _IDLE if at.tcp or reason in _ANY_SENDER}
     # A window with room for a part of a segment is as good as used up.
-    shares["receive window"] += at.idle("silly window")
+    if at.tcp:
+        shares["receive window"] += at.idle("silly window")
     reason = max(shares, key=lambda reason: shares[reason])
     if shares[reason] < 0.005:
         return None
