@@ -1,7 +1,8 @@
 //! What packet discard and a shaper that adapts are for: a stream beside CBR on a congested ATM port.
 
+mod common;
+
 use engpass_network::simulate::{Flow, simulate};
-use engpass_testbed::{Source, load};
 
 /// A host sends messages of 9152 B, one packet of 192 cells each, beside CBR through a port of 384 cells; 57 959 cells/s, or 22.10 Mbit/s
 /// of payload, are left beside 130 Mbit/s.
@@ -40,9 +41,7 @@ fn bench(kind: &str, switch: &str, circuit: &str, cbr: &str) -> Flow {
         warmup = "200 ms"
         "#
     );
-    let campaign = load(&Source { name: "congestion.toml".into(), text }, &[], None);
-    let campaign = campaign.unwrap_or_else(|found| panic!("{}", found.render(false)));
-    let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    let point = common::point(&text, "base", &[]);
     let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("nobody interrupts it");
     outcome.flows.into_iter().find(|(name, _)| name == "stream").expect("the stream is a flow").1
 }

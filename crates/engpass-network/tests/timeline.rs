@@ -1,7 +1,10 @@
 //! The timeline of a run: it shows the run, and does not change it.
 
+mod common;
+
+use common::point;
 use engpass_network::simulate::{SimOutcome, Timeline, simulate, watched};
-use engpass_testbed::{Point, Source, load};
+use engpass_testbed::Point;
 
 const KYOTO: &str = include_str!("../../../gallery/kyoto-1997/testbed.toml");
 
@@ -29,14 +32,6 @@ const WAN: &str = r#"
     duration = "5 s"
     warmup = "1 s"
 "#;
-
-fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
-    let source = Source { name: "timeline.toml".into(), text: text.into() };
-    let overrides: Vec<_> =
-        overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
-    let campaign = load(&source, &overrides, None).unwrap_or_else(|found| panic!("{}", found.render(false)));
-    campaign.point(variant, &[]).unwrap_or_else(|found| panic!("{}", found.render(false)))
-}
 
 /// Watch a run; nothing but the engine's own work may differ from one that is not watched.
 fn watch(point: &Point, samples: usize) -> (Timeline, SimOutcome) {

@@ -218,7 +218,7 @@ impl Connection {
     }
 
     /// The application writes `bytes` at once. Returns how many are taken: the rest is the application's to keep and
-    /// to write later, when [`writable`](Self::writable) says so.
+    /// to write later. [`next_copy`](Self::next_copy) asks first, piece by piece.
     pub fn write(&mut self, now: Time, bytes: u64) -> u64 {
         let taken = self.tx.write(&self.p, bytes);
         self.rearm(now);
@@ -235,11 +235,6 @@ impl Connection {
     pub fn put(&mut self, now: Time, bytes: u64, ends: bool) {
         self.tx.put(&self.p, bytes, ends);
         self.rearm(now);
-    }
-
-    /// How much of a write of `bytes` would be taken now.
-    pub fn writable(&self, bytes: u64) -> u64 {
-        self.tx.room(&self.p, bytes).min(bytes)
     }
 
     /// Whether the application reads everything as it comes (which is how a connection begins), or calls

@@ -129,8 +129,9 @@ impl Network {
         let sending = self.sending(sender);
         let bytes = sending.memory();
         // A line of frames says at once when a packet leaves; cells are asked for.
-        if self.nics[nic].has_room(self.now, bytes) || matches!(sending.way, Way::Frames { .. }) {
-            return self.nics[nic].has_room(self.now, bytes);
+        let room = self.nics[nic].has_room(self.now, bytes);
+        if room || matches!(sending.way, Way::Frames { .. }) {
+            return room;
         }
         // A cell emitted now may still get company at this instant; all that have left by now were emitted before.
         if let Some(before) = self.now.checked_sub(1) {

@@ -1,7 +1,10 @@
 //! Ethernet, point-to-point links, switches and routers in `simulate`, against closed forms and conservation.
 
-use engpass_network::simulate::{Carried, Flow, SimOutcome, simulate};
-use engpass_testbed::{Source, load};
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::close;
+use engpass_network::simulate::{Carried, Flow, SimOutcome};
 
 const LAN: &str = r#"
     name = "two hosts and a switch"
@@ -59,12 +62,7 @@ const WAN: &str = r#"
 "#;
 
 fn run(text: &str, overrides: &[(&str, &str)]) -> SimOutcome {
-    let source = Source { name: "frames.toml".into(), text: text.into() };
-    let overrides: Vec<_> =
-        overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
-    let campaign = load(&source, &overrides, None).unwrap_or_else(|found| panic!("{}", found.render(false)));
-    let point = campaign.point("base", &[]).expect("it is one point");
-    simulate(&point.testbed, &point.topology, 7, &|| false).expect("it is carried")
+    common::run(text, "base", overrides)
 }
 
 fn flow<'a>(outcome: &'a SimOutcome, name: &str) -> &'a Flow {
@@ -73,10 +71,6 @@ fn flow<'a>(outcome: &'a SimOutcome, name: &str) -> &'a Flow {
 
 fn goodput(outcome: &SimOutcome, name: &str) -> f64 {
     flow(outcome, name).goodput_bit_per_s
-}
-
-fn close(measured: f64, expected: f64, share: f64) {
-    assert!((measured / expected - 1.0).abs() <= share, "{measured} is not within {share} of {expected}");
 }
 
 /// Back to back on the line, a frame takes what the standards say.

@@ -1,5 +1,9 @@
 //! The ledger against closed forms: every account of a line where paper and pencil give it.
 
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{TWO, run};
 use engpass_model::time::SECOND;
 use engpass_model::unit::Duration;
 use engpass_network::simulate::{Accounts, Direction, LinkUse, SimOutcome, simulate};
@@ -9,15 +13,6 @@ const KYOTO: &str = include_str!("../../../../gallery/kyoto-1997/testbed.toml");
 
 /// Parts of a cell on an OC-3c: 13 for a bit, 424 * 27 / 26 bits.
 const CELL: u128 = 5724;
-
-fn run(text: &str, variant: &str, overrides: &[(&str, &str)]) -> SimOutcome {
-    let source = Source { name: "ledger.toml".into(), text: text.into() };
-    let overrides: Vec<_> =
-        overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
-    let campaign = load(&source, &overrides, None).unwrap_or_else(|found| panic!("{}", found.render(false)));
-    let point = campaign.point(variant, &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
-    simulate(&point.testbed, &point.topology, 7, &|| false).expect("it is carried and its books balance")
-}
 
 fn link<'a>(outcome: &'a SimOutcome, name: &str) -> &'a LinkUse {
     &outcome.links.iter().find(|(link, _)| link == name).expect("the link is there").1
@@ -41,35 +36,6 @@ fn from<'a>(outcome: &'a SimOutcome, name: &str, node: &str) -> &'a Direction {
         .find(|direction| direction.from == node)
         .expect("an end of the link")
 }
-
-/// Two hosts and an ATM switch, a TCP stream between them.
-const TWO: &str = r#"
-    name = "two hosts"
-    [host.a]
-    [host.b]
-    [switch.s]
-    kind = "atm"
-    output_buffer = "20000 cells"
-    [link.first]
-    ends = ["a", "s"]
-    medium = "oc-3c"
-    delay = "1 ms"
-    [link.second]
-    ends = ["s", "b"]
-    medium = "oc-3c"
-    delay = "1 ms"
-    [circuit.vc]
-    from = "a"
-    to = "b"
-    [traffic.stream]
-    kind = "tcp-stream"
-    from = "a"
-    to = "b"
-    message = "64 KiB"
-    [run]
-    duration = "4 s"
-    warmup = "1 s"
-"#;
 
 /// What holds for the accounts of every link, whatever runs.
 fn in_order(outcome: &SimOutcome) {

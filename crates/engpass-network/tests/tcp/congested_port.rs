@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use super::run_text;
+use super::common;
 
 const FLOWS: usize = 10;
 
@@ -48,7 +48,7 @@ fn share(port: &str, atm: bool, cells: u64) -> f64 {
         // With delayed acknowledgments the heartbeat of the one receiver would set all senders off at once.
         ("host.sink.tcp.ack_every", "1"),
     ];
-    let outcome = run_text(&text, &sink);
+    let outcome = common::run(&text, "base", &sink);
     let sum: f64 = outcome.flows.iter().map(|(_, flow)| flow.goodput_bit_per_s).sum();
     sum / if atm { 353_207.547 / 192.0 * 9140.0 * 8.0 } else { 135e6 * 9140.0 / 9180.0 }
 }

@@ -1,57 +1,18 @@
 //! TCP across the simulated network, against closed forms and conservation.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod congested_port;
 
-use engpass_network::simulate::{Flow, SimOutcome, simulate};
-use engpass_testbed::{Source, load};
+use common::{TWO, close};
+use engpass_network::simulate::{Flow, SimOutcome};
 
-/// Two hosts, an ATM switch between them; `more` is added to the file.
 fn run(overrides: &[(&str, &str)]) -> SimOutcome {
-    let text = r#"
-        name = "two hosts"
-        [host.a]
-        [host.b]
-        [switch.s]
-        kind = "atm"
-        output_buffer = "20000 cells"
-        [link.first]
-        ends = ["a", "s"]
-        medium = "oc-3c"
-        delay = "1 ms"
-        [link.second]
-        ends = ["s", "b"]
-        medium = "oc-3c"
-        delay = "1 ms"
-        [circuit.vc]
-        from = "a"
-        to = "b"
-        [traffic.stream]
-        kind = "tcp-stream"
-        from = "a"
-        to = "b"
-        message = "64 KiB"
-        [run]
-        duration = "4 s"
-        warmup = "1 s"
-    "#;
-    run_text(text, overrides)
-}
-
-fn run_text(text: &str, overrides: &[(&str, &str)]) -> SimOutcome {
-    let source = Source { name: "two.toml".into(), text: text.into() };
-    let overrides: Vec<_> =
-        overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
-    let campaign = load(&source, &overrides, None).unwrap_or_else(|found| panic!("{}", found.render(false)));
-    let point = campaign.point("base", &[]).expect("it is one point");
-    simulate(&point.testbed, &point.topology, 7, &|| false).expect("it is carried")
+    common::run(TWO, "base", overrides)
 }
 
 fn stream(outcome: &SimOutcome) -> &Flow {
     &outcome.flows[0].1
-}
-
-fn close(measured: f64, expected: f64, share: f64) {
-    assert!((measured / expected - 1.0).abs() <= share, "{measured} is not within {share} of {expected}");
 }
 
 /// A window smaller than the path holds is sent once a round trip (RFC 6349 section 3.3.1).

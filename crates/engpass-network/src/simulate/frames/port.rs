@@ -7,7 +7,7 @@ use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Sche
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::Share;
-use engpass_model::wire::Framing;
+use engpass_model::wire::{Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 
 use crate::simulate::ledger::Transmission;
@@ -109,7 +109,7 @@ impl FramePort {
     pub(super) fn new(link: &LinkEnds, end: usize, name: &str, seed: u64, latency: u64) -> Self {
         let around = link.line_bytes(u64::from(u16::MAX)) - u64::from(u16::MAX);
         let (gap, physical) = match link.framing {
-            Framing::Ethernet => (12, 20),
+            Framing::Ethernet => (ethernet::GAP_BYTES, ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES),
             _ => (0, 0),
         };
         let discipline = link.queues[end]
