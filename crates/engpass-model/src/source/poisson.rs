@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::complaint::{Complaints, FASTEST};
+use crate::host::DataPath;
 use crate::random::Stream;
 use crate::time::{Pace, Time};
 use crate::unit::{Duration, Rate, Size};
@@ -26,6 +27,10 @@ pub struct Poisson {
     pub sizes: Sizes,
     /// The circuit to take, where there are several.
     pub circuit: Option<String>,
+    /// Way of the data at the sending host, where that has a `memory` or an `io_bus`; the host's own if not given.
+    pub send_path: Option<DataPath>,
+    /// The same at the receiving host.
+    pub receive_path: Option<DataPath>,
     /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::complaint::Complaints;
+use crate::host::DataPath;
 use crate::unit::{Duration, Size};
 
 /// Writes of one size into a TCP connection, one after the other (netperf's TCP_STREAM).
@@ -21,6 +22,10 @@ pub struct TcpStream {
     /// Parallel connections, each writing by itself. Their goodput is the sum.
     #[serde(default = "one")]
     pub streams: u32,
+    /// Way of the data at the sending host, where that has a `memory` or an `io_bus`; the host's own if not given.
+    pub send_path: Option<DataPath>,
+    /// The same at the receiving host.
+    pub receive_path: Option<DataPath>,
     /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::complaint::{Complaints, FASTEST};
+use crate::host::DataPath;
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
@@ -21,6 +22,10 @@ pub struct UdpStream {
     pub rate: Option<Rate>,
     /// The circuit to take, where there are several.
     pub circuit: Option<String>,
+    /// Way of the data at the sending host, where that has a `memory` or an `io_bus`; the host's own if not given.
+    pub send_path: Option<DataPath>,
+    /// The same at the receiving host.
+    pub receive_path: Option<DataPath>,
     /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,

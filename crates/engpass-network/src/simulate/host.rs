@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engpass_model::host::{Cost, Pauses};
+use engpass_model::host::{CpuCost, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::source::poisson::Arrivals;
 use engpass_model::time::Pace;
@@ -35,7 +35,7 @@ pub(super) struct Process {
     pub(super) start: u64,
     /// Not ready at or after this.
     pub(super) stop: u64,
-    pub(super) cost: Cost,
+    pub(super) cost: CpuCost,
     pub(super) pauses: Option<Pauses>,
     pub(super) random: Stream,
     pub(super) messages: u64,
@@ -106,7 +106,7 @@ pub(super) enum Item {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Socket {
     pub(super) host: usize,
-    pub(super) cost: Cost,
+    pub(super) cost: CpuCost,
     pub(super) capacity: u64,
     pub(super) used: u64,
 }

@@ -1,6 +1,6 @@
 //! TCP connections at hosts: applications that write, CPUs that pay, NICs that hold back.
 
-use engpass_model::host::{Cost, Pauses, ps};
+use engpass_model::host::{CpuCost, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::tcp::{Connection, LimitedBy, Out, Segment, Stats};
 use engpass_model::time::Time;
@@ -23,7 +23,7 @@ pub(super) struct Endpoint {
     pub(super) way: Way,
     pub(super) connection: Connection,
     /// What the host pays at this end.
-    pub(super) cost: Cost,
+    pub(super) cost: CpuCost,
     /// Earliest wake that is pending.
     pub(super) timer: u64,
     /// The segment that the CPU forms or that waits for the NIC, and the datagram that carries it.
@@ -73,8 +73,8 @@ impl Endpoint {
     /// CPU time of the piece of a write that is copied, in picoseconds: the first one pays for the call.
     pub(super) fn write_cost(&self) -> u64 {
         let application = self.application.as_ref().expect("only the writing end writes");
-        let call = if application.left == application.message { ps(self.cost.per_write) } else { 0 };
-        call + application.copying * ps(self.cost.per_byte)
+        let call = if application.left == application.message { self.cost.write() } else { 0 };
+        call + self.cost.bytes(application.copying)
     }
 
     /// What the endpoint waits for, when its connection sends nothing for this reason.
@@ -93,10 +93,10 @@ impl Endpoint {
     fn segment_cost(&self, segment: &Segment, incoming: bool) -> u64 {
         let reads = self.application.is_none();
         match segment.len {
-            0 => ps(self.cost.per_ack),
+            0 => self.cost.ack(),
             // The writer's bytes are paid for by the write.
-            len if incoming && reads => ps(self.cost.per_segment) + len * ps(self.cost.per_byte),
-            _ => ps(self.cost.per_segment),
+            len if incoming && reads => self.cost.segment() + self.cost.bytes(len),
+            _ => self.cost.segment(),
         }
     }
 }

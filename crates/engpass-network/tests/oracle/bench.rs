@@ -96,6 +96,8 @@ pub(crate) fn udp<'a>(testbed: &'a mut Testbed, from: &str, to: &str, message: u
         message: Size(message),
         rate: None,
         circuit: Some(format!("{from}-{to}")),
+        send_path: None,
+        receive_path: None,
         priority: 0,
         ttl: 64,
         start: None,

@@ -1,6 +1,6 @@
 //! The ends of flows: processes, sockets, endpoints.
 
-use engpass_model::host::ps;
+use engpass_model::host::{Side, ps};
 use engpass_model::random::Stream;
 use engpass_model::source::{TcpStream, Traffic};
 use engpass_model::tcp::{Connection, Role, Stats, TcpParameters};
@@ -42,7 +42,7 @@ impl Builder<'_> {
             pace: rate.map(|rate| Pace::of_bits(8, rate.0)),
             start: ps(start),
             stop: stop.map_or(u64::MAX, |stop| stop.0),
-            cost: host.cost.clone(),
+            cost: host.occupation(Side::Send, traffic.data_path(Side::Send)),
             pauses: host.pauses.clone(),
             random: Stream::new(self.seed, &name),
             messages: 0,
@@ -56,7 +56,10 @@ impl Builder<'_> {
     pub(super) fn endpoint(&self, flow: usize, writes: Option<(&TcpStream, u32)>) -> Endpoint {
         let path = &self.topology.flows[flow];
         let (nic, way) = self.way_of(flow, writes.is_none());
-        let (at, role) = if writes.is_some() { (path.from, Role::Active) } else { (path.to, Role::Passive) };
+        let (at, role, side) = match writes {
+            Some(_) => (path.from, Role::Active, Side::Send),
+            None => (path.to, Role::Passive, Side::Receive),
+        };
         let host = &self.testbed.hosts[at];
         Endpoint {
             flow,
@@ -64,7 +67,7 @@ impl Builder<'_> {
             nic,
             way,
             connection: Connection::new(&self.tcp_of(at, path.path_mtu), role),
-            cost: if writes.is_some() { host.cost.clone() } else { host.receive_cost.clone() },
+            cost: host.occupation(side, self.testbed.traffic[flow].data_path(side)),
             timer: u64::MAX,
             segment: None,
             datagram: None,
@@ -101,6 +104,7 @@ impl Builder<'_> {
     pub(super) fn socket(&self, flow: usize) -> Socket {
         let to = self.topology.flows[flow].to;
         let host = &self.testbed.hosts[to];
-        Socket { host: to, cost: host.receive_cost.clone(), capacity: host.receive_buffer.bytes(), used: 0 }
+        let cost = host.occupation(Side::Receive, self.testbed.traffic[flow].data_path(Side::Receive));
+        Socket { host: to, cost, capacity: host.receive_buffer.bytes(), used: 0 }
     }
 }

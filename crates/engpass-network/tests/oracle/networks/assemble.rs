@@ -214,7 +214,19 @@ impl Parts {
             let circuit = (draw.named || between.count() > 1).then_some(name);
             let (start, stop) = instants(draw.times);
             let (message, rate) = (Size(draw.message), draw.rate.map(Rate));
-            let stream = UdpStream { from, to, message, rate, circuit, priority: 0, ttl: 64, start, stop };
+            let stream = UdpStream {
+                from,
+                to,
+                message,
+                rate,
+                circuit,
+                send_path: None,
+                receive_path: None,
+                priority: 0,
+                ttl: 64,
+                start,
+                stop,
+            };
             (format!("u{i}"), Traffic::UdpStream(stream))
         });
         let generators = self.generators.iter().enumerate().map(|(i, draw)| {
