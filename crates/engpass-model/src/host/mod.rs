@@ -1,5 +1,9 @@
 //! Hosts: what sending and receiving costs them.
 
+mod reach;
+
+pub use reach::{Address, Reach};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +27,11 @@ pub struct Host {
     pub nic_buffer: Size,
     /// TCP of this host: the profile of a real stack, and what differs from it.
     pub tcp: TcpConfig,
+    /// How a measurement reaches this host: `local`, `netns NAME` or `ssh USER@HOST`. Where no host says it, the hosts are
+    /// made as network namespaces of this machine. Only for `measure`.
+    pub reach: Option<Reach>,
+    /// Where the other hosts send to this one in a measurement; its agent's first address if not given. Only for `measure`.
+    pub address: Option<Address>,
 }
 
 impl Default for Host {
@@ -34,6 +43,8 @@ impl Default for Host {
             receive_buffer: Size(64 << 10),
             nic_buffer: Size(512 << 10),
             tcp: TcpConfig::default(),
+            reach: None,
+            address: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use engpass_model::host::{Cost, Host, Pauses};
 use engpass_model::link::Link;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::{Policing, PolicingAction};
-use engpass_model::source::{Cbr, OnOff, Traffic, UdpStream};
+use engpass_model::source::{Cbr, Live, OnOff, Traffic, UdpStream};
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
 use engpass_model::unit::{Basis, CellCount, Duration, FillLevel, FramedRate, Rate, Share, Size};
@@ -214,7 +214,19 @@ impl Parts {
             let circuit = (draw.named || between.count() > 1).then_some(name);
             let (start, stop) = instants(draw.times);
             let (message, rate) = (Size(draw.message), draw.rate.map(Rate));
-            let stream = UdpStream { from, to, message, rate, circuit, priority: 0, ttl: 64, start, stop };
+            let stream = UdpStream {
+                from,
+                to,
+                message,
+                rate,
+                circuit,
+                receive_buffer: None,
+                live: Live::default(),
+                priority: 0,
+                ttl: 64,
+                start,
+                stop,
+            };
             (format!("u{i}"), Traffic::UdpStream(stream))
         });
         let generators = self.generators.iter().enumerate().map(|(i, draw)| {
