@@ -88,6 +88,12 @@ class Campaign:
     def topology(self) -> str:
         """Nodes, links, circuits and flows as JSON, for drawing."""
 
+    def numbers(self, variant: str, sweep: Sequence[tuple[str, str]]) -> str:
+        """Hosts, links and traffic of one point in whole numbers, as JSON; raises `InvalidTestbed`."""
+
+    def left_out(self, variant: str) -> list[str]:
+        """What `limit` and `simulate` leave out of a variant at its first point: a sentence for each key."""
+
     def run(
         self, engine: str, variant: str, sweep: Sequence[tuple[str, str]], repeat: int, interrupt: Interrupt
     ) -> str:

@@ -13,6 +13,9 @@ from engpass.error import ChoiceError, EngpassError, nearest
 ENGINES = ("limit", "simulate")
 """Ways to an answer, in the order in which they run and stand in tables."""
 
+MODEL = ("limit", "simulate")
+"""The engines that need no host but this program; these run if nobody names any."""
+
 ONCE = frozenset({"limit"})
 """Engines that draw no random numbers: one run per variant and sweep point, whatever the repeats."""
 

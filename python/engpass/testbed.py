@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from engpass import _engpass
 from engpass.campaign import (
     ENGINES,
+    MODEL,
     Axis,
     Plan,
     axes_from_json,
@@ -159,7 +160,11 @@ class Testbed:
         """
         names = choose("variant", variants, self.variants)
         stop = _engpass.Interrupt()
-        return {name: json.loads(self.campaign.run("limit", name, [], 0, stop)) for name in names}
+        try:
+            return {name: json.loads(self.campaign.run("limit", name, [], 0, stop)) for name in names}
+        except _engpass.Unsupported as error:
+            cause, _, cure = str(error).partition("\nhelp: ")
+            raise EngpassError(cause, cure or None) from None
 
     def plan(
         self,
@@ -171,7 +176,7 @@ class Testbed:
         if repeats is not None and repeats < 1:
             raise EngpassError(f"{repeats} repeats are no run", "ask for 1 or more")
         return Plan(
-            choose("engine", engines, ENGINES),
+            choose("engine", MODEL if engines is None else engines, ENGINES),
             choose("variant", variants, self.variants),
             self.axes,
             repeats or self.repeats,

@@ -1,4 +1,7 @@
 //! A network as a value, and the engines that ask it: `limit` and `simulate`. Pure: no clock, no socket, no file.
 
 pub mod limit;
+mod refusal;
 pub mod simulate;
+
+pub use refusal::{left_out, unmodelled};

@@ -107,6 +107,9 @@ impl<'a> Engine<'a> {
                 Traffic::OnOff(config) => Source::Generator(Generator::on_off(config, path.cells, random)),
                 Traffic::TcpStream(_) => panic!("the oracle knows no TCP"),
                 Traffic::Poisson(_) => panic!("the oracle knows no datagrams at random"),
+                Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
+                    panic!("no engine of the model knows them")
+                }
             });
             match engine.sources[flow] {
                 Source::Process(_) => engine.process_begins(flow),

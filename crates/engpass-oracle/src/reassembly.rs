@@ -78,7 +78,9 @@ impl Engine<'_> {
             .datagram(bytes, self.ledger.fragments(flow, datagram));
         if cost == 0 {
             self.ledger.received(now, flow, datagram, false);
-        } else if self.receive_buffers[flow] + bytes > receiver.receive_buffer.bytes() {
+        } else if self.receive_buffers[flow] + bytes
+            > config.receive_buffer.unwrap_or(receiver.receive_buffer).bytes()
+        {
             self.ledger.lose(now, Place::ReceiveBuffer, flow, datagram);
         } else {
             self.receive_buffers[flow] += bytes;

@@ -106,6 +106,18 @@ impl PyCampaign {
         Ok(graph(&point).to_string())
     }
 
+    /// Hosts, links and traffic of one point in whole numbers, as JSON, for what carries it outside the model.
+    fn numbers(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<String> {
+        let point = self.point(py, variant, &sweep)?;
+        Ok(engpass_testbed::numbers(&point).to_string())
+    }
+
+    /// What the engines of the model leave out of a variant at its first point: a sentence for each key.
+    fn left_out(&self, py: Python<'_>, variant: &str) -> PyResult<Vec<String>> {
+        let point = self.point(py, variant, &[])?;
+        Ok(engpass_network::left_out(&point.testbed))
+    }
+
     /// Run one point and return its outcome as JSON.
     #[pyo3(signature = (engine, variant, sweep, repeat, interrupt))]
     fn run(
@@ -121,7 +133,12 @@ impl PyCampaign {
         let seed = point.testbed.run.seed + u64::from(repeat);
         let flag = Arc::clone(&interrupt.0);
         let outcome = match engine {
-            "limit" => py.detach(|| serde_json::to_value(limit(&point.testbed, &point.topology))),
+            "limit" => {
+                if let Some(why) = engpass_network::unmodelled(&point.testbed) {
+                    return Err(Unsupported::new_err(why));
+                }
+                py.detach(|| serde_json::to_value(limit(&point.testbed, &point.topology)))
+            }
             "simulate" => {
                 let outcome = py.detach(|| {
                     simulate(&point.testbed, &point.topology, seed, &|| flag.load(Ordering::Relaxed))

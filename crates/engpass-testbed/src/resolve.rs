@@ -182,6 +182,12 @@ impl Resolver<'_> {
         }
         let (from, to) = traffic.ends();
         let (from, to) = (self.node(from), self.node(to));
+        if let Traffic::Multicast(config) = traffic {
+            // The first one's way stands for all; the others must at least have one.
+            for to in config.to.iter().skip(1).map(|to| self.node(to)).collect::<Vec<_>>() {
+                self.packets(name, traffic, from, to);
+            }
+        }
         let legs = match traffic.cells() {
             None => self.packets(name, traffic, from, to),
             Some(demand) => {

@@ -19,6 +19,7 @@ def command(
 
     testbed = load(file, options.overrides(set_))
     outcomes = testbed.limit(variant)
+    options.tell_left_out(testbed, ["limit"], outcomes)
     if as_json:
         plain = {
             name: {key: o[key] for key in ("flows", "links") if key in o} for name, o in outcomes.items()

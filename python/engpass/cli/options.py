@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engpass.campaign import MAX_POINTS
+from engpass.campaign import MAX_POINTS, MODEL
+from engpass.cli import console
 from engpass.environment import DEFAULT_STORE
 from engpass.error import EngpassError
+
+if TYPE_CHECKING:
+    from engpass.testbed import Testbed
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="Testbed file; `-` is standard input.")]
 Set = Annotated[
@@ -47,6 +52,16 @@ def overrides(given: list[str] | None) -> list[tuple[str, str]]:
             raise EngpassError(f"`--set {_shown(text)}` is not UTF-8", "write it in UTF-8") from None
         pairs.append((path, value))
     return pairs
+
+
+def tell_left_out(testbed: Testbed, engines: Iterable[str], variants: Iterable[str]) -> None:
+    """Say which keys the engines of the model leave out."""
+    named = [name for name in engines if name in MODEL]
+    if not named:
+        return
+    sentences = {text: None for variant in variants for text in testbed.campaign.left_out(variant)}
+    for text in sentences:
+        console.tell(f"note: {' and '.join(named)}: {text}")
 
 
 def _shown(text: str) -> str:

@@ -52,6 +52,7 @@ def command(
     testbed = load(file, options.overrides(set_), max_points=limit)
     engines = None if engine is None else [name.strip() for part in engine for name in part.split(",")]
     plan = testbed.plan(engines, variant, repeats)
+    options.tell_left_out(testbed, plan.engines, plan.variants)
     with Store.open(store) as opened:
         started = testbed.start(plan, opened, jobs=jobs, fresh=fresh, max_points=limit)
         record = opened.run(started.run_id)

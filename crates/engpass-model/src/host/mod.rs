@@ -5,6 +5,9 @@ mod memory;
 
 pub use data_path::{DataPath, Side, Uses};
 pub use memory::{ByteTime, Cache, IoBus, Memory, Transfer};
+mod reach;
+
+pub use reach::{Address, Reach};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +40,11 @@ pub struct Host {
     pub receive_path: DataPath,
     /// TCP of this host: the profile of a real stack, and what differs from it.
     pub tcp: TcpConfig,
+    /// How a measurement reaches this host: `local`, `netns NAME` or `ssh USER@HOST`. Where no host says it, the hosts are
+    /// made as network namespaces of this machine. Only for `measure`.
+    pub reach: Option<Reach>,
+    /// Where the other hosts send to this one in a measurement; its agent's first address if not given. Only for `measure`.
+    pub address: Option<Address>,
 }
 
 impl Default for Host {
@@ -52,6 +60,8 @@ impl Default for Host {
             send_path: DataPath::OneCopyPipelined,
             receive_path: DataPath::OneCopyPipelined,
             tcp: TcpConfig::default(),
+            reach: None,
+            address: None,
         }
     }
 }

@@ -1,14 +1,20 @@
 //! Sources of traffic.
 
 pub mod cbr;
+pub mod live;
+pub mod multicast;
 pub mod on_off;
 pub mod poisson;
+pub mod request_response;
 pub mod tcp_stream;
 pub mod udp_stream;
 
 pub use cbr::Cbr;
+pub use live::{Live, Transport};
+pub use multicast::Multicast;
 pub use on_off::OnOff;
 pub use poisson::Poisson;
+pub use request_response::RequestResponse;
 pub use tcp_stream::TcpStream;
 pub use udp_stream::UdpStream;
 
@@ -16,7 +22,8 @@ use crate::circuit::Category;
 use crate::complaint::{Complaints, LONGEST};
 use crate::family::family;
 use crate::host::{DataPath, Side};
-use crate::unit::{Basis, Duration, FramedRate, Rate};
+use crate::tcp::TcpConfig;
+use crate::unit::{Basis, Duration, FramedRate, Rate, Size};
 
 family! {
     /// A source of traffic, by its kind.
@@ -24,18 +31,22 @@ family! {
         "udp-stream" => UdpStream(UdpStream),
         "tcp-stream" => TcpStream(TcpStream),
         "poisson" => Poisson(Poisson),
+        "request-response" => RequestResponse(RequestResponse),
+        "multicast" => Multicast(Multicast),
         "cbr" => Cbr(Cbr),
         "on-off" => OnOff(OnOff),
     }
 }
 
 impl Traffic {
-    /// Names of the sending and of the receiving host.
+    /// Names of the sending and of the receiving host, the first of a group's.
     pub fn ends(&self) -> (&str, &str) {
         match self {
             Self::UdpStream(config) => (&config.from, &config.to),
             Self::TcpStream(config) => (&config.from, &config.to),
             Self::Poisson(config) => (&config.from, &config.to),
+            Self::RequestResponse(config) => (&config.from, &config.to),
+            Self::Multicast(config) => (&config.from, config.to.first().map_or("", String::as_str)),
             Self::Cbr(config) => (&config.from, &config.to),
             Self::OnOff(config) => (&config.from, &config.to),
         }
@@ -47,6 +58,8 @@ impl Traffic {
             Self::UdpStream(config) => config.circuit.as_deref(),
             Self::TcpStream(config) => config.circuit.as_deref(),
             Self::Poisson(config) => config.circuit.as_deref(),
+            Self::RequestResponse(config) => config.circuit.as_deref(),
+            Self::Multicast(_) => None,
             Self::Cbr(config) => config.circuit.as_deref(),
             Self::OnOff(config) => config.circuit.as_deref(),
         }
@@ -58,7 +71,7 @@ impl Traffic {
             Self::UdpStream(config) => (config.send_path, config.receive_path),
             Self::TcpStream(config) => (config.send_path, config.receive_path),
             Self::Poisson(config) => (config.send_path, config.receive_path),
-            Self::Cbr(_) | Self::OnOff(_) => (None, None),
+            Self::Cbr(_) | Self::OnOff(_) | Self::RequestResponse(_) | Self::Multicast(_) => (None, None),
         };
         match side {
             Side::Send => send,
@@ -72,6 +85,8 @@ impl Traffic {
             Self::UdpStream(config) => config.priority,
             Self::TcpStream(config) => config.priority,
             Self::Poisson(config) => config.priority,
+            Self::RequestResponse(config) => config.priority,
+            Self::Multicast(config) => config.priority,
             Self::Cbr(_) | Self::OnOff(_) => 0,
         }
     }
@@ -82,6 +97,8 @@ impl Traffic {
             Self::UdpStream(config) => Some(config.ttl),
             Self::TcpStream(config) => Some(config.ttl),
             Self::Poisson(config) => Some(config.ttl),
+            Self::RequestResponse(config) => Some(config.ttl),
+            Self::Multicast(config) => Some(config.ttl),
             Self::Cbr(_) | Self::OnOff(_) => None,
         }
     }
@@ -92,6 +109,8 @@ impl Traffic {
             Self::UdpStream(config) => (config.start, config.stop),
             Self::TcpStream(config) => (config.start, config.stop),
             Self::Poisson(config) => (config.start, config.stop),
+            Self::RequestResponse(config) => (config.start, config.stop),
+            Self::Multicast(config) => (config.start, config.stop),
             Self::Cbr(config) => (config.start, config.stop),
             Self::OnOff(config) => (config.start, config.stop),
         }
@@ -100,7 +119,11 @@ impl Traffic {
     /// What a generator of cells asks of its link; `None` for what sends datagrams from a host.
     pub fn cells(&self) -> Option<CellDemand> {
         match self {
-            Self::UdpStream(_) | Self::TcpStream(_) | Self::Poisson(_) => None,
+            Self::UdpStream(_)
+            | Self::TcpStream(_)
+            | Self::Poisson(_)
+            | Self::RequestResponse(_)
+            | Self::Multicast(_) => None,
             Self::Cbr(config) => Some(CellDemand {
                 rate: config.rate,
                 counts: config.counts,
@@ -122,7 +145,51 @@ impl Traffic {
         match self {
             Self::UdpStream(config) => Some((config.message.bytes(), config.rate)),
             Self::Poisson(config) => Some((config.message.bytes(), Some(config.rate))),
-            Self::TcpStream(_) | Self::Cbr(_) | Self::OnOff(_) => None,
+            Self::TcpStream(_)
+            | Self::RequestResponse(_)
+            | Self::Multicast(_)
+            | Self::Cbr(_)
+            | Self::OnOff(_) => None,
+        }
+    }
+
+    /// How real hosts make it; `None` for cells, which no host makes.
+    pub fn live(&self) -> Option<&Live> {
+        match self {
+            Self::UdpStream(config) => Some(&config.live),
+            Self::TcpStream(config) => Some(&config.live),
+            Self::Poisson(config) => Some(&config.live),
+            Self::RequestResponse(config) => Some(&config.live),
+            Self::Multicast(config) => Some(&config.live),
+            Self::Cbr(_) | Self::OnOff(_) => None,
+        }
+    }
+
+    /// What this traffic sets of TCP beyond its hosts; `None` where there is no TCP.
+    pub fn tcp(&self) -> Option<&TcpConfig> {
+        match self {
+            Self::TcpStream(config) => Some(&config.tcp),
+            Self::RequestResponse(config) if config.transport == Transport::Tcp => Some(&config.tcp),
+            _ => None,
+        }
+    }
+
+    /// Receive buffer of its UDP sockets, where it differs from that of the host.
+    pub fn receive_buffer(&self) -> Option<Size> {
+        match self {
+            Self::UdpStream(config) => config.receive_buffer,
+            Self::Poisson(config) => config.receive_buffer,
+            Self::Multicast(config) => config.receive_buffer,
+            Self::TcpStream(_) | Self::RequestResponse(_) | Self::Cbr(_) | Self::OnOff(_) => None,
+        }
+    }
+
+    /// Why the engines of the model do not carry it; `None` for what they do.
+    pub fn unmodelled(&self) -> Option<&'static str> {
+        match self {
+            Self::RequestResponse(_) => Some("the model has no application that answers"),
+            Self::Multicast(_) => Some("the model has no way that divides"),
+            _ => None,
         }
     }
 
@@ -132,6 +199,8 @@ impl Traffic {
             Self::UdpStream(config) => config.check(complaints),
             Self::TcpStream(config) => config.check(complaints),
             Self::Poisson(config) => config.check(complaints),
+            Self::RequestResponse(config) => config.check(complaints),
+            Self::Multicast(config) => config.check(complaints),
             Self::Cbr(_) => {}
             Self::OnOff(config) => config.check(complaints),
         }
@@ -149,6 +218,21 @@ impl Traffic {
 /// The time to live that RFC 1700 recommends.
 fn default_ttl() -> u8 {
     64
+}
+
+/// What is wrong with the TCP of a traffic.
+fn check_tcp(tcp: &TcpConfig, complaints: &mut Complaints) {
+    let mut own = Complaints::default();
+    tcp.check(&mut own);
+    complaints.under(&["tcp"], own);
+}
+
+/// What is wrong with the buffer of a UDP socket.
+fn check_receive_buffer(size: Option<Size>, complaints: &mut Complaints) {
+    if let Some(size) = size {
+        let cause = "no socket has that";
+        complaints.between(&["receive_buffer"], size.bytes(), (1, 1 << 30), "B", cause);
+    }
 }
 
 /// What is wrong with the priority and the time to live of packets.

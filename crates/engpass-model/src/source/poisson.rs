@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::live::{Live, Transport};
 use crate::complaint::{Complaints, FASTEST};
 use crate::host::DataPath;
 use crate::random::Stream;
@@ -31,6 +32,11 @@ pub struct Poisson {
     pub send_path: Option<DataPath>,
     /// The same at the receiving host.
     pub receive_path: Option<DataPath>,
+    /// Receive buffer of the receiving socket, counted in payload bytes; the host's `receive_buffer` if not given.
+    pub receive_buffer: Option<Size>,
+    /// How real hosts make it.
+    #[serde(default)]
+    pub live: Live,
     /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,
@@ -69,6 +75,8 @@ impl Poisson {
             }
         };
         complaints.between(&["message"], self.message.bytes(), (1, most), "B", cause);
+        super::check_receive_buffer(self.receive_buffer, complaints);
+        self.live.check(Transport::Udp, complaints);
         super::check_packets(self.priority, self.ttl, complaints);
         complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
     }

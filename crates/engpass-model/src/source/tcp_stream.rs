@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::live::{Live, Transport};
 use crate::complaint::Complaints;
 use crate::host::DataPath;
+use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Size};
 
 /// Writes of one size into a TCP connection, one after the other (netperf's TCP_STREAM).
@@ -26,6 +28,12 @@ pub struct TcpStream {
     pub send_path: Option<DataPath>,
     /// The same at the receiving host.
     pub receive_path: Option<DataPath>,
+    /// TCP of this traffic, where it differs from that of its hosts.
+    #[serde(default)]
+    pub tcp: TcpConfig,
+    /// How real hosts make it.
+    #[serde(default)]
+    pub live: Live,
     /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,
@@ -56,6 +64,8 @@ impl TcpStream {
         complaints.between(&["message"], self.message.bytes(), (1, MAX_WRITE), "B", cause);
         let cause = "no application opens so many";
         complaints.between(&["streams"], u64::from(self.streams), (1, MAX_STREAMS), "connections", cause);
+        super::check_tcp(&self.tcp, complaints);
+        self.live.check(Transport::Tcp, complaints);
         super::check_packets(self.priority, self.ttl, complaints);
     }
 }

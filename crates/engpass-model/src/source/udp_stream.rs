@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::live::{Live, Transport};
 use crate::complaint::{Complaints, FASTEST};
 use crate::host::DataPath;
 use crate::unit::{Duration, Rate, Size};
@@ -26,6 +27,11 @@ pub struct UdpStream {
     pub send_path: Option<DataPath>,
     /// The same at the receiving host.
     pub receive_path: Option<DataPath>,
+    /// Receive buffer of the receiving socket, counted in payload bytes; the host's `receive_buffer` if not given.
+    pub receive_buffer: Option<Size>,
+    /// How real hosts make it.
+    #[serde(default)]
+    pub live: Live,
     /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,
@@ -45,6 +51,8 @@ impl UdpStream {
     pub fn check(&self, complaints: &mut Complaints) {
         let cause = "one UDP datagram cannot hold that";
         complaints.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
+        super::check_receive_buffer(self.receive_buffer, complaints);
+        self.live.check(Transport::Udp, complaints);
         super::check_packets(self.priority, self.ttl, complaints);
         if let Some(rate) = self.rate {
             complaints.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "no application offers that");

@@ -82,6 +82,13 @@ pub struct TcpConfig {
     pub congestion: Option<Congestion>,
 }
 
+/// Every key: what the first config gives, and else what the second does.
+macro_rules! either {
+    ($one:ident, $other:ident: $($key:ident),+) => {
+        TcpConfig { $($key: $one.$key.clone().or_else(|| $other.$key.clone())),+ }
+    };
+}
+
 /// Copy what is given over the profile's value.
 macro_rules! overlay {
     ($config:ident, $p:ident: $($key:ident),+ ; sizes $($size:ident),+ ; times $($time:ident),+) => {
@@ -95,6 +102,17 @@ impl TcpConfig {
     /// A whole profile.
     pub fn profile(profile: Profile) -> Self {
         Self { profile: Some(profile), ..Self::default() }
+    }
+
+    /// This config, with what `base` gives where this one is silent.
+    pub fn over(&self, base: &Self) -> Self {
+        either!(self, base:
+            profile, mss, send_buffer, send_low_water, send_buffer_rule, write_boundaries, receive_buffer,
+            receive_minimum_segments, window_update, window_scaling, timestamps, nagle, naglim, ack_every, ack_counting,
+            ack_delay, ack_heartbeat, quick_acks, rto_initial, rto_minimum, rto_floor, rto_maximum, rto_tick,
+            rto_heartbeat, initial_window, byte_counting, restart_after_idle, recovery, duplicate_threshold,
+            limited_transmit, ecn, congestion
+        )
     }
 
     /// Every parameter, over IP with this MTU in bytes.
@@ -194,6 +212,16 @@ mod tests {
         assert_eq!(p.mss, 9140);
         let written = serde_json::to_value(&config).expect("it can be written");
         assert_eq!(read(written).expect("what is written is read"), config);
+    }
+
+    #[test]
+    fn a_flow_comes_before_its_host() {
+        let flow = read(serde_json::json!({ "mss": "500 B", "congestion": "reno" })).expect("it is right");
+        let host = read(serde_json::json!({ "mss": "1000 B", "ack_every": 3 })).expect("it is right");
+        let both = flow.over(&host);
+        let expected = read(serde_json::json!({ "mss": "500 B", "congestion": "reno", "ack_every": 3 }));
+        assert_eq!(both, expected.expect("it is right"));
+        assert_eq!(TcpConfig::default().over(&host), host);
     }
 
     #[test]

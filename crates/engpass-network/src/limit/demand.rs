@@ -11,6 +11,7 @@ use engpass_model::schedule::Schedule;
 use engpass_model::shape::PolicingAction;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::tcp::TcpConfig;
 use engpass_model::tcp::parameters::AckCounting;
 use engpass_model::time::SECOND;
 use engpass_model::wire::Encapsulation;
@@ -249,7 +250,7 @@ impl<'a> Builder<'a> {
                 }
             }
             Traffic::TcpStream(config) => {
-                let tcp = self.tcp(path, config.message.bytes());
+                let tcp = self.tcp(path, &config.tcp, config.message.bytes());
                 let packets = self.fragments(path, tcp.header + tcp.segment);
                 self.route(&mut demand, &Unit::Packets { transport: tcp.header, lengths: &packets });
                 demand.weight /= f64::from(config.streams);
@@ -264,6 +265,9 @@ impl<'a> Builder<'a> {
                 };
                 self.hosts(&mut demand, flow, time, time);
                 self.acknowledgements(&mut demand, &tcp);
+            }
+            Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
+                panic!("`unmodelled` refuses traffic that the model does not carry")
             }
             Traffic::Cbr(_) => self.generator(&mut demand, flow, 1.0),
             Traffic::OnOff(config) => {
@@ -293,9 +297,9 @@ impl<'a> Builder<'a> {
     }
 
     /// What two hosts agree on: the smaller segment size, and timestamps if both have them (RFC 7323 section 3.2).
-    fn tcp(&self, path: &FlowPath, message: u64) -> Tcp {
+    fn tcp(&self, path: &FlowPath, own: &TcpConfig, message: u64) -> Tcp {
         // TCP finds the path MTU (RFC 1191).
-        let of = |host: NodeId| self.testbed.hosts[host].tcp.resolve(path.path_mtu);
+        let of = |host: NodeId| own.over(&self.testbed.hosts[host].tcp).resolve(path.path_mtu);
         let (sender, receiver) = (of(path.from), of(path.to));
         let timestamps = sender.timestamps && receiver.timestamps;
         let options = if timestamps { TIMESTAMPS_BYTES } else { 0 };

@@ -22,6 +22,9 @@ use demand::{Demand, Resources, demands};
 use fill::{Allocation, allocate};
 
 /// The limit of every flow, and what all of them at their limits take of every link.
+///
+/// # Panics
+/// Where [`unmodelled`](crate::unmodelled) says why there is none.
 pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
     let (resources, demands) = demands(testbed, topology);
     let all = allocate(&resources.capacities, &demands, None);

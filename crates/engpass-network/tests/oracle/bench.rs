@@ -4,7 +4,7 @@ use engpass_model::circuit::{Category, Circuit};
 use engpass_model::host::Host;
 use engpass_model::link::Link;
 use engpass_model::schedule::Schedule;
-use engpass_model::source::{Cbr, Traffic, UdpStream};
+use engpass_model::source::{Cbr, Live, Traffic, UdpStream};
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::unit::{CellCount, Duration, FramedRate, Quantity, Size};
 use engpass_model::wire::{Encapsulation, Medium};
@@ -98,6 +98,8 @@ pub(crate) fn udp<'a>(testbed: &'a mut Testbed, from: &str, to: &str, message: u
         circuit: Some(format!("{from}-{to}")),
         send_path: None,
         receive_path: None,
+        receive_buffer: None,
+        live: Live::default(),
         priority: 0,
         ttl: 64,
         start: None,

@@ -126,7 +126,14 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
         }
     }
     for name in draft.traffic.keys() {
-        let own = ends(&mut checker, "traffic", name);
+        let group = match find(tree, &["traffic", name, "to"]).map(|to| &to.value) {
+            Some(Value::List(items)) => Some(items),
+            _ => None,
+        };
+        let own = match group {
+            Some(items) => receivers(&mut checker, name, items, &hosts, draft),
+            None => ends(&mut checker, "traffic", name),
+        };
         let mut good = own.is_some();
         if let Some(node) = find(tree, &["traffic", name, "circuit"]) {
             let path = ["traffic", name, "circuit"];
@@ -150,6 +157,38 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>)
         }
     }
     draft.astray = astray;
+}
+
+/// The sender and the first receiver of a traffic to several hosts, if all of them are there.
+fn receivers(
+    checker: &mut Checker<'_>,
+    name: &str,
+    items: &[Node],
+    hosts: &Names<'_>,
+    draft: &Draft,
+) -> Option<[String; 2]> {
+    let from = find(checker.tree, &["traffic", name, "from"]).and_then(Node::name)?;
+    let mut good =
+        checker.refers(&["traffic", name, "from"], &from, "a host", hosts, draft.may_be("host", &from));
+    let mut met = BTreeSet::new();
+    for (index, item) in items.iter().enumerate() {
+        let index = index.to_string();
+        let path = ["traffic", name, "to", &index];
+        let to = item.name()?;
+        good &= checker.refers(&path, &to, "a host", hosts, draft.may_be("host", &to));
+        let wrong = if to == from {
+            format!("traffic `{name}` goes from `{from}` to itself")
+        } else if !met.insert(to.clone()) {
+            format!("traffic `{name}` goes to `{}` twice", shortened(&to))
+        } else {
+            continue;
+        };
+        let help = "`to` names other hosts, each of them once";
+        checker.report(&path, Diagnostic::error("self-link", wrong).help(help));
+        good = false;
+    }
+    let first = items.first().and_then(Node::name)?;
+    good.then_some([from, first])
 }
 
 fn sends_cells(draft: &Draft, traffic: &str) -> bool {

@@ -66,7 +66,7 @@ impl Builder<'_> {
             host: at,
             nic,
             way,
-            connection: Connection::new(&self.tcp_of(at, path.path_mtu), role),
+            connection: Connection::new(&self.tcp_of(at, flow, path.path_mtu), role),
             cost: host.occupation(side, self.testbed.traffic[flow].data_path(side)),
             timer: u64::MAX,
             segment: None,
@@ -94,17 +94,20 @@ impl Builder<'_> {
         }
     }
 
-    /// The parameters of a host's TCP. Heartbeats of different hosts are not in step.
-    fn tcp_of(&self, host: usize, mtu: u64) -> TcpParameters {
+    /// The parameters of a host's TCP for a flow. Heartbeats of different hosts are not in step.
+    fn tcp_of(&self, host: usize, flow: usize, mtu: u64) -> TcpParameters {
         let name = format!("host.{}.tcp", self.topology.nodes[host]);
         let phase = Stream::new(self.seed, &name).below(SECOND);
-        TcpParameters { heartbeat_phase: Time(phase), ..self.testbed.hosts[host].tcp.resolve(mtu) }
+        let tcp = &self.testbed.hosts[host].tcp;
+        let own = self.testbed.traffic[flow].tcp().map(|own| own.over(tcp));
+        TcpParameters { heartbeat_phase: Time(phase), ..own.as_ref().unwrap_or(tcp).resolve(mtu) }
     }
 
     pub(super) fn socket(&self, flow: usize) -> Socket {
         let to = self.topology.flows[flow].to;
         let host = &self.testbed.hosts[to];
         let cost = host.occupation(Side::Receive, self.testbed.traffic[flow].data_path(Side::Receive));
-        Socket { host: to, cost, capacity: host.receive_buffer.bytes(), used: 0 }
+        let buffer = self.testbed.traffic[flow].receive_buffer().unwrap_or(host.receive_buffer);
+        Socket { host: to, cost, capacity: buffer.bytes(), used: 0 }
     }
 }

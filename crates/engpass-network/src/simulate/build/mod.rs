@@ -59,6 +59,9 @@ struct Builder<'a> {
 impl Network {
     /// The network of this testbed at time zero, for one seed.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+        if let Some(why) = crate::unmodelled(testbed) {
+            return Err(SimError::Unsupported(why));
+        }
         let end = testbed.run.duration.0;
         let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
         let mut builder = Builder {
@@ -244,6 +247,9 @@ impl Builder<'_> {
                         endpoints.push(self.endpoint(flow, Some((config, stream))));
                         endpoints.push(self.endpoint(flow, None));
                     }
+                }
+                Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
+                    unreachable!("a network with traffic that the model does not carry is refused")
                 }
                 Traffic::Cbr(_) | Traffic::OnOff(_) => sockets.push(Socket::default()),
             }

@@ -144,6 +144,11 @@ fn a_socket_loses_what_does_not_fit_its_receive_buffer() {
     assert_eq!(losses(&seen), [(Place::ReceiveBuffer, 0, 0, 4)]);
     assert_eq!(seen.flows[0].receptions.times, 109_493_590 + 229_493_590);
     assert_eq!(seen.flows[0].receptions.weighted, 109_493_590 + 4 * 229_493_590);
+    // The same buffer, of the traffic's own socket: it comes before that of the host.
+    testbed.hosts["b"].receive_buffer = Size(1 << 20);
+    let Traffic::UdpStream(stream) = &mut testbed.traffic[0] else { unreachable!() };
+    stream.receive_buffer = Some(Size(150));
+    assert_eq!(self::seen(&testbed, 260_000_000).flows[0].receptions, seen.flows[0].receptions);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use engpass_model::host::{Cost, Host, Pauses};
 use engpass_model::link::Link;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::{Policing, PolicingAction};
-use engpass_model::source::{Cbr, OnOff, Traffic, UdpStream};
+use engpass_model::source::{Cbr, Live, OnOff, Traffic, UdpStream};
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
 use engpass_model::unit::{Basis, CellCount, Duration, FillLevel, FramedRate, Rate, Share, Size};
@@ -222,6 +222,8 @@ impl Parts {
                 circuit,
                 send_path: None,
                 receive_path: None,
+                receive_buffer: None,
+                live: Live::default(),
                 priority: 0,
                 ttl: 64,
                 start,

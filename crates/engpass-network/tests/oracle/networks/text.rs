@@ -135,7 +135,10 @@ pub(super) fn text(testbed: &Testbed) -> String {
                 }
                 (stream.start, stream.stop)
             }
-            Traffic::TcpStream(_) | Traffic::Poisson(_) => unreachable!("random networks have none of these"),
+            Traffic::TcpStream(_)
+            | Traffic::Poisson(_)
+            | Traffic::RequestResponse(_)
+            | Traffic::Multicast(_) => unreachable!("random networks have none of these"),
             Traffic::Cbr(cbr) => {
                 file.rate("rate", cbr.rate, cbr.counts);
                 (cbr.start, cbr.stop)

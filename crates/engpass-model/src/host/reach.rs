@@ -1,0 +1,186 @@
+//! How the agent of a real host is reached, and at which address its peers find it.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Where the agent of a host runs in a measurement. No other engine asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// On the machine that measures, as it is.
+    Local,
+    /// On the machine that measures, in a network namespace that exists: its name in `ip netns`.
+    Netns(String),
+    /// On another machine, by the system's ssh: whatever `ssh` takes as its destination.
+    Ssh(String),
+}
+
+impl Reach {
+    /// What it is, in messages and in the schema.
+    const WHAT: &'static str = "`local`, `netns NAME` or `ssh USER@HOST`";
+
+    /// Read the text of a file; the error says cause and cure.
+    ///
+    /// # Errors
+    /// For any other word, a name that is missing or could be taken for an option, and for blanks inside.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let name = rest.trim();
+        match word {
+            "local" if name.is_empty() => Ok(Self::Local),
+            "local" => Err(format!("`{text}` says more than `local`: write `local` alone")),
+            "netns" => named(text, name, "netns NAME", &['/']).map(Self::Netns),
+            "ssh" => named(text, name, "ssh USER@HOST", &[]).map(Self::Ssh),
+            _ => Err(format!("`{text}` is no way to reach a host: write {}", Self::WHAT)),
+        }
+    }
+}
+
+/// The name after the word, as a command may safely be given it.
+fn named(text: &str, name: &str, pattern: &str, barred: &[char]) -> Result<String, String> {
+    let fault = if name.is_empty() {
+        "names nothing"
+    } else if name.starts_with('-') {
+        "would be taken for an option"
+    } else if name == "." || name == ".." || name.contains(barred) {
+        "is a path"
+    } else if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        "has blanks in its name"
+    } else {
+        return Ok(name.to_string());
+    };
+    Err(format!("`{text}` {fault}: write `{pattern}`"))
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local => f.write_str("local"),
+            Self::Netns(name) => write!(f, "netns {name}"),
+            Self::Ssh(destination) => write!(f, "ssh {destination}"),
+        }
+    }
+}
+
+/// The address at which other hosts send to a host: an IP address, never a name that could mean something else tomorrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub IpAddr);
+
+impl Address {
+    const WHAT: &'static str = "an IP address";
+
+    /// Read the text of a file; the error says cause and cure.
+    ///
+    /// # Errors
+    /// For what is no address, and for one that no single host has.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let address: IpAddr =
+            text.parse().map_err(|_| format!("`{text}` is not an IP address: write it like `192.0.2.7`"))?;
+        if address.is_unspecified() || address.is_multicast() {
+            return Err(format!("`{text}` is the address of no single host: write one like `192.0.2.7`"));
+        }
+        Ok(Self(address))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// `Deserialize` by `parse`, `Serialize` by `Display`, and a schema with an example.
+macro_rules! text_serde {
+    ($name:ident, $pattern:expr, $examples:expr) => {
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        write!(f, "{} in quotes", $name::WHAT)
+                    }
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
+                        $name::parse(text).map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_any(Text)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let pattern: Option<&str> = $pattern;
+                let mut schema = schemars::json_schema!({
+                    "type": "string",
+                    "title": $name::WHAT,
+                    "examples": $examples,
+                });
+                if let Some(pattern) = pattern {
+                    schema.insert("pattern".into(), pattern.into());
+                }
+                schema
+            }
+        }
+    };
+}
+
+text_serde!(
+    Reach,
+    Some(r"^(local|netns\s+[^\s/-][^\s/]*|ssh\s+[^\s-]\S*)$"),
+    ["local", "netns NAME", "ssh USER@HOST"]
+);
+text_serde!(Address, None, ["192.0.2.7"]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_ways_are_read_and_written() {
+        for (text, reach) in [
+            ("local", Reach::Local),
+            ("netns left", Reach::Netns("left".into())),
+            ("ssh kim@lab-3.example.org", Reach::Ssh("kim@lab-3.example.org".into())),
+            ("ssh lab3", Reach::Ssh("lab3".into())),
+        ] {
+            assert_eq!(Reach::parse(text), Ok(reach.clone()));
+            assert_eq!(reach.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_a_command_could_misread_is_refused() {
+        for (text, cause) in [
+            ("ssh", "names nothing"),
+            ("ssh -oProxyCommand=x", "would be taken for an option"),
+            ("ssh a b", "has blanks in its name"),
+            ("netns ../x", "is a path"),
+            ("local host", "says more than `local`"),
+            ("telnet a", "is no way to reach a host"),
+        ] {
+            let message = Reach::parse(text).expect_err("it is wrong");
+            assert!(message.contains(cause) && message.contains(": write"), "{message}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_one_of_a_host() {
+        assert_eq!(Address::parse("2001:db8::7").map(|a| a.to_string()), Ok("2001:db8::7".into()));
+        for text in ["server", "10.0.0", "0.0.0.0", "239.1.1.1", "::"] {
+            assert!(Address::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! One sender, a group of receivers.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::live::{Live, Transport};
+use crate::complaint::{Complaints, FASTEST};
+use crate::unit::{Duration, Rate, Size};
+use crate::wire::ip::MAX_UDP_PAYLOAD;
+
+/// UDP datagrams to an IP multicast group: what each receiver gets of them (RFC 3918). Only for `measure`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Multicast {
+    /// Sending host.
+    pub from: String,
+    /// Receiving hosts.
+    pub to: Vec<String>,
+    /// The group's address.
+    #[serde(default = "default_group")]
+    pub group: Group,
+    /// Payload of a datagram, 12 B to 65 507 B.
+    pub message: Size,
+    /// Offered rate of payload, evenly spaced.
+    pub rate: Rate,
+    /// Receive buffer of the receivers' sockets.
+    pub receive_buffer: Option<Size>,
+    /// How real hosts make it.
+    #[serde(default)]
+    pub live: Live,
+    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    #[serde(default)]
+    pub priority: u8,
+    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    #[serde(default = "super::default_ttl")]
+    pub ttl: u8,
+    /// When it starts.
+    #[serde(default)]
+    pub start: Option<Duration>,
+    /// When it stops; at the end of the run if not given.
+    #[serde(default)]
+    pub stop: Option<Duration>,
+}
+
+/// The first address of the block for use within a site's own scope (RFC 2365 section 6.1).
+fn default_group() -> Group {
+    Group(IpAddr::from([239, 255, 0, 1]))
+}
+
+/// The address of an IP multicast group (RFC 1112, RFC 4291 section 2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group(pub IpAddr);
+
+impl Group {
+    const WHAT: &'static str = "the address of a multicast group";
+
+    /// Read the text of a file; the error says cause and cure.
+    ///
+    /// # Errors
+    /// For what is no address, and for addresses of single hosts.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let address: Option<IpAddr> = text.parse().ok();
+        address.filter(IpAddr::is_multicast).map(Self).ok_or_else(|| {
+            format!("`{text}` is not the address of a multicast group: write one like `239.255.0.1`")
+        })
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for Group {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Group;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{} in quotes", Group::WHAT)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Group, E> {
+                Group::parse(text).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Text)
+    }
+}
+
+impl Serialize for Group {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for Group {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Group".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "title": Group::WHAT, "examples": ["239.255.0.1"] })
+    }
+}
+
+/// The least a datagram needs to be told from others: its head of 12 bytes.
+const MIN_DATAGRAM: u64 = 12;
+
+impl Multicast {
+    /// What is wrong with the values.
+    pub fn check(&self, complaints: &mut Complaints) {
+        if self.to.is_empty() {
+            complaints.add(&["to"], "a group without receivers shows nothing", "name at least one host");
+        }
+        let cause = "one UDP datagram cannot hold that and its number";
+        complaints.between(&["message"], self.message.bytes(), (MIN_DATAGRAM, MAX_UDP_PAYLOAD), "B", cause);
+        complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
+        super::check_receive_buffer(self.receive_buffer, complaints);
+        self.live.check(Transport::Udp, complaints);
+        super::check_packets(self.priority, self.ttl, complaints);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_no_host() {
+        assert_eq!(Group::parse("ff0e::1").map(|group| group.to_string()), Ok("ff0e::1".into()));
+        for text in ["10.0.0.1", "everyone", ""] {
+            assert!(Group::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn somebody_must_receive() {
+        let table = serde_json::json!({ "from": "a", "to": [], "message": "1 B", "rate": "1 Mbit/s" });
+        let config: Multicast = serde_json::from_value(table).expect("the test's own table is right");
+        let mut complaints = Complaints::default();
+        config.check(&mut complaints);
+        let keys: Vec<_> = complaints.into_iter().map(|complaint| complaint.path[0]).collect();
+        assert_eq!(keys, ["to", "message"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! Questions and answers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::live::{Live, Transport};
+use crate::complaint::{Complaints, LONGEST};
+use crate::tcp::TcpConfig;
+use crate::unit::{Duration, Size};
+use crate::wire::ip::MAX_UDP_PAYLOAD;
+
+/// A request, its response, and the next one (netperf's TCP_RR and UDP_RR): how long they take. Only for `measure`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestResponse {
+    /// Host that asks.
+    pub from: String,
+    /// Host that answers.
+    pub to: String,
+    /// Size of a request.
+    pub request: Size,
+    /// Size of a response.
+    pub response: Size,
+    /// What carries them.
+    #[serde(default)]
+    pub transport: Transport,
+    /// Time from one request to the next, whatever the answer does. Each follows the answer before it if not given.
+    pub every: Option<Duration>,
+    /// The circuit to take, where there are several.
+    pub circuit: Option<String>,
+    /// Parallel conversations.
+    #[serde(default = "one")]
+    pub streams: u32,
+    /// TCP of this traffic, where it differs from that of its hosts.
+    #[serde(default)]
+    pub tcp: TcpConfig,
+    /// How real hosts make it.
+    #[serde(default)]
+    pub live: Live,
+    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    #[serde(default)]
+    pub priority: u8,
+    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    #[serde(default = "super::default_ttl")]
+    pub ttl: u8,
+    /// When it starts.
+    #[serde(default)]
+    pub start: Option<Duration>,
+    /// When it stops; at the end of the run if not given.
+    #[serde(default)]
+    pub stop: Option<Duration>,
+}
+
+/// The largest message of one direction, in bytes.
+const MAX_MESSAGE: u64 = 1 << 30;
+/// The least a datagram needs to be told from others: its head of 12 bytes.
+const MIN_DATAGRAM: u64 = 12;
+
+fn one() -> u32 {
+    1
+}
+
+impl RequestResponse {
+    /// What is wrong with the values.
+    pub fn check(&self, complaints: &mut Complaints) {
+        let (bounds, cause) = match self.transport {
+            Transport::Tcp => ((1, MAX_MESSAGE), "no application sends that at once"),
+            Transport::Udp => {
+                ((MIN_DATAGRAM, MAX_UDP_PAYLOAD), "one UDP datagram cannot hold that and its number")
+            }
+        };
+        complaints.between(&["request"], self.request.bytes(), bounds, "B", cause);
+        complaints.between(&["response"], self.response.bytes(), bounds, "B", cause);
+        let cause = "no application has so many at a time";
+        complaints.between(&["streams"], u64::from(self.streams), (1, 128), "conversations", cause);
+        if let Some(every) = self.every {
+            complaints.positive(&["every"], every, LONGEST);
+        }
+        super::check_tcp(&self.tcp, complaints);
+        self.live.check(self.transport, complaints);
+        super::check_packets(self.priority, self.ttl, complaints);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(change: serde_json::Value) -> Vec<String> {
+        let mut table = serde_json::json!({ "from": "a", "to": "b", "request": "64 B", "response": "1 kB" });
+        if let (Some(table), serde_json::Value::Object(change)) = (table.as_object_mut(), change) {
+            table.extend(change);
+        }
+        let config: RequestResponse = serde_json::from_value(table).expect("the test's own table is right");
+        let mut complaints = Complaints::default();
+        config.check(&mut complaints);
+        complaints.into_iter().map(|complaint| complaint.path.join(".")).collect()
+    }
+
+    #[test]
+    fn messages_fit_their_transport() {
+        assert!(complaints(serde_json::json!({ "request": "1 B", "response": "1 MiB" })).is_empty());
+        let udp = serde_json::json!({ "transport": "udp", "request": "1 B", "response": "1 MiB" });
+        assert_eq!(complaints(udp), ["request", "response"]);
+        assert_eq!(complaints(serde_json::json!({ "every": "0 s", "streams": 0 })), ["streams", "every"]);
+    }
+}

@@ -1,0 +1,234 @@
+"""Testbeds on this machine: hosts as network namespaces, joined as the file says.
+
+`up` makes one, `down` removes it, `clean` removes what a crash left behind. What the links are made of is the
+carrier's: `veth` for `--engine measure`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engpass.environment import now
+from engpass.error import ChoiceError, nearest
+from engpass.netlab import kernel as kernels
+from engpass.netlab import registry, veth
+from engpass.netlab.kernel import Kernel, LabError
+from engpass.netlab.layout import Layout, layout
+from engpass.netlab.registry import Lab, Member
+
+__all__ = ["Lab", "LabError", "choose_engine", "clean", "down", "find", "labs", "member", "temporary", "up"]
+
+ENGINES = ("measure",)
+"""Engines that can carry a testbed on this machine, in the order in which they are asked."""
+
+_GRACE_SECONDS = 2.0
+
+
+def choose_engine(numbers: Mapping[str, Any], wanted: str | None = None) -> str:
+    """The engine that carries a testbed, the wanted one if it can; raises `LabError`, `ChoiceError`."""
+    if wanted is not None and wanted not in ENGINES:
+        raise ChoiceError(f"`{wanted}` does not carry a testbed on this machine", nearest(wanted, ENGINES))
+    reached = [name for name, host in numbers["hosts"].items() if host["reach"] is not None]
+    if reached:
+        raise LabError(
+            f"host `{reached[0]}` says how it is reached: it is there already",
+            "take `reach` out of all hosts to have them made here",
+        )
+    reasons = veth.cannot(numbers)
+    if not reasons:
+        return "measure"
+    more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    raise LabError(
+        f"no engine of this version carries the links of this testbed: {reasons[0]}{more}",
+        "`--engine measure` carries Ethernet and point-to-point links without a delay, with rates, MTUs and"
+        " drop-tail queues; `simulate` carries all of it",
+    )
+
+
+def up(
+    name: str, file: str, numbers: Mapping[str, Any], engine: str | None = None, *, temporary: bool = False
+) -> Lab:
+    """Make a testbed; what was made is removed again if that fails, or by `clean` if we are killed.
+
+    A `temporary` one lives as long as this process. Raises `LabError`.
+    """
+    chosen = choose_engine(numbers, engine)
+    kernels.check_tools()
+    plan = layout(numbers)
+    lab = _enter(name, file, chosen, temporary=temporary)
+    try:
+        with _patient():
+            lab = _keep(lab)
+            lab = _planned(lab, plan)
+            veth.build(lab.kernel, plan, {node: member.namespace for node, member in lab.members.items()})
+            owner = lab.owner if temporary else None
+            lab = replace(lab, state="up", owner=owner, owner_since=lab.owner_since if temporary else None)
+            registry.write(lab)
+    except BaseException:
+        down(lab)
+        raise
+    return lab
+
+
+def _enter(name: str, file: str, engine: str, *, temporary: bool) -> Lab:
+    with registry.locked():
+        known = registry.all_labs()
+        same = [lab for lab in known if lab.file == file and not lab.is_lost() and lab.owner is None]
+        if same and not temporary:
+            raise LabError(
+                f"`{file}` is up already, since {same[0].created[:19].replace('T', ' ')} UTC",
+                f"`engpass exec {file} HOST -- COMMAND` uses it, `engpass down {file}` removes it",
+            )
+        lab = Lab(
+            id=registry.fresh_id({lab.id for lab in known}),
+            name=name,
+            file=file,
+            engine=engine,
+            created=now(),
+            state="starting",
+            owner=os.getpid(),
+            owner_since=kernels.start_time(os.getpid()),
+        )
+        registry.write(lab)
+    return lab
+
+
+def _keep(lab: Lab) -> Lab:
+    """The testbed with a keeper where this process may not make namespaces itself."""
+    if kernels.privileged():
+        return lab
+    keeper = kernels.keeper()
+    lab = replace(lab, keeper=keeper, keeper_since=kernels.start_time(keeper))
+    registry.write(lab)
+    return lab
+
+
+def _planned(lab: Lab, plan: Layout) -> Lab:
+    members = {
+        name: Member(
+            lab.prefix + node.label,
+            node.kind,
+            tuple(str(port.address.ip) for port in node.ports if port.address is not None),
+        )
+        for name, node in plan.nodes.items()
+    }
+    ways: dict[str, dict[str, str]] = {}
+    for (one, other), address in plan.ways.items():
+        ways.setdefault(one, {})[other] = str(address)
+    lab = replace(lab, members=members, ways=ways)
+    registry.write(lab)
+    return lab
+
+
+@contextlib.contextmanager
+def _patient() -> Iterator[None]:
+    """SIGTERM ends us as Ctrl-C does: with what was made removed."""
+    try:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:
+        # Not in the main thread, where signals do not arrive anyway.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def down(lab: Lab) -> None:
+    """Remove a testbed with all that runs in it."""
+    if lab.keeper is None:
+        _remove(Kernel(), [name for name in _namespaces() if name.startswith(lab.prefix)])
+    elif kernels.start_time(lab.keeper) == lab.keeper_since:
+        with contextlib.suppress(LabError):
+            _remove(lab.kernel, [name for name in lab.kernel.namespaces() if name.startswith(lab.prefix)])
+        kernels.end(lab.keeper, signal.SIGKILL)
+    registry.forget(lab)
+
+
+def _namespaces() -> list[str]:
+    try:
+        return [path.name for path in Path("/run/netns").iterdir()]
+    except OSError:
+        return []
+
+
+def _remove(kernel: Kernel, namespaces: list[str]) -> None:
+    """End what runs in namespaces, by asking first, and remove them; their devices go with them."""
+    last = time.monotonic() + _GRACE_SECONDS
+    number = signal.SIGTERM
+    while left := [process for name in namespaces for process in kernel.processes(name)]:
+        for process in left:
+            kernels.end(process, number)
+        if number is signal.SIGTERM and time.monotonic() > last:
+            number, last = signal.SIGKILL, time.monotonic() + _GRACE_SECONDS
+        elif number is signal.SIGKILL and time.monotonic() > last:
+            break
+        time.sleep(0.02)
+    kernel.batch("ip", None, [f"netns delete {name}" for name in namespaces])
+
+
+def labs() -> list[Lab]:
+    """All testbeds that are up, or were left behind, the oldest first."""
+    return registry.all_labs()
+
+
+def find(file: str) -> Lab:
+    """The testbed of a file, or with this id, that is up; raises `ChoiceError`."""
+    there = [lab for lab in labs() if lab.state == "up" and not lab.is_lost()]
+    path = str(Path(file).resolve())
+    for lab in there:
+        if path == lab.file and lab.owner is None:
+            return lab
+    for lab in there:
+        if file == lab.id:
+            return lab
+    raise ChoiceError(f"`{file}` is not up", f"`engpass up {file}` makes it; `engpass ps` lists what is up")
+
+
+def member(lab: Lab, host: str) -> Member:
+    """A node of a testbed; raises `ChoiceError`."""
+    found = lab.members.get(host)
+    if found is None:
+        raise ChoiceError(f"`{lab.name}` has no host `{host}`", nearest(host, list(lab.hosts())))
+    return found
+
+
+def clean() -> list[str]:
+    """Remove what crashes left behind, and nothing that is in use; what was removed, in words."""
+    removed = []
+    with registry.locked() as directory:
+        known = labs()
+        for lab in known:
+            if lab.is_lost():
+                down(lab)
+                removed.append(f"testbed {lab.id} of `{lab.file}`")
+        kept = {lab.id for lab in labs()}
+        for path in directory.iterdir():
+            if path.suffix == ".new" or (path.suffix == ".json" and path.stem not in kept):
+                path.unlink(missing_ok=True)
+                removed.append(f"`{path}`, which is no testbed")
+        stray = [
+            name for name in _namespaces() if (ours := registry.OURS.fullmatch(name)) and ours[1] not in kept
+        ]
+        if stray and kernels.privileged():
+            _remove(Kernel(), stray)
+            removed += [f"namespace `{name}`" for name in stray]
+    return removed
+
+
+@contextlib.contextmanager
+def temporary(name: str, file: str, numbers: Mapping[str, Any]) -> Iterator[Lab]:
+    """A testbed for as long as the block lasts."""
+    lab = up(name, file, numbers, "measure", temporary=True)
+    try:
+        yield lab
+    finally:
+        down(lab)

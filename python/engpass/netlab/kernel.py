@@ -1,0 +1,212 @@
+"""Where `ip` and `tc` run, and what they need to be allowed: root, or a user namespace of our own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engpass.error import EngpassError
+
+_CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
+_SECONDS = 20
+
+
+class LabError(EngpassError):
+    """A testbed that cannot be made of namespaces here, or is not there."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """How commands get to where the namespaces are."""
+
+    prefix: tuple[str, ...] = ()
+    """Before every command: nothing for root, else the way into the keeper's namespaces."""
+
+    def inside(self, namespace: str, command: Sequence[str]) -> list[str]:
+        """A command as it is run in a namespace."""
+        return [*self.prefix, "ip", "netns", "exec", namespace, *command]
+
+    def batch(self, tool: str, namespace: str | None, lines: Iterable[str]) -> None:
+        """Give lines to `ip` or `tc`, all in one process; raises `LabError` with the line that fails."""
+        given = list(lines)
+        if not given:
+            return
+        at = ["-n", namespace] if namespace is not None else []
+        done = self._run([tool, *at, "-batch", "-"], "\n".join(given) + "\n")
+        if done.returncode == 0:
+            return
+        said = " ".join(done.stderr.split())
+        number = _failed_line(done.stderr)
+        line = given[number - 1] if number is not None and number <= len(given) else given[0]
+        where = f" in `{namespace}`" if namespace is not None else ""
+        raise LabError(f"`{tool} {line}` failed{where}: {said}", _cure(said))
+
+    def sets(self, namespace: str, values: dict[str, str]) -> None:
+        """Write files under `/proc/sys` in a namespace."""
+        script = "".join(f"echo {value} > /proc/sys/{path}\n" for path, value in values.items())
+        done = self._run(self.inside(namespace, ["sh", "-e", "-c", script])[len(self.prefix) :], "")
+        if done.returncode != 0:
+            raise LabError(f"`{namespace}` cannot be set up: {' '.join(done.stderr.split())}")
+
+    def namespaces(self) -> list[str]:
+        """Names of all network namespaces there."""
+        done = self._run(["ip", "netns", "list"], "")
+        return [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
+
+    def processes(self, namespace: str) -> list[int]:
+        """Processes in a namespace."""
+        done = self._run(["ip", "netns", "pids", namespace], "")
+        return [int(word) for word in done.stdout.split()] if done.returncode == 0 else []
+
+    def _run(self, command: Sequence[str], given: str) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(  # noqa: S603 (our own words, no shell)
+                [*self.prefix, *command],
+                input=given,
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
+                # Ctrl-C is for us: half a batch is worse than a whole one that is then removed.
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            raise missing_tool(command[0] if not self.prefix else "nsenter") from None
+        except subprocess.TimeoutExpired:
+            raise LabError(
+                f"`{command[0]}` did not end within {_SECONDS} s", "look whether the machine is overloaded"
+            ) from None
+
+
+def _failed_line(said: str) -> int | None:
+    """The line that `Command failed -:7` speaks of."""
+    _, found, rest = said.rpartition("Command failed -:")
+    digits = rest.strip().split()[0] if found and rest.strip() else ""
+    return int(digits) if digits.isdigit() else None
+
+
+def _cure(said: str) -> str | None:
+    if "qdisc kind is unknown" in said:
+        return "this kernel lacks that queue discipline: load or build `sch_tbf`, or use `--engine emulate`"
+    if "Operation not permitted" in said:
+        return "it needs CAP_NET_ADMIN and CAP_SYS_ADMIN: run as root"
+    if "Unknown device type" in said or "Operation not supported" in said:
+        return "this kernel lacks `veth` or `bridge`: load or build them"
+    return None
+
+
+def missing_tool(tool: str) -> LabError:
+    """The error for a program that is not there."""
+    package = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}.get(
+        tool, tool
+    )
+    return LabError(f"`{tool}` is not installed, or not in PATH", f"install it: `apt install {package}`")
+
+
+def privileged() -> bool:
+    """Whether this process may make namespaces and devices as it is."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
+    have = int(effective, 16)
+    return bool(have >> _CAP_NET_ADMIN & 1 and have >> _CAP_SYS_ADMIN & 1)
+
+
+def check_tools() -> None:
+    """Raise `LabError` where `ip` or `tc` is missing."""
+    # Both live in /usr/sbin, which is not in everybody's PATH.
+    for directory in ("/usr/sbin", "/sbin"):
+        if directory not in os.environ.get("PATH", "").split(os.pathsep):
+            os.environ["PATH"] = os.environ.get("PATH", os.defpath) + os.pathsep + directory
+    for tool in ("ip", "tc"):
+        if shutil.which(tool) is None:
+            raise missing_tool(tool)
+
+
+# The tmpfs hides the `/run/netns` of root, so that `ip netns` makes its names in one of ours.
+_KEEPER = "mount -t tmpfs engpass /run && mkdir /run/netns && echo ready && exec sleep infinity"
+
+
+def keeper() -> int:
+    """Start a process that holds a user namespace in which we may do what root may; returns its id.
+
+    Its namespaces and all in them vanish with it. Raises `LabError` where none can be made.
+    """
+    for tool in ("unshare", "nsenter"):
+        if shutil.which(tool) is None:
+            raise missing_tool(tool)
+    process = subprocess.Popen(  # noqa: S603 (our own words, no shell)
+        ["unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-c", _KEEPER],  # noqa: S607 (checked)
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd="/",
+    )
+    assert process.stdout is not None  # noqa: S101 (asked for above)
+    assert process.stderr is not None  # noqa: S101
+    if process.stdout.readline().strip() == "ready":
+        process.stdout.close()
+        process.stderr.close()
+        # It outlives us on purpose: no warning that it still runs.
+        process.returncode = 0
+        return process.pid
+    said = " ".join(process.stderr.read().split())
+    process.kill()
+    process.wait()
+    raise LabError(
+        "namespaces need root (CAP_NET_ADMIN and CAP_SYS_ADMIN), and without it a user namespace, which is"
+        f" refused here: {said or 'no reason given'}",
+        _without_user_namespaces(),
+    )
+
+
+def _without_user_namespaces() -> str:
+    for path, off, name in (
+        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
+        (
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        ("/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=1000"),
+    ):
+        try:
+            value = Path(path).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if value == off:
+            return f"run as root (`sudo`), or let the owner of the machine allow it: `sysctl {name}`"
+    return "run as root (`sudo`)"
+
+
+def into(keeper_id: int) -> Kernel:
+    """The way into the namespaces of a keeper."""
+    target = str(keeper_id)
+    return Kernel(("nsenter", "--target", target, "--user", "--mount", "--net", "--preserve-credentials"))
+
+
+def start_time(process: int) -> int | None:
+    """When a process began, in ticks since boot; tells it from a later one with the same id."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    rest = text.rpartition(")")[2].split()
+    # A zombie holds nothing any more.
+    return None if rest[0] == "Z" else int(rest[19])
+
+
+def end(process: int, number: signal.Signals) -> None:
+    """Send a signal to a process that may be gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(process, number)

@@ -1,0 +1,232 @@
+"""Which namespaces, links, addresses and routes a testbed becomes: pure, nothing is touched here.
+
+A host or router is a namespace, an Ethernet switch a namespace with a bridge in it, a link a pair of veth
+devices. What the bridges join is one segment and has one IPv4 network. Every other host has a route of its
+own, along the shortest way by number of links, ties by the order of the file, as in the model.
+"""
+
+from __future__ import annotations
+
+import heapq
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+POOL = ipaddress.IPv4Network("10.64.0.0/10")
+"""Where addresses come from; they are seen in the testbed's own namespaces only."""
+
+BRIDGE = "bridge"
+"""Name of the bridge in the namespace of a switch."""
+
+_NAME_BYTES = 15  # IFNAMSIZ less the terminator
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What one transmitter of a link is told to do."""
+
+    rate_bit_per_s: int
+    overhead_bytes: int
+    """What a frame takes of the line beyond what the kernel counts; negative where that is less."""
+    minimum_bytes: int
+    """A frame takes at least this of the line."""
+    queue_packets: int | None
+    queue_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Port:
+    """One end of a link."""
+
+    link: int
+    device: str
+    mtu: int
+    address: ipaddress.IPv4Interface | None
+    """`None` at a bridge."""
+    shape: Shape
+
+
+@dataclass
+class Node:
+    """A namespace."""
+
+    name: str
+    kind: str
+    """`host`, `router` or `ethernet switch`."""
+    label: str
+    """A name that is fit for a namespace, unique in the testbed."""
+    ports: list[Port] = field(default_factory=list)
+    routes: list[tuple[ipaddress.IPv4Address, ipaddress.IPv4Address]] = field(default_factory=list)
+    """Destination and gateway."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All of a testbed that the kernel is told."""
+
+    nodes: dict[str, Node]
+    links: list[tuple[tuple[str, Port], tuple[str, Port]]]
+    ways: dict[tuple[str, str], ipaddress.IPv4Address]
+    """The address at which packets from one host come to another by the shortest way."""
+
+    def hosts(self) -> list[Node]:
+        """The hosts, in the order of the file."""
+        return [node for node in self.nodes.values() if node.kind == "host"]
+
+
+def layout(numbers: Mapping[str, Any]) -> Layout:
+    """The layout of a testbed that veth can carry; `numbers` as `Campaign.numbers` gives them."""
+    kinds = dict.fromkeys(numbers["hosts"], "host")
+    kinds |= {name: between["kind"] for name, between in numbers["between"].items()}
+    labels = _unique({name: re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:48] for name in kinds})
+    nodes = {name: Node(name, kind, labels[name]) for name, kind in kinds.items()}
+    links = numbers["links"]
+    devices = _devices([link["name"] for link in links])
+    addresses = _addresses(links, kinds)
+    pairs = []
+    for index, link in enumerate(links):
+        pair = []
+        for end, name in enumerate(link["ends"]):
+            port = Port(
+                index, devices[index], link["mtu_bytes"], addresses.get((index, name)), _shape(link, end)
+            )
+            nodes[name].ports.append(port)
+            pair.append((name, port))
+        pairs.append((pair[0], pair[1]))
+    ways = _routes(nodes, links)
+    return Layout(nodes, pairs, ways)
+
+
+def _unique(names: dict[str, str]) -> dict[str, str]:
+    used: set[str] = set()
+    for key, name in names.items():
+        candidate, number = name or "_", 2
+        while candidate in used:
+            candidate, number = f"{name}_{number}", number + 1
+        used.add(candidate)
+        names[key] = candidate
+    return names
+
+
+def _devices(links: list[str]) -> list[str]:
+    """Names of devices: the link's own where the kernel takes it."""
+    taken = {"lo", BRIDGE, ".", "..", "all", "default"}
+    found = []
+    for index, link in enumerate(links):
+        fit = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", link) and len(link) <= _NAME_BYTES
+        name = link if fit and link not in taken else f"link{index}"
+        while name in taken:
+            name = f"{name}_"
+        taken.add(name)
+        found.append(name)
+    return found
+
+
+def _addresses(
+    links: list[dict[str, Any]], kinds: Mapping[str, str]
+) -> dict[tuple[int, str], ipaddress.IPv4Interface]:
+    """An address for every end of a link that is no bridge, by link and node."""
+    segment = list(range(len(links)))
+
+    def find(link: int) -> int:
+        while segment[link] != link:
+            link = segment[link]
+        return link
+
+    first_at: dict[str, int] = {}
+    for index, link in enumerate(links):
+        for name in link["ends"]:
+            if kinds[name] == "ethernet switch":
+                other = first_at.setdefault(name, index)
+                low, high = sorted((find(index), find(other)))
+                segment[high] = low
+    members: dict[int, list[tuple[int, str]]] = {}
+    for index, link in enumerate(links):
+        ends = [(index, name) for name in link["ends"] if kinds[name] != "ethernet switch"]
+        members.setdefault(find(index), []).extend(ends)
+    addresses = {}
+    begin = int(POOL.network_address)
+    for ends in members.values():
+        # The network's own address and that for all are no host's.
+        bits = max(8, (len(ends) + 1).bit_length())
+        size = 1 << bits
+        begin = -(-begin // size) * size
+        for number, end in enumerate(ends, 1):
+            addresses[end] = ipaddress.IPv4Interface((begin + number, 32 - bits))
+        begin += size
+    return addresses
+
+
+def _shape(link: Mapping[str, Any], end: int) -> Shape:
+    # The kernel counts a frame with its Ethernet header, 14 B.
+    if link["framing"] == "ethernet":
+        # Preamble 8 B, FCS 4 B, gap 12 B, and the tag; a frame is padded to 64 B (IEEE 802.3).
+        tag = 4 if link["vlan"] else 0
+        overhead, minimum = 24 + tag, 84 + tag
+    else:
+        overhead, minimum = link["overhead_bytes"] - 14, 0
+    queue = link["queues"][end]
+    return Shape(
+        link["rate_bit_per_s"],
+        overhead,
+        minimum,
+        queue["packets"] if queue else None,
+        queue["bytes"] if queue else None,
+    )
+
+
+def _routes(
+    nodes: dict[str, Node], links: list[dict[str, Any]]
+) -> dict[tuple[str, str], ipaddress.IPv4Address]:
+    ways: dict[tuple[str, str], tuple[tuple[int, tuple[int, ...]], ipaddress.IPv4Address]] = {}
+    for target in nodes.values():
+        if target.kind != "host":
+            continue
+        for port in target.ports:
+            if port.address is None:
+                continue
+            goal = port.address.ip
+            for name, (links_on_way, gateway) in _towards(nodes, links, target.name, port).items():
+                cost = (len(links_on_way), links_on_way)
+                best = ways.get((name, target.name))
+                if best is None or cost < best[0]:
+                    ways[name, target.name] = (cost, goal)
+                if gateway is not None:
+                    nodes[name].routes.append((goal, gateway))
+    return {ends: goal for ends, (_, goal) in ways.items()}
+
+
+def _towards(
+    nodes: dict[str, Node], links: list[dict[str, Any]], target: str, last: Port
+) -> dict[str, tuple[tuple[int, ...], ipaddress.IPv4Address | None]]:
+    """For every host and router its way to one port of a host, links from the first on, and the gateway."""
+    found: dict[str, tuple[tuple[int, ...], ipaddress.IPv4Address | None]] = {}
+    # A way that begins at a node: its links, and the address of the router that comes next on it.
+    begin = _other(links[last.link], target)
+    queue: list[tuple[int, tuple[int, ...], str, str | None]] = [(1, (last.link,), begin, None)]
+    done = {target}
+    while queue:
+        length, way, name, gateway = heapq.heappop(queue)
+        if name in done:
+            continue
+        done.add(name)
+        node = nodes[name]
+        if node.kind != "ethernet switch":
+            found[name] = (way, ipaddress.IPv4Address(gateway) if gateway else None)
+        if node.kind == "host":
+            continue
+        for port in node.ports:
+            if port.link in way:
+                continue
+            # A router is the gateway of those behind this port; a switch passes on what it heard.
+            next_gateway = str(port.address.ip) if port.address is not None else gateway
+            other = _other(links[port.link], name)
+            heapq.heappush(queue, (length + 1, (port.link, *way), other, next_gateway))
+    return found
+
+
+def _other(link: Mapping[str, Any], name: str) -> str:
+    one, other = link["ends"]
+    return str(other if one == name else one)

@@ -1,0 +1,170 @@
+"""Links as veth pairs, shaped by TBF: the carrier of `--engine measure`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engpass.netlab.kernel import Kernel
+from engpass.netlab.layout import BRIDGE, Layout, Node, Port, Shape
+
+OWN_DELAY_NS = 100_000
+"""A delay up to this is not told from what namespaces and the scheduler add by themselves."""
+
+WHOLE_FRAMES_BIT_PER_S = 1_000_000_000
+"""Up to this rate a link carries single frames, as on a wire; above it super-packets, whose framing counts
+once."""
+
+UNSHAPED_BIT_PER_S = 100_000_000_000
+"""From this rate on a link is left as fast as the kernel is."""
+
+_HOST_QUEUE_BYTES = 32 << 20  # the sockets hold senders back before this is full
+_BURST_NS = 250_000  # what the timer may be late without costing throughput
+_SUPER_PACKET_BYTES = 66_000
+
+
+def cannot(numbers: Mapping[str, Any]) -> list[str]:
+    """Why veth does not carry a testbed: a reason for each link or node, or nothing."""
+    reasons = []
+    for name, between in numbers["between"].items():
+        if between["kind"] == "atm switch":
+            reasons.append(f"`{name}` is an ATM switch")
+        elif between["delay_ns"] > OWN_DELAY_NS:
+            reasons.append(f"`{name}` takes {_time(between['delay_ns'])} for a packet")
+    for link in numbers["links"]:
+        reasons += [f"link `{link['name']}` {why}" for why in _link_cannot(link)]
+    return list(dict.fromkeys(reasons))
+
+
+def _link_cannot(link: Mapping[str, Any]) -> list[str]:
+    if link["framing"] == "cells":
+        return ["carries cells"]
+    reasons = []
+    if link["delay_ns"] > OWN_DELAY_NS:
+        reasons.append(f"has a delay of {_time(link['delay_ns'])}")
+    for key, word in (("jitter_ns", "jitter"), ("loses", "loss"), ("reorders", "reordering")):
+        if link[key]:
+            reasons.append(f"has {word}")
+    for queue in link["queues"]:
+        if queue is not None and queue["kind"] != "drop-tail":
+            reasons.append(f"has a queue `{queue['kind']}`")
+        elif queue is not None and queue["marks"]:
+            reasons.append("has a queue that marks")
+    return reasons
+
+
+def notes(numbers: Mapping[str, Any]) -> list[str]:
+    """What is carried a little differently from what the file says."""
+    found = []
+    for link in numbers["links"]:
+        rate = link["rate_bit_per_s"]
+        if rate >= UNSHAPED_BIT_PER_S:
+            found.append(f"link `{link['name']}` is as fast as this machine: it is not held to its rate")
+        elif rate > WHOLE_FRAMES_BIT_PER_S:
+            found.append(
+                f"link `{link['name']}` carries super-packets: preamble, gap and padding count once for each"
+            )
+    return found
+
+
+def _time(nanoseconds: int) -> str:
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:g} {unit}"
+    return f"{nanoseconds} ns"
+
+
+def build(kernel: Kernel, layout: Layout, names: Mapping[str, str]) -> None:
+    """Make all of a layout; `names` are the namespaces of its nodes.
+
+    Raises `LabError`, and leaves what there is then.
+    """
+    kernel.batch("ip", None, [f"netns add {names[node]}" for node in layout.nodes])
+    kernel.batch(
+        "ip",
+        None,
+        [
+            f"link add {one.device} netns {names[a]} mtu {one.mtu} type veth"
+            f" peer name {other.device} netns {names[b]} mtu {other.mtu}"
+            for (a, one), (b, other) in layout.links
+        ],
+    )
+    for node in layout.nodes.values():
+        kernel.batch("ip", names[node.name], _devices(node))
+        kernel.batch("tc", names[node.name], [line for port in node.ports for line in _shaped(node, port)])
+        if node.kind != "ethernet switch":
+            kernel.sets(names[node.name], _settings(node))
+    # A gateway is known only when its network is up.
+    for node in layout.nodes.values():
+        kernel.batch("ip", names[node.name], [f"route add {to}/32 via {via}" for to, via in node.routes])
+
+
+def _devices(node: Node) -> list[str]:
+    lines = ["link set lo up"]
+    if node.kind == "ethernet switch":
+        mtu = min((port.mtu for port in node.ports), default=1500)
+        lines += [
+            f"link add {BRIDGE} type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
+            f"link set {BRIDGE} mtu {mtu} addrgenmode none up",
+        ]
+    for port in node.ports:
+        # No addresses of its own accord: their discovery would be traffic that nobody declared.
+        whole = " gso_max_segs 1" if port.shape.rate_bit_per_s <= WHOLE_FRAMES_BIT_PER_S else ""
+        lines.append(f"link set {port.device} addrgenmode none{whole}")
+        if port.address is None:
+            lines.append(f"link set {port.device} master {BRIDGE}")
+        else:
+            lines.append(f"address add {port.address} broadcast + dev {port.device}")
+        lines.append(f"link set {port.device} up")
+    if node.kind == "host" and node.ports:
+        lines.append(f"route add 224.0.0.0/4 dev {node.ports[0].device}")
+    return lines
+
+
+def _settings(node: Node) -> dict[str, str]:
+    values = {"net/ipv4/conf/all/rp_filter": "0", "net/ipv4/conf/default/rp_filter": "0"}
+    values |= {f"net/ipv4/conf/{port.device}/rp_filter": "0" for port in node.ports}
+    if node.kind == "router":
+        values["net/ipv4/ip_forward"] = "1"
+    return values
+
+
+def _shaped(node: Node, port: Port) -> list[str]:
+    shape = port.shape
+    if shape.rate_bit_per_s >= UNSHAPED_BIT_PER_S:
+        return []
+    burst = max(3 * (port.mtu + 64), shape.rate_bit_per_s * _BURST_NS // 8_000_000_000)
+    if shape.rate_bit_per_s > WHOLE_FRAMES_BIT_PER_S:
+        burst = max(burst, 2 * _SUPER_PACKET_BYTES)
+    limit = _limit(node, shape)
+    lines = [
+        (
+            f"qdisc add dev {port.device} root handle 1: {_counted(shape, port.mtu)}"
+            f" tbf rate {shape.rate_bit_per_s}bit burst {burst} limit {limit}"
+        )
+    ]
+    if node.kind != "host" and shape.queue_packets is not None:
+        lines.append(f"qdisc add dev {port.device} parent 1:1 handle 10: pfifo limit {shape.queue_packets}")
+    return lines
+
+
+def _limit(node: Node, shape: Shape) -> int:
+    if node.kind == "host" or shape.queue_bytes is None:
+        return _HOST_QUEUE_BYTES
+    return max(shape.queue_bytes, 1)
+
+
+def _counted(shape: Shape, mtu: int) -> str:
+    """The size table: what a frame takes of the line."""
+    if shape.minimum_bytes == 0 and shape.overhead_bytes == 0:
+        return ""
+    if shape.minimum_bytes == 0:
+        return f"stab overhead {shape.overhead_bytes} linklayer ethernet"
+    # One entry for each byte, so that nothing is rounded.
+    table = 2048
+    while table < mtu + 64:
+        table *= 2
+    return (
+        f"stab mtu {table} tsize {table} mpu {shape.minimum_bytes} overhead {shape.overhead_bytes}"
+        " linklayer ethernet"
+    )

@@ -1,0 +1,183 @@
+"""What a testbed becomes in the kernel: no namespace is made here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engpass import netlab
+from engpass.error import EngpassError
+from engpass.netlab import kernel, registry, veth
+from engpass.netlab.layout import layout
+from engpass.testbed import loads
+
+CAMPUS = """\
+[host.left]
+[host.right]
+[host.far]
+[switch.floor]
+kind = "ethernet"
+[router.gate]
+[link.l1]
+ends = ["left", "floor"]
+medium = "ethernet-100"
+[link.l2]
+ends = ["right", "floor"]
+medium = "ethernet-100"
+[link.up]
+ends = ["gate", "floor"]
+medium = "ethernet-100"
+[link.wan]
+ends = ["gate", "far"]
+medium = "point-to-point"
+rate = "10 Mbit/s"
+mtu = "1400 B"
+overhead = "9 B"
+[traffic.stream]
+kind = "tcp-stream"
+from = "left"
+to = "far"
+message = "8 kB"
+"""
+
+
+def numbers(text: str, set_: dict[str, str] | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(loads(text, set_).campaign.numbers("base", []))
+    return found
+
+
+def test_a_bridge_joins_one_network_and_routers_have_routes() -> None:
+    plan = layout(numbers(CAMPUS))
+    addresses = {
+        (name, port.device): str(port.address) if port.address else None
+        for name, node in plan.nodes.items()
+        for port in node.ports
+    }
+    assert addresses == {
+        ("left", "l1"): "10.64.0.1/24",
+        ("right", "l2"): "10.64.0.2/24",
+        ("gate", "up"): "10.64.0.3/24",
+        ("floor", "l1"): None,
+        ("floor", "l2"): None,
+        ("floor", "up"): None,
+        ("gate", "wan"): "10.64.1.1/24",
+        ("far", "wan"): "10.64.1.2/24",
+    }
+    routes = {name: [(str(a), str(b)) for a, b in node.routes] for name, node in plan.nodes.items()}
+    assert routes == {
+        "left": [("10.64.1.2", "10.64.0.3")],
+        "right": [("10.64.1.2", "10.64.0.3")],
+        "gate": [],
+        "floor": [],
+        "far": [("10.64.0.1", "10.64.1.1"), ("10.64.0.2", "10.64.1.1")],
+    }
+    assert {str(plan.ways[pair]) for pair in [("left", "far"), ("right", "far")]} == {"10.64.1.2"}
+
+
+def test_the_shortest_way_is_taken_and_ties_go_by_the_file() -> None:
+    text = """\
+[host.a]
+[host.b]
+[router.x]
+[router.y]
+[link.ax]
+ends = ["a", "x"]
+medium = "ethernet-1g"
+[link.ay]
+ends = ["a", "y"]
+medium = "ethernet-1g"
+[link.yb]
+ends = ["y", "b"]
+medium = "ethernet-1g"
+[link.xb]
+ends = ["x", "b"]
+medium = "ethernet-1g"
+[traffic.s]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+"""
+    plan = layout(numbers(text))
+    # Two ways of two links: `ax`, the first of the file, comes first; so `b` is met at `xb`.
+    assert str(plan.ways["a", "b"]) == str(
+        next(p.address.ip for p in plan.nodes["b"].ports if p.address and p.device == "xb")
+    )
+    assert str(plan.ways["b", "a"]) == str(
+        next(p.address.ip for p in plan.nodes["a"].ports if p.address and p.device == "ay")
+    )
+    model = loads(text).topology["flows"][0]["route"]
+    assert model == ["a", "x", "b"]
+
+
+def test_a_line_counts_what_its_medium_adds() -> None:
+    plan = layout(numbers(CAMPUS))
+    shapes = {port.device: port.shape for port in plan.nodes["gate"].ports}
+    # The kernel counts 14 B of header. Ethernet: 8 B preamble, 4 B FCS, 12 B gap; a frame of at least 64 B.
+    assert (shapes["up"].overhead_bytes, shapes["up"].minimum_bytes) == (24, 84)
+    assert (shapes["wan"].overhead_bytes, shapes["wan"].minimum_bytes) == (-5, 0)
+    assert shapes["wan"].rate_bit_per_s == 10_000_000
+    assert shapes["wan"].queue_packets == 1000
+
+
+def test_names_that_no_device_or_namespace_can_have() -> None:
+    text = (
+        CAMPUS.replace("link.l1", 'link."a cable / under the floor"')
+        .replace("[host.left]", '[host."le/ft"]\n[host."le ft"]')
+        .replace('"left"', '"le/ft"')
+    )
+    plan = layout(numbers(text))
+    assert [node.label for node in plan.nodes.values()][:2] == ["le_ft", "le_ft_2"]
+    assert plan.nodes["le/ft"].ports[0].device == "link0"
+
+
+def test_many_hosts_have_one_network_that_holds_them() -> None:
+    count = 300
+    text = '[switch.s]\nkind = "ethernet"\n' + "".join(
+        f'[host.h{i}]\n[link.l{i}]\nends = ["h{i}", "s"]\nmedium = "ethernet-1g"\n' for i in range(count)
+    )
+    text += '[traffic.t]\nkind = "udp-stream"\nfrom = "h0"\nto = "h1"\nmessage = "1 kB"\n'
+    addresses = [node.ports[0].address for node in layout(numbers(text)).hosts()]
+    assert len({address.network for address in addresses if address}) == 1
+    assert len({address.ip for address in addresses if address}) == count
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"link.wan.delay": "20 ms"}, "link `wan` has a delay of 20 ms"),
+        ({"link.wan.loss": "1 %"}, "link `wan` has loss"),
+        ({"link.wan.jitter": "1 ms"}, "link `wan` has jitter"),
+        ({"router.gate.queue": "codel"}, "has a queue `codel`"),
+        ({"router.gate.per_packet": "1 ms"}, "`gate` takes 1 ms for a packet"),
+    ],
+)
+def test_what_veth_cannot_give_is_said(change: dict[str, str], reason: str) -> None:
+    found = numbers(CAMPUS, change)
+    assert any(reason in said for said in veth.cannot(found)), veth.cannot(found)
+    with pytest.raises(EngpassError, match="carries the links"):
+        netlab.choose_engine(found)
+
+
+def test_hosts_that_are_there_are_not_made() -> None:
+    with pytest.raises(EngpassError, match="is there already"):
+        netlab.choose_engine(numbers(CAMPUS, {"host.left.reach": "local"}))
+
+
+def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "engpass.netlab.kernel.shutil.which", lambda tool: None if tool == "tc" else f"/sbin/{tool}"
+    )
+    with pytest.raises(EngpassError) as caught:
+        kernel.check_tools()
+    assert (
+        str(caught.value) == "`tc` is not installed, or not in PATH\nhelp: install it: `apt install iproute2`"
+    )
+
+
+def test_ours_are_known_by_their_names() -> None:
+    assert registry.OURS.fullmatch("engpass-3fa2bc-left")
+    for name in ("engpass", "engpass-left", "engpass-3fa2bc", "my-engpass-3fa2bc-x", "left"):
+        assert not registry.OURS.fullmatch(name)
