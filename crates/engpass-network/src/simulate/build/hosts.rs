@@ -3,13 +3,13 @@
 use engpass_model::host::ps;
 use engpass_model::random::Stream;
 use engpass_model::source::{TcpStream, Traffic};
-use engpass_model::tcp::{Connection, Role, Stats, TcpParameters};
+use engpass_model::tcp::{Connection, Role, TcpParameters};
 use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
 use crate::simulate::host::{Process, Socket};
-use crate::simulate::tcp::{Application, Endpoint};
+use crate::simulate::tcp::{Application, Counted, Endpoint};
 
 impl Builder<'_> {
     /// The process that sends the datagrams of a flow, unless it sends none.
@@ -58,36 +58,37 @@ impl Builder<'_> {
         let (nic, way) = self.way_of(flow, writes.is_none());
         let (at, role) = if writes.is_some() { (path.from, Role::Active) } else { (path.to, Role::Passive) };
         let host = &self.testbed.hosts[at];
+        let application = writes.map(|(config, stream)| Application {
+            message: config.message.bytes(),
+            start: ps(config.start),
+            stop: config.stop.map_or(u64::MAX, |stop| stop.0),
+            pauses: host.pauses.clone(),
+            random: Stream::new(
+                self.seed,
+                &match stream {
+                    0 => format!("traffic.{}", path.name),
+                    other => format!("traffic.{}.{other}", path.name),
+                },
+            ),
+            left: 0,
+            copying: 0,
+            open: false,
+            connected: false,
+            resume: None,
+        });
         Endpoint {
-            flow,
-            host: at,
-            nic,
+            flow: flow as u32,
+            host: at as u32,
+            nic: nic as u32,
             way,
             connection: Connection::new(&self.tcp_of(at, path.path_mtu), role),
-            cost: if writes.is_some() { host.cost.clone() } else { host.receive_cost.clone() },
+            cost: if writes.is_some() { (&host.cost).into() } else { (&host.receive_cost).into() },
             timer: u64::MAX,
-            segment: None,
-            datagram: None,
+            formed: None,
+            ip: 0,
             busy: false,
-            before: Stats::default(),
-            application: writes.map(|(config, stream)| Application {
-                message: config.message.bytes(),
-                start: ps(config.start),
-                stop: config.stop.map_or(u64::MAX, |stop| stop.0),
-                pauses: host.pauses.clone(),
-                random: Stream::new(
-                    self.seed,
-                    &match stream {
-                        0 => format!("traffic.{}", path.name),
-                        other => format!("traffic.{}.{other}", path.name),
-                    },
-                ),
-                left: 0,
-                copying: 0,
-                open: false,
-                connected: false,
-                resume: None,
-            }),
+            before: Counted::default(),
+            application: application.map(Box::new),
         }
     }
 
