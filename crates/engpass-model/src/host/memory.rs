@@ -137,8 +137,17 @@ impl ByteTime {
         Self((u128::from(times) * Self::SECOND).div_ceil(u128::from(rate.max(1))))
     }
 
+    /// Whether a byte costs nothing.
+    pub fn is_nothing(self) -> bool {
+        self.0 == 0
+    }
+
     /// Picoseconds of so many bytes, rounded up once.
     pub fn bytes(self, bytes: u64) -> u64 {
+        // Nearly every time fits, and a wide division is slow.
+        if let Some(wide) = u64::try_from(self.0).ok().and_then(|byte| byte.checked_mul(bytes)) {
+            return wide.div_ceil(Self::PICOSECOND as u64);
+        }
         u64::try_from((self.0.saturating_mul(u128::from(bytes))).div_ceil(Self::PICOSECOND))
             .unwrap_or(u64::MAX)
     }

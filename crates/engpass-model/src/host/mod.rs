@@ -112,6 +112,11 @@ impl CpuCost {
         self.byte.bytes(bytes)
     }
 
+    /// CPU time of one byte of payload.
+    pub fn byte(&self) -> ByteTime {
+        self.byte
+    }
+
     /// CPU time in picoseconds of a write of a TCP application, its bytes apart.
     pub fn write(&self) -> u64 {
         ps(self.cost.per_write)

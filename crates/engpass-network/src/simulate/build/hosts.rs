@@ -3,13 +3,13 @@
 use engpass_model::host::{Side, ps};
 use engpass_model::random::Stream;
 use engpass_model::source::{TcpStream, Traffic};
-use engpass_model::tcp::{Connection, Role, Stats, TcpParameters};
+use engpass_model::tcp::{Connection, Role, TcpParameters};
 use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
 use crate::simulate::host::{Process, Socket};
-use crate::simulate::tcp::{Application, Endpoint};
+use crate::simulate::tcp::{Application, Counted, Endpoint};
 
 impl Builder<'_> {
     /// The process that sends the datagrams of a flow, unless it sends none.
@@ -61,36 +61,37 @@ impl Builder<'_> {
             None => (path.to, Role::Passive, Side::Receive),
         };
         let host = &self.testbed.hosts[at];
+        let application = writes.map(|(config, stream)| Application {
+            message: config.message.bytes(),
+            start: ps(config.start),
+            stop: config.stop.map_or(u64::MAX, |stop| stop.0),
+            pauses: host.pauses.clone(),
+            random: Stream::new(
+                self.seed,
+                &match stream {
+                    0 => format!("traffic.{}", path.name),
+                    other => format!("traffic.{}.{other}", path.name),
+                },
+            ),
+            left: 0,
+            copying: 0,
+            open: false,
+            connected: false,
+            resume: None,
+        });
         Endpoint {
-            flow,
-            host: at,
-            nic,
+            flow: flow as u32,
+            host: at as u32,
+            nic: nic as u32,
             way,
             connection: Connection::new(&self.tcp_of(at, flow, path.path_mtu), role),
-            cost: host.occupation(side, self.testbed.traffic[flow].data_path(side)),
+            cost: (&host.occupation(side, self.testbed.traffic[flow].data_path(side))).into(),
             timer: u64::MAX,
-            segment: None,
-            datagram: None,
+            formed: None,
+            ip: 0,
             busy: false,
-            before: Stats::default(),
-            application: writes.map(|(config, stream)| Application {
-                message: config.message.bytes(),
-                start: ps(config.start),
-                stop: config.stop.map_or(u64::MAX, |stop| stop.0),
-                pauses: host.pauses.clone(),
-                random: Stream::new(
-                    self.seed,
-                    &match stream {
-                        0 => format!("traffic.{}", path.name),
-                        other => format!("traffic.{}.{other}", path.name),
-                    },
-                ),
-                left: 0,
-                copying: 0,
-                open: false,
-                connected: false,
-                resume: None,
-            }),
+            before: Counted::default(),
+            application: application.map(Box::new),
         }
     }
 
