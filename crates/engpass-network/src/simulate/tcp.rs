@@ -114,6 +114,7 @@ impl Endpoint {
     }
 
     /// Whether its application lets it send: it has begun, or only reads.
+    #[inline]
     fn is_open(&self) -> bool {
         self.application.as_ref().is_none_or(|application| application.open)
     }
@@ -179,6 +180,7 @@ impl Network {
     }
 
     /// The connection has taken an input.
+    #[inline]
     fn after_input(&mut self, endpoint: usize, out: Out) {
         if let Some(application) = &mut self.endpoints[endpoint].application {
             application.connected |= out.established;
@@ -205,6 +207,7 @@ impl Network {
     }
 
     /// The next piece of the application's writes, if the send buffer takes one and none is being copied.
+    #[inline]
     fn next_copy(&mut self, endpoint: usize) -> bool {
         let Some(application) = &self.endpoints[endpoint].application else { return false };
         if application.copying > 0 {
@@ -220,6 +223,7 @@ impl Network {
     }
 
     /// A piece of a write has been copied to the send buffer.
+    #[inline]
     fn put(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let application = this.application.as_mut().expect("only the writing end writes");
@@ -279,6 +283,7 @@ impl Network {
     }
 
     /// Where all this costs nothing and the CPU is idle: send and write until neither goes on.
+    #[inline]
     fn do_all(&mut self, endpoint: usize) {
         let (now, sender) = (Time(self.now), self.processes.len() + endpoint);
         let mut limited = None;
@@ -319,12 +324,13 @@ impl Network {
     }
 
     /// Form the endpoint's next segment, if there is one: what the CPU takes for it.
+    #[inline]
     pub(super) fn form_segment(&mut self, endpoint: usize) -> Option<u64> {
         let this = &mut self.endpoints[endpoint];
-        let before = this.connection.stats().retransmissions;
+        let before = self.fabric.trace.as_ref().map(|_| this.connection.stats().retransmissions);
         let segment = this.connection.transmit(Time(self.now))?;
         if let Some(trace) = &mut self.fabric.trace
-            && this.connection.stats().retransmissions > before
+            && before.is_some_and(|before| this.connection.stats().retransmissions > before)
         {
             trace.sent_again(this.flow as usize, self.now);
         }
@@ -375,6 +381,7 @@ impl Network {
     }
 
     /// The segment is in the NIC.
+    #[inline]
     fn entered(&mut self, endpoint: usize) {
         let datagram = self.endpoints[endpoint].formed.take().expect("what was handed over was a segment");
         self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
@@ -404,6 +411,7 @@ impl Network {
     }
 
     /// The connection takes the segment.
+    #[inline]
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let now = self.now;
         let this = &self.fabric.datagrams[datagram];

@@ -29,7 +29,7 @@ use crate::simulate::host::{Cpu, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, Way};
 use crate::simulate::tally::{Tally, Window};
-use crate::simulate::{Network, SWEEP, SimError};
+use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
 
 /// A generator, kept to count at the end what it has sent.
 pub(in crate::simulate) struct Source {
@@ -304,6 +304,8 @@ impl Builder<'_> {
             },
             frames,
             handled: 0,
+            next_question: QUESTIONS,
+            until: 0,
         })
     }
 }
