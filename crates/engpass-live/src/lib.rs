@@ -1,0 +1,3 @@
+//! What touches the world: clocks, threads, sockets, devices.
+
+pub mod probe;
