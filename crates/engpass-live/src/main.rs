@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use engpass_live::{Limits, run};
 
-const USAGE: &str = "usage: engpass-agent [--max-rate BIT_PER_S] [--max-bytes BYTES] [--max-time NS] [--silence NS]";
+const USAGE: &str =
+    "usage: engpass-agent [--max-rate BIT_PER_S] [--max-bytes BYTES] [--max-time NS] [--silence NS]";
 
 fn options(mut words: impl Iterator<Item = String>) -> Option<(Limits, Duration)> {
     let (mut limits, mut silence) = (Limits::default(), Duration::from_secs(60));

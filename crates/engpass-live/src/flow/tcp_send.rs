@@ -4,8 +4,8 @@ use std::io;
 
 use super::control::Ended;
 use super::pacer::Pacing;
-use super::socket::is_patience;
 use super::schedule::Schedule;
+use super::socket::is_patience;
 use super::tally::{Tally, Window};
 use super::worker::Worker;
 use super::writer::Writer;
@@ -23,7 +23,9 @@ fn pace(worker: &Worker) -> Result<(), Problem> {
     let asked_rate = asked.schedule.as_ref().filter(|_| asked.pacing == Pacing::Kernel).map(Schedule::rate);
     let allowed = worker.spec.limits.rate_bit_per_s.map(|rate| rate / streams);
     match asked_rate.or(allowed) {
-        Some(rate) => option::pace(&*worker.socket, (rate / 8).max(1)).doing("let the kernel pace the connection"),
+        Some(rate) => {
+            option::pace(&*worker.socket, (rate / 8).max(1)).doing("let the kernel pace the connection")
+        }
         None => Ok(()),
     }
 }

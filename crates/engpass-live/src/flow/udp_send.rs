@@ -36,7 +36,8 @@ impl Groups {
         let asked = &worker.spec.asked;
         let message = asked.message_bytes as usize;
         let segmented = asked.segmentation;
-        let call = if segmented { (SEGMENTED / message).min(SEGMENTS) } else { BATCH.min(ARENA / message) }.max(1);
+        let call =
+            if segmented { (SEGMENTED / message).min(SEGMENTS) } else { BATCH.min(ARENA / message) }.max(1);
         match chosen {
             None | Some(Pacing::Kernel) => Self { together: call, call, segmented },
             Some(Pacing::Burst) => {
@@ -59,7 +60,9 @@ fn pace(worker: &Worker) -> Result<()> {
         let found = discipline.unwrap_or_else(|| "unknown".to_owned());
         return Err(Problem::new(
             Code::NotSupported,
-            format!("the kernel paces datagrams only with the queue discipline `fq`, and here it is `{found}`"),
+            format!(
+                "the kernel paces datagrams only with the queue discipline `fq`, and here it is `{found}`"
+            ),
             "use another `pacing`, or `tc qdisc replace dev INTERFACE root fq`",
         ));
     }
@@ -73,7 +76,11 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     let chosen = pacing.as_ref().map(|(.., (chosen, _))| *chosen);
     let groups = Groups::new(worker, chosen);
     let prepared = pace(worker);
-    let prepared = if groups.segmented { prepared.and_then(|()| socket::segment(&worker.socket, &worker.spec)) } else { prepared };
+    let prepared = if groups.segmented {
+        prepared.and_then(|()| socket::segment(&worker.socket, &worker.spec))
+    } else {
+        prepared
+    };
     if let Err(problem) = prepared {
         return worker.failed(problem);
     }

@@ -6,7 +6,8 @@ use crate::pair::{MS, Plan, measure, number};
 
 #[test]
 fn one_after_the_other_over_tcp() {
-    let times = json!({ "message_bytes": 1, "response_bytes": 1000, "warmup_ns": 20 * MS, "duration_ns": 100 * MS });
+    let times =
+        json!({ "message_bytes": 1, "response_bytes": 1000, "warmup_ns": 20 * MS, "duration_ns": 100 * MS });
     let results = measure(&Plan::of("request-response", times));
     let latency = &results.connect["latency"];
     let asked = number(&results.connect["messages"]);
