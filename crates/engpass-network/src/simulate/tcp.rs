@@ -67,9 +67,9 @@ pub(super) struct Counted {
     pub(super) fast_recoveries: u64,
 }
 
-impl From<&Stats> for Counted {
-    fn from(stats: &Stats) -> Self {
-        let &Stats { retransmissions, timeouts, fast_recoveries, .. } = stats;
+impl From<Stats> for Counted {
+    fn from(stats: Stats) -> Self {
+        let Stats { retransmissions, timeouts, fast_recoveries, .. } = stats;
         Self { retransmissions, timeouts, fast_recoveries }
     }
 }
@@ -335,12 +335,12 @@ impl Network {
             trace.sent_again(this.flow as usize, self.now);
         }
         let header = segment.header_len();
-        let cost = this.segment_cost(segment.len, false);
-        this.ip = (IP_HEADER_BYTES + header + segment.len) as u32;
+        let cost = this.segment_cost(segment.payload(), false);
+        this.ip = (IP_HEADER_BYTES + header) as u32 + segment.len;
         let datagram = Datagram {
             flow: this.flow,
-            index: this.connection.stats().segments_sent,
-            bytes: segment.len,
+            index: this.connection.segments_sent(),
+            bytes: segment.payload(),
             fragments: 1,
             arrived: 0,
             sent: false,
@@ -418,9 +418,7 @@ impl Network {
         let endpoint = this.to.expect("a segment goes to an endpoint") as usize;
         let mut out = Out::default();
         let connection = &mut self.endpoints[endpoint].connection;
-        let refused = connection.stats().bytes_refused;
         connection.on_segment(Time(now), &self.fabric.segments[datagram as usize], &mut out);
-        let refused = connection.stats().bytes_refused - refused;
         if this.counted {
             let counts = self.fabric.window.holds(now);
             let tally = &mut self.fabric.flows[this.flow as usize];
@@ -430,11 +428,11 @@ impl Network {
                 tally.received += 1;
                 // What came for the first time, whether or not bytes before it are missing: more than the lines carried
                 // cannot arrive.
-                tally.received_bytes += this.bytes.saturating_sub(refused);
+                tally.received_bytes += this.bytes.saturating_sub(out.refused);
             }
         }
-        if refused > 0 {
-            self.fabric.ledger.refused(datagram, refused);
+        if out.refused > 0 {
+            self.fabric.ledger.refused(datagram, out.refused);
         }
         self.fabric.ledger.stirs(self.processes.len() + endpoint, now);
         self.after_input(endpoint, out);
