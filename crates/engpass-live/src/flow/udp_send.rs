@@ -3,7 +3,7 @@
 use std::io;
 
 use super::control::Ended;
-use super::pacer::Pacing;
+use super::pacer::{Pacing, in_time};
 use super::socket::{self, is_patience};
 use super::tally::{Tally, Window};
 use super::worker::Worker;
@@ -107,30 +107,25 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     let ended = loop {
         let mut now = clock::now();
         let mut measured = window.holds(now);
+        let mut over = now >= end;
         if let Some((plan, waiter, _)) = pacing.as_mut().filter(|_| !kernel) {
             let due = start.saturating_add(plan.next());
             // The others of a burst leave with its first.
             for _ in 1..groups.together {
                 plan.next();
             }
-            if due < end {
-                now = waiter.wait(due, || worker.control.stopped());
-            } else {
-                now = waiter.wait(end, || worker.control.stopped());
-            }
+            now = waiter.wait(due.min(end), || worker.control.stopped());
             // What counts is when it was due: a late start of the window does not move a datagram out of it.
             measured = window.holds(due);
-            if let Some(late) = late.as_mut().filter(|_| measured) {
+            over = !in_time(due, now, end);
+            if let Some(late) = late.as_mut().filter(|_| measured && !over) {
                 late.record(now.saturating_sub(due));
-            }
-            if due >= end {
-                now = now.max(end);
             }
         }
         if now >= window.next() {
             window.pass(now, &worker.meter, &worker.socket);
         }
-        if now >= end {
+        if over {
             break Ended::Duration;
         }
         if worker.control.stopped() {
