@@ -239,8 +239,9 @@ class Crew:
             reply.agent.answers[number] = reply.line
 
     def wait(self, seconds: float) -> Iterator[None]:
-        """Steps until the time is over."""
+        """Steps until the time is over, and before the first one."""
         last = time.monotonic() + seconds
+        yield
         while (left := last - time.monotonic()) > 0:
             self.step(min(left, 0.2))
             yield

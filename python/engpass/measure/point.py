@@ -156,7 +156,7 @@ class Measurement:
 
     def _collect(self) -> dict[str, Mapping[str, Any]]:
         self._pause(_RESIDUE_SECONDS)
-        self._all([*self._receivers, *self._senders], "stop")
+        # Receivers empty their sockets and stop before anybody reads a counter.
         agents = [*self._receivers, *self._senders]
         answers = self._all(agents, "collect", ANSWER_SECONDS + _MOST_RESIDUE_SECONDS)
         return {agent.host: answer for agent, answer in zip(agents, answers, strict=True)}
