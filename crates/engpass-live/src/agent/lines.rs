@@ -1,0 +1,89 @@
+//! Lines from an untrusted stream, with a bound on their length.
+
+use std::io::{ErrorKind, Read};
+
+/// The longest line, in bytes.
+const LONGEST: usize = 1 << 20;
+
+/// A line, or the news that one was too long.
+pub(super) enum Line {
+    Text(Vec<u8>),
+    TooLong,
+}
+
+/// Splits what is read into lines.
+pub(super) struct Lines<R> {
+    input: R,
+    buffer: Vec<u8>,
+    skipping: bool,
+    over: bool,
+}
+
+impl<R: Read> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input, buffer: Vec::new(), skipping: false, over: false }
+    }
+
+    /// The next line without its end; `None` when there are no more.
+    pub(super) fn next(&mut self) -> Option<Line> {
+        let mut searched = 0;
+        loop {
+            if let Some(at) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
+                let mut line: Vec<u8> = self.buffer.drain(..=searched + at).collect();
+                line.pop();
+                searched = 0;
+                if std::mem::take(&mut self.skipping) {
+                    continue;
+                }
+                return Some(Line::Text(line));
+            }
+            if self.over {
+                return None;
+            }
+            searched = self.buffer.len();
+            if searched > LONGEST {
+                self.buffer.clear();
+                searched = 0;
+                if !std::mem::replace(&mut self.skipping, true) {
+                    return Some(Line::TooLong);
+                }
+            }
+            let mut chunk = [0; 8192];
+            match self.input.read(&mut chunk) {
+                // A last line without an end was cut off: nobody knows what it said.
+                Ok(0) => self.over = true,
+                Ok(count) => self.buffer.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => self.over = true,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[u8]) -> Vec<Option<String>> {
+        let mut lines = Lines::new(text);
+        std::iter::from_fn(|| lines.next())
+            .map(|line| match line {
+                Line::Text(bytes) => Some(String::from_utf8(bytes).expect("a test's text")),
+                Line::TooLong => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn lines_end_where_they_end() {
+        assert_eq!(lines(b"a\n\nbc\ncut off"), [Some("a".into()), Some(String::new()), Some("bc".into())]);
+        assert!(lines(b"").is_empty());
+    }
+
+    #[test]
+    fn a_line_without_end_does_not_fill_the_memory() {
+        let mut text = vec![b'x'; 3 * LONGEST];
+        text.extend_from_slice(b"\nnext\n");
+        assert_eq!(lines(&text), [None, Some("next".into())]);
+    }
+}

@@ -1,0 +1,138 @@
+//! The agent: requests come in as lines, traffic runs in threads, answers and events go out as lines.
+
+mod hello;
+mod lines;
+mod request;
+mod session;
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use hello::PROTOCOL;
+use lines::Lines;
+pub use request::parse;
+use session::Session;
+
+/// Bounds of what a run may do; nothing where there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Payload of one flow in one direction, in bit/s.
+    pub rate_bit_per_s: Option<u64>,
+    /// Payload of one flow, in bytes.
+    pub bytes: Option<u64>,
+    /// Length of a flow's traffic, in ns.
+    pub duration_ns: Option<u64>,
+}
+
+impl Limits {
+    /// The lower of each bound.
+    #[must_use]
+    pub fn lower(&self, other: &Self) -> Self {
+        let lower = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        Self {
+            rate_bit_per_s: lower(self.rate_bit_per_s, other.rate_bit_per_s),
+            bytes: lower(self.bytes, other.bytes),
+            duration_ns: lower(self.duration_ns, other.duration_ns),
+        }
+    }
+}
+
+/// Why the agent ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Its input ended.
+    Input,
+    /// It could no longer write.
+    Output,
+    /// No line came for too long.
+    Silence,
+}
+
+impl Ended {
+    /// The exit code of the process, as in `docs/agent.md`.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Input => 0,
+            Self::Output => 3,
+            Self::Silence => 4,
+        }
+    }
+}
+
+/// Where lines go out, from any thread.
+#[derive(Clone)]
+pub(crate) struct Output {
+    writer: Arc<Mutex<Box<dyn Write + Send>>>,
+    broken: Arc<AtomicBool>,
+}
+
+impl Output {
+    pub(crate) fn line(&self, value: &Value) {
+        let mut text = value.to_string();
+        text.push('\n');
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if writer.write_all(text.as_bytes()).and_then(|()| writer.flush()).is_err() {
+            self.broken.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+}
+
+/// How often the loop looks whether it can still write, when nothing comes in.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Serve one controller until its channel ends: `input` are its lines, `output` takes ours, `limits` are the owner's, and the agent ends when no line came for
+/// `silence`.
+pub fn run(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    limits: Limits,
+    silence: Duration,
+) -> Ended {
+    let output = Output { writer: Arc::new(Mutex::new(Box::new(output))), broken: Arc::default() };
+    let gone = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = sync_channel(16);
+    let ended = Arc::clone(&gone);
+    // Its own thread, so that the end of the input is seen whatever the agent is doing.
+    thread::spawn(move || {
+        let mut lines = Lines::new(input);
+        while let Some(line) = lines.next() {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+    let mut session = Session::new(output.clone(), limits, gone, silence);
+    session.greet();
+    let mut quiet = Duration::ZERO;
+    loop {
+        if output.is_broken() {
+            return Ended::Output;
+        }
+        match receiver.recv_timeout(LOOK) {
+            Ok(line) => {
+                session.answer(line);
+                quiet = Duration::ZERO;
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                quiet += LOOK;
+                if quiet >= silence {
+                    return Ended::Silence;
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return Ended::Input,
+        }
+    }
+}

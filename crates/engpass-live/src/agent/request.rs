@@ -1,0 +1,156 @@
+//! Requests: from a line to what is asked. Pure.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::flow::Prepare;
+use crate::problem::{Code, Problem, Result};
+
+/// What is asked.
+#[derive(Debug)]
+pub(super) enum Request {
+    Prepare(Box<Prepare>),
+    Start(Start),
+    Stop(Of),
+    Collect(Of),
+    Drop(Of),
+    Join(Of),
+    Leave(Of),
+    Ping,
+    Calibrate(Calibrate),
+    Readings,
+}
+
+/// The fields of `start`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Start {
+    pub(super) run: String,
+    #[serde(default)]
+    pub(super) after_ns: u64,
+}
+
+/// A run, and one flow of it if it is not all of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Of {
+    pub(super) run: String,
+    pub(super) flow: Option<String>,
+}
+
+/// The fields of `calibrate`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Calibrate {
+    #[serde(default = "tenth")]
+    pub(super) duration_ns: u64,
+}
+
+fn tenth() -> u64 {
+    100_000_000
+}
+
+/// No fields.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// A line as its number and what it asks; the number is there as soon as it could be read.
+pub(super) fn read(line: &[u8]) -> (Value, Result<Request>) {
+    let bad = |cause: String| {
+        Problem::new(Code::BadLine, cause, "send one JSON object per line: `{\"id\": 1, \"do\": \"ping\"}`")
+    };
+    let mut fields: Map<String, Value> = match serde_json::from_slice(line) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) => return (Value::Null, Err(bad("the line is no JSON object".to_owned()))),
+        Err(error) => return (Value::Null, Err(bad(format!("the line is no JSON: {error}")))),
+    };
+    let id = match fields.shift_remove("id") {
+        Some(id) if id.is_u64() => id,
+        _ => return (Value::Null, Err(Problem::field("id", "is no number", "number the requests"))),
+    };
+    let Some(Value::String(what)) = fields.shift_remove("do") else {
+        return (id, Err(Problem::field("do", "is no text", "name a request, such as `ping`")));
+    };
+    let rest = Value::Object(fields);
+    let request = match what.as_str() {
+        "prepare" => from(rest).map(|prepare| Request::Prepare(Box::new(prepare))),
+        "start" => from(rest).map(Request::Start),
+        "stop" => from(rest).map(Request::Stop),
+        "collect" => from(rest).map(Request::Collect),
+        "drop" => from(rest).map(Request::Drop),
+        "join" => from(rest).map(Request::Join),
+        "leave" => from(rest).map(Request::Leave),
+        "ping" => from(rest).map(|Nothing {}| Request::Ping),
+        "calibrate" => from(rest).map(Request::Calibrate),
+        "readings" => from(rest).map(|Nothing {}| Request::Readings),
+        other => Err(Problem::field(
+            "do",
+            format_args!("there is no request `{other}`"),
+            "ask for `prepare`, `start`, `stop`, `collect`, `drop`, `join`, `leave`, `ping`, `calibrate` or `readings`",
+        )),
+    };
+    (id, request)
+}
+
+fn from<T: DeserializeOwned>(fields: Value) -> Result<T> {
+    serde_json::from_value(fields).map_err(|error| {
+        Problem::new(Code::BadRequest, error.to_string(), "docs/agent.md lists the fields of each request")
+    })
+}
+
+/// Whether a line is a request: for tests and fuzzing, which have no other way in.
+pub fn parse(line: &[u8]) -> bool {
+    read(line).1.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn code(line: &str) -> (Value, Option<Code>) {
+        let (id, request) = read(line.as_bytes());
+        (id, request.err().map(|problem| problem.code))
+    }
+
+    #[test]
+    fn a_line_is_a_request_or_an_error() {
+        assert_eq!(code(r#"{"id": 3, "do": "ping"}"#), (3.into(), None));
+        assert_eq!(code(r#"{"id": 3, "do": "ping", "x": 1}"#), (3.into(), Some(Code::BadRequest)));
+        assert_eq!(code(r#"{"id": 3, "do": "pong"}"#), (3.into(), Some(Code::BadRequest)));
+        assert_eq!(code(r#"{"id": 3}"#), (3.into(), Some(Code::BadRequest)));
+        assert_eq!(code(r#"{"do": "ping"}"#), (Value::Null, Some(Code::BadRequest)));
+        assert_eq!(code("[1]"), (Value::Null, Some(Code::BadLine)));
+        assert_eq!(code(""), (Value::Null, Some(Code::BadLine)));
+        assert_eq!(code(&"[".repeat(100_000)), (Value::Null, Some(Code::BadLine)));
+        assert_eq!(code(r#"{"id": 1, "do": "start", "run": 7}"#), (1.into(), Some(Code::BadRequest)));
+    }
+
+    const PREPARE: &str = r#"{"id":1,"do":"prepare","run":"0123456789abcdef0123456789abcdef","flow":"a","kind":"udp-stream","side":"connect","to":["127.0.0.1:9"],"message_bytes":1472,"duration_ns":5,"schedule":{"kind":"cbr","rate_bit_per_s":5},"socket":{"dscp":4}}"#;
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_too_hostile(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = read(&bytes);
+        }
+
+        /// A right request with some bytes changed, and cut off somewhere.
+        #[test]
+        fn no_change_of_a_request_is_too_hostile(
+            changes in prop::collection::vec((0..PREPARE.len(), any::<u8>()), 0..6),
+            end in 0..=PREPARE.len(),
+        ) {
+            let mut bytes = PREPARE.as_bytes().to_vec();
+            for (at, byte) in changes {
+                bytes[at] = byte;
+            }
+            let (_, request) = read(&bytes[..end]);
+            if let Ok(Request::Prepare(prepare)) = request {
+                let _ = crate::flow::Spec::new(*prepare, &super::super::Limits::default());
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The state behind the requests: one run at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::lines::Line;
+use super::request::{self, Of, Request, Start};
+use super::{Limits, Output, hello};
+use crate::flow::{Flow, Prepare, Spec, Tell, Timer};
+use crate::problem::{Code, Problem, Result};
+use crate::readings;
+use crate::sys::clock;
+use crate::time::{MILLISECOND, SECOND};
+
+/// How long the timer is calibrated for `hello`.
+const CALIBRATION: u64 = 40 * MILLISECOND;
+/// How long threads get to end when they are told to.
+const ENDING: u64 = 2 * SECOND;
+/// How long a flow that ends by itself gets beyond its time.
+const BEYOND: u64 = 10 * SECOND;
+/// The most flows of a run at one host.
+const FLOWS: usize = 64;
+
+/// A run and its flows.
+struct Run {
+    token: String,
+    flows: Vec<Flow>,
+    before: Option<Value>,
+}
+
+/// What the agent knows.
+pub(super) struct Session {
+    output: Output,
+    limits: Limits,
+    gone: Arc<AtomicBool>,
+    silence: Duration,
+    timer: Arc<Timer>,
+    run: Option<Run>,
+}
+
+fn unknown_flow(flow: &str) -> Problem {
+    Problem::new(Code::UnknownFlow, format!("this run has no flow `{flow}` here"), "prepare it first")
+}
+
+impl Session {
+    pub(super) fn new(output: Output, limits: Limits, gone: Arc<AtomicBool>, silence: Duration) -> Self {
+        let timer = Arc::new(Timer::calibrate(CALIBRATION));
+        Self { output, limits, gone, silence, timer, run: None }
+    }
+
+    /// Say hello.
+    pub(super) fn greet(&self) {
+        self.output.line(&hello::event(&self.timer, &self.limits, self.silence));
+    }
+
+    /// Answer one line.
+    pub(super) fn answer(&mut self, line: Line) {
+        let (id, request) = match line {
+            Line::Text(text) => request::read(&text),
+            Line::TooLong => {
+                let help = "send shorter lines";
+                (Value::Null, Err(Problem::new(Code::BadLine, "the line is longer than 1 MiB", help)))
+            }
+        };
+        let answer = match request.and_then(|request| self.serve(request)) {
+            Ok(ok) => json!({ "id": id, "ok": ok }),
+            Err(problem) => json!({ "id": id, "error": problem }),
+        };
+        self.output.line(&answer);
+    }
+
+    fn serve(&mut self, request: Request) -> Result<Value> {
+        match request {
+            Request::Prepare(prepare) => self.prepare(*prepare),
+            Request::Start(start) => self.start(&start),
+            Request::Stop(of) => self.stop(&of),
+            Request::Collect(of) => self.collect(&of),
+            Request::Drop(of) => self.drop_run(&of),
+            Request::Join(of) => self.flow(&of)?.join(),
+            Request::Leave(of) => self.flow(&of)?.leave(),
+            Request::Ping => Ok(json!({ "now_ns": clock::now(), "realtime_ns": clock::realtime() })),
+            Request::Calibrate(asked) => {
+                self.timer = Arc::new(Timer::calibrate(asked.duration_ns.min(10 * SECOND)));
+                Ok(self.timer.to_json())
+            }
+            Request::Readings => Ok(readings::read()),
+        }
+    }
+
+    fn run_of(&mut self, token: &str) -> Result<&mut Run> {
+        self.run.as_mut().filter(|run| run.token == token).ok_or_else(|| {
+            Problem::new(Code::UnknownRun, "there is no such run here", "prepare its flows first")
+        })
+    }
+
+    fn flow(&mut self, of: &Of) -> Result<&mut Flow> {
+        let name = of.flow.as_deref().unwrap_or_default();
+        let run = self.run_of(&of.run)?;
+        run.flows.iter_mut().find(|flow| flow.spec.asked.flow == name).ok_or_else(|| unknown_flow(name))
+    }
+
+    fn prepare(&mut self, prepare: Prepare) -> Result<Value> {
+        if let Some(run) = &self.run {
+            if run.token != prepare.run {
+                let help = "`collect` or `drop` it first";
+                return Err(Problem::new(Code::Busy, "another run is prepared here", help));
+            }
+            if run.before.is_some() {
+                let help = "prepare all flows before `start`";
+                return Err(Problem::new(Code::WrongOrder, "the run has started", help));
+            }
+            let twice = run.flows.iter().any(|flow| {
+                flow.spec.asked.flow == prepare.flow && flow.spec.asked.side == prepare.side
+            });
+            if twice {
+                return Err(Problem::field("flow", "this end of it is prepared already", "give it another name"));
+            }
+            if run.flows.len() == FLOWS {
+                return Err(Problem::new(Code::Limit, format!("a run has at most {FLOWS} flows at a host"), "use `streams`"));
+            }
+        }
+        let token = prepare.run.clone();
+        let flow = Flow::prepare(Spec::new(prepare, &self.limits)?, &self.timer)?;
+        let answer = flow.prepared();
+        let run = self.run.get_or_insert_with(|| Run { token, flows: Vec::new(), before: None });
+        run.flows.push(flow);
+        Ok(answer)
+    }
+
+    fn start(&mut self, start: &Start) -> Result<Value> {
+        let output = self.output.clone();
+        let run = self.run_of(&start.run)?;
+        if run.before.is_some() {
+            return Err(Problem::new(Code::WrongOrder, "the run has started", "`collect` it"));
+        }
+        for flow in &run.flows {
+            flow.is_complete()?;
+        }
+        run.before = Some(readings::read());
+        let tell: Tell = Arc::new(move |event| output.line(&event));
+        let at = clock::now() + start.after_ns.min(3600 * SECOND);
+        let flows = run.flows.iter_mut().map(|flow| flow.start(at, &tell)).collect::<Result<Vec<_>>>()?;
+        Ok(json!({ "started_ns": at, "flows": flows }))
+    }
+
+    fn stop(&mut self, of: &Of) -> Result<Value> {
+        let gone = Arc::clone(&self.gone);
+        let run = self.run_of(&of.run)?;
+        let chosen = |flow: &&Flow| of.flow.as_ref().is_none_or(|name| *name == flow.spec.asked.flow);
+        if let Some(name) = &of.flow
+            && !run.flows.iter().any(|flow| chosen(&flow))
+        {
+            return Err(unknown_flow(name));
+        }
+        run.flows.iter().filter(chosen).for_each(Flow::stop);
+        let due = clock::now() + ENDING;
+        let is_gone = move || gone.load(Ordering::Relaxed);
+        for flow in run.flows.iter().filter(chosen) {
+            if !flow.wait(due, &is_gone) {
+                let cause = format!("the threads of flow `{}` did not end", flow.spec.asked.flow);
+                return Err(Problem::new(Code::System, cause, "try again, or close the channel"));
+            }
+        }
+        Ok(json!({}))
+    }
+
+    fn collect(&mut self, of: &Of) -> Result<Value> {
+        let gone = Arc::clone(&self.gone);
+        let is_gone = move || gone.load(Ordering::Relaxed);
+        let run = self.run_of(&of.run)?;
+        if !run.flows.iter().all(Flow::is_started) {
+            return Err(Problem::new(Code::WrongOrder, "the run has not started", "`start` it, or `drop` it"));
+        }
+        for flow in &run.flows {
+            if flow.ends_alone() {
+                let own = flow.spec.ends_after.unwrap_or(crate::time::SECOND * 3600);
+                let started = flow.started().unwrap_or_else(clock::now);
+                flow.wait(started.saturating_add(own).saturating_add(BEYOND), &is_gone);
+            }
+            flow.stop();
+        }
+        let due = clock::now() + ENDING;
+        for flow in &run.flows {
+            flow.wait(due, &is_gone);
+        }
+        let after = readings::read();
+        let run = self.run.take().expect("it was there above");
+        let flows: Vec<Value> = run.flows.into_iter().map(Flow::finish).collect();
+        Ok(json!({ "flows": flows, "before": run.before, "after": after }))
+    }
+
+    fn drop_run(&mut self, of: &Of) -> Result<Value> {
+        self.run_of(&of.run)?;
+        let run = self.run.take().expect("it was there above");
+        run.flows.iter().for_each(Flow::stop);
+        run.flows.into_iter().for_each(|flow| drop(flow.finish()));
+        Ok(json!({}))
+    }
+}

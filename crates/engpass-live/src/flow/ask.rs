@@ -1,0 +1,214 @@
+//! The asking end of requests and responses: one after the other, or on a schedule whatever comes back (a probe beside load).
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use super::control::Ended;
+use super::socket::is_patience;
+use super::tally::{Tally, Window};
+use super::worker::Worker;
+use super::writer::fill;
+use crate::head::{STAMP_WITH_TIME, Stamp};
+use crate::problem::{Doing, Problem};
+use crate::statistic::{Distribution, Sequence};
+use crate::sys::{clock, send};
+use crate::time::SECOND;
+
+/// A datagram's answer that takes longer is none.
+const UNANSWERED: u64 = SECOND;
+/// The longest wait before the thread looks whether it has to end, in ns.
+const LOOK: u64 = 50_000_000;
+
+/// Ask until the time is over or somebody says stop.
+pub(crate) fn run(worker: &Worker) -> Tally {
+    let asked = &worker.spec.asked;
+    if let Err(problem) = worker.socket.set_nonblocking(true).doing("make the socket not block") {
+        return worker.failed(problem);
+    }
+    let mut asker = Asker::new(worker);
+    let mut pacing = worker.pacing();
+    let mut late = pacing.is_some().then(Distribution::new);
+    let Some(start) = worker.control.wait_start() else {
+        return Tally::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
+    };
+    worker.meter.began(start);
+    let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
+    let mut window = Window::new(start + asked.warmup_ns, asked.duration_ns);
+    let mut due = pacing.as_mut().map_or(start, |(plan, ..)| start.saturating_add(plan.next()));
+    let mut failure = None;
+    let ended = loop {
+        let now = clock::now();
+        if now >= window.next() {
+            window.pass(now, &worker.meter, &worker.socket);
+        }
+        if now >= end {
+            break Ended::Duration;
+        }
+        if worker.control.stopped() {
+            break worker.why(Ended::Stopped);
+        }
+        asker.give_up(now);
+        let step = if due <= now && asker.may_ask(pacing.is_some()) {
+            if let Some(late) = late.as_mut().filter(|_| window.holds(due)) {
+                late.record(now - due);
+            }
+            let result = asker.ask(window.holds(now));
+            // One after the other: due when the answer is there, which `may_ask` says.
+            due = pacing.as_mut().map_or(0, |(plan, ..)| start.saturating_add(plan.next()));
+            result
+        } else {
+            // A schedule that cannot be kept waits for the socket; one after the other waits for the answer.
+            let until = if due > now { due } else { now + LOOK };
+            send::wait_readable(worker.socket.as_raw_fd(), until.min(end).min(now + LOOK) - now);
+            asker.hear()
+        };
+        match step {
+            Ok(true) => {}
+            Ok(false) => break Ended::Peer,
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ECONNREFUSED | libc::ECONNRESET | libc::EPIPE) => break Ended::Peer,
+                _ => {
+                    failure = Some(Problem::system("ask", &error));
+                    break Ended::Failed;
+                }
+            },
+        }
+    };
+    asker.give_up(u64::MAX);
+    window.close_now(&worker.meter, &worker.socket);
+    let _ = worker.socket.shutdown(std::net::Shutdown::Write);
+    let mut tally = Tally::new(ended, &window, &worker.meter);
+    tally.error = failure;
+    tally.latency = Some(asker.latency);
+    tally.unanswered = asker.unanswered;
+    tally.sequence = worker.spec.udp.then_some(asker.sequence);
+    tally.late = late;
+    tally.pacing = pacing.map(|(.., chosen)| chosen);
+    tally
+}
+
+/// What is under way.
+struct Asker<'a> {
+    worker: &'a Worker,
+    tag: u32,
+    request: Vec<u8>,
+    response: Vec<u8>,
+    /// Bytes of the response that are there, of TCP.
+    filled: usize,
+    /// Questions without an answer: number, when, whether measured; in their order.
+    open: std::collections::VecDeque<(u64, u64, bool)>,
+    next: u64,
+    answered: u64,
+    latency: Distribution,
+    sequence: Sequence,
+    unanswered: u64,
+}
+
+impl<'a> Asker<'a> {
+    fn new(worker: &'a Worker) -> Self {
+        let asked = &worker.spec.asked;
+        Self {
+            worker,
+            tag: worker.spec.token.tag(&asked.flow, worker.stream),
+            request: (0..asked.message_bytes as usize).map(fill).collect(),
+            // A byte more shows a datagram that is too long.
+            response: vec![0; worker.spec.response as usize + usize::from(worker.spec.udp)],
+            filled: 0,
+            open: std::collections::VecDeque::new(),
+            next: 0,
+            answered: 0,
+            latency: Distribution::new(),
+            sequence: Sequence::new(),
+            unanswered: 0,
+        }
+    }
+
+    /// Whether the next question may go out: on a schedule always, with a bound on what is under way.
+    fn may_ask(&self, scheduled: bool) -> bool {
+        self.open.is_empty() || (scheduled && self.open.len() < 65_536)
+    }
+
+    /// Send a question; `false` if the peer has gone.
+    fn ask(&mut self, measured: bool) -> io::Result<bool> {
+        let now = clock::now();
+        if self.request.len() >= STAMP_WITH_TIME {
+            let stamp = Stamp { sequence: self.next, measured, sent: Some(now) };
+            stamp.write(self.tag, &mut self.request);
+        }
+        let mut sent = 0;
+        while sent < self.request.len() {
+            match send::send(&*self.worker.socket, &self.request[sent..], 0) {
+                Ok(count) => sent += count,
+                Err(error) if is_patience(&error) => {
+                    if self.worker.spec.udp || self.worker.control.stopped() {
+                        return Ok(true);
+                    }
+                    send::wait_writable(self.worker.socket.as_raw_fd(), LOOK);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.open.push_back((self.next, now, measured));
+        self.next += 1;
+        Ok(true)
+    }
+
+    /// Take the answers that are there; `false` if the peer has gone.
+    fn hear(&mut self) -> io::Result<bool> {
+        loop {
+            let room = if self.worker.spec.udp { 0 } else { self.filled };
+            match send::receive(&*self.worker.socket, &mut self.response[room..], 0) {
+                Ok(0) if !self.worker.spec.udp => return Ok(false),
+                Ok(count) if self.worker.spec.udp => self.datagram(count),
+                Ok(count) => {
+                    self.filled += count;
+                    if self.filled == self.response.len() {
+                        self.filled = 0;
+                        // TCP keeps the order: it answers the oldest question.
+                        if let Some((_, asked, measured)) = self.open.pop_front() {
+                            self.answer(asked, measured);
+                        }
+                    }
+                }
+                Err(error) if is_patience(&error) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn datagram(&mut self, length: usize) {
+        let expected = self.response.len() - 1;
+        let stamp = Stamp::read(self.tag, &self.response[..length]).filter(|_| length == expected);
+        let Some(stamp) = stamp else { return };
+        if !self.sequence.take(stamp.sequence, stamp.measured) {
+            return;
+        }
+        let found = self.open.iter().position(|(number, ..)| *number == stamp.sequence);
+        if let Some((_, asked, measured)) = found.and_then(|at| self.open.remove(at)) {
+            self.answer(asked, measured);
+        }
+    }
+
+    fn answer(&mut self, asked: u64, measured: bool) {
+        self.answered += 1;
+        let bytes = (self.request.len() as u64 + self.worker.spec.response) * self.answered;
+        self.worker.meter.set(bytes, self.answered);
+        if measured {
+            self.latency.record(clock::now() - asked);
+        }
+    }
+
+    /// Questions of datagrams that are too old; with an end at infinity all that are open.
+    fn give_up(&mut self, now: u64) {
+        while let Some((_, asked, measured)) = self.open.front().copied() {
+            let is_late = now.saturating_sub(asked) >= UNANSWERED && (self.worker.spec.udp || now == u64::MAX);
+            if !is_late {
+                break;
+            }
+            self.open.pop_front();
+            // What was asked just before the end had no time to be answered.
+            let had_time = clock::now().saturating_sub(asked) >= UNANSWERED;
+            self.unanswered += u64::from(measured && had_time);
+        }
+    }
+}

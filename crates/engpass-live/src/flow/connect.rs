@@ -1,0 +1,139 @@
+//! The connecting side: it shows that it knows the token, and sends nothing but heads before the peer has shown the same.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::Socket;
+
+use super::socket::{self, any};
+use super::spec::Spec;
+use crate::head::{HEAD, Head, Kind};
+use crate::problem::{Code, Doing, Problem, Result};
+use crate::sys::thread;
+
+/// How long a TCP connection may take.
+const CONNECTING: Duration = Duration::from_secs(4);
+/// How long the next head of a TCP peer may take.
+const ANSWERING: Duration = Duration::from_secs(3);
+/// How long the answer to each of a datagram peer's heads is waited for. They are all that is ever sent to a silent address.
+const TRIES: [Duration; 5] = [
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+    Duration::from_millis(800),
+    Duration::from_millis(1500),
+];
+
+/// Connect one stream to a peer that knows the token.
+pub(crate) fn connect(spec: &Spec, stream: u16, to: SocketAddr) -> Result<Socket> {
+    let ip = spec.asked.address.unwrap_or_else(|| any(to.ip(), 0).ip());
+    let own = socket::open(spec, ip)?;
+    own.bind(&SocketAddr::new(ip, 0).into()).doing("bind to `address`")?;
+    let connected = if spec.udp {
+        own.connect(&to.into())
+    } else {
+        own.connect_timeout(&to.into(), CONNECTING)
+    };
+    connected.map_err(|error| {
+        if error.kind() == ErrorKind::TimedOut {
+            return Problem::new(
+                Code::Unreachable,
+                format!("connect to {to}: nothing came back within {} s", CONNECTING.as_secs()),
+                "check addresses, routes and firewalls between the two hosts",
+            );
+        }
+        Problem::system(&format!("connect to {to}"), &error)
+    })?;
+    let talk = Talk { spec, stream, to, own: &own };
+    let nonce = thread::random();
+    let answer = talk.ask(Kind::Hello, nonce, [0; 16], Kind::Answer)?;
+    talk.ask(Kind::Confirm, nonce, answer.nonce, Kind::Ready)?;
+    socket::impatient(&own)?;
+    Ok(own)
+}
+
+/// A socket that sends to a group, whose receivers have shown the token each by itself.
+pub(crate) fn to_group(spec: &Spec, group: SocketAddr) -> Result<Socket> {
+    let ip = spec.asked.address.unwrap_or_else(|| any(group.ip(), 0).ip());
+    let own = socket::open(spec, ip)?;
+    own.bind(&SocketAddr::new(ip, 0).into()).doing("bind to `address`")?;
+    own.connect(&group.into()).doing("connect to the group")?;
+    socket::impatient(&own)?;
+    Ok(own)
+}
+
+struct Talk<'a> {
+    spec: &'a Spec,
+    stream: u16,
+    to: SocketAddr,
+    own: &'a Socket,
+}
+
+impl Talk<'_> {
+    /// Send a head and wait for the one that answers it.
+    fn ask(&self, kind: Kind, nonce: [u8; 16], echo: [u8; 16], expected: Kind) -> Result<Head> {
+        let (token, flow) = (&self.spec.token, self.spec.asked.flow.as_str());
+        let head = Head::new(token, flow, kind, self.stream, nonce, echo).to_bytes();
+        // GSO does not matter here: a head is shorter than a segment or goes out alone.
+        let tries: &[Duration] = if self.spec.udp { &TRIES } else { &[ANSWERING] };
+        let mut stranger = false;
+        for patience in tries {
+            let mut own = self.own;
+            own.write_all(&head).map_err(|error| self.failed(&error))?;
+            own.set_read_timeout(Some(*patience)).doing("set the receive time-out")?;
+            // What does not fit is thrown away, but a peer that floods does not get more than a few looks.
+            for _ in 0..8 {
+                let mut bytes = [0; HEAD];
+                let length = if self.spec.udp { own.read(&mut bytes) } else { own.read_exact(&mut bytes).map(|()| HEAD) };
+                match length {
+                    Ok(length) => {
+                        let answer = Head::parse(&bytes[..length]).filter(|answer| {
+                            answer.kind == expected
+                                && answer.stream == self.stream
+                                && answer.echo == nonce
+                                && answer.is_proven(token, flow)
+                        });
+                        if let Some(answer) = answer {
+                            return Ok(answer);
+                        }
+                        stranger = true;
+                    }
+                    Err(error) if socket::is_patience(&error) => break,
+                    Err(error) => return Err(self.failed(&error)),
+                }
+            }
+        }
+        let to = self.to;
+        Err(if stranger {
+            Problem::new(
+                Code::WrongPeer,
+                format!("what answers at {to} does not know this run's token"),
+                "give the port that the peer's `prepare` answered with",
+            )
+        } else {
+            Problem::new(
+                Code::NoAnswer,
+                format!("no agent answers at {to}"),
+                "check that the peer is prepared for this flow and this host, and that no firewall drops the packets",
+            )
+        })
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Problem {
+        let to = self.to;
+        match error.kind() {
+            ErrorKind::ConnectionRefused => Problem::new(
+                Code::Refused,
+                format!("{to} refuses datagrams"),
+                "prepare the listening end first, and give the port that it answered with",
+            ),
+            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Problem::new(
+                Code::WrongPeer,
+                format!("{to} closed the connection: it takes this end for a stranger"),
+                "check `peers` there, and that both ends have the same `run` and `flow`",
+            ),
+            _ => Problem::system(&format!("talk to {to}"), error),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The listening side: an ephemeral port that opens a stream to a peer that has shown the token, and to nobody else.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use socket2::Socket;
+
+use super::socket;
+use super::spec::Spec;
+use super::tally::Unfit;
+use crate::head::{Greeting, HEAD, Reply};
+use crate::problem::{Doing, Result};
+use crate::sys::{clock, send, thread};
+use crate::time::{MILLISECOND, SECOND};
+
+/// How long a stranger may keep a connection open without a word.
+const SILENCE: u64 = 2 * SECOND;
+/// The most connections that have not yet shown the token.
+const PENDING: usize = 64;
+/// How often the thread looks whether it has to end, in ms.
+const LOOK: i32 = 50;
+
+/// What is done with a stream whose peer has shown the token.
+type Welcome = Box<dyn Fn(u16, Socket) + Send>;
+
+/// An open data port.
+#[derive(Debug)]
+pub(crate) struct Door {
+    /// Its ephemeral port.
+    pub(crate) port: u16,
+    closed: Arc<AtomicBool>,
+    keeper: JoinHandle<Unfit>,
+}
+
+impl Door {
+    /// Open a port for a flow that listens.
+    pub(crate) fn open(
+        spec: &Arc<Spec>,
+        welcome: impl FnOnce(&Greeting) -> Welcome,
+    ) -> Result<Self> {
+        let ip = spec.asked.address.unwrap_or_else(|| socket::any(spec.asked.peers[0], 0).ip());
+        let listener = socket::open(spec, ip)?;
+        listener.bind(&SocketAddr::new(ip, 0).into()).doing("bind a data port")?;
+        if !spec.udp {
+            listener.listen(128).doing("listen")?;
+        }
+        listener.set_nonblocking(true).doing("listen without blocking")?;
+        let address = listener.local_addr().doing("ask for the data port")?;
+        let address = address.as_socket().expect("an IP socket has an IP address");
+        let greeting = Greeting::new(spec.token, &spec.asked.flow, spec.asked.streams, thread::random());
+        let closed = Arc::new(AtomicBool::new(false));
+        let keeper = Keeper {
+            spec: Arc::clone(spec),
+            listener,
+            port: address.port(),
+            welcome: welcome(&greeting),
+            greeting,
+            taken: vec![None; spec.asked.streams.into()],
+            unfit: Unfit::default(),
+        };
+        let shut = Arc::clone(&closed);
+        let run = move || if keeper.spec.udp { keeper.datagrams(&shut) } else { keeper.connections(&shut) };
+        let keeper = std::thread::Builder::new().name("engpass-door".into()).spawn(run);
+        let keeper = keeper.doing("start a thread")?;
+        Ok(Self { port: address.port(), closed, keeper })
+    }
+
+    /// Close it; what came to it and was no peer.
+    pub(crate) fn close(self) -> Unfit {
+        self.closed.store(true, Ordering::Relaxed);
+        self.keeper.join().expect("the keeper of a door does not panic")
+    }
+}
+
+/// The thread behind the door.
+struct Keeper {
+    spec: Arc<Spec>,
+    listener: Socket,
+    port: u16,
+    greeting: Greeting,
+    welcome: Welcome,
+    taken: Vec<Option<SocketAddr>>,
+    unfit: Unfit,
+}
+
+/// A connection that has not shown the token yet.
+struct Pending {
+    socket: Socket,
+    peer: SocketAddr,
+    head: [u8; HEAD],
+    filled: usize,
+    until: u64,
+}
+
+/// What becomes of a connection after something was read.
+enum Next {
+    Wait,
+    Drop,
+    Take(u16),
+}
+
+/// A peer as the bytes that its number is made from.
+fn name(peer: SocketAddr) -> Vec<u8> {
+    peer.to_string().into_bytes()
+}
+
+impl Keeper {
+    fn is_peer(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.spec.asked.peers.iter().any(|peer| peer.to_canonical() == address)
+    }
+
+    fn count(&mut self, reply: Reply) {
+        match reply {
+            Reply::Malformed => self.unfit.malformed += 1,
+            Reply::NoToken => self.unfit.no_token += 1,
+            Reply::Replayed => self.unfit.replayed += 1,
+            Reply::Answer(_) | Reply::Ready(..) => {}
+        }
+    }
+
+    fn connections(mut self, closed: &AtomicBool) -> Unfit {
+        let mut pending: Vec<Pending> = Vec::new();
+        while !closed.load(Ordering::Relaxed) {
+            let mut sockets: Vec<RawFd> = vec![self.listener.as_raw_fd()];
+            sockets.extend(pending.iter().map(|one| one.socket.as_raw_fd()));
+            let readable = send::poll_all(&sockets, LOOK);
+            let now = clock::now();
+            let mut ready = readable[1..].iter();
+            let mut waiting = Vec::new();
+            for mut one in pending.drain(..) {
+                let next = if *ready.next().expect("polled") { self.hear(&mut one) } else { Next::Wait };
+                match next {
+                    Next::Take(stream) => self.admit(stream, one),
+                    Next::Wait if now < one.until => waiting.push(one),
+                    Next::Wait => self.unfit.malformed += 1,
+                    Next::Drop => {}
+                }
+            }
+            pending = waiting;
+            if readable[0] {
+                self.accept(&mut pending, now);
+            }
+        }
+        self.unfit
+    }
+
+    fn accept(&mut self, pending: &mut Vec<Pending>, now: u64) {
+        while let Ok((socket, peer)) = self.listener.accept() {
+            let Some(peer) = peer.as_socket().filter(|peer| self.is_peer(peer.ip())) else {
+                self.unfit.wrong_peer += 1;
+                continue;
+            };
+            if socket.set_nonblocking(true).is_err() {
+                continue;
+            }
+            if pending.len() == PENDING {
+                // The oldest has had its time; a flood of strangers does not keep the peer out for long.
+                pending.remove(0);
+                self.unfit.malformed += 1;
+            }
+            pending.push(Pending { socket, peer, head: [0; HEAD], filled: 0, until: now + SILENCE });
+        }
+    }
+
+    fn hear(&mut self, one: &mut Pending) -> Next {
+        match send::receive(&one.socket, &mut one.head[one.filled..], 0) {
+            Ok(0) => {
+                self.unfit.malformed += 1;
+                return Next::Drop;
+            }
+            Ok(count) => one.filled += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Next::Wait,
+            Err(_) => {
+                self.unfit.malformed += 1;
+                return Next::Drop;
+            }
+        }
+        if one.filled < HEAD {
+            return Next::Wait;
+        }
+        one.filled = 0;
+        let reply = self.greeting.take(&name(one.peer), &one.head);
+        match reply {
+            Reply::Answer(head) => {
+                // 64 bytes fit into an empty socket; if not, the peer will miss its answer.
+                let _ = send::send(&one.socket, &head, 0);
+                Next::Wait
+            }
+            Reply::Ready(stream, head) => {
+                if self.taken[usize::from(stream)].is_some() {
+                    self.unfit.replayed += 1;
+                    return Next::Drop;
+                }
+                let _ = send::send(&one.socket, &head, 0);
+                Next::Take(stream)
+            }
+            other => {
+                self.count(other);
+                Next::Drop
+            }
+        }
+    }
+
+    fn admit(&mut self, stream: u16, one: Pending) {
+        if socket::impatient(&one.socket).is_ok() {
+            self.taken[usize::from(stream)] = Some(one.peer);
+            (self.welcome)(stream, one.socket);
+        }
+    }
+
+    fn datagrams(mut self, closed: &AtomicBool) -> Unfit {
+        while !closed.load(Ordering::Relaxed) {
+            if send::poll([self.listener.as_raw_fd()], LOOK)[0] {
+                self.datagrams_there();
+            }
+        }
+        // What came while nobody looked is counted too.
+        self.datagrams_there();
+        self.unfit
+    }
+
+    fn datagrams_there(&mut self) {
+        let until = clock::now() + 100 * MILLISECOND;
+        let mut buffer = send::buffer::<{ HEAD + 1 }>();
+        while let Ok((length, peer)) = self.listener.recv_from(&mut buffer) {
+            if clock::now() > until {
+                break;
+            }
+            let Some(peer) = peer.as_socket().filter(|peer| self.is_peer(peer.ip())) else {
+                self.unfit.wrong_peer += 1;
+                continue;
+            };
+            let bytes: Vec<u8> = send::filled(&buffer, length);
+            match self.greeting.take(&name(peer), &bytes) {
+                Reply::Answer(head) => {
+                    let _ = self.listener.send_to(&head, &peer.into());
+                }
+                Reply::Ready(stream, head) => self.datagrams_ready(stream, peer, &head),
+                other => self.count(other),
+            }
+        }
+    }
+
+    fn datagrams_ready(&mut self, stream: u16, peer: SocketAddr, head: &[u8]) {
+        let taken = self.taken[usize::from(stream)];
+        if taken.is_some_and(|before| before != peer) {
+            self.unfit.replayed += 1;
+            return;
+        }
+        if taken.is_none() {
+            // A multicast receiver's data comes to another socket, and its door goes on answering.
+            let own = if self.spec.asked.group.is_some() {
+                self.listener.try_clone().doing("share the door")
+            } else {
+                self.connected(peer)
+            };
+            let Ok(own) = own else { return };
+            self.taken[usize::from(stream)] = Some(peer);
+            (self.welcome)(stream, own);
+        }
+        let _ = self.listener.send_to(head, &peer.into());
+    }
+
+    /// A socket at the same port that hears this peer alone: the kernel prefers it to the listening one.
+    fn connected(&self, peer: SocketAddr) -> Result<Socket> {
+        let local = self.listener.local_addr().doing("ask for the data port")?;
+        let ip = local.as_socket().map_or_else(|| socket::any(peer.ip(), 0).ip(), |local| local.ip());
+        let own = socket::open(&self.spec, ip)?;
+        own.bind(&SocketAddr::new(ip, self.port).into()).doing("bind the stream's socket")?;
+        own.connect(&peer.into()).doing("connect the stream's socket")?;
+        socket::impatient(&own)?;
+        Ok(own)
+    }
+}

@@ -1,0 +1,212 @@
+//! When messages are due: an absolute schedule in integers, so that nothing adds up. Pure.
+
+use engpass_model::random::Stream;
+use engpass_model::source::on_off::Lengths;
+use engpass_model::time::Pace;
+use serde::Deserialize;
+
+use crate::problem::{Problem, Result};
+
+/// Picoseconds in a nanosecond.
+const NS: u64 = 1000;
+/// The fastest rate that makes sense, in bit/s.
+const FASTEST: u64 = 10_000_000_000_000;
+
+/// What a request asks for. Rates are of payload.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Schedule {
+    Cbr {
+        rate_bit_per_s: u64,
+    },
+    Poisson {
+        rate_bit_per_s: u64,
+        #[serde(default)]
+        seed: u64,
+    },
+    OnOff {
+        rate_bit_per_s: u64,
+        on_ns: u64,
+        off_ns: u64,
+        #[serde(default)]
+        lengths: Lengths,
+        #[serde(default)]
+        seed: u64,
+    },
+}
+
+impl Schedule {
+    /// Rate of payload while it sends, in bit/s.
+    pub(crate) fn rate(&self) -> u64 {
+        match self {
+            Self::Cbr { rate_bit_per_s }
+            | Self::Poisson { rate_bit_per_s, .. }
+            | Self::OnOff { rate_bit_per_s, .. } => *rate_bit_per_s,
+        }
+    }
+
+    /// Mean gap between messages of so many bytes while it sends, in ns.
+    pub(crate) fn gap(&self, message: u64) -> u64 {
+        Pace::of_bits(8, self.rate()).after(message) / NS
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if !(1..=FASTEST).contains(&self.rate()) {
+            return Err(Problem::field(
+                "schedule.rate_bit_per_s",
+                format_args!("{} is out of range", self.rate()),
+                format!("give 1 to {FASTEST}"),
+            ));
+        }
+        if let Self::OnOff { on_ns, off_ns, .. } = self
+            && (*on_ns == 0 || on_ns.max(off_ns) > &(u64::MAX / NS / 1000))
+        {
+            return Err(Problem::field("schedule.on_ns", "is out of range", "give at least 1, at most 5 hours"));
+        }
+        Ok(())
+    }
+
+    /// The instants for messages of so many bytes; streams of one flow draw different numbers.
+    pub(crate) fn plan(&self, message: u64, stream: u16) -> Plan {
+        let pace = Pace::of_bits(message * 8, self.rate());
+        let random = |seed| Stream::new(seed, &format!("stream {stream}"));
+        match *self {
+            Self::Cbr { .. } => Plan::Even { pace, sent: 0 },
+            Self::Poisson { seed, .. } => {
+                Plan::Poisson { mean: pace.after(1), at: 0, random: Box::new(random(seed)) }
+            }
+            Self::OnOff { on_ns, off_ns, lengths, seed, .. } => {
+                let mut plan = Bursts {
+                    pace,
+                    on: on_ns * NS,
+                    off: off_ns * NS,
+                    lengths,
+                    random: random(seed),
+                    begin: 0,
+                    end: 0,
+                    sent: 0,
+                };
+                plan.end = plan.length(plan.on);
+                Plan::OnOff(Box::new(plan))
+            }
+        }
+    }
+}
+
+/// The instants of one stream, without end, never going back.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    Even { pace: Pace, sent: u64 },
+    Poisson { mean: u64, at: u64, random: Box<Stream> },
+    OnOff(Box<Bursts>),
+}
+
+/// State of an on-off plan: the on-time that is going on, in ps.
+#[derive(Clone, Debug)]
+pub(crate) struct Bursts {
+    pace: Pace,
+    on: u64,
+    off: u64,
+    lengths: Lengths,
+    random: Stream,
+    begin: u64,
+    end: u64,
+    sent: u64,
+}
+
+impl Bursts {
+    fn length(&mut self, mean: u64) -> u64 {
+        match self.lengths {
+            Lengths::Fixed => mean,
+            Lengths::Exponential => self.random.exponential(mean),
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        loop {
+            let due = self.begin.saturating_add(self.pace.after(self.sent));
+            if due < self.end {
+                self.sent += 1;
+                return due;
+            }
+            let off = self.length(self.off);
+            self.begin = self.end.saturating_add(off);
+            let on = self.length(self.on);
+            self.end = self.begin.saturating_add(on);
+            self.sent = 0;
+            if self.end == u64::MAX {
+                return u64::MAX;
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// When the next message is due, in ns since the start.
+    #[inline]
+    pub(crate) fn next(&mut self) -> u64 {
+        match self {
+            Self::Even { pace, sent } => {
+                let due = pace.after(*sent);
+                *sent += 1;
+                due / NS
+            }
+            Self::Poisson { mean, at, random } => {
+                *at = at.saturating_add(random.exponential(*mean));
+                *at / NS
+            }
+            Self::OnOff(bursts) => bursts.next() / NS,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dues(schedule: &Schedule, message: u64, count: usize) -> Vec<u64> {
+        let mut plan = schedule.plan(message, 0);
+        (0..count).map(|_| plan.next()).collect()
+    }
+
+    #[test]
+    fn an_even_schedule_never_drifts() {
+        // 1472 B at 100 Mbit/s: 117.76 us.
+        let due = dues(&Schedule::Cbr { rate_bit_per_s: 100_000_000 }, 1472, 100_001);
+        assert_eq!((due[0], due[1], due[2]), (0, 117_760, 235_520));
+        assert_eq!(due[100_000], 11_776_000_000);
+        // Three per second has no finite decimal: the millionth is right to the nanosecond.
+        let due = dues(&Schedule::Cbr { rate_bit_per_s: 24 }, 1, 300_001);
+        assert_eq!(due[300_000], 100_000_000_000_000);
+    }
+
+    #[test]
+    fn on_times_and_off_times_alternate() {
+        let schedule = Schedule::OnOff {
+            rate_bit_per_s: 8_000_000,
+            on_ns: 3_000_000,
+            off_ns: 7_000_000,
+            lengths: Lengths::Fixed,
+            seed: 0,
+        };
+        let ms: Vec<_> = dues(&schedule, 1000, 8).iter().map(|due| due / 1_000_000).collect();
+        assert_eq!(ms, [0, 1, 2, 10, 11, 12, 20, 21]);
+    }
+
+    #[test]
+    fn a_poisson_schedule_has_its_mean_and_its_seed() {
+        let schedule = |seed| Schedule::Poisson { rate_bit_per_s: 8_000_000, seed };
+        let due = dues(&schedule(1), 1000, 100_000);
+        let mean = due[99_999] / 100_000;
+        assert!((990_000..1_010_000).contains(&mean), "{mean}");
+        assert_eq!(dues(&schedule(1), 1000, 10), due[..10]);
+        assert_ne!(dues(&schedule(2), 1000, 10), due[..10]);
+    }
+
+    #[test]
+    fn rates_that_cannot_be_are_refused() {
+        assert!(Schedule::Cbr { rate_bit_per_s: 0 }.check().is_err());
+        assert!(Schedule::Cbr { rate_bit_per_s: u64::MAX }.check().is_err());
+        assert!(Schedule::Cbr { rate_bit_per_s: 1 }.check().is_ok());
+    }
+}

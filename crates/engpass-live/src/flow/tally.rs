@@ -1,0 +1,182 @@
+//! What a stream's thread brings home.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use socket2::Socket;
+
+use super::control::{Ended, Meter};
+use super::tcp_info::TcpInfo;
+use crate::problem::Problem;
+use crate::statistic::{Distribution, Gaps, Sequence};
+use crate::sys::clock;
+use crate::sys::thread::{self, Cpu};
+
+/// What came to a data port and was dropped unread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Unfit {
+    pub(crate) no_token: u64,
+    pub(crate) wrong_peer: u64,
+    pub(crate) malformed: u64,
+    pub(crate) replayed: u64,
+}
+
+impl Unfit {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            no_token: self.no_token + other.no_token,
+            wrong_peer: self.wrong_peer + other.wrong_peer,
+            malformed: self.malformed + other.malformed,
+            replayed: self.replayed + other.replayed,
+        }
+    }
+}
+
+/// One stream, when it is over.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) ended: Ended,
+    pub(crate) error: Option<Problem>,
+    pub(crate) bytes: u64,
+    pub(crate) messages: u64,
+    pub(crate) total_bytes: u64,
+    pub(crate) total_messages: u64,
+    pub(crate) elapsed: u64,
+    pub(crate) cpu: Cpu,
+    pub(crate) core: u64,
+    pub(crate) tcp: [Option<TcpInfo>; 2],
+    pub(crate) late: Option<Distribution>,
+    pub(crate) gaps: Option<Gaps>,
+    pub(crate) sequence: Option<Sequence>,
+    pub(crate) latency: Option<Distribution>,
+    pub(crate) unanswered: u64,
+    pub(crate) delay: Option<Distribution>,
+    pub(crate) copied: Option<(u64, u64)>,
+    pub(crate) pacing: Option<(super::pacer::Pacing, String)>,
+    pub(crate) unfit: Unfit,
+}
+
+impl Tally {
+    /// Of a stream that ended like this, with what its window saw.
+    pub(crate) fn new(ended: Ended, window: &Window, meter: &Meter) -> Self {
+        let total = meter.read();
+        let mut tally = Self {
+            ended,
+            error: None,
+            bytes: 0,
+            messages: 0,
+            total_bytes: total.bytes,
+            total_messages: total.messages,
+            elapsed: 0,
+            cpu: Cpu::default(),
+            core: thread::core(),
+            tcp: [None, None],
+            late: None,
+            gaps: None,
+            sequence: None,
+            latency: None,
+            unanswered: 0,
+            delay: None,
+            copied: None,
+            pacing: None,
+            unfit: Unfit::default(),
+        };
+        if let [Some(open), Some(close)] = &window.edges {
+            tally.bytes = close.bytes - open.bytes;
+            tally.messages = close.messages - open.messages;
+            tally.elapsed = close.at - open.at;
+            tally.cpu = close.cpu.since(open.cpu);
+            tally.tcp = [open.tcp, close.tcp];
+        }
+        tally
+    }
+
+    /// TCP's readings at both edges, as in results.
+    pub(crate) fn tcp_json(&self) -> Value {
+        if self.tcp == [None, None] {
+            return Value::Null;
+        }
+        let [open, close] = self.tcp.map(|info| info.map(TcpInfo::to_json));
+        json!({ "open": open, "close": close })
+    }
+}
+
+/// What was counted at one edge of the measured window.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    at: u64,
+    bytes: u64,
+    messages: u64,
+    cpu: Cpu,
+    tcp: Option<TcpInfo>,
+}
+
+impl Edge {
+    fn now(at: u64, meter: &Meter, socket: &Socket) -> Self {
+        let total = meter.read();
+        Self {
+            at,
+            bytes: total.bytes,
+            messages: total.messages,
+            cpu: thread::used(),
+            tcp: TcpInfo::of(socket),
+        }
+    }
+}
+
+/// The measured window of a stream: it looks at the meter when it opens and when it closes.
+#[derive(Debug)]
+pub(crate) struct Window {
+    begin: u64,
+    end: u64,
+    edges: [Option<Edge>; 2],
+}
+
+impl Window {
+    /// From `begin` on the monotonic clock, for `duration`, or as long as traffic lasts.
+    pub(crate) fn new(begin: u64, duration: Option<u64>) -> Self {
+        Self {
+            begin,
+            end: duration.map_or(u64::MAX, |duration| begin.saturating_add(duration)),
+            edges: [None, None],
+        }
+    }
+
+    /// The next instant at which it wants to look.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        match self.edges {
+            [None, _] => self.begin,
+            [_, None] => self.end,
+            _ => u64::MAX,
+        }
+    }
+
+    /// Whether `at` lies in it.
+    #[inline]
+    pub(crate) fn holds(&self, at: u64) -> bool {
+        (self.begin..self.end).contains(&at)
+    }
+
+    /// Look, if it is time. The meter is to be up to date.
+    #[cold]
+    pub(crate) fn pass(&mut self, now: u64, meter: &Meter, socket: &Socket) {
+        if self.edges[0].is_none() && now >= self.begin {
+            self.edges[0] = Some(Edge::now(now, meter, socket));
+        } else if self.edges[0].is_some() && self.edges[1].is_none() && now >= self.end {
+            self.edges[1] = Some(Edge::now(now, meter, socket));
+        }
+    }
+
+    /// Traffic is over since `at`: a window that is still open closes there.
+    pub(crate) fn close(&mut self, at: u64, meter: &Meter, socket: &Socket) {
+        if let [Some(open), None] = &self.edges {
+            let at = at.max(open.at);
+            self.edges[1] = Some(Edge::now(at, meter, socket));
+        }
+    }
+
+    /// Close it now, whatever was planned.
+    pub(crate) fn close_now(&mut self, meter: &Meter, socket: &Socket) {
+        self.close(clock::now(), meter, socket);
+    }
+}

@@ -1,0 +1,125 @@
+//! The sending end of a TCP stream.
+
+use std::io;
+
+use super::control::Ended;
+use super::pacer::Pacing;
+use super::socket::is_patience;
+use super::schedule::Schedule;
+use super::tally::{Tally, Window};
+use super::worker::Worker;
+use super::writer::Writer;
+use crate::problem::{Doing, Problem};
+use crate::statistic::Distribution;
+use crate::sys::{clock, option};
+
+/// Bytes that may be written between two looks at the clock.
+const STRIDE: u64 = 64 << 10;
+
+/// Let the kernel pace the connection, where that was asked or the allowed rate demands it.
+fn pace(worker: &Worker) -> Result<(), Problem> {
+    let asked = &worker.spec.asked;
+    let streams = u64::from(asked.streams);
+    let asked_rate = asked.schedule.as_ref().filter(|_| asked.pacing == Pacing::Kernel).map(Schedule::rate);
+    let allowed = worker.spec.limits.rate_bit_per_s.map(|rate| rate / streams);
+    match asked_rate.or(allowed) {
+        Some(rate) => option::pace(&*worker.socket, (rate / 8).max(1)).doing("let the kernel pace the connection"),
+        None => Ok(()),
+    }
+}
+
+/// Send until the time is over, the bytes are sent, or somebody says stop.
+pub(crate) fn run(worker: Worker) -> Tally {
+    let asked = &worker.spec.asked;
+    let message = asked.message_bytes;
+    let writer = pace(&worker).and_then(|()| Writer::new(asked.method, message, &worker.socket));
+    let mut writer = match writer {
+        Ok(writer) => writer,
+        Err(problem) => return worker.failed(problem),
+    };
+    let mut pacing = worker.pacing().filter(|(.., (chosen, _))| *chosen != Pacing::Kernel);
+    let mut late = pacing.is_some().then(Distribution::new);
+    let stride = (STRIDE / message).clamp(1, 64);
+    let Some(start) = worker.control.wait_start() else {
+        return Tally::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
+    };
+    worker.meter.began(start);
+    let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
+    let most = asked.bytes.unwrap_or(u64::MAX);
+    let mut window = Window::new(start + asked.warmup_ns, asked.duration_ns);
+    let (mut bytes, mut messages, mut now) = (0_u64, 0_u64, clock::now());
+    let mut failure = None;
+    let ended = 'traffic: loop {
+        if let Some((plan, waiter, _)) = &mut pacing {
+            let due = start.saturating_add(plan.next());
+            now = waiter.wait(due.min(end), || worker.control.stopped());
+            if let Some(late) = late.as_mut().filter(|_| due < end && window.holds(due)) {
+                late.record(now.saturating_sub(due));
+            }
+        } else if messages % stride == 0 {
+            now = clock::now();
+        }
+        if now >= window.next() {
+            window.pass(now, &worker.meter, &worker.socket);
+        }
+        if now >= end {
+            break Ended::Duration;
+        }
+        if worker.control.stopped() {
+            break worker.why(Ended::Stopped);
+        }
+        let mut left = message.min(most - bytes);
+        if left == 0 {
+            break Ended::Bytes;
+        }
+        while left > 0 {
+            match writer.write(&worker.socket, left as usize) {
+                Ok(0) => break 'traffic Ended::Peer,
+                Ok(written) => {
+                    left -= written as u64;
+                    bytes += written as u64;
+                }
+                Err(error) if is_patience(&error) => {
+                    now = clock::now();
+                    worker.meter.set(bytes, messages);
+                    if now >= window.next() {
+                        window.pass(now, &worker.meter, &worker.socket);
+                    }
+                    if now >= end {
+                        break 'traffic Ended::Duration;
+                    }
+                    if worker.control.stopped() {
+                        break 'traffic worker.why(Ended::Stopped);
+                    }
+                }
+                Err(error) => break 'traffic failed(&error, &mut failure),
+            }
+        }
+        messages += 1;
+        worker.meter.set(bytes, messages);
+    };
+    worker.meter.set(bytes, messages);
+    window.close_now(&worker.meter, &worker.socket);
+    let copied = writer.finish(&worker.socket);
+    // The peer sees the end; the socket itself stays for whoever looks at it.
+    let _ = worker.socket.shutdown(std::net::Shutdown::Write);
+    let mut tally = Tally::new(ended, &window, &worker.meter);
+    tally.error = failure;
+    tally.copied = copied;
+    tally.late = late;
+    tally.pacing = match pacing {
+        Some((.., chosen)) => Some(chosen),
+        None => (asked.pacing == Pacing::Kernel).then(|| (Pacing::Kernel, "as asked".to_owned())),
+    };
+    tally
+}
+
+fn failed(error: &io::Error, failure: &mut Option<Problem>) -> Ended {
+    match error.raw_os_error() {
+        Some(libc::EPIPE | libc::ECONNRESET) => Ended::Peer,
+        _ => {
+            *failure = Some(Problem::system("send", error));
+            Ended::Failed
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The receiving end of a stream of datagrams.
+
+use std::net::SocketAddr;
+
+use super::control::Ended;
+use super::socket::is_patience;
+use super::tally::{Tally, Unfit, Window};
+use super::worker::{SILENCE, Worker};
+use crate::head::{Greeting, HEAD, Reply, Stamp};
+use crate::problem::Problem;
+use crate::statistic::{Distribution, Gaps, Sequence};
+use crate::sys::batch::{Datagram, Incoming};
+use crate::sys::thread::{self, Cpu};
+use crate::sys::{clock, send};
+
+/// Datagrams in one `recvmmsg`, and memory for them.
+const BATCH: usize = 64;
+const ARENA: usize = 1 << 20;
+/// What the kernel joins is at most this long.
+const JOINED: usize = 65_535;
+
+/// Receive until somebody says stop.
+pub(crate) fn run(worker: &Worker) -> Tally {
+    let asked = &worker.spec.asked;
+    // One byte more than a datagram has: what is longer shows.
+    let size = if asked.segmentation { JOINED } else { asked.message_bytes as usize + 1 };
+    let count = (ARENA / size).clamp(1, BATCH);
+    let mut batch = Incoming::new(count, size, asked.segmentation || worker.spec.gaps);
+    let mut receiver = Receiver::new(worker);
+    let mut heard = clock::now();
+    let mut deadline = heard + SILENCE;
+    let mut failure = None;
+    let mut emptying = false;
+    let ended = loop {
+        // What is in the socket when the flow is stopped has arrived before.
+        let flags = if emptying { libc::MSG_DONTWAIT } else { libc::MSG_WAITFORONE };
+        match batch.receive(&*worker.socket, flags) {
+            Ok(count) => {
+                let now = clock::now();
+                if receiver.bytes == 0 {
+                    deadline = worker.deadline(now);
+                }
+                for index in 0..count {
+                    receiver.take(batch.datagram(index), now);
+                }
+                receiver.tell();
+                if let Some(membership) = worker.membership.as_ref().filter(|_| receiver.bytes > 0) {
+                    membership.arrived(now);
+                }
+                heard = now;
+                if receiver.bytes > receiver.allowed {
+                    break Ended::LimitBytes;
+                }
+                if now >= deadline {
+                    break Ended::LimitTime;
+                }
+            }
+            Err(error) if is_patience(&error) => {
+                if emptying {
+                    break worker.why(Ended::Stopped);
+                }
+                let now = clock::now();
+                if now >= heard.saturating_add(SILENCE) {
+                    break Ended::Silent;
+                }
+                if now >= deadline {
+                    break Ended::LimitTime;
+                }
+            }
+            // An ICMP message about a head that we sent: data may come all the same.
+            Err(error) if error.raw_os_error() == Some(libc::ECONNREFUSED) => {}
+            Err(error) => {
+                failure = Some(Problem::system("receive", &error));
+                break Ended::Failed;
+            }
+        }
+        if !emptying && worker.control.stopped() {
+            if worker.control.reason() != Some(Ended::Stopped) {
+                break worker.why(Ended::Stopped);
+            }
+            emptying = true;
+        }
+    };
+    receiver.finish(ended, failure)
+}
+
+/// What is counted of a stream.
+struct Receiver<'a> {
+    worker: &'a Worker,
+    tag: u32,
+    peer: Option<SocketAddr>,
+    size: usize,
+    allowed: u64,
+    sequence: Sequence,
+    gaps: Option<Gaps>,
+    delay: Option<Distribution>,
+    unfit: Unfit,
+    bytes: u64,
+    datagrams: u64,
+    measured_bytes: u64,
+    /// First and last arrival of what is measured, and the CPU time that was used then.
+    span: Option<(u64, u64)>,
+    cpu: Cpu,
+}
+
+impl<'a> Receiver<'a> {
+    fn new(worker: &'a Worker) -> Self {
+        let asked = &worker.spec.asked;
+        let ideal = asked.schedule.as_ref().map(|schedule| schedule.gap(asked.message_bytes));
+        Self {
+            worker,
+            tag: worker.spec.token.tag(&asked.flow, worker.stream),
+            peer: worker.socket.peer_addr().ok().and_then(|peer| peer.as_socket()),
+            size: asked.message_bytes as usize,
+            allowed: worker.spec.limits.bytes.map_or(u64::MAX, |bytes| bytes / u64::from(asked.streams)),
+            sequence: Sequence::new(),
+            gaps: worker.spec.gaps.then(|| Gaps::new(ideal)),
+            delay: worker.spec.gaps.then(Distribution::new),
+            unfit: Unfit::default(),
+            bytes: 0,
+            datagrams: 0,
+            measured_bytes: 0,
+            span: None,
+            cpu: Cpu::default(),
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, datagram: Datagram<'_>, now: u64) {
+        let mut fresh = 0;
+        for bytes in datagram.bytes.chunks(datagram.segment) {
+            let Some(stamp) = Stamp::read(self.tag, bytes).filter(|_| bytes.len() == self.size) else {
+                self.unfit(bytes);
+                continue;
+            };
+            if self.bytes == 0 {
+                self.worker.meter.began(now);
+            }
+            self.bytes += bytes.len() as u64;
+            self.datagrams += 1;
+            let new = self.sequence.take(stamp.sequence, stamp.measured);
+            if !stamp.measured {
+                continue;
+            }
+            if new {
+                self.measured_bytes += bytes.len() as u64;
+            }
+            fresh += 1;
+            if let (Some(delay), Some(sent)) = (&mut self.delay, stamp.sent)
+                && let Some(late) = datagram.stamp.checked_sub(sent)
+            {
+                delay.record(late);
+            }
+        }
+        if fresh == 0 {
+            return;
+        }
+        if let Some(gaps) = self.gaps.as_mut().filter(|_| datagram.stamp > 0) {
+            gaps.record(datagram.stamp, fresh);
+        }
+        match &mut self.span {
+            Some((_, last)) => *last = now,
+            None => {
+                self.span = Some((now, now));
+                self.cpu = thread::used();
+            }
+        }
+    }
+
+    #[cold]
+    fn unfit(&mut self, bytes: &[u8]) {
+        // A head that was repeated because our `ready` was lost.
+        if let (Some(greeting), Some(peer), HEAD) = (&self.worker.greeting, self.peer, bytes.len())
+            && self.repeat(greeting, peer, bytes)
+        {
+            return;
+        }
+        if bytes.len() == self.size {
+            self.unfit.no_token += 1;
+        } else {
+            self.unfit.malformed += 1;
+        }
+    }
+
+    fn repeat(&self, greeting: &Greeting, peer: SocketAddr, bytes: &[u8]) -> bool {
+        match greeting.take(peer.to_string().as_bytes(), bytes) {
+            Reply::Ready(stream, head) if stream == self.worker.stream => {
+                let _ = send::send(&*self.worker.socket, &head, 0);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Let the monitor see.
+    #[inline]
+    fn tell(&self) {
+        self.worker.meter.set(self.bytes, self.datagrams);
+        self.worker.meter.set_lost(self.sequence.missing());
+    }
+
+    fn finish(self, ended: Ended, failure: Option<Problem>) -> Tally {
+        let mut tally = Tally::new(ended, &Window::new(u64::MAX, None), &self.worker.meter);
+        tally.error = failure;
+        tally.bytes = self.measured_bytes;
+        tally.messages = self.sequence.received();
+        if let Some((first, last)) = self.span {
+            tally.elapsed = last - first;
+            tally.cpu = thread::used().since(self.cpu);
+        }
+        tally.sequence = Some(self.sequence);
+        tally.gaps = self.gaps;
+        tally.delay = self.delay;
+        tally.unfit = self.unfit;
+        tally
+    }
+}

@@ -1,0 +1,212 @@
+//! The sending end of a stream of datagrams.
+
+use std::io;
+
+use super::control::Ended;
+use super::pacer::Pacing;
+use super::socket::{self, is_patience};
+use super::tally::{Tally, Window};
+use super::worker::Worker;
+use super::writer::fill;
+use crate::head::Stamp;
+use crate::problem::{Code, Doing, Problem, Result};
+use crate::statistic::{Distribution, Gaps};
+use crate::sys::batch::Outgoing;
+use crate::sys::{clock, option, send};
+
+/// Datagrams in one `sendmmsg`.
+const BATCH: usize = 32;
+/// Memory that datagrams are sent from at most.
+const ARENA: usize = 256 << 10;
+/// The most that one call may hand over for segmentation: a UDP payload, and `UDP_MAX_SEGMENTS` of `linux/udp.h` before 6.9.
+const SEGMENTED: usize = 65_507;
+const SEGMENTS: usize = 64;
+
+/// How datagrams are grouped.
+struct Groups {
+    /// Datagrams that are due together.
+    together: usize,
+    /// Datagrams in one call.
+    call: usize,
+    segmented: bool,
+}
+
+impl Groups {
+    fn new(worker: &Worker, chosen: Option<Pacing>) -> Self {
+        let asked = &worker.spec.asked;
+        let message = asked.message_bytes as usize;
+        let segmented = asked.segmentation;
+        let call = if segmented { (SEGMENTED / message).min(SEGMENTS) } else { BATCH.min(ARENA / message) }.max(1);
+        match chosen {
+            None | Some(Pacing::Kernel) => Self { together: call, call, segmented },
+            Some(Pacing::Burst) => {
+                let together = asked.burst_messages as usize;
+                Self { together, call: call.min(together), segmented }
+            }
+            Some(_) => Self { together: 1, call: 1, segmented: false },
+        }
+    }
+}
+
+/// Ask the kernel to pace the socket, where that was asked: of UDP only the queue discipline `fq` obeys.
+fn pace(worker: &Worker) -> Result<()> {
+    let asked = &worker.spec.asked;
+    let (Pacing::Kernel, Some(schedule)) = (asked.pacing, &asked.schedule) else { return Ok(()) };
+    let way = worker.socket.local_addr().ok().and_then(|local| local.as_socket());
+    let interface = way.and_then(|way| crate::readings::interface_of(way.ip()));
+    let discipline = interface.as_deref().and_then(crate::readings::discipline_of);
+    if discipline.as_deref() != Some("fq") {
+        let found = discipline.unwrap_or_else(|| "unknown".to_owned());
+        return Err(Problem::new(
+            Code::NotSupported,
+            format!("the kernel paces datagrams only with the queue discipline `fq`, and here it is `{found}`"),
+            "use another `pacing`, or `tc qdisc replace dev INTERFACE root fq`",
+        ));
+    }
+    option::pace(&*worker.socket, (schedule.rate() / 8).max(1)).doing("let the kernel pace the socket")
+}
+
+/// Send until the time is over or somebody says stop.
+pub(crate) fn run(worker: &Worker) -> Tally {
+    let asked = &worker.spec.asked;
+    let mut pacing = worker.pacing();
+    let chosen = pacing.as_ref().map(|(.., (chosen, _))| *chosen);
+    let groups = Groups::new(worker, chosen);
+    let prepared = pace(worker);
+    let prepared = if groups.segmented { prepared.and_then(|()| socket::segment(&worker.socket, &worker.spec)) } else { prepared };
+    if let Err(problem) = prepared {
+        return worker.failed(problem);
+    }
+    let kernel = chosen == Some(Pacing::Kernel);
+    let mut sender = Sender {
+        tag: worker.spec.token.tag(&asked.flow, worker.stream),
+        batch: Outgoing::new(groups.call, asked.message_bytes as usize, fill),
+        worker,
+        segmented: groups.segmented,
+        timed: worker.spec.gaps,
+        sent: 0,
+        measured: 0,
+    };
+    let ideal = asked.schedule.as_ref().map(|schedule| schedule.gap(asked.message_bytes));
+    let mut gaps = worker.spec.gaps.then(|| Gaps::new(ideal));
+    let mut late = (pacing.is_some() && !kernel).then(Distribution::new);
+    let Some(start) = worker.control.wait_start() else {
+        return Tally::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
+    };
+    worker.meter.began(start);
+    let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
+    let mut window = Window::new(start + asked.warmup_ns, asked.duration_ns);
+    let mut failure = None;
+    let ended = loop {
+        let mut now = clock::now();
+        let mut measured = window.holds(now);
+        if let Some((plan, waiter, _)) = pacing.as_mut().filter(|_| !kernel) {
+            let due = start.saturating_add(plan.next());
+            // The others of a burst leave with its first.
+            for _ in 1..groups.together {
+                plan.next();
+            }
+            if due < end {
+                now = waiter.wait(due, || worker.control.stopped());
+            } else {
+                now = waiter.wait(end, || worker.control.stopped());
+            }
+            // What counts is when it was due: a late start of the window does not move a datagram out of it.
+            measured = window.holds(due);
+            if let Some(late) = late.as_mut().filter(|_| measured) {
+                late.record(now.saturating_sub(due));
+            }
+            if due >= end {
+                now = now.max(end);
+            }
+        }
+        if now >= window.next() {
+            window.pass(now, &worker.meter, &worker.socket);
+        }
+        if now >= end {
+            break Ended::Duration;
+        }
+        if worker.control.stopped() {
+            break worker.why(Ended::Stopped);
+        }
+        if let Some(gaps) = gaps.as_mut().filter(|_| measured) {
+            gaps.record(now, groups.together as u64);
+        }
+        match sender.send(groups.together, measured) {
+            Ok(()) => {}
+            Err(error) if is_patience(&error) => {}
+            Err(error) => break failed(&error, worker, &mut failure),
+        }
+    };
+    window.close_now(&worker.meter, &worker.socket);
+    let mut tally = Tally::new(ended, &window, &worker.meter);
+    tally.error = failure;
+    // Those that are marked, to the datagram: the receiver counts by the mark.
+    tally.messages = sender.measured;
+    tally.bytes = sender.measured * asked.message_bytes;
+    tally.gaps = gaps;
+    tally.late = late;
+    tally.pacing = pacing.map(|(.., chosen)| chosen);
+    tally
+}
+
+/// Writes headers and sends.
+struct Sender<'a> {
+    worker: &'a Worker,
+    tag: u32,
+    batch: Outgoing,
+    segmented: bool,
+    timed: bool,
+    sent: u64,
+    /// Those of them that are marked as measured.
+    measured: u64,
+}
+
+impl Sender<'_> {
+    /// Send so many datagrams. One that the kernel did not take is not counted, and its number is used again.
+    #[inline]
+    fn send(&mut self, count: usize, measured: bool) -> io::Result<()> {
+        let mut left = count;
+        while left > 0 {
+            let group = left.min(self.batch.room());
+            let sent = self.timed.then(clock::realtime);
+            for index in 0..group {
+                let stamp = Stamp { sequence: self.sent + index as u64, measured, sent };
+                stamp.write(self.tag, self.batch.datagram(index));
+            }
+            let taken = if self.segmented {
+                send::send(&*self.worker.socket, self.batch.joined(group), 0).map(|_| group)
+            } else if group == 1 {
+                send::send(&*self.worker.socket, self.batch.joined(1), 0).map(|_| 1)
+            } else {
+                self.batch.send(&*self.worker.socket, 0, group)
+            }?;
+            self.sent += taken as u64;
+            self.measured += if measured { taken as u64 } else { 0 };
+            left -= taken.max(1).min(left);
+            let bytes = self.sent * self.worker.spec.asked.message_bytes;
+            self.worker.meter.set(bytes, self.sent);
+        }
+        Ok(())
+    }
+}
+
+fn failed(error: &io::Error, worker: &Worker, failure: &mut Option<Problem>) -> Ended {
+    match error.raw_os_error() {
+        // An ICMP message of the peer's host: nobody is there any more.
+        Some(libc::ECONNREFUSED) => Ended::Peer,
+        Some(libc::EMSGSIZE) => {
+            let size = worker.spec.asked.message_bytes;
+            *failure = Some(Problem::new(
+                Code::System,
+                format!("a datagram of {size} B of payload does not fit the path, and may not be fragmented"),
+                "make `message_bytes` smaller, or leave `dont_fragment` and `segmentation` out",
+            ));
+            Ended::Failed
+        }
+        _ => {
+            *failure = Some(Problem::system("send", error));
+            Ended::Failed
+        }
+    }
+}

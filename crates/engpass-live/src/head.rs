@@ -1,0 +1,317 @@
+//! What stands at the head of a data connection and of a datagram: proofs of the run's token, tags, sequence numbers. Pure.
+//!
+//! Both sides of a connection show that they know the token without sending it: each proves it over a fresh number of the other side.
+
+use std::fmt;
+use std::hash::Hasher;
+
+use siphasher::sip128::{Hasher128, SipHasher24};
+
+/// Length of a [`Head`] on the wire, in bytes.
+pub const HEAD: usize = 64;
+/// Length of a datagram's header without the time of sending.
+pub(crate) const STAMP: usize = 12;
+/// Length of a datagram's header with the time of sending.
+pub(crate) const STAMP_WITH_TIME: usize = 20;
+
+const MAGIC: [u8; 8] = *b"engpass1";
+const MEASURED: u64 = 1 << 63;
+const TIMED: u64 = 1 << 62;
+const SEQUENCE: u64 = TIMED - 1;
+
+/// The secret of one run: 128 random bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Token([u8; 16]);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+impl Token {
+    /// From 32 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        u128::from_str_radix(text, 16).ok().map(|number| Self(number.to_be_bytes()))
+    }
+
+    /// A keyed hash of `parts`, each with its length.
+    fn prove(&self, parts: &[&[u8]]) -> [u8; 16] {
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        for part in parts {
+            hasher.write(&(part.len() as u64).to_le_bytes());
+            hasher.write(part);
+        }
+        hasher.finish128().as_bytes()
+    }
+
+    /// The tag of the datagrams of one stream of a flow.
+    pub(crate) fn tag(&self, flow: &str, stream: u16) -> u32 {
+        let proof = self.prove(&[b"datagram", flow.as_bytes(), &stream.to_be_bytes()]);
+        u32::from_be_bytes([proof[0], proof[1], proof[2], proof[3]])
+    }
+}
+
+/// The four heads of a handshake, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// From the connecting side: "I know the token", and a fresh number.
+    Hello = 1,
+    /// From the listening side: the same about itself, over the number of the hello.
+    Answer = 2,
+    /// From the connecting side, over the number of the answer: it is where it says that it is.
+    Confirm = 3,
+    /// From the listening side: data may come.
+    Ready = 4,
+}
+
+/// A head: 64 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Which of the four.
+    pub kind: Kind,
+    /// Index of the stream in its flow.
+    pub stream: u16,
+    /// A fresh number of the sender's.
+    pub nonce: [u8; 16],
+    /// The number of the other side that this head answers; zeros in a hello.
+    pub echo: [u8; 16],
+    proof: [u8; 16],
+}
+
+impl Head {
+    /// A head with its proof.
+    pub fn new(
+        token: &Token,
+        flow: &str,
+        kind: Kind,
+        stream: u16,
+        nonce: [u8; 16],
+        echo: [u8; 16],
+    ) -> Self {
+        let mut head = Self { kind, stream, nonce, echo, proof: [0; 16] };
+        head.proof = head.proof_with(token, flow);
+        head
+    }
+
+    fn proof_with(&self, token: &Token, flow: &str) -> [u8; 16] {
+        let stream = self.stream.to_be_bytes();
+        token.prove(&[b"head", &[self.kind as u8], flow.as_bytes(), &stream, &self.nonce, &self.echo])
+    }
+
+    /// Whether it was made with this token for this flow.
+    pub fn is_proven(&self, token: &Token, flow: &str) -> bool {
+        // Compared as a whole, so that the time tells nothing about the place of a difference.
+        let differences = self.proof.iter().zip(self.proof_with(token, flow));
+        differences.fold(0, |all, (a, b)| all | (a ^ b)) == 0
+    }
+
+    /// As on the wire.
+    pub fn to_bytes(&self) -> [u8; HEAD] {
+        let mut bytes = [0; HEAD];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8] = self.kind as u8;
+        bytes[9] = 1;
+        bytes[10..12].copy_from_slice(&self.stream.to_be_bytes());
+        bytes[16..32].copy_from_slice(&self.nonce);
+        bytes[32..48].copy_from_slice(&self.echo);
+        bytes[48..].copy_from_slice(&self.proof);
+        bytes
+    }
+
+    /// From the wire; `None` for anything that is not a head of this version.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; HEAD] = bytes.try_into().ok()?;
+        if bytes[..8] != MAGIC || bytes[9] != 1 || bytes[12..16] != [0; 4] {
+            return None;
+        }
+        let kind = match bytes[8] {
+            1 => Kind::Hello,
+            2 => Kind::Answer,
+            3 => Kind::Confirm,
+            4 => Kind::Ready,
+            _ => return None,
+        };
+        let part = |at: usize| <[u8; 16]>::try_from(&bytes[at..at + 16]).expect("16 of 64 bytes");
+        Some(Self {
+            kind,
+            stream: u16::from_be_bytes([bytes[10], bytes[11]]),
+            nonce: part(16),
+            echo: part(32),
+            proof: part(48),
+        })
+    }
+}
+
+/// The listening side of handshakes. It keeps no state for a peer: its number for a hello is a keyed hash of whom it answers.
+#[derive(Clone, Debug)]
+pub struct Greeting {
+    token: Token,
+    flow: String,
+    streams: u16,
+    secret: Token,
+}
+
+/// What a head that came in asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Send this head, and nothing has changed.
+    Answer([u8; HEAD]),
+    /// The peer has shown the token from its address: this stream may begin, after this head.
+    Ready(u16, [u8; HEAD]),
+    /// No head at all.
+    Malformed,
+    /// A head without the token of this run.
+    NoToken,
+    /// A head that was right once: not an answer to what this side said to this peer.
+    Replayed,
+}
+
+impl Greeting {
+    /// For so many streams of a flow; `secret` is fresh and stays here.
+    pub fn new(token: Token, flow: &str, streams: u16, secret: [u8; 16]) -> Self {
+        Self { token, flow: flow.to_owned(), streams, secret: Token(secret) }
+    }
+
+    fn nonce(&self, peer: &[u8], theirs: &[u8; 16], stream: u16) -> [u8; 16] {
+        self.secret.prove(&[peer, theirs, &stream.to_be_bytes()])
+    }
+
+    /// What `bytes` from `peer` (its address, as bytes) ask for.
+    pub fn take(&self, peer: &[u8], bytes: &[u8]) -> Reply {
+        let Some(head) = Head::parse(bytes) else { return Reply::Malformed };
+        if !head.is_proven(&self.token, &self.flow) {
+            return Reply::NoToken;
+        }
+        let ours = |kind, nonce| Head::new(&self.token, &self.flow, kind, head.stream, nonce, head.nonce);
+        let nonce = self.nonce(peer, &head.nonce, head.stream);
+        match head.kind {
+            _ if head.stream >= self.streams => Reply::Malformed,
+            Kind::Hello => Reply::Answer(ours(Kind::Answer, nonce).to_bytes()),
+            // The number of a confirm is that of its hello, so that nothing has to be remembered.
+            Kind::Confirm if head.echo == nonce => {
+                Reply::Ready(head.stream, ours(Kind::Ready, nonce).to_bytes())
+            }
+            Kind::Confirm => Reply::Replayed,
+            Kind::Answer | Kind::Ready => Reply::Malformed,
+        }
+    }
+}
+
+/// The header of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Counts the datagrams of a stream from 0.
+    pub sequence: u64,
+    /// Whether it belongs to the measured window.
+    pub measured: bool,
+    /// When it was sent, realtime ns.
+    pub sent: Option<u64>,
+}
+
+impl Stamp {
+    /// Write it at the head of a datagram that has room for it; without the time where there is none.
+    #[inline]
+    pub fn write(&self, tag: u32, datagram: &mut [u8]) {
+        let mut word = self.sequence & SEQUENCE;
+        if self.measured {
+            word |= MEASURED;
+        }
+        if let Some(sent) = self.sent.filter(|_| datagram.len() >= STAMP_WITH_TIME) {
+            word |= TIMED;
+            datagram[STAMP..STAMP_WITH_TIME].copy_from_slice(&sent.to_be_bytes());
+        }
+        datagram[..4].copy_from_slice(&tag.to_be_bytes());
+        datagram[4..STAMP].copy_from_slice(&word.to_be_bytes());
+    }
+
+    /// Read it; `None` if the tag is another or something is missing.
+    #[inline]
+    pub fn read(tag: u32, datagram: &[u8]) -> Option<Self> {
+        let head: &[u8; STAMP] = datagram.first_chunk()?;
+        let (found, word) = head.split_first_chunk::<4>().expect("12 bytes");
+        if u32::from_be_bytes(*found) != tag {
+            return None;
+        }
+        let word = u64::from_be_bytes(word.try_into().expect("12 less 4 bytes"));
+        let sent = if word & TIMED == 0 {
+            None
+        } else {
+            let time = datagram.get(STAMP..STAMP_WITH_TIME)?;
+            Some(u64::from_be_bytes(time.try_into().expect("8 bytes")))
+        };
+        Some(Self { sequence: word & SEQUENCE, measured: word & MEASURED != 0, sent })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOW: &str = "stream";
+
+    fn token(byte: u8) -> Token {
+        Token([byte; 16])
+    }
+
+    #[test]
+    fn a_handshake_ends_with_ready() {
+        let token = token(1);
+        let greeting = Greeting::new(token, FLOW, 2, [9; 16]);
+        let hello = Head::new(&token, FLOW, Kind::Hello, 1, [3; 16], [0; 16]);
+        let Reply::Answer(answer) = greeting.take(b"peer", &hello.to_bytes()) else { panic!("an answer") };
+        let answer = Head::parse(&answer).expect("our own head");
+        assert!(answer.is_proven(&token, FLOW) && answer.echo == hello.nonce);
+        let confirm = Head::new(&token, FLOW, Kind::Confirm, 1, hello.nonce, answer.nonce);
+        let Reply::Ready(1, ready) = greeting.take(b"peer", &confirm.to_bytes()) else { panic!("ready") };
+        assert!(Head::parse(&ready).is_some_and(|head| head.is_proven(&token, FLOW)));
+        // The same confirm from another address was not made there.
+        assert_eq!(greeting.take(b"other", &confirm.to_bytes()), Reply::Replayed);
+        // Another run, another flow, a stream too many.
+        let stranger = Head::new(&self::token(2), FLOW, Kind::Hello, 1, [3; 16], [0; 16]);
+        assert_eq!(greeting.take(b"peer", &stranger.to_bytes()), Reply::NoToken);
+        let stranger = Head::new(&token, "other", Kind::Hello, 1, [3; 16], [0; 16]);
+        assert_eq!(greeting.take(b"peer", &stranger.to_bytes()), Reply::NoToken);
+        let stranger = Head::new(&token, FLOW, Kind::Hello, 2, [3; 16], [0; 16]);
+        assert_eq!(greeting.take(b"peer", &stranger.to_bytes()), Reply::Malformed);
+    }
+
+    #[test]
+    fn every_changed_bit_of_a_head_is_seen() {
+        let token = token(1);
+        let greeting = Greeting::new(token, FLOW, 2, [9; 16]);
+        let hello = Head::new(&token, FLOW, Kind::Hello, 0, [3; 16], [0; 16]).to_bytes();
+        for bit in 0..HEAD * 8 {
+            let mut bytes = hello;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(greeting.take(b"peer", &bytes), Reply::Malformed | Reply::NoToken), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_stamp_is_read_as_it_was_written() {
+        for (length, sent) in [(12, None), (19, None), (20, Some(77)), (100, Some(u64::MAX))] {
+            let mut datagram = vec![0; length];
+            let stamp = Stamp { sequence: SEQUENCE - 5, measured: true, sent };
+            stamp.write(42, &mut datagram);
+            assert_eq!(Stamp::read(42, &datagram), Some(stamp));
+            assert_eq!(Stamp::read(43, &datagram), None);
+            assert_eq!(Stamp::read(42, &datagram[..11]), None);
+        }
+        // Too short for the time that it should carry: sent without it.
+        let mut datagram = [0; 12];
+        Stamp { sequence: 1, measured: false, sent: Some(5) }.write(42, &mut datagram);
+        assert_eq!(Stamp::read(42, &datagram), Some(Stamp { sequence: 1, measured: false, sent: None }));
+    }
+
+    #[test]
+    fn tokens_are_32_digits() {
+        assert!(Token::parse("0123456789abcdef0123456789ABCDEF").is_some());
+        for bad in ["", "+123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcde", "ä"] {
+            assert_eq!(Token::parse(bad), None);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What touches the world: sockets, clocks and threads. The *agent* runs on each host of a testbed, makes traffic and measures it; `docs/agent.md` is its
+//! contract with the controller.
+//!
+//! `unsafe` stands only in [`sys`], one system call each, each with its reason.
+
+mod agent;
+mod flow;
+mod head;
+mod problem;
+mod readings;
+mod statistic;
+mod sys;
+mod time;
+
+pub use agent::{Ended, Limits, PROTOCOL, parse, run};
+pub use head::{Greeting, HEAD, Head, Kind, Stamp, Token};

@@ -1,0 +1,84 @@
+//! What can go wrong and is not our bug: a code, a cause, a cure.
+
+use std::io;
+
+use serde::Serialize;
+
+/// The codes of `docs/agent.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Code {
+    BadLine,
+    BadRequest,
+    UnknownRun,
+    UnknownFlow,
+    Busy,
+    WrongOrder,
+    Unreachable,
+    Refused,
+    NoAnswer,
+    WrongPeer,
+    NotPermitted,
+    NotSupported,
+    Limit,
+    System,
+}
+
+/// An error record of the control protocol.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Problem {
+    pub(crate) code: Code,
+    pub(crate) cause: String,
+    pub(crate) help: String,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Problem>;
+
+impl Problem {
+    pub(crate) fn new(code: Code, cause: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { code, cause: cause.into(), help: help.into() }
+    }
+
+    /// A field of a request is not what it must be.
+    pub(crate) fn field(name: &str, cause: impl std::fmt::Display, help: impl Into<String>) -> Self {
+        Self::new(Code::BadRequest, format!("`{name}`: {cause}"), help)
+    }
+
+    /// `what` failed in the kernel.
+    pub(crate) fn system(what: &str, error: &io::Error) -> Self {
+        let (code, help) = match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => {
+                (Code::NotPermitted, "run the agent as root or with the capability")
+            }
+            Some(libc::ENOPROTOOPT | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT | libc::ENOSYS) => {
+                (Code::NotSupported, "this kernel lacks it: leave the setting out")
+            }
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => {
+                (Code::Unreachable, "check addresses and routes between the two hosts")
+            }
+            Some(libc::ECONNREFUSED | libc::ECONNRESET | libc::EPIPE) => {
+                (Code::Refused, "check that the peer's agent is alive and that no firewall rejects its ports")
+            }
+            Some(libc::ETIMEDOUT) => {
+                (Code::Unreachable, "check addresses, routes and firewalls between the two hosts")
+            }
+            Some(libc::EADDRNOTAVAIL) => (Code::System, "give an address of this host"),
+            Some(libc::EMFILE | libc::ENFILE) => (Code::System, "raise the limit of open files, or use fewer streams"),
+            Some(libc::ENODEV) => (Code::System, "give an interface of this host"),
+            _ => (Code::System, "see the error of the system call"),
+        };
+        Self::new(code, format!("{what}: {error}"), help)
+    }
+}
+
+/// Names the call that failed.
+pub(crate) trait Doing<T> {
+    /// The error as a [`Problem`] that names `what` was done.
+    fn doing(self, what: &str) -> Result<T>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, what: &str) -> Result<T> {
+        self.map_err(|error| Problem::system(what, &error))
+    }
+}

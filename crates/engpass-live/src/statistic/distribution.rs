@@ -1,0 +1,131 @@
+//! A distribution of times, kept as exact sums and a histogram of three digits.
+
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+
+/// The longest time that is told from longer ones: 100 s.
+const LONGEST: u64 = 100_000_000_000;
+
+/// A distribution of nanoseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Distribution {
+    count: u64,
+    sum: u128,
+    squares: u128,
+    min: u64,
+    max: u64,
+    histogram: Histogram<u64>,
+}
+
+impl Distribution {
+    pub(crate) fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are right");
+        Self { count: 0, sum: 0, squares: 0, min: u64::MAX, max: 0, histogram }
+    }
+
+    /// Count one value.
+    #[inline]
+    pub(crate) fn record(&mut self, value: u64) {
+        self.record_n(value, 1);
+    }
+
+    /// Count a value so many times.
+    #[inline]
+    pub(crate) fn record_n(&mut self, value: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        let value = value.min(LONGEST);
+        self.count += times;
+        self.sum += u128::from(value) * u128::from(times);
+        self.squares += u128::from(value) * u128::from(value) * u128::from(times);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.histogram.saturating_record_n(value, times);
+    }
+
+    /// Count what another one has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.histogram.add(&other.histogram).expect("all have the same bounds");
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Mean and standard deviation in ns; 0 of nothing.
+    pub(crate) fn moments(&self) -> (u64, u64) {
+        let Some(count) = Some(u128::from(self.count)).filter(|count| *count > 0) else { return (0, 0) };
+        // n * sum(x^2) - (sum x)^2 could overflow; dividing first loses less than 1 ns^2.
+        let variance = self.squares.saturating_sub(self.sum * self.sum / count) / count;
+        ((self.sum / count) as u64, variance.isqrt() as u64)
+    }
+
+    /// The value that this share, in millionths, does not exceed.
+    pub(crate) fn quantile(&self, millionths: u32) -> u64 {
+        self.histogram.value_at_quantile(f64::from(millionths) / 1e6).min(self.max)
+    }
+
+    /// As in results; `null` of nothing.
+    pub(crate) fn to_json(&self) -> Value {
+        if self.count == 0 {
+            return Value::Null;
+        }
+        let (mean, deviation) = self.moments();
+        let buckets: Vec<Value> = self
+            .histogram
+            .iter_recorded()
+            .map(|bucket| json!([bucket.value_iterated_to().min(self.max), bucket.count_at_value()]))
+            .collect();
+        json!({
+            "count": self.count,
+            "mean_ns": mean,
+            "sd_ns": deviation,
+            "min_ns": self.min,
+            "max_ns": self.max,
+            "p1_ns": self.quantile(10_000),
+            "p50_ns": self.quantile(500_000),
+            "p90_ns": self.quantile(900_000),
+            "p99_ns": self.quantile(990_000),
+            "p999_ns": self.quantile(999_000),
+            "histogram": buckets,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_exact() {
+        let mut all = Distribution::new();
+        for value in [2, 4, 4, 4, 5, 5, 7, 9] {
+            all.record(value * 1_000_000);
+        }
+        assert_eq!(all.moments(), (5_000_000, 2_000_000));
+        assert_eq!((all.min, all.max, all.count()), (2_000_000, 9_000_000, 8));
+        let mut twice = all.clone();
+        twice.add(&all);
+        assert_eq!(twice.moments(), (5_000_000, 2_000_000));
+        let median = all.quantile(500_000);
+        assert!((4_000_000..4_010_000).contains(&median), "{median}");
+        assert_eq!(all.to_json()["histogram"].as_array().map(Vec::len), Some(5));
+    }
+
+    #[test]
+    fn nothing_is_null_and_zero_is_a_value() {
+        let mut none = Distribution::new();
+        assert_eq!(none.to_json(), Value::Null);
+        assert_eq!(none.moments(), (0, 0));
+        none.record_n(0, 3);
+        none.record(u64::MAX);
+        assert_eq!((none.min, none.max, none.count()), (0, LONGEST, 4));
+        assert_eq!(none.quantile(500_000), 0);
+    }
+}

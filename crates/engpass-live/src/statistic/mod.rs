@@ -1,0 +1,9 @@
+//! What is counted while traffic runs. Pure: whoever counts says when.
+
+mod distribution;
+mod gaps;
+mod sequence;
+
+pub(crate) use distribution::Distribution;
+pub(crate) use gaps::Gaps;
+pub(crate) use sequence::Sequence;

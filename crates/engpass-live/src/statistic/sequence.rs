@@ -1,0 +1,165 @@
+//! Which datagrams of a stream have arrived: once, twice, out of order, or too late to tell.
+
+use serde_json::{Value, json};
+
+/// How far behind the highest number a datagram may be and still be told from a duplicate.
+const WINDOW: u64 = 1 << 16;
+
+/// Counts the sequence numbers of one stream. What it counts are the measured ones.
+#[derive(Clone, Debug)]
+pub(crate) struct Sequence {
+    /// One above the highest number seen (`NextExp` of RFC 4737 section 3.3).
+    next: u64,
+    seen: Box<[u64]>,
+    received: u64,
+    duplicate: u64,
+    reordered: u64,
+    late: u64,
+    range: Option<(u64, u64)>,
+}
+
+impl Sequence {
+    pub(crate) fn new() -> Self {
+        Self {
+            next: 0,
+            seen: vec![0; (WINDOW / 64) as usize].into_boxed_slice(),
+            received: 0,
+            duplicate: 0,
+            reordered: 0,
+            late: 0,
+            range: None,
+        }
+    }
+
+    #[inline]
+    fn bit(number: u64) -> (usize, u64) {
+        ((number % WINDOW / 64) as usize, 1 << (number % 64))
+    }
+
+    /// A datagram with this number has arrived; whether it is a new one.
+    #[inline]
+    pub(crate) fn take(&mut self, number: u64, measured: bool) -> bool {
+        let counted = u64::from(measured);
+        let (word, bit) = Self::bit(number);
+        if number == self.next {
+            // By far the most: the bit may be left from a number one window ago.
+            self.seen[word] |= bit;
+            self.next += 1;
+        } else if number > self.next {
+            self.skip_to(number);
+            self.seen[word] |= bit;
+            self.next = number + 1;
+        } else if self.next - number > WINDOW {
+            self.late += counted;
+            return false;
+        } else if self.seen[word] & bit != 0 {
+            self.duplicate += counted;
+            return false;
+        } else {
+            self.seen[word] |= bit;
+            self.reordered += counted;
+        }
+        if measured {
+            self.received += 1;
+            let (first, last) = self.range.unwrap_or((number, number));
+            self.range = Some((first.min(number), last.max(number)));
+        }
+        true
+    }
+
+    /// Forget what stood where the numbers up to before `number` now stand.
+    #[cold]
+    fn skip_to(&mut self, number: u64) {
+        if number - self.next >= WINDOW {
+            self.seen.fill(0);
+            return;
+        }
+        for missing in self.next..number {
+            let (word, bit) = Self::bit(missing);
+            self.seen[word] &= !bit;
+        }
+    }
+
+    /// Measured ones that arrived, each once.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Measured ones between the first and the last that arrived which did not.
+    pub(crate) fn missing(&self) -> u64 {
+        self.range.map_or(0, |(first, last)| (last - first + 1).saturating_sub(self.received + self.late))
+    }
+
+    /// As in results.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "received": self.received,
+            "duplicate": self.duplicate,
+            "reordered": self.reordered,
+            "late": self.late,
+            "missing": self.missing(),
+            "first": self.range.map(|(first, _)| first),
+            "highest": self.range.map(|(_, last)| last),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn counts(sequence: &Sequence) -> [u64; 5] {
+        [sequence.received, sequence.duplicate, sequence.reordered, sequence.late, sequence.missing()]
+    }
+
+    #[test]
+    fn counts_by_hand() {
+        let mut sequence = Sequence::new();
+        for number in [0, 1, 3, 2, 2, 6] {
+            sequence.take(number, true);
+        }
+        // 0, 1, 3, 2, 6 once; 2 twice; 2 came after 3; 4 and 5 are missing.
+        assert_eq!(counts(&sequence), [5, 1, 1, 0, 2]);
+        sequence.take(6 + WINDOW, true);
+        assert!(!sequence.take(5, true));
+        assert_eq!(counts(&sequence)[..4], [6, 1, 1, 1]);
+    }
+
+    #[test]
+    fn the_ring_forgets_what_was_there_a_window_ago() {
+        let mut sequence = Sequence::new();
+        (0..WINDOW).for_each(|number| assert!(sequence.take(number, true)));
+        assert!(sequence.take(WINDOW + 5, true));
+        assert!(sequence.take(WINDOW + 2, true), "its place was full from number 2");
+        assert!(!sequence.take(WINDOW + 2, true));
+        assert_eq!(counts(&sequence), [WINDOW + 2, 1, 1, 0, 4]);
+    }
+
+    proptest! {
+        /// Against a set that remembers everything, on numbers that stay within a window.
+        #[test]
+        fn counts_are_those_of_a_set(steps in prop::collection::vec((-40_i64..60, any::<bool>()), 1..400)) {
+            let mut sequence = Sequence::new();
+            let (mut seen, mut highest) = (BTreeSet::new(), None::<u64>);
+            let [mut received, mut duplicate, mut reordered] = [0; 3];
+            let mut at = 1000_u64;
+            for (step, measured) in steps {
+                at = at.saturating_add_signed(step);
+                let fresh = seen.insert(at);
+                prop_assert_eq!(sequence.take(at, measured), fresh);
+                if measured {
+                    if !fresh { duplicate += 1 } else {
+                        received += 1;
+                        reordered += u64::from(highest.is_some_and(|highest| at < highest));
+                    }
+                }
+                highest = highest.max(Some(at));
+            }
+            prop_assert_eq!(&counts(&sequence)[..4], &[received, duplicate, reordered, 0]);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What a thread asks of the scheduler, and what it used.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use serde::Serialize;
+
+/// CPU time of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Cpu {
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    /// Times it gave the core away by itself.
+    pub(crate) switches_voluntary: u64,
+    /// Times the core was taken away.
+    pub(crate) switches_forced: u64,
+}
+
+impl Cpu {
+    /// What was used since `earlier`.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            switches_voluntary: self.switches_voluntary.saturating_sub(earlier.switches_voluntary),
+            switches_forced: self.switches_forced.saturating_sub(earlier.switches_forced),
+        }
+    }
+
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            user_ns: self.user_ns + other.user_ns,
+            system_ns: self.system_ns + other.system_ns,
+            switches_voluntary: self.switches_voluntary + other.switches_voluntary,
+            switches_forced: self.switches_forced + other.switches_forced,
+        }
+    }
+}
+
+fn usage(who: libc::c_int) -> Cpu {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: `usage` is writable for an rusage; the call fills it.
+    let result = unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
+    assert_eq!(result, 0, "who and the pointer are valid");
+    // SAFETY: the call succeeded, so it filled `usage`.
+    let usage = unsafe { usage.assume_init() };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    Cpu {
+        user_ns: ns(usage.ru_utime),
+        system_ns: ns(usage.ru_stime),
+        switches_voluntary: usage.ru_nvcsw as u64,
+        switches_forced: usage.ru_nivcsw as u64,
+    }
+}
+
+/// Used by the calling thread so far.
+pub(crate) fn used() -> Cpu {
+    usage(libc::RUSAGE_THREAD)
+}
+
+/// Used by the whole process so far.
+pub(crate) fn used_by_process() -> Cpu {
+    usage(libc::RUSAGE_SELF)
+}
+
+/// Keep the calling thread on one core.
+pub(crate) fn pin(core: usize) -> io::Result<()> {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    if core >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: a zeroed cpu_set_t is the empty set; `core` is below its size.
+    unsafe { libc::CPU_SET(core, set.assume_init_mut()) };
+    // SAFETY: the set is initialised and its size is given.
+    let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The cores on which this process may run.
+pub(crate) fn cores() -> Vec<usize> {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: the set is writable and its size is given.
+    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) };
+    if result != 0 {
+        return Vec::new();
+    }
+    // SAFETY: zeroed and then filled by the call.
+    let set = unsafe { set.assume_init() };
+    // SAFETY: every index is below CPU_SETSIZE.
+    (0..libc::CPU_SETSIZE as usize).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
+}
+
+/// The core on which the calling thread runs now.
+pub(crate) fn core() -> u64 {
+    // SAFETY: no arguments.
+    let core = unsafe { libc::sched_getcpu() };
+    u64::try_from(core).unwrap_or(0)
+}
+
+/// Let timers of the calling thread end within a nanosecond of what is asked, where the default is 50 us.
+pub(crate) fn exact_timers() {
+    // SAFETY: PR_SET_TIMERSLACK takes an unsigned long and touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+}
+
+/// Whether this process is root's.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Random bytes from the kernel.
+pub(crate) fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // SAFETY: the buffer is writable for its length.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
+    assert_eq!(usize::try_from(got), Ok(N), "up to 256 bytes come at once");
+    bytes
+}

@@ -1,0 +1,93 @@
+//! Garbage on the control channel and on data ports: dropped, counted, and the run goes on.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::time::Duration;
+
+use engpass_live::Ended;
+use serde_json::{Value, json};
+
+use crate::pair::{Agent, MS, Plan, RUN, number};
+
+#[test]
+fn garbage_on_the_control_channel_is_answered_with_errors() {
+    let mut agent = Agent::new();
+    for line in ["", "{", "\u{0}\u{1}", "[[[[", "null", "{\"id\":-1}", "{\"id\":1,\"do\":[]}", "\u{fffd}"] {
+        agent.write(format!("{line}\n").as_bytes());
+        let answer = agent.line();
+        assert!(answer["error"]["code"].is_string(), "{line}: {answer}");
+    }
+    agent.write(&[0xff, 0xfe, b'\n']);
+    assert_eq!(agent.line()["error"]["code"], "bad-line");
+    agent.write(&[b'x'; 2 << 20]);
+    agent.write(b"\n");
+    assert_eq!(agent.line()["error"]["code"], "bad-line");
+    agent.ok("ping", json!({}));
+    // A last line without its end is no request.
+    agent.write(b"{\"id\":1,\"do\":\"ping\"}");
+    assert_eq!(agent.close(), Ended::Input);
+}
+
+/// Prepare a flow, have `strangers` at its port, then run it; the listening end's result.
+fn beside(kind: &str, peers: &Value, strangers: impl Fn(u16)) -> Option<Value> {
+    let (mut listen, mut connect) = (Agent::new(), Agent::new());
+    let plan = Plan::of(kind, json!({ "message_bytes": 100 }));
+    let listening = crate::pair::with(&plan.listening(), &json!({ "peers": peers }));
+    let plan = plan.connect(json!({ "duration_ns": 100 * MS }));
+    let prepared = listen.ok("prepare", listening);
+    strangers(number(&prepared["port"]) as u16);
+    let connected = connect.ask("prepare", plan.connecting(&prepared["port"]));
+    if connected.get("ok").is_none() {
+        return None;
+    }
+    listen.ok("start", json!({ "run": RUN }));
+    connect.ok("start", json!({ "run": RUN }));
+    connect.event("done");
+    std::thread::sleep(Duration::from_millis(30));
+    let mut result = listen.ok("collect", json!({ "run": RUN }));
+    let sent = connect.ok("collect", json!({ "run": RUN }));
+    let flow = result["flows"][0].take();
+    assert!(number(&flow["total_bytes"]) > 0, "{flow} {sent}");
+    Some(flow)
+}
+
+#[test]
+fn strangers_at_a_tcp_port_do_not_keep_the_peer_out() {
+    let flow = beside("tcp-stream", &json!(["127.0.0.1"]), |port| {
+        // One says nothing and stays, one sends garbage, one is cut off, one sends more than a head.
+        let silent = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
+        std::mem::forget(silent);
+        for garbage in [&[0x55; 64][..], b"GET / HTTP/1.0\r\n\r\n", &[0; 5000]] {
+            let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
+            stranger.write_all(garbage).expect("room");
+            stranger.shutdown(std::net::Shutdown::Write).expect("open");
+            // Nothing comes back but the end.
+            let mut answer = Vec::new();
+            let _ = stranger.read_to_end(&mut answer);
+            assert!(answer.is_empty());
+        }
+    });
+    let flow = flow.expect("the run goes on");
+    assert!(number(&flow["unfit"]["malformed"]) >= 3, "{flow}");
+    assert_eq!(number(&flow["unfit"]["wrong_peer"]), 0);
+}
+
+#[test]
+fn strangers_at_a_udp_port_get_no_answer() {
+    let flow = beside("udp-stream", &json!(["127.0.0.1"]), |port| {
+        let stranger = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        for garbage in [&[0x55; 64][..], b"", &[0; 100], b"engpass1"] {
+            stranger.send_to(garbage, ("127.0.0.1", port)).expect("room");
+        }
+        stranger.set_read_timeout(Some(Duration::from_millis(200))).expect("a time-out");
+        assert!(stranger.recv(&mut [0; 2000]).is_err(), "nothing is reflected");
+    });
+    let flow = flow.expect("the run goes on");
+    assert_eq!(number(&flow["unfit"]["malformed"]), 4, "{flow}");
+}
+
+#[test]
+fn a_host_that_was_not_named_stays_out() {
+    assert!(beside("tcp-stream", &json!(["10.1.2.3"]), |_| {}).is_none());
+    assert!(beside("udp-stream", &json!(["10.1.2.3"]), |_| {}).is_none());
+}

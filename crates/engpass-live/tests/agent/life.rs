@@ -1,0 +1,152 @@
+//! How an agent begins and ends, what it allows, what it refuses.
+
+use std::time::{Duration, Instant};
+
+use engpass_live::{Ended, Limits, PROTOCOL};
+use serde_json::json;
+
+use crate::pair::{Agent, MS, Plan, RUN, measure, number, run_pair, with};
+
+#[test]
+fn hello_tells_the_host_and_its_timer() {
+    let agent = Agent::new();
+    let hello = &agent.hello;
+    assert_eq!((&hello["event"], &hello["protocol"]), (&json!("hello"), &json!(PROTOCOL)));
+    assert!(hello["host"]["cores"].as_array().is_some_and(|cores| !cores.is_empty()));
+    let addresses = hello["host"]["addresses"].as_array().expect("addresses");
+    assert!(addresses.iter().any(|own| own["address"] == "127.0.0.1" && own["prefix"] == 8), "{hello}");
+    assert!(hello["settings"]["congestion"].as_array().is_some_and(|names| !names.is_empty()));
+    assert!(number(&hello["timer"]["samples"]) > 0 && hello["timer"]["sleep_p99_ns"].is_u64());
+    assert_eq!(agent.close(), Ended::Input);
+}
+
+#[test]
+fn an_agent_ends_in_the_middle_of_traffic_with_its_channel() {
+    let (mut listen, mut connect) = (Agent::new(), Agent::new());
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": 600_000 * MS }));
+    let prepared = listen.ok("prepare", plan.listening());
+    connect.ok("prepare", plan.connecting(&prepared["port"]));
+    listen.ok("start", json!({ "run": RUN }));
+    connect.ok("start", json!({ "run": RUN }));
+    let begin = Instant::now();
+    assert_eq!(connect.close(), Ended::Input);
+    // Its peer sees the end of the stream and is free for another run.
+    assert_eq!(listen.event("done")["flow"], "f");
+    listen.ok("collect", json!({ "run": RUN }));
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert_eq!(listen.deafen(), Ended::Input);
+}
+
+#[test]
+fn an_agent_ends_when_nobody_speaks() {
+    let agent = Agent::with(Limits::default(), Duration::from_millis(400));
+    let begin = Instant::now();
+    let mut agent = agent;
+    agent.ok("ping", json!({}));
+    let ended = agent.wait();
+    assert_eq!(ended, Ended::Silence);
+    assert!(begin.elapsed() >= Duration::from_millis(400));
+}
+
+#[test]
+fn requests_have_an_order() {
+    let mut agent = Agent::new();
+    let run = json!({ "run": RUN });
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
+    assert_eq!(agent.refused("start", run.clone()), "unknown-run");
+    agent.ok("prepare", plan.listening());
+    assert_eq!(agent.refused("prepare", plan.listening()), "bad-request");
+    let other = with(&plan.listening(), &json!({ "run": "ff112233445566778899aabbccddeeff" }));
+    assert_eq!(agent.refused("prepare", other), "busy");
+    assert_eq!(agent.refused("collect", run.clone()), "wrong-order");
+    // Nobody has connected.
+    assert_eq!(agent.refused("start", run.clone()), "wrong-order");
+    assert_eq!(agent.refused("stop", json!({ "run": RUN, "flow": "g" })), "unknown-flow");
+    agent.ok("drop", run.clone());
+    assert_eq!(agent.refused("drop", run), "unknown-run");
+    assert_eq!(agent.close(), Ended::Input);
+}
+
+#[test]
+fn peers_that_are_not_there_are_told_apart() {
+    let mut agent = Agent::new();
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
+    // A port that was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = json!(free.expect("loopback").port());
+    assert_eq!(agent.refused("prepare", plan.connecting(&port)), "refused");
+    let datagrams = Plan::of("udp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
+    assert_eq!(agent.refused("prepare", datagrams.connecting(&port)), "refused");
+    // Somebody who says nothing, and somebody who says something else.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let port = json!(silent.local_addr().expect("bound").port());
+    assert_eq!(agent.refused("prepare", datagrams.connecting(&port)), "no-answer");
+    // What was sent to it are heads, and few of them.
+    silent.set_nonblocking(true).expect("a socket");
+    let mut sent = 0;
+    while let Ok(length) = silent.recv(&mut [0; 2000]) {
+        assert_eq!(length, 64);
+        sent += 1;
+    }
+    assert!((1..=10).contains(&sent), "{sent}");
+    // Another run's agent.
+    let mut other = Agent::new();
+    let theirs = with(&plan.listening(), &json!({ "run": "ff112233445566778899aabbccddeeff" }));
+    let prepared = other.ok("prepare", theirs);
+    assert_eq!(agent.refused("prepare", plan.connecting(&prepared["port"])), "wrong-peer");
+    assert_eq!(agent.refused("prepare", with(&plan.connecting(&json!(9)), &json!({ "cores": [5000], "bytes": 0 }))), "bad-request");
+}
+
+#[test]
+fn a_receiver_holds_its_sender_to_the_limits() {
+    // Bytes: the receiver alone knows of the limit.
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 10_000 }));
+    let limits = json!({ "limits": { "bytes": 1_000_000 } });
+    let results = measure(&plan.listen(limits).connect(json!({ "duration_ns": 20_000 * MS })));
+    assert_eq!((&results.listen["ended"], &results.connect["ended"]), (&json!("limit-bytes"), &json!("peer")));
+    assert!(number(&results.listen["total_bytes"]) < 2_000_000);
+    // Rate, set by the owner of the host.
+    let owner = Limits { rate_bit_per_s: Some(8_000_000), ..Limits::default() };
+    let (mut listen, mut connect) = (Agent::with(owner, Duration::from_secs(60)), Agent::new());
+    let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 80_000_000 });
+    let plan = Plan::of("udp-stream", json!({ "message_bytes": 1000 }));
+    let plan = plan.connect(json!({ "schedule": schedule, "duration_ns": 1500 * MS }));
+    let results = run_pair(&mut listen, &mut connect, &plan);
+    assert_eq!(results.listen["ended"], "limit-rate");
+    // Nothing that a request says raises it.
+    let fast = json!({ "schedule": schedule, "limits": { "rate_bit_per_s": 100_000_000 }, "role": "send", "duration_ns": MS });
+    let request = with(&plan.listening(), &fast);
+    assert_eq!(listen.refused("prepare", request), "limit");
+}
+
+#[test]
+fn a_sender_keeps_to_an_allowed_rate() {
+    let owner = Limits { rate_bit_per_s: Some(40_000_000), ..Limits::default() };
+    for kind in ["udp-stream", "tcp-stream"] {
+        let (mut listen, mut connect) = (Agent::new(), Agent::with(owner.clone(), Duration::from_secs(60)));
+        let plan = Plan::of(kind, json!({ "message_bytes": 1000, "duration_ns": 500 * MS }));
+        let results = run_pair(&mut listen, &mut connect, &plan);
+        // 2.5 MB, and what a socket holds before TCP's pacing sees it.
+        let bytes = number(&results.listen["total_bytes"]);
+        assert!((500_000..8_000_000).contains(&bytes), "{kind}: {bytes}");
+    }
+}
+
+#[test]
+fn counters_are_read_before_and_after() {
+    let (mut listen, mut connect) = (Agent::new(), Agent::new());
+    let plan = Plan::of("udp-stream", json!({ "message_bytes": 100, "duration_ns": 50 * MS }));
+    let prepared = listen.ok("prepare", plan.listening());
+    connect.ok("prepare", plan.connecting(&prepared["port"]));
+    listen.ok("start", json!({ "run": RUN }));
+    connect.ok("start", json!({ "run": RUN }));
+    connect.event("done");
+    let result = connect.ok("collect", json!({ "run": RUN }));
+    let sent = number(&result["flows"][0]["total_messages"]);
+    let counted = |when: &str| number(&result[when]["snmp"]["Udp"]["OutDatagrams"]);
+    assert!(counted("after") - counted("before") >= sent);
+    let packets = |when: &str| number(&result[when]["interfaces"]["lo"]["tx_packets"]);
+    assert!(packets("after") - packets("before") >= sent);
+    assert!(number(&result["after"]["at_ns"]) > number(&result["before"]["at_ns"]));
+    assert!(result["after"]["softnet"][0]["dropped"].is_u64() && result["after"]["cores"][0]["steal"].is_u64());
+}

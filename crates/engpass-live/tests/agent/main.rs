@@ -1,0 +1,8 @@
+//! Two agents in one process, over loopback: short runs, ephemeral ports, no privileges.
+
+mod datagrams;
+mod hostile;
+mod life;
+mod pair;
+mod questions;
+mod streams;

@@ -1,0 +1,206 @@
+//! An agent behind a socket pair, and runs of two of them.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use engpass_live::{Ended, Limits, run};
+use serde_json::{Value, json};
+
+/// A run's token; the tests of one process run beside each other on different agents.
+pub(crate) const RUN: &str = "00112233445566778899aabbccddeeff";
+/// A millisecond in ns.
+pub(crate) const MS: u64 = 1_000_000;
+
+/// An agent and the channel to it.
+pub(crate) struct Agent {
+    to: UnixStream,
+    from: BufReader<UnixStream>,
+    thread: JoinHandle<Ended>,
+    next: u64,
+    /// What it said first.
+    pub(crate) hello: Value,
+    /// Events since.
+    pub(crate) events: Vec<Value>,
+}
+
+impl Agent {
+    /// Start one with the limits of an owner.
+    pub(crate) fn with(limits: Limits, silence: Duration) -> Self {
+        let (to, input) = UnixStream::pair().expect("a socket pair");
+        let output = input.try_clone().expect("a descriptor");
+        let thread = std::thread::spawn(move || run(input, output, limits, silence));
+        let from = to.try_clone().expect("a descriptor");
+        from.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+        let from = BufReader::new(from);
+        let mut agent = Self { to, from, thread, next: 0, hello: Value::Null, events: Vec::new() };
+        agent.hello = agent.line();
+        agent
+    }
+
+    /// Start one without limits.
+    pub(crate) fn new() -> Self {
+        Self::with(Limits::default(), Duration::from_secs(60))
+    }
+
+    /// The next line that it writes.
+    pub(crate) fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.from.read_line(&mut line).expect("a line within a minute");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// Write anything.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.to.write_all(bytes).expect("the agent reads");
+    }
+
+    /// Ask, and take the answer as it is.
+    pub(crate) fn ask(&mut self, what: &str, fields: Value) -> Value {
+        self.next += 1;
+        let mut request = json!({ "id": self.next, "do": what });
+        let Value::Object(fields) = fields else { panic!("fields") };
+        request.as_object_mut().expect("an object").extend(fields);
+        self.write(format!("{request}\n").as_bytes());
+        loop {
+            let line = self.line();
+            if line.get("event").is_some() {
+                self.events.push(line);
+            } else {
+                assert_eq!(line["id"], self.next, "answers come in order");
+                return line;
+            }
+        }
+    }
+
+    /// Ask for something that must work.
+    pub(crate) fn ok(&mut self, what: &str, fields: Value) -> Value {
+        let mut answer = self.ask(what, fields);
+        assert!(answer.get("ok").is_some(), "{what}: {answer}");
+        answer["ok"].take()
+    }
+
+    /// Ask for something that must not; the error's code.
+    pub(crate) fn refused(&mut self, what: &str, fields: Value) -> String {
+        let answer = self.ask(what, fields);
+        let error = &answer["error"];
+        assert!(!error["cause"].as_str().unwrap_or_default().is_empty(), "{what}: {answer}");
+        assert!(!error["help"].as_str().unwrap_or_default().is_empty(), "{what}: {answer}");
+        error["code"].as_str().expect("a code").to_owned()
+    }
+
+    /// Wait for an event of this kind.
+    pub(crate) fn event(&mut self, kind: &str) -> Value {
+        loop {
+            if let Some(at) = self.events.iter().position(|event| event["event"] == kind) {
+                return self.events.remove(at);
+            }
+            let line = self.line();
+            self.events.push(line);
+        }
+    }
+
+    /// Close its input; how it ended.
+    pub(crate) fn close(self) -> Ended {
+        self.to.shutdown(Shutdown::Write).expect("open");
+        self.thread.join().expect("the agent does not panic")
+    }
+
+    /// Wait until it ends by itself.
+    pub(crate) fn wait(self) -> Ended {
+        self.thread.join().expect("the agent does not panic")
+    }
+
+    /// Close its output, which it notices when it writes.
+    pub(crate) fn deafen(self) -> Ended {
+        self.to.shutdown(Shutdown::Both).expect("open");
+        self.thread.join().expect("the agent does not panic")
+    }
+}
+
+/// `fields` over `base`.
+pub(crate) fn with(base: &Value, fields: &Value) -> Value {
+    let mut all = base.clone();
+    let more = fields.as_object().expect("fields").clone();
+    all.as_object_mut().expect("fields").extend(more);
+    all
+}
+
+/// What both ends of a flow are told, and what each alone.
+pub(crate) struct Plan {
+    pub(crate) both: Value,
+    pub(crate) listen: Value,
+    pub(crate) connect: Value,
+}
+
+impl Plan {
+    pub(crate) fn of(kind: &str, both: Value) -> Self {
+        let base = json!({ "run": RUN, "flow": "f", "kind": kind });
+        Self { both: with(&base, &both), listen: json!({}), connect: json!({}) }
+    }
+
+    pub(crate) fn listen(mut self, fields: Value) -> Self {
+        self.listen = fields;
+        self
+    }
+
+    pub(crate) fn connect(mut self, fields: Value) -> Self {
+        self.connect = fields;
+        self
+    }
+
+    /// The request that prepares the listening end.
+    pub(crate) fn listening(&self) -> Value {
+        let ends = json!({ "side": "listen", "address": "127.0.0.1", "peers": ["127.0.0.1"] });
+        with(&with(&self.both, &ends), &self.listen)
+    }
+
+    /// The request that prepares the connecting end.
+    pub(crate) fn connecting(&self, port: &Value) -> Value {
+        let ends = json!({ "side": "connect", "to": [format!("127.0.0.1:{port}")] });
+        with(&with(&self.both, &ends), &self.connect)
+    }
+}
+
+/// Results of both ends of a run.
+pub(crate) struct Results {
+    /// The listening end's flow.
+    pub(crate) listen: Value,
+    /// The connecting end's flow.
+    pub(crate) connect: Value,
+}
+
+/// Run one flow between two agents.
+pub(crate) fn run_pair(listen: &mut Agent, connect: &mut Agent, plan: &Plan) -> Results {
+    let prepared = listen.ok("prepare", plan.listening());
+    connect.ok("prepare", plan.connecting(&prepared["port"]));
+    let run = json!({ "run": RUN });
+    listen.ok("start", run.clone());
+    connect.ok("start", run.clone());
+    let asker = plan.both["kind"] == "request-response";
+    let turned = plan.connect["role"] == "receive";
+    if turned && !asker {
+        listen.event("done");
+    } else {
+        connect.event("done");
+    }
+    std::thread::sleep(Duration::from_millis(30));
+    let mut results = [connect, listen].map(|agent| agent.ok("collect", run.clone()));
+    let [connect, listen] = results.each_mut().map(|result| result["flows"][0].take());
+    Results { listen, connect }
+}
+
+/// Run one flow between two fresh agents.
+pub(crate) fn measure(plan: &Plan) -> Results {
+    let (mut listen, mut connect) = (Agent::new(), Agent::new());
+    let results = run_pair(&mut listen, &mut connect, plan);
+    assert_eq!((listen.close(), connect.close()), (Ended::Input, Ended::Input));
+    results
+}
+
+/// A count in a result.
+pub(crate) fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+}

@@ -1,0 +1,121 @@
+//! TCP streams.
+
+use serde_json::json;
+
+use crate::pair::{Agent, MS, Plan, measure, number, run_pair};
+
+#[test]
+fn all_bytes_of_a_transfer_arrive() {
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 10_000 })).connect(json!({ "bytes": 3_141_592 }));
+    let results = measure(&plan);
+    for end in [&results.connect, &results.listen] {
+        assert_eq!((number(&end["bytes"]), number(&end["total_bytes"])), (3_141_592, 3_141_592), "{end}");
+        assert_eq!(end["streams"].as_array().map(Vec::len), Some(1));
+    }
+    assert_eq!((&results.connect["ended"], &results.listen["ended"]), (&json!("bytes"), &json!("peer")));
+    // 314 whole messages and what is left.
+    assert_eq!(number(&results.connect["messages"]), 315);
+    let tcp = &results.connect["streams"][0]["tcp"]["close"];
+    assert!(number(&tcp["bytes_sent"]) >= 3_141_592, "{tcp}");
+    assert!(number(&results.listen["elapsed_ns"]) > 0);
+}
+
+#[test]
+fn the_window_leaves_out_the_warm_up() {
+    let times = json!({ "message_bytes": 65_536, "warmup_ns": 100 * MS, "duration_ns": 200 * MS, "interval_ns": 50 * MS });
+    let results = measure(&Plan::of("tcp-stream", times));
+    for end in [&results.connect, &results.listen] {
+        assert!(number(&end["bytes"]) > 0 && number(&end["bytes"]) < number(&end["total_bytes"]), "{end}");
+        // It may open and close late on a busy machine, never early.
+        assert!(number(&end["elapsed_ns"]) >= 150 * MS, "{end}");
+        let series = end["series"].as_array().expect("a series");
+        let sum: u64 = series.iter().map(|record| number(&record["bytes"])).sum();
+        assert_eq!(sum, number(&end["total_bytes"]), "records cover all traffic");
+        assert!(series.windows(2).all(|pair| pair[0]["to_ns"] == pair[1]["from_ns"]));
+    }
+    assert_eq!(results.connect["ended"], "duration");
+    assert!(number(&results.connect["cpu"]["system_ns"]) + number(&results.connect["cpu"]["user_ns"]) > 0);
+    assert!(results.connect["cores"][0]["busy_ppm"].is_u64());
+}
+
+#[test]
+fn options_are_granted_as_the_kernel_says() {
+    let socket = json!({ "congestion": "cubic", "mss_bytes": 1000, "dscp": 10, "nodelay": true, "receive_buffer_bytes": 100_000 });
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "socket": socket })).connect(json!({ "bytes": 5000 }));
+    let results = measure(&plan);
+    let granted = &results.connect["streams"][0]["granted"];
+    assert_eq!((&granted["congestion"], &granted["dscp"], &granted["nodelay"]), (&json!("cubic"), &json!(10), &json!(true)));
+    // Timestamps take 12 of the 1000.
+    assert!((900..=1000).contains(&number(&granted["mss_bytes"])), "{granted}");
+    // The kernel doubles it.
+    assert_eq!(number(&granted["receive_buffer_bytes"]), 200_000);
+    assert_eq!(granted["protocol"], "tcp");
+}
+
+#[test]
+fn every_method_brings_the_same_bytes() {
+    for method in ["write", "sendfile", "zerocopy", "io-uring", "io-uring-zerocopy"] {
+        let (mut listen, mut connect) = (Agent::new(), Agent::new());
+        let needs = if method.starts_with("io-uring") { "io_uring" } else { "zerocopy" };
+        if method != "write" && method != "sendfile" && connect.hello["capabilities"][needs] == false {
+            continue;
+        }
+        let plan = Plan::of("tcp-stream", json!({ "message_bytes": 70_000 }));
+        let plan = plan.connect(json!({ "bytes": 20_000_000, "method": method }));
+        let results = run_pair(&mut listen, &mut connect, &plan);
+        assert_eq!(number(&results.listen["total_bytes"]), 20_000_000, "{method}: {}", results.connect);
+        let copied = &results.connect["copied"];
+        if method.ends_with("zerocopy") {
+            // On loopback the kernel copies after all, and says so.
+            assert!(number(&copied["completions"]) > 0, "{method}: {copied}");
+            assert_eq!(copied["completions"], copied["copied"], "{method}");
+        } else {
+            assert!(copied.is_null(), "{method}");
+        }
+    }
+}
+
+#[test]
+fn parallel_streams_and_a_sender_that_listens() {
+    let times = json!({ "message_bytes": 8192, "streams": 3, "duration_ns": 100 * MS });
+    let turned = Plan::of("tcp-stream", times).listen(json!({ "role": "send" })).connect(json!({ "role": "receive" }));
+    let results = measure(&turned);
+    assert_eq!((&results.listen["role"], &results.connect["role"]), (&json!("send"), &json!("receive")));
+    assert_eq!(results.connect["streams"].as_array().map(Vec::len), Some(3));
+    for stream in results.connect["streams"].as_array().expect("streams") {
+        assert!(number(&stream["bytes"]) > 0);
+    }
+    let sent = number(&results.listen["total_bytes"]);
+    assert_eq!(number(&results.connect["total_bytes"]), sent);
+}
+
+#[test]
+fn a_schedule_holds_writes_back() {
+    let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": 200 * MS }));
+    let results = measure(&plan.connect(json!({ "schedule": schedule })));
+    // One per millisecond from 0 on, below 200 ms.
+    assert_eq!(number(&results.connect["total_messages"]), 200);
+    assert_eq!(number(&results.listen["total_bytes"]), 200_000);
+    assert_eq!(number(&results.connect["late"]["count"]), 200);
+    assert_eq!(results.connect["pacing"]["method"], "sleep");
+}
+
+#[test]
+fn mptcp_says_what_was_granted() {
+    let (mut listen, mut connect) = (Agent::new(), Agent::new());
+    if connect.hello["capabilities"]["mptcp"] == false {
+        return;
+    }
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "mptcp": true })).connect(json!({ "bytes": 50_000 }));
+    let results = run_pair(&mut listen, &mut connect, &plan);
+    assert_eq!(number(&results.listen["total_bytes"]), 50_000);
+    let granted = &results.connect["streams"][0]["granted"];
+    assert_eq!((&granted["protocol"], &granted["mptcp_subflows"]), (&json!("mptcp"), &json!(1)), "{granted}");
+    // Against a plain listener it falls back.
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000 })).connect(json!({ "bytes": 50_000, "mptcp": true }));
+    let results = run_pair(&mut listen, &mut connect, &plan);
+    assert_eq!(number(&results.listen["total_bytes"]), 50_000);
+    let granted = &results.connect["streams"][0]["granted"];
+    assert_eq!((&granted["protocol"], &granted["mptcp_subflows"]), (&json!("tcp"), &json!(0)), "{granted}");
+}
