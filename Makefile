@@ -65,4 +65,4 @@ bench: $(STAMP) ## speed and memory, as ratios measured in the same run
 	$(BIN)/python benches/run.py
 
 clean: ## remove what was built
-	rm -rf target $(VENV) out
+	rm -rf target $(VENV) .ns3 out

@@ -1,10 +1,12 @@
-"""What a benchmark run came to: figures with their spread and target, as a table and as Markdown."""
+"""What a benchmark run came to: rows of several kinds, as tables for a terminal and as Markdown."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import ClassVar, Protocol
 
 from rich import box
 from rich.table import Table
@@ -12,8 +14,29 @@ from rich.table import Table
 SCALES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps")),
     "B": ((1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+    "/s": ((1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")),
+    "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
 }
 """Units that have smaller ones, the greatest first."""
+
+
+class Row(Protocol):
+    """A row of some table; rows of one kind that follow each other in one group are one table."""
+
+    @property
+    def group(self) -> str:
+        """Where it stands."""
+
+    @property
+    def head(self) -> Sequence[str]:
+        """Names of the columns."""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether its target is reached, if it has one."""
+
+    def cells(self) -> Sequence[str]:
+        """What stands in the columns."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +57,7 @@ class Figure:
     samples: Sequence[float]
     target: Target | None = None
     note: str = ""
+    head: ClassVar[Sequence[str]] = ("what", "median", "least to greatest", "n", "target", "ratio to it")
 
     @property
     def median(self) -> float:
@@ -52,20 +76,96 @@ class Figure:
             return None
         return self.median >= self.target.value if self.target.at_least else self.median <= self.target.value
 
-    def cells(self) -> tuple[str, str, str, str, str, str]:
-        """What stands in a row: name, median, least to greatest, how many, target, ratio to it."""
-        spread = ""
-        if len(self.samples) > 1:
-            least, greatest = min(self.samples), max(self.samples)
-            spread = (
-                f"{quantity(least, self.unit, self.median)} to {quantity(greatest, self.unit, self.median)}"
-            )
+    def cells(self) -> Sequence[str]:
+        """Name, median, least to greatest, how many, target, ratio to it."""
         name = f"{self.what} ({self.note})" if self.note else self.what
         target = ratio = ""
         if self.target is not None and self.ratio is not None:
             target = ("≥ " if self.target.at_least else "≤ ") + quantity(self.target.value, self.unit)
             ratio = f"{self.ratio:.2f} {'holds' if self.holds else 'missed'}"
+        spread = _spread(self.samples, self.unit)
         return name, quantity(self.median, self.unit), spread, str(len(self.samples)), target, ratio
+
+
+@dataclass(frozen=True)
+class Work:
+    """Runs of one workload: what there was to do, what that took."""
+
+    group: str
+    what: str
+    samples: Sequence[float]
+    """Seconds of the processor."""
+    hops: int
+    """Packets, or cells, over links."""
+    events: int | None
+    """Of the engine; `None` where it counts none."""
+    peak_bytes: float
+    """Most memory of the process."""
+    heap_bytes: float | None = None
+    """Most memory of the run in it."""
+    flows: int = 0
+    holds: ClassVar[None] = None
+    head: ClassVar[Sequence[str]] = (
+        *("what", "time", "least to greatest", "n", "hops", "hops/s", "a hop"),
+        *("events", "a hop has", "an event", "peak", "a flow"),
+    )
+
+    @property
+    def each(self) -> float:
+        """Seconds for a packet, or cell, over a link."""
+        return statistics.median(self.samples) / self.hops
+
+    def cells(self) -> Sequence[str]:
+        """As in the head: times are medians, `a flow` is its share of the run's memory."""
+        time = statistics.median(self.samples)
+        events = per_hop = each = ""
+        if self.events is not None:
+            events, per_hop = f"{self.events:,}", f"{self.events / self.hops:.3g}"
+            each = quantity(time / self.events, "s") if self.events else ""
+        flow = quantity(self.heap_bytes / self.flows, "B") if self.heap_bytes and self.flows else ""
+        return (
+            *(self.what, quantity(time, "s"), _spread(self.samples, "s"), str(len(self.samples))),
+            *(f"{self.hops:,}", quantity(self.hops / time, "/s"), quantity(self.each, "s")),
+            *(events, per_hop, each, quantity(self.peak_bytes, "B"), flow),
+        )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The same in two programs, which ought to be nearly equal."""
+
+    group: str
+    what: str
+    unit: str
+    ours: float
+    other: str
+    theirs: float
+    holds: ClassVar[None] = None
+
+    @property
+    def head(self) -> Sequence[str]:
+        """Names of the columns."""
+        return "what", "Engpass", self.other, "ratio"
+
+    def cells(self) -> Sequence[str]:
+        """Name, both, and ours to theirs."""
+        ratio = f"{self.ours / self.theirs:.3f}" if self.theirs else ""
+        return self.what, quantity(self.ours, self.unit), quantity(self.theirs, self.unit), ratio
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Something that could not be measured here, and why."""
+
+    group: str
+    what: str
+    why: str
+    holds: ClassVar[None] = None
+    head: ClassVar[Sequence[str]] = ("skipped", "why")
+
+    def cells(self) -> Sequence[str]:
+        """What, and why."""
+        return self.what, self.why
 
 
 def quantity(value: float, unit: str, like: float | None = None) -> str:
@@ -76,48 +176,56 @@ def quantity(value: float, unit: str, like: float | None = None) -> str:
     return f"{_digits(value)} {unit}".rstrip()
 
 
+def _spread(samples: Sequence[float], unit: str) -> str:
+    if len(samples) < 2:
+        return ""
+    middle = statistics.median(samples)
+    return " to ".join(quantity(end(samples), unit, middle) for end in (min, max))
+
+
 def _digits(value: float) -> str:
     if value == int(value):
         return f"{int(value):,}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
 
 
-HEAD = ("what", "median", "least to greatest", "n", "target", "ratio to it")
+def _sections(rows: Iterable[Row]) -> Iterator[tuple[str, list[list[Row]]]]:
+    """Groups in the order in which they come, each with its tables."""
+    for group, section in groupby(rows, key=lambda row: row.group):
+        yield group, [list(table) for _, table in groupby(section, key=lambda row: row.head)]
 
 
-def groups(figures: Iterable[Figure]) -> list[str]:
-    """Groups in the order in which they come."""
-    return list(dict.fromkeys(figure.group for figure in figures))
+def tables(rows: Iterable[Row]) -> Iterator[Table]:
+    """All rows for a terminal."""
+    for group, parts in _sections(rows):
+        for part in parts:
+            drawn = Table(
+                title=group, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+            )
+            for place, column in enumerate(part[0].head):
+                drawn.add_column(column, justify="right" if place else "left", no_wrap=place > 0)
+            for row in part:
+                drawn.add_row(*row.cells(), style="red" if row.holds is False else None)
+            yield drawn
 
 
-def tables(figures: Sequence[Figure]) -> Iterator[Table]:
-    """All figures for a terminal, a table for each group."""
-    for group in groups(figures):
-        drawn = Table(
-            title=group, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
-        )
-        for column in HEAD:
-            left = column == "what"
-            drawn.add_column(column, justify="left" if left else "right", no_wrap=not left)
-        for figure in figures:
-            if figure.group == group:
-                drawn.add_row(*figure.cells(), style="red" if figure.holds is False else None)
-        yield drawn
-
-
-def markdown(figures: Sequence[Figure], facts: dict[str, str]) -> str:
-    """All figures for a reader, and where they are from."""
+def markdown(rows: Iterable[Row], facts: dict[str, str]) -> str:
+    """All rows for a reader, and where they are from."""
     lines = [
         "# Results of `make bench`",
         "",
-        "Written by `benches/run.py`; everything was measured in one run on one machine. Times of single",
-        "runs are processor time of their one thread, which neighbours on the machine change less; times",
-        "of campaigns and commands are those of the clock on the wall. A ratio to a target of at most 1 is",
-        "good; where the target has ≥, one of at least 1.",
+        "Written by `benches/run.py`; everything was measured in one run on one machine, what is compared in",
+        "turns. Times of single runs are processor time of their one thread, which neighbours on the machine",
+        "change less; times of campaigns and commands are those of the clock on the wall. A hop is a packet,",
+        "or cell, over a link (those that a port refused are counted, too). A ratio to a target of at most 1",
+        "is good; where the target has ≥, one of at least 1. The workloads are in [README.md](README.md).",
         "",
         *(f"- {name}: {value}" for name, value in facts.items()),
     ]
-    for group in groups(figures):
-        lines += ["", f"## {group}", "", f"| {' | '.join(HEAD)} |", f"| {' | '.join(['---'] * len(HEAD))} |"]
-        lines += [f"| {' | '.join(figure.cells())} |" for figure in figures if figure.group == group]
+    for group, parts in _sections(rows):
+        lines += ["", f"## {group}"]
+        for part in parts:
+            head = part[0].head
+            lines += ["", f"| {' | '.join(head)} |", f"| {' | '.join(['---'] * len(head))} |"]
+            lines += [f"| {' | '.join(row.cells())} |" for row in part]
     return "\n".join([*lines, ""])

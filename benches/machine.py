@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from figures import Work
+
 from engpass.environment import environment
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGPASS = ROOT / ".venv/bin/engpass"
+KYOTO = str(ROOT / "benches/testbeds/kyoto.toml")
 HOT_LOOPS = ("cargo", "bench", "--quiet", "-p", "engpass-bench", "--bench", "hot")
 
 
@@ -58,19 +61,36 @@ class Tools:
     target: Path
 
     @classmethod
-    def build(cls, loops: bool) -> Tools:
-        """Build the measuring programs as the package is built, optimised; the hot loops if asked for."""
+    def build(cls) -> Tools:
+        """Build the measuring program as the package is built, optimised."""
         run(["cargo", "build", "--release", "--quiet", "-p", "engpass-bench", "--bin", "engpass-measure"])
-        if loops:
-            run([*HOT_LOOPS, "--no-run"])
         metadata = json.loads(run(["cargo", "metadata", "--format-version", "1", "--no-deps"]).output)
         target = Path(metadata["target_directory"])
         return cls(target / "release/engpass-measure", target)
+
+    def build_loops(self) -> None:
+        """Build the hot loops, so that this is not measured with them."""
+        run([*HOT_LOOPS, "--no-run"])
 
     def workload(self, workload: str, engine: str, times: int, *more: str) -> dict[str, Any]:
         """Run a workload so many times in one process."""
         result: dict[str, Any] = json.loads(run([self.measure, workload, engine, str(times), *more]).output)
         return result
+
+
+def work(group: str, what: str, runs: Sequence[dict[str, Any]]) -> Work:
+    """Runs of one workload, in one process or several, as a row. They are all equal, but for their times."""
+    first = runs[0]
+    return Work(
+        group,
+        what,
+        [sample for each in runs for sample in each["cpu_s"]],
+        first["sent"] + first["lost"],
+        first["events"],
+        max(each["peak_kib"] for each in runs) * 1024,
+        first["heap_bytes"],
+        first["flows"],
+    )
 
 
 def git(*arguments: str) -> str:
@@ -89,6 +109,7 @@ def facts() -> dict[str, str]:
     if load[0] > int(here["cores"]) / 2:
         loads += "; **the machine was busy: times on the wall are too long**"
     return {
+        "command": "`make bench`",
         "date": str(here["started"])[:16].replace("T", " ") + " UTC",
         "commit": commit + (" with changes" if changed else ""),
         "processor": f"{here['cpu']}, {here['cores']} cores, {int(here['memory_bytes']) / 2**30:.0f} GiB",

@@ -1,14 +1,16 @@
 """Write the tables in the pages of the gallery: `make pages`.
 
 A page has the places `<!-- claims -->` (the table of claims) and `<!-- curves: 1 kB, 2 kB -->` (goodput
-per variant at these swept values), each up to `<!-- end -->`. The figures come from a full reproduction,
+per variant at these swept values), each up to `<!-- end -->`. Where several paths are swept, `<!-- curves where
+PATH = VALUE: 50 MB/s, 100 MB/s -->` says where; rates are in MB/s then, as the swept values are. The figures come from a full reproduction,
 kept in the store of the working directory; what it does not have yet is run.
 """
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from engpass.campaign import Plan
 from engpass.claims import Campaign, Judged
 from engpass.gallery import Study, studies
 from engpass.progress import bar
@@ -34,29 +36,37 @@ def claims_table(judged: Sequence[Judged]) -> str:
     return "\n".join(rows)
 
 
-def curves_table(campaign: Campaign, variants: Sequence[str], flow: str, wanted: Sequence[str]) -> str:
-    """Goodput in Mbit/s over the named swept values, one column per variant."""
+def curves_table(
+    campaign: Campaign, plan: Plan, flow: str, wanted: Sequence[str], where: Mapping[str, str]
+) -> str:
+    """Goodput over the named swept values, one column per variant: simulated, or the limit if that is all."""
+    engine = "simulate" if "simulate" in plan.engines else plan.engines[0]
+    curves = [campaign.curve(engine, name, flow, "goodput", where) for name in plan.variants]
+    in_bytes = curves[0].x_unit == "B/s"
+    axis = next(axis for axis in plan.axes if axis.path not in where)
+    head = "Message" if axis.path.endswith(".message") else axis.path.split(".", 2)[-1].replace(".", " ")
     rows = [
-        "| Message | " + " | ".join(f"`{name}`" for name in variants) + " |",
-        "|---:" * (len(variants) + 1) + "|",
+        f"| {head.capitalize()} | " + " | ".join(f"`{name}`" for name in plan.variants) + " |",
+        "|---:" * (len(plan.variants) + 1) + "|",
     ]
-    curves = [campaign.curve("simulate", name, flow, "goodput") for name in variants]
     for sample in curves[0].samples:
         if sample.text in wanted:
-            values = " | ".join(f"{curve.at(sample.x).value / 1e6:.2f}" for curve in curves)
-            rows.append(f"| {sample.text} | {values} |")
+            values = [curve.at(sample.x).value / (8e6 if in_bytes else 1e6) for curve in curves]
+            rows.append(f"| {sample.text} | " + " | ".join(f"{value:.2f}" for value in values) + " |")
     return "\n".join(rows)
 
 
-def fill(page: str, claims: str, curves: Callable[[Sequence[str]], str]) -> str:
+def fill(page: str, claims: str, curves: Callable[[Sequence[str], Mapping[str, str]], str]) -> str:
     """The page with its places filled anew."""
 
     def place(found: re.Match[str]) -> str:
-        begin, what, names = found[1], found[2], found[3]
-        table = claims if what == "claims" else curves([name.strip() for name in names.split(",")])
+        begin, what, path, value, names = found.groups()
+        where = {path: value} if path else {}
+        table = claims if what == "claims" else curves([name.strip() for name in names.split(",")], where)
         return f"{begin}\n{table}\n<!-- end -->"
 
-    return re.sub(r"(<!-- (claims|curves)(?:: ([^>]*?))? -->)\n.*?<!-- end -->", place, page, flags=re.DOTALL)
+    begin = r"(<!-- (claims|curves)(?: where ([^ >]+) = ([^:>]+))?(?:: ([^>]*?))? -->)"
+    return re.sub(begin + r"\n.*?<!-- end -->", place, page, flags=re.DOTALL)
 
 
 def write(study: Study) -> bool:
@@ -73,7 +83,7 @@ def write(study: Study) -> bool:
     page = fill(
         study.page.read_text(encoding="utf-8"),
         claims_table(judged),
-        lambda wanted: curves_table(campaign, main.plan.variants, flow, wanted),
+        lambda wanted, where: curves_table(campaign, main.plan, flow, wanted, where),
     )
     study.page.write_text(page, encoding="utf-8")
     return all(one.verdict.holds for one in judged)

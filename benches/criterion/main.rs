@@ -1,7 +1,8 @@
 //! The hot loops. `cargo bench -p engpass-bench` runs them; `make bench` does, and puts them beside the targets.
 //!
-//! What a loop handles (cell over a link, event) is its throughput: the figures are ns per cell or per event.
+//! What a loop handles (a cell or packet over a link, a cell, an event) is its throughput: the figures are ns for one.
 
+mod cells;
 mod events;
 mod processor;
 mod runs;
@@ -17,12 +18,13 @@ fn config() -> Criterion<ProcessorTime> {
         .with_measurement(ProcessorTime)
         .sample_size(10)
         .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(2))
+        .measurement_time(Duration::from_secs(1))
 }
 
 criterion_group! {
     name = hot;
     config = config();
-    targets = runs::lines, runs::kyoto, runs::ports, runs::generators, events::hold
+    targets = runs::lines, runs::kyoto, runs::ports, runs::generators, runs::packets, runs::booking, cells::gcra, cells::discard,
+        events::hold
 }
 criterion_main!(hot);

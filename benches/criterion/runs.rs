@@ -1,8 +1,10 @@
 //! Whole runs in `simulate` and in the oracle.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
+use engpass_bench::dumbbell::{OC3, SACK, dumbbell};
+use engpass_bench::line::{frames, line};
 use engpass_bench::measure::{Which, measure};
-use engpass_bench::workload::{GENERATOR, KYOTO, PORT, line, point};
+use engpass_bench::workload::{GENERATOR, KYOTO, PORT, point};
 use engpass_testbed::Point;
 
 use crate::processor::ProcessorTime;
@@ -12,7 +14,7 @@ const SEED: u64 = 1;
 
 fn add(criterion: &mut Criterion<ProcessorTime>, group: &str, name: &str, point: &Point, which: Which) {
     let mut group = criterion.benchmark_group(group);
-    group.throughput(Throughput::Elements(measure(point, which, SEED).seen.cell_hops()));
+    group.throughput(Throughput::Elements(measure(point, which, SEED).seen.hops()));
     group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
         bencher.iter(|| measure(point, which, SEED));
     });
@@ -55,11 +57,35 @@ pub(crate) fn kyoto(criterion: &mut Criterion<ProcessorTime>) {
     }
 }
 
-/// One port that two bursty streams share, by discipline.
+/// Frames: a line of routers, and TCP.
+pub(crate) fn packets(criterion: &mut Criterion<ProcessorTime>) {
+    let short = [("run.duration", "1 s")];
+    let routers = point(&frames(3), "base", &short);
+    add(criterion, "frames, 1 s", "UDP over 3 hops of routers", &routers, Which::Simulate);
+    let tcp = point(&dumbbell(10, OC3, SACK), "base", &short);
+    add(criterion, "frames, 1 s", "TCP dumbbell of 10 flows", &tcp, Which::Simulate);
+}
+
+/// What the ledger books: the same with it and without.
+pub(crate) fn booking(criterion: &mut Criterion<ProcessorTime>) {
+    let short = [("run.duration", "1 s")];
+    let overrides =
+        [("traffic.stream.message", "9 kB"), ("switch.atomis5.schedule", "fifo"), ("run.duration", "1 s")];
+    for (workload, point) in [
+        ("Kyoto 9 kB, fifo", point(KYOTO, "congested", &overrides)),
+        ("TCP dumbbell of 10 flows", point(&dumbbell(10, OC3, SACK), "base", &short)),
+    ] {
+        for (books, which) in [("with", Which::Simulate), ("without", Which::Unbooked)] {
+            add(criterion, &format!("ledger, {workload}"), books, &point, which);
+        }
+    }
+}
+
+/// The merge of a port that two bursty streams share, by discipline.
 pub(crate) fn ports(criterion: &mut Criterion<ProcessorTime>) {
     for schedule in ["fifo", "priority"] {
         let overrides = [("switch.switch.schedule", schedule), ("run.duration", "1 s")];
-        add(criterion, "one port, 1 s", schedule, &point(PORT, "base", &overrides), Which::Simulate);
+        add(criterion, "merge in one port, 1 s", schedule, &point(PORT, "base", &overrides), Which::Simulate);
     }
 }
 

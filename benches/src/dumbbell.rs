@@ -1,25 +1,37 @@
-//! Many TCP flows through one bottleneck: the workload that packet simulators are compared with.
+//! TCP flows through one bottleneck: the workload that packet simulators are compared with, `ns3/dumbbell.cc` in ns-3.
 
 use std::fmt::Write;
 
-/// `flows` connections, each with hosts of its own, over access links of 1 Gbit/s and 1 ms and a bottleneck of `rate` and 3 ms with a
-/// queue of 200 packets: 10 ms there and back. Plain Reno with NewReno's recovery unless `tcp` says otherwise; segments of
-/// 1448 bytes, acknowledged one for two, 2 bytes of framing (PPP) around packets of 1500.
-pub fn dumbbell(flows: usize, rate: &str, tcp: &str) -> String {
+/// Plain Reno with NewReno's recovery, everything else as in Linux (its timeout is the smoothed round trip and 200 ms at least).
+pub const NEW_RENO: &str = "{ congestion = \"reno\", recovery = \"new-reno\" }";
+
+/// What `ns3/dumbbell.cc` has: Reno with SACK's recovery (RFC 6675), acknowledgments for every second segment or after 200 ms
+/// (RFC 5681), the timeout of RFC 6298 with its minimum of 1 s, buffers of 4 MiB.
+pub const SACK: &str = "{ congestion = \"reno\", recovery = \"sack\", byte_counting = 0, quick_acks = 0, ack_every = 2, ack_delay = \"200 ms\", rto_initial = \"1 s\", rto_minimum = \"1 s\", rto_floor = \"timeout\", send_buffer = \"4 MiB\", receive_buffer = \"4 MiB\" }";
+
+/// Bottleneck of the workload that others are compared on, in Mbit/s.
+pub const OC3: u64 = 155;
+
+/// `flows` connections, each with hosts of its own, over access links of 1 Gbit/s and 1 ms and a bottleneck of `mbit` Mbit/s and
+/// 3 ms: 10 ms there and back. Its queue has 200 packets for every 155 Mbit/s. The flows begin within 10 ms, one after the other.
+///
+/// Segments of 1448 bytes, 2 bytes of framing (PPP) around packets of 1500.
+pub fn dumbbell(flows: usize, mbit: u64, tcp: &str) -> String {
+    let queue = 200 * mbit / OC3;
     let mut text = format!(
         r#"# Written by `engpass_bench::dumbbell::dumbbell`.
 
 name = "{flows} TCP flows through one bottleneck"
 
 [router.left]
-queue = {{ drop-tail = {{ limit = "200 packets" }} }}
+queue = {{ drop-tail = {{ limit = "{queue} packets" }} }}
 [router.right]
 queue = {{ drop-tail = {{ limit = "10000 packets" }} }}
 
 [link.bottleneck]
 ends = ["left", "right"]
 medium = "point-to-point"
-rate = "{rate}"
+rate = "{mbit} Mbit/s"
 delay = "3 ms"
 overhead = "2 B"
 
@@ -28,12 +40,14 @@ duration = "10 s"
 "#
     );
     for flow in 0..flows {
+        let start = 10_000_000 * flow / flows;
         write!(
             text,
             r#"
 [host.s{flow}]
 tcp = {tcp}
 [host.r{flow}]
+tcp = {tcp}
 
 [link.a{flow}]
 ends = ["s{flow}", "left"]
@@ -54,6 +68,7 @@ kind = "tcp-stream"
 from = "s{flow}"
 to = "r{flow}"
 message = "64 KiB"
+start = "{start} ns"
 "#
         )
         .expect("a string takes everything");
@@ -61,17 +76,39 @@ message = "64 KiB"
     text
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::measure::{Which, measure};
-    use crate::workload::point;
+/// `flows` connections from one host to another over a line of 1 Gbit/s; they send until `stop` and are idle from then on.
+pub fn idle(flows: usize, stop: &str) -> String {
+    let mut text = String::from(
+        r#"# Written by `engpass_bench::dumbbell::idle`.
 
-    #[test]
-    fn the_bottleneck_is_full() {
-        let text = dumbbell(4, "155 Mbit/s", "{ congestion = \"reno\", recovery = \"new-reno\" }");
-        let measured = measure(&point(&text, "base", &[("run.duration", "\"2 s\"")]), Which::Simulate, 1);
-        let received: u64 = measured.seen.flows.iter().map(|flow| flow[1]).sum();
-        assert!(received as f64 * 1502.0 * 8.0 > 0.85 * 2.0 * 155e6, "{received} segments");
+name = "TCP flows that have ended their transfers"
+
+[host.s]
+[host.r]
+
+[link.line]
+ends = ["s", "r"]
+medium = "point-to-point"
+rate = "1 Gbit/s"
+delay = "1 ms"
+
+[run]
+duration = "2 s"
+"#,
+    );
+    for flow in 0..flows {
+        write!(
+            text,
+            r#"
+[traffic.f{flow}]
+kind = "tcp-stream"
+from = "s"
+to = "r"
+message = "8 KiB"
+stop = "{stop}"
+"#
+        )
+        .expect("a string takes everything");
     }
+    text
 }

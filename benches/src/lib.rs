@@ -1,5 +1,7 @@
 //! Workloads of the benchmarks: testbeds, and how their runs are read.
 
 pub mod dumbbell;
+pub mod heap;
+pub mod line;
 pub mod measure;
 pub mod workload;

@@ -2,19 +2,24 @@
 //!
 //! `engpass-measure WORKLOAD` prints the testbed.
 //!
-//! WORKLOAD is `line:HOPS`, `dumbbell:FLOWS` or a testbed file, ENGINE is `simulate`, `unbooked` (the same without its ledger) or `oracle`. Every run has the same seed: what
-//! differs between them is the machine.
+//! WORKLOAD is `line:HOPS` (of cells), `frames:HOPS`, `dumbbell:FLOWS`, `dumbbell:FLOWS:TCP` or `dumbbell:FLOWS:TCP:MBIT` (TCP is
+//! `new-reno`, the default, or `sack`), or a testbed file. ENGINE is `simulate`, `unbooked` (the same without its ledger) or
+//! `oracle`. Every run has the same seed: what differs between them is the machine.
 
 use std::process::ExitCode;
 
-use engpass_bench::dumbbell::dumbbell;
+use cpu_time::ThreadTime;
+use engpass_bench::dumbbell::{NEW_RENO, OC3, SACK, dumbbell};
+use engpass_bench::heap;
+use engpass_bench::line::{frames, line};
 use engpass_bench::measure::{Measured, Which, measure};
-use engpass_bench::workload::{line, point};
+use engpass_bench::workload::point;
 use serde_json::{Value, json};
 
 const SEED: u64 = 1;
-/// TCP of the dumbbell: what other simulators are measured with.
-const NEW_RENO: &str = "{ congestion = \"reno\", recovery = \"new-reno\" }";
+
+#[global_allocator]
+static HEAP: heap::Counting = heap::Counting;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,10 +46,22 @@ fn answer(arguments: &[String]) -> Result<String, String> {
 }
 
 fn text(workload: &str) -> Result<String, String> {
-    match workload.split_once(':') {
-        Some(("line", hops)) => Ok(line(number(hops)?)),
-        Some(("dumbbell", flows)) => Ok(dumbbell(number(flows)?, "155 Mbit/s", NEW_RENO)),
+    let words: Vec<&str> = workload.split(':').collect();
+    match words[..] {
+        ["line", hops] => Ok(line(number(hops)?)),
+        ["frames", hops] => Ok(frames(number(hops)?)),
+        ["dumbbell", flows] => Ok(dumbbell(number(flows)?, OC3, NEW_RENO)),
+        ["dumbbell", flows, kind] => Ok(dumbbell(number(flows)?, OC3, tcp(kind)?)),
+        ["dumbbell", flows, kind, mbit] => Ok(dumbbell(number(flows)?, number(mbit)? as u64, tcp(kind)?)),
         _ => std::fs::read_to_string(workload).map_err(|wrong| format!("`{workload}`: {wrong}")),
+    }
+}
+
+fn tcp(kind: &str) -> Result<&'static str, String> {
+    match kind {
+        "new-reno" => Ok(NEW_RENO),
+        "sack" => Ok(SACK),
+        other => Err(format!("`{other}` is not `new-reno` or `sack`")),
     }
 }
 
@@ -57,20 +74,33 @@ fn run(text: &str, engine: &str, times: usize, rest: &[String]) -> Result<Value,
     };
     let (overrides, variants): (Vec<_>, Vec<_>) = rest.iter().partition(|argument| argument.contains('='));
     let overrides: Vec<_> = overrides.iter().filter_map(|argument| argument.split_once('=')).collect();
+    let before = ThreadTime::now();
     let point = point(text, variants.first().map_or("base", |variant| variant.as_str()), &overrides);
+    let load = before.elapsed();
     let runs: Vec<Measured> = (0..times.max(1)).map(|_| measure(&point, which, SEED)).collect();
     let first = &runs[0];
     if runs.iter().any(|run| run.seen != first.seen) {
         return Err("equal runs differ".into());
     }
+    // Only where engines are compared, that is, with few flows.
+    let seen = (first.seen.flows.len() <= 100).then_some(&first.seen.flows);
+    let goodput: f64 = first.goodput.iter().sum();
+    let squares: f64 = first.goodput.iter().map(|goodput| goodput * goodput).sum();
+    let flows = first.goodput.len();
     Ok(json!({
         "wall_s": runs.iter().map(|run| run.wall.as_secs_f64()).collect::<Vec<_>>(),
         "cpu_s": runs.iter().map(|run| run.cpu.as_secs_f64()).collect::<Vec<_>>(),
+        "load_s": load.as_secs_f64(),
         "simulated_s": point.testbed.run.duration.0 as f64 / 1e12,
-        "cell_hops": first.seen.cell_hops(),
+        "sent": first.seen.sent,
         "lost": first.seen.lost,
-        "flows": first.seen.flows,
+        "received": seen,
         "events": first.events,
+        "goodput_bit_per_s": goodput,
+        // Jain, Chiu and Hawe 1984.
+        "jain": (squares > 0.0).then(|| goodput * goodput / (flows as f64 * squares)),
+        "flows": flows,
+        "heap_bytes": first.heap,
         "peak_kib": peak_kib(),
     }))
 }

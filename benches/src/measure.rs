@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
-use engpass_network::simulate::{Network, SimOutcome, simulate};
+use engpass_network::simulate::{Network, SimOutcome};
 use engpass_oracle::engine::Engine;
 use engpass_oracle::outcome::Observed;
 use engpass_testbed::Point;
+
+use crate::heap;
 
 /// Which engine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,20 +22,20 @@ pub enum Which {
 }
 
 /// What a run showed; equal for both engines, except the events.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Sent, received, lost, in flight, and the two sums over the times of receptions, of every flow.
     pub flows: Vec<[u64; 6]>,
-    /// Cells that left a transmitter, of all links.
-    pub cells: u64,
-    /// Cells that were lost at a port or policer.
+    /// Cells, or frames, that left a transmitter, of all links.
+    pub sent: u64,
+    /// Those that were lost at a port or policer, or on a line.
     pub lost: u64,
 }
 
 impl Seen {
     /// Cells that a transmitter sent or refused: what there was to do, in units of a cell over a link.
-    pub fn cell_hops(&self) -> u64 {
-        self.cells + self.lost
+    pub fn hops(&self) -> u64 {
+        self.sent + self.lost
     }
 }
 
@@ -53,7 +55,7 @@ impl From<&SimOutcome> for Seen {
         let directions = || outcome.links.iter().flat_map(|(_, link)| &link.directions);
         Self {
             flows: flows.collect(),
-            cells: directions().map(|direction| direction.carried.sent()).sum(),
+            sent: directions().map(|direction| direction.carried.sent()).sum(),
             lost: directions().map(|direction| direction.carried.lost()).sum(),
         }
     }
@@ -73,14 +75,14 @@ impl From<&Observed> for Seen {
         });
         Self {
             flows: flows.collect(),
-            cells: observed.departures.values().map(|departed| departed.cells).sum(),
+            sent: observed.departures.values().map(|departed| departed.cells).sum(),
             lost: observed.losses.values().map(|lost| lost.cells).sum(),
         }
     }
 }
 
 /// A run that was measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Time on the clock on the wall.
     pub wall: Duration,
@@ -90,6 +92,11 @@ pub struct Measured {
     pub seen: Seen,
     /// Events that the fast engine handled; the oracle does not count its own.
     pub events: Option<u64>,
+    /// Payload that every flow received, in bit/s; the oracle does not say.
+    pub goodput: Vec<f64>,
+    /// The most that the run asked of the heap, in bytes: its network and its outcome, without the testbed. Zero in a program
+    /// whose heap does not count.
+    pub heap: u64,
 }
 
 /// Run `point` once with `seed`.
@@ -98,45 +105,50 @@ pub struct Measured {
 /// When the engine does not carry it.
 pub fn measure(point: &Point, which: Which, seed: u64) -> Measured {
     let (testbed, topology) = (&point.testbed, &point.topology);
-    match which {
-        Which::Simulate => {
-            let run = || simulate(testbed, topology, seed, &|| false).expect("a workload is carried");
-            let (outcome, wall, cpu) = timed(run);
-            Measured { wall, cpu, seen: Seen::from(&outcome), events: Some(outcome.events) }
-        }
-        Which::Unbooked => {
-            let run = || {
-                let mut network = Network::new(testbed, topology, seed).expect("a workload is carried");
+    let fast = |books: bool| {
+        let (outcome, took) = timed(|| {
+            let mut network = Network::new(testbed, topology, seed).expect("a workload is carried");
+            if !books {
                 network.keep_no_books();
-                network.run(&|| false).expect("nobody interrupts it");
-                network.outcome(testbed, topology).expect("what is not booked is not wrong")
-            };
-            let (outcome, wall, cpu) = timed(run);
-            Measured { wall, cpu, seen: Seen::from(&outcome), events: Some(outcome.events) }
-        }
+            }
+            network.run(&|| false).expect("nobody interrupts it");
+            network.outcome(testbed, topology).expect("the books balance")
+        });
+        let goodput = outcome.flows.iter().map(|(_, flow)| flow.goodput_bit_per_s).collect();
+        Measured { seen: Seen::from(&outcome), events: Some(outcome.events), goodput, ..took }
+    };
+    match which {
+        Which::Simulate => fast(true),
+        Which::Unbooked => fast(false),
         Which::Oracle => {
             let end = testbed.run.duration.0;
-            let (observed, wall, cpu) = timed(|| {
+            let (observed, took) = timed(|| {
                 let mut engine = Engine::new(testbed, topology, seed);
                 engine.run_until(end);
                 engine.snapshot(end)
             });
-            Measured { wall, cpu, seen: Seen::from(&observed), events: None }
+            Measured { seen: Seen::from(&observed), ..took }
         }
     }
 }
 
 #[allow(clippy::disallowed_methods, reason = "the clock is what a benchmark is for")]
-fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration, Duration) {
+fn timed<T>(run: impl FnOnce() -> T) -> (T, Measured) {
+    let before = heap::live();
+    heap::begin();
     let (wall, cpu) = (Instant::now(), ThreadTime::now());
     let result = run();
-    (result, wall.elapsed(), cpu.elapsed())
+    let (wall, cpu) = (wall.elapsed(), cpu.elapsed());
+    let heap = u64::try_from(heap::most() - before).expect("the most is at least what it began with");
+    (result, Measured { wall, cpu, heap, ..Measured::default() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{KYOTO, line, point};
+    use crate::dumbbell::{NEW_RENO, OC3, SACK, dumbbell};
+    use crate::line::{frames, line};
+    use crate::workload::{KYOTO, point};
 
     #[test]
     fn both_engines_show_the_same() {
@@ -145,7 +157,27 @@ mod tests {
         for point in [point(&line(3), "base", &[short]), point(KYOTO, "congested", &[short, message])] {
             let [fast, oracle] = [Which::Simulate, Which::Oracle].map(|which| measure(&point, which, 7).seen);
             assert_eq!(fast, oracle);
-            assert!(fast.cells > 5_000, "{fast:?}");
+            assert!(fast.sent > 5_000, "{fast:?}");
         }
+    }
+
+    #[test]
+    fn the_bottleneck_is_full() {
+        for tcp in [NEW_RENO, SACK] {
+            let text = dumbbell(4, OC3, tcp);
+            let measured = measure(&point(&text, "base", &[("run.duration", "2 s")]), Which::Simulate, 1);
+            let goodput: f64 = measured.goodput.iter().sum();
+            // 1448 bytes of 1502 are payload, and a queue of 200 packets is more than half of what is on the way.
+            assert!((0.85..1.0).contains(&(goodput / (155e6 * 1448.0 / 1502.0))), "{goodput}");
+        }
+    }
+
+    #[test]
+    fn routers_carry_what_is_offered() {
+        let long = point(&frames(3), "base", &[("run.duration", "200 ms")]);
+        let measured = measure(&long, Which::Simulate, 1);
+        // 90 Mbit/s over five links, and three times 60 over three: 1000 bytes each.
+        let offered = (90e6 * 5.0 + 3.0 * 60e6 * 3.0) * 0.2 / 8000.0;
+        assert!((0.9..1.05).contains(&(measured.seen.hops() as f64 / offered)), "{:?}", measured.seen);
     }
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from engpass.claims import MAIN, Campaign, CampaignSpec, ClaimsFile, Judged, judge
+from engpass.claims import MAIN, Campaign, CampaignSpec, Claim, ClaimsFile, Judged, judge
 from engpass.error import EngpassError
 from engpass.gallery import Study
 from engpass.lab import Progress, Watch
@@ -109,6 +109,7 @@ def prepare(
     for claim in claims.claims:
         part = next(part for part in parts if part.spec.name == claim.campaign)
         _check_names(claim.id, part, claim.engine, claim.check)
+        _check_where(claim, part)
     return Reproduction(study, claims, tuple(parts))
 
 
@@ -126,6 +127,22 @@ def _check_names(claim: str, part: Part, engine: str, check: Any) -> None:  # no
                 f"claim `{claim}`: the campaign `{part.spec.name}` has no {what} `{name}`",
                 nearest(name, known),
             )
+
+
+def _check_where(claim: Claim, part: Part) -> None:
+    """As above, for the swept values at which it looks."""
+    from engpass.error import nearest
+
+    axes = {axis.path: [value.text for value in axis.values] for axis in part.testbed.axes}
+    for path, text in claim.where:
+        known = axes.get(path)
+        if known is None:
+            raise EngpassError(
+                f"claim `{claim.id}`: the campaign `{part.spec.name}` does not sweep `{path}`",
+                nearest(path, list(axes)),
+            )
+        if text not in known:
+            raise EngpassError(f"claim `{claim.id}`: `{path}` is never `{text}`", nearest(text, known))
 
 
 class _Sums:

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engpass_model::host::ps;
+use engpass_model::host::{Side, ps};
 use engpass_model::random::Stream;
 use engpass_model::source::{Traffic, UdpStream};
 use engpass_model::time::Pace;
@@ -124,7 +124,8 @@ impl Engine<'_> {
 
     fn ask_for_fragment(&mut self, now: u64, flow: usize) {
         let host = self.topology.flows[flow].from;
-        let cost = self.testbed.hosts[host].cost.clone();
+        let own = self.testbed.traffic[flow].data_path(Side::Send);
+        let cost = self.testbed.hosts[host].occupation(Side::Send, own);
         let process = self.process(flow);
         let ip_payload = process.fragments.payload(process.fragment);
         let picoseconds = if process.fragment == 0 {

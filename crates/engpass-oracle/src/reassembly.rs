@@ -1,5 +1,6 @@
 //! Reassembly and reception at the host (docs/model.md, "Reassembly and reception").
 
+use engpass_model::host::Side;
 use engpass_model::source::Traffic;
 
 use crate::agenda::{Event, Group};
@@ -72,7 +73,9 @@ impl Engine<'_> {
         let host = self.topology.flows[flow].to;
         let receiver = &self.testbed.hosts[host];
         let bytes = config.message.bytes();
-        let cost = receiver.receive_cost.datagram(bytes, self.ledger.fragments(flow, datagram));
+        let cost = receiver
+            .occupation(Side::Receive, config.receive_path)
+            .datagram(bytes, self.ledger.fragments(flow, datagram));
         if cost == 0 {
             self.ledger.received(now, flow, datagram, false);
         } else if self.receive_buffers[flow] + bytes

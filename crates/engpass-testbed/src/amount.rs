@@ -24,6 +24,10 @@ fn unit(word: &str) -> Option<Unit> {
         "kbit/s" => ("bit/s", 1, 3, 0),
         "Mbit/s" => ("bit/s", 1, 6, 0),
         "Gbit/s" => ("bit/s", 1, 9, 0),
+        "B/s" => ("B/s", 1, 0, 0),
+        "kB/s" => ("B/s", 1, 3, 0),
+        "MB/s" => ("B/s", 1, 6, 0),
+        "GB/s" => ("B/s", 1, 9, 0),
         "ps" => ("s", 1, -12, 12),
         "ns" => ("s", 1, -9, 12),
         "us" | "µs" | "μs" => ("s", 1, -6, 12),
@@ -175,6 +179,7 @@ mod tests {
         assert_eq!(read("0.93 ms"), (0.00093, "s", "0.93 ms".into()));
         assert_eq!(read("130 Mbit/s line"), (130e6, "bit/s", "130 Mbit/s line".into()));
         assert_eq!(read("384 cells"), (384.0, "cells", "384 cells".into()));
+        assert_eq!(read("133 MB/s"), (133e6, "B/s", "133 MB/s".into()));
         assert_eq!(read("7"), (7.0, "", "7".into()));
         assert_eq!(read("1.5 KiB"), (1536.0, "B", "1.5 KiB".into()));
         for no in ["", "kB", "1e3 B", "-1 B", "0.5 B", "1 kB line", "tail", "oc-3c", "1.2.3 s", "1 . B"] {

@@ -46,6 +46,13 @@ class Curve:
                 return sample
         raise NoDataError("no point at this value")
 
+    def in_bytes(self) -> Curve:
+        """The same in bytes per second, where it is in bits per second."""
+        if self.unit != "bit/s":
+            return self
+        samples = (Sample(sample.x, sample.text, sample.value / 8) for sample in self.samples)
+        return Curve(tuple(samples), self.x_unit, "B/s")
+
     def least(self) -> Sample:
         """The sample with the least value, the first of several."""
         return min(self.samples, key=lambda sample: sample.value)
@@ -66,51 +73,62 @@ class Campaign:
     """The outcomes of one campaign."""
 
     def __init__(self, axes: Sequence[Axis], outcomes: Iterable[Mapping[str, Any]]) -> None:
-        if len(axes) > 1:
-            raise NoDataError("claims read campaigns that sweep over one path")
-        self._axis = axes[0] if axes else None
-        self._points: dict[tuple[str, str, float], list[Mapping[str, Any]]] = {}
+        self._axes = tuple(axes)
+        self._points: dict[tuple[str, str, tuple[float, ...]], list[Mapping[str, Any]]] = {}
         for outcome in outcomes:
-            key = (outcome["engine"], outcome["variant"], self._place(outcome))
+            place = tuple(_number(axis, outcome["sweep"][axis.path]) for axis in self._axes)
+            key = (outcome["engine"], outcome["variant"], place)
             self._points.setdefault(key, []).append(outcome)
 
-    def _place(self, outcome: Mapping[str, Any]) -> float:
-        if self._axis is None:
-            return 0.0
-        value = outcome["sweep"][self._axis.path]
-        if isinstance(value, int | float):
-            return float(value)
-        # What is no quantity stands in the order of the file.
-        return float([v.text for v in self._axis.values].index(value))
-
-    def curve(self, engine: str, variant: str, flow: str, quantity: str) -> Curve:
+    def curve(
+        self, engine: str, variant: str, flow: str, quantity: str, where: Mapping[str, str] | None = None
+    ) -> Curve:
         """A quantity over the sweep; without a sweep, one sample.
 
         Quantities are `goodput`, `offered`, `sent`, `lost` (datagrams, all repeats together), of the limit
-        the names of its stages, and those of `TOGETHER`, whatever the flow. Raises `NoDataError`.
+        the names of its stages, and those of `TOGETHER`, whatever the flow. Of several swept paths `where`
+        fixes all but one. Raises `NoDataError`.
         """
+        fixed = where or {}
+        free = [index for index, axis in enumerate(self._axes) if axis.path not in fixed]
+        if len(free) > 1:
+            raise NoDataError("several paths are swept, and the claim does not say where it looks")
+        at = [self._fixed(axis, fixed[axis.path]) if axis.path in fixed else None for axis in self._axes]
         samples = []
-        for (of_engine, of_variant, x), outcomes in self._points.items():
-            if (of_engine, of_variant) == (engine, variant):
+        for (of_engine, of_variant, place), outcomes in self._points.items():
+            there = all(want is None or want == have for want, have in zip(at, place, strict=True))
+            if (of_engine, of_variant) == (engine, variant) and there:
+                x, text = (place[free[0]], _text(self._axes[free[0]], place[free[0]])) if free else (0.0, "")
                 values = [_value(outcome, flow, quantity) for outcome in outcomes]
                 value = math.fsum(values) / (1 if quantity in COUNTED else len(values))
-                samples.append(Sample(x, self._text(x), value))
+                samples.append(Sample(x, text, value))
         if not samples:
             raise NoDataError(f"no point of {engine}, variant {variant}")
         samples.sort(key=lambda sample: sample.x)
         unit = TOGETHER[quantity][0] if quantity in TOGETHER else COUNTED.get(quantity, "bit/s")
-        return Curve(tuple(samples), self._unit(), unit)
+        x_unit = (self._axes[free[0]].values[0].unit or "") if free else ""
+        return Curve(tuple(samples), x_unit, unit)
 
-    def _text(self, x: float) -> str:
-        if self._axis is None:
-            return ""
-        for index, value in enumerate(self._axis.values):
-            if (value.number if value.number is not None else index) == x:
-                return value.text
-        return f"{x:g}"
+    @staticmethod
+    def _fixed(axis: Axis, text: str) -> float:
+        for index, value in enumerate(axis.values):
+            if value.text == text:
+                return value.number if value.number is not None else float(index)
+        raise NoDataError(f"`{axis.path}` is never {text}")
 
-    def _unit(self) -> str:
-        return (self._axis.values[0].unit or "") if self._axis is not None else ""
+
+def _number(axis: Axis, value: object) -> float:
+    if isinstance(value, int | float):
+        return float(value)
+    # What is no quantity stands in the order of the file.
+    return float([v.text for v in axis.values].index(str(value)))
+
+
+def _text(axis: Axis, x: float) -> str:
+    for index, value in enumerate(axis.values):
+        if (value.number if value.number is not None else index) == x:
+            return value.text
+    return f"{x:g}"
 
 
 def _value(outcome: Mapping[str, Any], flow: str, quantity: str) -> float:

@@ -50,6 +50,8 @@ class Claim:
     flow: str
     check: Check
     accept: Interval | None
+    where: tuple[tuple[str, str], ...] = ()
+    """Swept paths and the values at which the claim looks, where several paths are swept."""
 
     @property
     def tolerance(self) -> str:
@@ -127,19 +129,23 @@ class _Reader:
             raise self.fail(at, "it is no table", f"write `[campaign.{name}]`")
         known = {"set": dict, "engines": list, "variants": list, "repeats": int}
         self._known(at, table, known)
-        pairs = table.get("set", {})
+        return CampaignSpec(
+            name,
+            self._pairs(at, table, "set"),
+            self._names(at, table, "engines"),
+            self._names(at, table, "variants"),
+            table.get("repeats"),
+        )
+
+    def _pairs(self, at: str, table: Mapping[str, Any], key: str) -> tuple[tuple[str, str], ...]:
+        """Paths and their values as texts."""
+        pairs = table.get(key, {})
         for path, value in pairs.items():
             if not isinstance(value, str):
                 raise self.fail(
                     at, f"the value of `{path}` is no text", "write values as in `--set`, in quotes"
                 )
-        return CampaignSpec(
-            name,
-            tuple(pairs.items()),
-            self._names(at, table, "engines"),
-            self._names(at, table, "variants"),
-            table.get("repeats"),
-        )
+        return tuple(pairs.items())
 
     def _names(self, at: str, table: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
         names = table.get(key)
@@ -162,6 +168,7 @@ class _Reader:
             "campaign": str,
             "engine": str,
             "flow": str,
+            "where": dict,
             "with": dict,
         }
         self._known(at, table, {**dict.fromkeys(texts, str), **optional})
@@ -180,6 +187,7 @@ class _Reader:
             flow=table.get("flow", flow),
             check=check,
             accept=self._accept(at, check, values["published"], table),
+            where=self._pairs(at, table, "where"),
         )
 
     def _check(self, at: str, name: str, arguments: Mapping[str, Any]) -> Check:

@@ -38,7 +38,10 @@ def judge(claims: Iterable[Claim], campaigns: Mapping[str, Campaign]) -> list[Ju
 
 def _verdict(claim: Claim, campaign: Campaign) -> Verdict:
     def curves(variant: str, quantity: str) -> Curve:
-        return campaign.curve(claim.engine, variant, claim.flow, quantity)
+        curve = campaign.curve(claim.engine, variant, claim.flow, quantity, dict(claim.where))
+        # Who states bytes per second is answered in them.
+        in_bytes = claim.accept is not None and claim.accept.unit == "B/s"
+        return curve.in_bytes() if in_bytes else curve
 
     try:
         return claim.check.judge(curves, claim.accept)

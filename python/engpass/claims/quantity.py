@@ -17,6 +17,10 @@ _UNITS = {
     "kbit/s": ("bit/s", 1e3),
     "Mbit/s": ("bit/s", 1e6),
     "Gbit/s": ("bit/s", 1e9),
+    "B/s": ("B/s", 1.0),
+    "kB/s": ("B/s", 1e3),
+    "MB/s": ("B/s", 1e6),
+    "GB/s": ("B/s", 1e9),
     "ns": ("s", 1e-9),
     "us": ("s", 1e-6),
     "ms": ("s", 1e-3),
@@ -31,7 +35,7 @@ _WRITTEN = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(\S+)")
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number in its base unit (`B`, `bit/s`, `s`, cells; shares as fractions), and as written."""
+    """A number in its base unit (`B`, `bit/s`, `B/s`, `s`, cells; shares as fractions), and as written."""
 
     value: float
     unit: str
@@ -62,6 +66,7 @@ class Quantity:
 _SHOWN = {
     "bit/s": ("Gbit/s", "Mbit/s", "kbit/s", "bit/s"),
     "B": ("MB", "kB", "B"),
+    "B/s": ("GB/s", "MB/s", "kB/s", "B/s"),
     "s": ("s", "ms", "us", "ns"),
     "": ("%",),
 }
@@ -90,7 +95,7 @@ def say_range(low: float, high: float, unit: str, decimals: int = 2) -> str:
 def _unit(value: float, unit: str) -> str:
     # A tenth of a unit still reads well, 0.26 Mbit/s, but 150.13 Mbit/s would lose what tells it from others.
     names = _SHOWN.get(unit, (unit,))
-    least = {"Gbit/s": 1.0}
+    least = {"Gbit/s": 1.0, "GB/s": 10.0}
     return (
         next((name for name in names if abs(value) >= least.get(name, 0.1) * _UNITS[name][1]), names[-1])
         if value

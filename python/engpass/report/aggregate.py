@@ -124,7 +124,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
     kinds = {point.flow: point.kind for point in points}
     flows = tuple(flow for flow, kind in kinds.items() if kind not in GENERATORS) or tuple(kinds)
     shown = [point for point in points if point.flow in flows]
-    rate = unit_for("bit/s", [point.goodput.high for point in shown])
+    rate = _rate(axes, [point.goodput.high for point in shown])
 
     notes: list[str] = []
     series, series_title = variants, "variant"
@@ -170,6 +170,12 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         )
         table = Table(**{**vars(table), "notes": (*table.notes, thin)})
     return table
+
+
+def _rate(axes: Sequence[Axis], bit_per_s: Sequence[float]) -> Unit:
+    """The unit of rates: that of memories, in bytes, where a rate in bytes is swept."""
+    in_bytes = next((axis.unit for axis in axes if axis.unit.name.endswith("B/s")), None)
+    return unit_for("bit/s", bit_per_s) if in_bytes is None else Unit(in_bytes.name, 8 * in_bytes.factor)
 
 
 def _ordered(known: Sequence[str], present: Collection[str]) -> tuple[str, ...]:

@@ -188,7 +188,9 @@ def _label(sheet: _Sheet, link: Link, palette: Mapping[str, str]) -> tuple[str, 
     _, (x, y) = _path(sheet, link)
     capacity = say_rate(link.rate, 6) if link.rate else ""
     steep = abs(uy) > (0.2 if sheet.narrow else abs(ux))
-    second = [link.medium, capacity] if steep else [f"{link.medium} · {capacity}".strip(" ·")]
+    # A slope leaves little room before the next node.
+    stacked = steep or abs(uy) > 0.3
+    second = [link.medium, capacity] if stacked else [f"{link.medium} · {capacity}".strip(" ·")]
     lines = [_short(text, 26) for text in (link.name, *second) if text]
     width, height = max((len(line) for line in lines), default=0) * 6.4, 15.0 * len(lines)
     anchor = "start" if steep else "middle"

@@ -32,6 +32,7 @@ _LADDERS: dict[str, list[Unit]] = {
         Unit("Gbit/s", 1e9),
         Unit("Tbit/s", 1e12),
     ],
+    "B/s": [Unit("B/s", 1), Unit("kB/s", 1e3), Unit("MB/s", 1e6), Unit("GB/s", 1e9)],
     "B": [Unit("B", 1), Unit("kB", 1e3), Unit("MB", 1e6), Unit("GB", 1e9)],
     "s": [Unit("ps", 1e-12), Unit("ns", 1e-9), Unit("µs", 1e-6), Unit("ms", 1e-3), Unit("s", 1)],
 }
@@ -64,6 +65,9 @@ def unit_for(base: str | None, values: Iterable[float], texts: Iterable[str] = (
     if base == "B" and spelt and any("iB" in text for text in spelt):
         ladder = _BINARY
     largest = max((abs(value) for value in values), default=0.0)
+    if base == "B/s" and any(text.endswith(" MB/s") for text in spelt):
+        # As memories are rated: 1600 MB/s.
+        return Unit("MB/s", 1e6)
     if largest == 0:
         return Unit(base, 1)
     fitting = [unit for unit in ladder if largest >= unit.factor * (1 - 1e-9)]

@@ -117,9 +117,9 @@ pub fn run(
     let mut session = Session::new(output.clone(), limits, gone, silence);
     session.greet();
     let mut quiet = Duration::ZERO;
-    loop {
+    let ended = loop {
         if output.is_broken() {
-            return Ended::Output;
+            break Ended::Output;
         }
         match receiver.recv_timeout(LOOK) {
             Ok(line) => {
@@ -129,10 +129,12 @@ pub fn run(
             Err(RecvTimeoutError::Timeout) => {
                 quiet += LOOK;
                 if quiet >= silence {
-                    return Ended::Silence;
+                    break Ended::Silence;
                 }
             }
-            Err(RecvTimeoutError::Disconnected) => return Ended::Input,
+            Err(RecvTimeoutError::Disconnected) => break Ended::Input,
         }
-    }
+    };
+    session.end();
+    ended
 }

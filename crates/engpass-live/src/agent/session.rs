@@ -56,6 +56,17 @@ impl Session {
         self.output.line(&hello::event(&self.timer, &self.limits, self.silence));
     }
 
+    /// End all traffic: the controller has gone.
+    pub(super) fn end(self) {
+        let flows = self.run.map(|run| run.flows).unwrap_or_default();
+        flows.iter().for_each(Flow::stop);
+        let due = clock::now() + SECOND / 2;
+        for flow in &flows {
+            // Threads that take longer end with the process.
+            let _ = flow.wait(due, &|| false);
+        }
+    }
+
     /// Answer one line.
     pub(super) fn answer(&mut self, line: Line) {
         let (id, request) = match line {

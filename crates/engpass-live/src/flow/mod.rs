@@ -268,7 +268,11 @@ impl Flow {
         self.control.stop(Ended::Stopped);
         let granted = self.granted();
         let running: Vec<Running> = lock(&self.streams).iter_mut().filter_map(Option::take).collect();
-        let tallies = running.into_iter().map(|running| running.thread.join()).collect::<Vec<_>>();
+        let tallies = running.into_iter().map(|running| {
+            let Running { socket, thread, .. } = running;
+            thread.join().map(|tally| tally.over(&socket))
+        });
+        let tallies = tallies.collect::<Vec<_>>();
         let unfit = self.door.map(Door::close).unwrap_or_default();
         let watched = self.monitor.and_then(|monitor| monitor.join().ok());
         let mut result = result::of(&self.spec, tallies, granted, unfit, watched);

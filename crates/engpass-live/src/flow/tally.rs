@@ -43,7 +43,8 @@ pub(crate) struct Tally {
     pub(crate) elapsed: u64,
     pub(crate) cpu: Cpu,
     pub(crate) core: u64,
-    pub(crate) tcp: [Option<TcpInfo>; 2],
+    /// When the window opened, when it closed, and when everything was over.
+    pub(crate) tcp: [Option<TcpInfo>; 3],
     pub(crate) late: Option<Distribution>,
     pub(crate) gaps: Option<Gaps>,
     pub(crate) sequence: Option<Sequence>,
@@ -69,7 +70,7 @@ impl Tally {
             elapsed: 0,
             cpu: Cpu::default(),
             core: thread::core(),
-            tcp: [None, None],
+            tcp: [None; 3],
             late: None,
             gaps: None,
             sequence: None,
@@ -85,18 +86,24 @@ impl Tally {
             tally.messages = close.messages - open.messages;
             tally.elapsed = close.at - open.at;
             tally.cpu = close.cpu.since(open.cpu);
-            tally.tcp = [open.tcp, close.tcp];
+            tally.tcp = [open.tcp, close.tcp, None];
         }
         tally
     }
 
-    /// TCP's readings at both edges, as in results.
+    /// The flow is over: what was still on its way when the thread ended has arrived, or never will.
+    pub(crate) fn over(mut self, socket: &Socket) -> Self {
+        self.tcp[2] = TcpInfo::of(socket);
+        self
+    }
+
+    /// TCP's readings, as in results.
     pub(crate) fn tcp_json(&self) -> Value {
-        if self.tcp == [None, None] {
+        if self.tcp == [None; 3] {
             return Value::Null;
         }
-        let [open, close] = self.tcp.map(|info| info.map(TcpInfo::to_json));
-        json!({ "open": open, "close": close })
+        let [open, close, end] = self.tcp.map(|info| info.map(TcpInfo::to_json));
+        json!({ "open": open, "close": close, "end": end })
     }
 }
 

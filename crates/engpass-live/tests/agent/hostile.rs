@@ -60,7 +60,8 @@ fn strangers_at_a_tcp_port_do_not_keep_the_peer_out() {
         for garbage in [&[0x55; 64][..], b"GET / HTTP/1.0\r\n\r\n", &[0; 5000]] {
             let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
             stranger.write_all(garbage).expect("room");
-            stranger.shutdown(std::net::Shutdown::Write).expect("open");
+            // It may have been thrown out already.
+            let _ = stranger.shutdown(std::net::Shutdown::Write);
             // Nothing comes back but the end.
             let mut answer = Vec::new();
             let _ = stranger.read_to_end(&mut answer);

@@ -331,6 +331,14 @@ impl Even {
         self.walk = walk.walk;
     }
 
+    /// Take the next `count` cells.
+    pub(super) fn skip(&mut self, count: u64) {
+        self.cells.n += count;
+        self.cells.count -= count;
+        self.walk.seek(self.cells.n);
+        self.head = if self.cells.count > 0 { self.cells.base + self.walk.after() } else { u64::MAX };
+    }
+
     /// Take the next cell.
     #[inline]
     pub(super) fn take(&mut self) {
@@ -345,10 +353,7 @@ impl Even {
         let ended = self.cells.pace.ended_within(before - 1 - self.cells.base);
         let count = (ended + 1 - self.cells.n).min(self.cells.count);
         let last = self.cells.base + self.cells.pace.after(self.cells.n + count - 1);
-        self.cells.n += count;
-        self.cells.count -= count;
-        self.walk.seek(self.cells.n);
-        self.head = if self.cells.count > 0 { self.cells.base + self.walk.after() } else { u64::MAX };
+        self.skip(count);
         (count, last)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::channel::{Cells, Channel, Inputs};
-use super::overtaken::Overtaken;
+use super::overtaken::{Overtaken, Rest};
 use super::{Doing, Gate, NO_FRAME, Outlet, Rule};
 use crate::time::{Pace, Stepper};
 
@@ -37,7 +37,7 @@ pub struct Classes {
     /// Whether the cell being sent, or the last one sent, is still to be told of.
     unsettled: bool,
     /// Place of the channel whose cells overtake all others, if it is known in advance: see [`Self::overtaken_by`].
-    overtaking: Option<usize>,
+    overtaking: Option<(usize, Rest)>,
 }
 
 /// The queue of one class.
@@ -118,18 +118,18 @@ impl Classes {
         }
     }
 
-    /// All cells of class 0 come by the channel in this place, from one even generator without a policer, spaced by more
-    /// than a slot: at most one of them waits at any time, so it need not be queued but is drawn when its turn comes.
-    pub fn overtaken_by(&mut self, channel: usize) {
-        self.overtaking = Some(channel);
+    /// All cells of class 0 come by the channel in this place, from one even generator at this pace without a policer, spaced by
+    /// more than a slot: at most one of them waits at any time, so it need not be queued but is drawn when its turn comes.
+    pub fn overtaken_by(&mut self, channel: usize, pace: Pace) {
+        self.overtaking = Some((channel, Rest::of(self.slot, pace)));
     }
 
     /// Take all cells that arrive at or before `until` and begin all transmissions that begin at or before it.
     pub fn advance(&mut self, until: u64, mut inputs: Inputs<'_>, rules: &mut [Rule], out: &mut impl Outlet) {
-        if let Some(channel) = self.overtaking
+        if let Some((channel, rest)) = self.overtaking
             && let Some(high) = inputs.channel(channel).even()
         {
-            Overtaken::new(self, high, until, out).advance(until, inputs, channel, rules);
+            Overtaken::new(self, (high, rest), until, out).advance(until, inputs, channel, rules);
             return;
         }
         while let Some((channel, limit)) = inputs.earliest() {

@@ -1,5 +1,10 @@
 //! Hosts: what sending and receiving costs them.
 
+mod data_path;
+mod memory;
+
+pub use data_path::{DataPath, Side, Uses};
+pub use memory::{ByteTime, Cache, IoBus, Memory, Transfer};
 mod reach;
 
 pub use reach::{Address, Reach};
@@ -25,6 +30,14 @@ pub struct Host {
     pub receive_buffer: Size,
     /// Memory of the NIC for frames on their way out. When it is full the sending process waits: nothing is lost.
     pub nic_buffer: Size,
+    /// Memory, which copies and DMA share. Without it, it bounds nothing.
+    pub memory: Option<Memory>,
+    /// The bus to the network device. Without it, it bounds nothing.
+    pub io_bus: Option<IoBus>,
+    /// Way of the data that this host sends, where it has a `memory` or an `io_bus`, and the traffic does not say its own.
+    pub send_path: DataPath,
+    /// Way of the data that this host receives; as `send_path`.
+    pub receive_path: DataPath,
     /// TCP of this host: the profile of a real stack, and what differs from it.
     pub tcp: TcpConfig,
     /// How a measurement reaches this host: `local`, `netns NAME` or `ssh USER@HOST`. Where no host says it, the hosts are
@@ -42,6 +55,10 @@ impl Default for Host {
             pauses: None,
             receive_buffer: Size(64 << 10),
             nic_buffer: Size(512 << 10),
+            memory: None,
+            io_bus: None,
+            send_path: DataPath::OneCopyPipelined,
+            receive_path: DataPath::OneCopyPipelined,
             tcp: TcpConfig::default(),
             reach: None,
             address: None,
@@ -57,7 +74,7 @@ pub struct Cost {
     pub per_datagram: Option<Duration>,
     /// For every IP packet of a datagram: IP and the driver.
     pub per_fragment: Option<Duration>,
-    /// For every byte of payload: copy and checksum.
+    /// For every byte of payload: copy and checksum. It stands in the place of what the host's `memory` says of them.
     pub per_byte: Option<Duration>,
     /// For every write of a TCP application: the system call.
     pub per_write: Option<Duration>,
@@ -67,20 +84,52 @@ pub struct Cost {
     pub per_ack: Option<Duration>,
 }
 
-impl Cost {
+/// A [`Cost`] with the time of a byte, in which the host's memory may have a say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuCost {
+    cost: Cost,
+    byte: ByteTime,
+}
+
+impl CpuCost {
     /// CPU time in picoseconds of one UDP datagram with `bytes` of payload in `fragments` IP packets.
     pub fn datagram(&self, bytes: u64, fragments: u64) -> u64 {
-        ps(self.per_datagram) + fragments * ps(self.per_fragment) + bytes * ps(self.per_byte)
+        self.datagram_start() + fragments * ps(self.cost.per_fragment) + self.bytes(bytes)
     }
 
     /// CPU time in picoseconds of handing over one IP packet with `bytes` of UDP payload.
     pub fn fragment(&self, bytes: u64) -> u64 {
-        ps(self.per_fragment) + bytes * ps(self.per_byte)
+        ps(self.cost.per_fragment) + self.bytes(bytes)
     }
 
     /// CPU time in picoseconds before the first IP packet of a datagram.
     pub fn datagram_start(&self) -> u64 {
-        ps(self.per_datagram)
+        ps(self.cost.per_datagram)
+    }
+
+    /// CPU time in picoseconds of so much payload.
+    pub fn bytes(&self, bytes: u64) -> u64 {
+        self.byte.bytes(bytes)
+    }
+
+    /// CPU time of one byte of payload.
+    pub fn byte(&self) -> ByteTime {
+        self.byte
+    }
+
+    /// CPU time in picoseconds of a write of a TCP application, its bytes apart.
+    pub fn write(&self) -> u64 {
+        ps(self.cost.per_write)
+    }
+
+    /// CPU time in picoseconds of a TCP segment with data, its bytes apart.
+    pub fn segment(&self) -> u64 {
+        ps(self.cost.per_segment)
+    }
+
+    /// CPU time in picoseconds of a TCP segment without data.
+    pub fn ack(&self) -> u64 {
+        ps(self.cost.per_ack)
     }
 }
 
@@ -103,6 +152,45 @@ pub struct Pauses {
 const MAX_COST: Duration = Duration(60_000_000_000_000);
 
 impl Host {
+    /// The cost of one side, and the way of its data: that of the traffic, or the host's.
+    fn side(&self, side: Side, own: Option<DataPath>) -> (&Cost, DataPath) {
+        match side {
+            Side::Send => (&self.cost, own.unwrap_or(self.send_path)),
+            Side::Receive => (&self.receive_cost, own.unwrap_or(self.receive_path)),
+        }
+    }
+
+    /// What a byte needs of memory and I/O bus, and on which way; `None` for a host that has neither. `own` is the way that the traffic
+    /// names.
+    pub fn transfer(&self, side: Side, own: Option<DataPath>) -> Option<(DataPath, Transfer)> {
+        if self.memory.is_none() && self.io_bus.is_none() {
+            return None;
+        }
+        let (cost, path) = self.side(side, own);
+        let explicit = cost.per_byte.map(|time| ByteTime::of_ps(time.0));
+        Some((path, Transfer::new(path, side, self.memory.as_ref(), self.io_bus.as_ref(), explicit)))
+    }
+
+    /// What the CPU itself does: the costs of the host, and the work of the data path where they do not say what a byte costs.
+    pub fn work(&self, side: Side, own: Option<DataPath>) -> CpuCost {
+        self.costs(side, own, |transfer| transfer.cpu)
+    }
+
+    /// The same for `simulate`, whose CPU stands for the whole way of the data: it is busy with a byte as long as the slowest of CPU, memory and
+    /// I/O bus, or, where they take turns, as long as all of them.
+    pub fn occupation(&self, side: Side, own: Option<DataPath>) -> CpuCost {
+        self.costs(side, own, |transfer| transfer.whole)
+    }
+
+    fn costs(&self, side: Side, own: Option<DataPath>, byte: impl Fn(Transfer) -> ByteTime) -> CpuCost {
+        let (cost, _) = self.side(side, own);
+        let byte = match self.transfer(side, own) {
+            Some((_, transfer)) => byte(transfer),
+            None => ByteTime::of_ps(ps(cost.per_byte)),
+        };
+        CpuCost { cost: cost.clone(), byte }
+    }
+
     /// What is wrong with the values.
     pub fn check(&self, complaints: &mut Complaints) {
         for (key, cost) in [("cost", &self.cost), ("receive_cost", &self.receive_cost)] {
@@ -120,12 +208,50 @@ impl Host {
             }
             complaints.at_most(&["pauses", "mean"], Some(pauses.mean), LONGEST);
         }
+        for (side, key, path) in
+            [(Side::Send, "send_path", self.send_path), (Side::Receive, "receive_path", self.receive_path)]
+        {
+            self.check_path(side, key, Some(path), complaints);
+        }
+        if let Some(memory) = &self.memory {
+            let mut found = Complaints::default();
+            memory.check(&mut found);
+            complaints.under(&["memory"], found);
+        }
+        if let Some(bus) = &self.io_bus {
+            let mut found = Complaints::default();
+            bus.check(&mut found);
+            complaints.under(&["io_bus"], found);
+        }
         let mut tcp = Complaints::default();
         self.tcp.check(&mut tcp);
         complaints.under(&["tcp"], tcp);
         if self.receive_buffer.bytes() == 0 {
             let cause = "a socket that holds nothing receives nothing";
             complaints.add(&["receive_buffer"], cause, "give at least `1 B`");
+        }
+    }
+
+    /// What is wrong with a data path at one side of this host, named by this key.
+    pub fn check_path(
+        &self,
+        side: Side,
+        key: &'static str,
+        path: Option<DataPath>,
+        complaints: &mut Complaints,
+    ) {
+        let Some(path) = path else { return };
+        if !path.serves(side) {
+            let (wrong, right) = match side {
+                Side::Send => ("sends nothing: it is for what is received", "zero-copy"),
+                Side::Receive => ("receives nothing: it is for what is sent", "tcp-zerocopy-receive"),
+            };
+            complaints.add(&[key], format!("that way {wrong}"), format!("take another, such as `{right}`"));
+        }
+        let encrypts = path.uses().encryptions > 0;
+        if encrypts && self.memory.as_ref().is_some_and(|memory| memory.encryption.is_none()) {
+            let cause = "nothing says how fast the CPU encrypts";
+            complaints.add(&[key], cause, "give the host's `memory` an `encryption = \"4 GB/s\"`");
         }
     }
 }

@@ -21,6 +21,7 @@ pub use udp_stream::UdpStream;
 use crate::circuit::Category;
 use crate::complaint::{Complaints, LONGEST};
 use crate::family::family;
+use crate::host::{DataPath, Side};
 use crate::tcp::TcpConfig;
 use crate::unit::{Basis, Duration, FramedRate, Rate, Size};
 
@@ -61,6 +62,20 @@ impl Traffic {
             Self::Multicast(_) => None,
             Self::Cbr(config) => config.circuit.as_deref(),
             Self::OnOff(config) => config.circuit.as_deref(),
+        }
+    }
+
+    /// Way of its data at one side, if the table says it; never for cells, whose generators are no hosts' programs.
+    pub fn data_path(&self, side: Side) -> Option<DataPath> {
+        let (send, receive) = match self {
+            Self::UdpStream(config) => (config.send_path, config.receive_path),
+            Self::TcpStream(config) => (config.send_path, config.receive_path),
+            Self::Poisson(config) => (config.send_path, config.receive_path),
+            Self::Cbr(_) | Self::OnOff(_) | Self::RequestResponse(_) | Self::Multicast(_) => (None, None),
+        };
+        match side {
+            Side::Send => send,
+            Side::Receive => receive,
         }
     }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
 use crate::complaint::Complaints;
+use crate::host::DataPath;
 use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Size};
 
@@ -23,6 +24,10 @@ pub struct TcpStream {
     /// Parallel connections, each writing by itself. Their goodput is the sum.
     #[serde(default = "one")]
     pub streams: u32,
+    /// Way of the data at the sending host, where that has a `memory` or an `io_bus`; the host's own if not given.
+    pub send_path: Option<DataPath>,
+    /// The same at the receiving host.
+    pub receive_path: Option<DataPath>,
     /// TCP of this traffic, where it differs from that of its hosts.
     #[serde(default)]
     pub tcp: TcpConfig,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
 use crate::complaint::{Complaints, FASTEST};
+use crate::host::DataPath;
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
@@ -22,6 +23,10 @@ pub struct UdpStream {
     pub rate: Option<Rate>,
     /// The circuit to take, where there are several.
     pub circuit: Option<String>,
+    /// Way of the data at the sending host, where that has a `memory` or an `io_bus`; the host's own if not given.
+    pub send_path: Option<DataPath>,
+    /// The same at the receiving host.
+    pub receive_path: Option<DataPath>,
     /// Receive buffer of the receiving socket, counted in payload bytes; the host's `receive_buffer` if not given.
     pub receive_buffer: Option<Size>,
     /// How real hosts make it.

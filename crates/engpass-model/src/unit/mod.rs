@@ -4,6 +4,7 @@
 //! of the smallest unit (a tenth of a byte, less than a picosecond) is refused, never rounded.
 
 mod buffer;
+mod byte_rate;
 mod decimal;
 mod duration;
 mod rate;
@@ -11,6 +12,7 @@ mod share;
 mod size;
 
 pub use buffer::{BufferSize, CellCount, FillLevel, QueueLimit};
+pub use byte_rate::ByteRate;
 pub use duration::Duration;
 pub use rate::{Basis, FramedRate, Rate};
 pub use share::Share;
@@ -150,6 +152,7 @@ mod tests {
             prop_assert_eq!(Duration::parse(&Duration(value).to_string()), Ok(Duration(value)));
             prop_assert_eq!(Share::parse(&Share(value).to_string()), Ok(Share(value)));
             prop_assert_eq!(Rate::parse(&Rate(value).to_string()), Ok(Rate(value)));
+            prop_assert_eq!(ByteRate::parse(&ByteRate(value).to_string()), Ok(ByteRate(value)));
             prop_assert_eq!(CellCount::parse(&CellCount(value).to_string()), Ok(CellCount(value)));
             prop_assert_eq!(FillLevel::parse(&FillLevel::Cells(value).to_string()), Ok(FillLevel::Cells(value)));
             prop_assert_eq!(BufferSize::parse(&BufferSize::Bytes(value).to_string()), Ok(BufferSize::Bytes(value)));

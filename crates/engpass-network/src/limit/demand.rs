@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use engpass_model::circuit::Category;
-use engpass_model::host::{Cost, Host, ps};
+use engpass_model::host::{CpuCost, DataPath, Transfer};
 use engpass_model::queue::Queue;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::PolicingAction;
@@ -25,7 +25,7 @@ use super::outcome::CandidateKind;
 
 /// What is shared. The order of the variants means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Resource {
+pub(super) enum Resource {
     /// A direction of a link, in parts of its bits.
     Line(usize, NodeId),
     /// A circuit's shaper, in cells.
@@ -34,6 +34,14 @@ enum Resource {
     Policer(usize),
     /// A host's CPU or a router's forwarding engine, in picoseconds.
     Cpu(NodeId),
+    /// A host's memory, in bytes moved.
+    Memory(NodeId),
+    /// A host's I/O bus towards its device, or from it, in bytes.
+    Bus(NodeId, bool),
+    /// Both directions of an I/O bus where they share it.
+    BothWays(NodeId),
+    /// A flow's turns of CPU and DMA at one host, in picoseconds.
+    Turns(usize, NodeId),
     /// Tokens of the discipline of a direction of a link, in bits of frames.
     Bucket(usize, NodeId),
     /// The same where the bucket is too small for a frame and lets nothing through.
@@ -51,7 +59,7 @@ pub(super) struct Resources {
 }
 
 impl Resources {
-    fn get(&mut self, resource: Resource, capacity: impl FnOnce() -> f64) -> usize {
+    pub(super) fn get(&mut self, resource: Resource, capacity: impl FnOnce() -> f64) -> usize {
         *self.index.entry(resource).or_insert_with(|| {
             self.capacities.push(capacity());
             self.capacities.len() - 1
@@ -73,6 +81,8 @@ pub(super) struct Limiter {
     pub(super) line: Option<(usize, Layers)>,
     /// For a shaper or policer: its circuit.
     pub(super) circuit: Option<usize>,
+    /// For memory, I/O bus and turns: the way of the data, and what a byte needs on it.
+    pub(super) data: Option<(DataPath, Transfer)>,
 }
 
 /// A flow and its needs.
@@ -96,7 +106,7 @@ pub(super) struct Demand<'a> {
 }
 
 impl Demand<'_> {
-    fn add(&mut self, kind: CandidateKind, name: String, needs: &[(usize, f64)]) {
+    pub(super) fn add(&mut self, kind: CandidateKind, name: String, needs: &[(usize, f64)]) {
         let needs: Vec<_> = needs.iter().filter(|(_, amount)| *amount > 0.0).copied().collect();
         // What costs nothing limits nothing.
         if needs.is_empty() {
@@ -104,7 +114,7 @@ impl Demand<'_> {
         }
         self.uses.extend(needs.iter().map(|(resource, amount)| Use { resource: *resource, amount: *amount }));
         let resources = needs.iter().map(|(resource, _)| *resource).collect();
-        self.limiters.push(Limiter { kind, name, resources, line: None, circuit: None });
+        self.limiters.push(Limiter { kind, name, resources, line: None, circuit: None, data: None });
     }
 }
 
@@ -194,10 +204,10 @@ struct Piece {
     wire: Wire,
 }
 
-struct Builder<'a> {
-    testbed: &'a Testbed,
-    topology: &'a Topology,
-    resources: Resources,
+pub(super) struct Builder<'a> {
+    pub(super) testbed: &'a Testbed,
+    pub(super) topology: &'a Topology,
+    pub(super) resources: Resources,
 }
 
 impl<'a> Builder<'a> {
@@ -228,6 +238,7 @@ impl<'a> Builder<'a> {
                     .map(|packets| packets.map_or(0, |all| all.len() as u64));
                 self.hosts(
                     &mut demand,
+                    flow,
                     |cost| cost.datagram(message, sent) as f64,
                     |cost| cost.datagram(message, received) as f64,
                 );
@@ -248,13 +259,11 @@ impl<'a> Builder<'a> {
                 let forwarded: Vec<f64> = packets.iter().map(|packets| packets.len() as f64 + acks).collect();
                 self.routers(&mut demand, &forwarded);
                 let writes = tcp.segment as f64 / config.message.bytes().max(1) as f64;
-                let time = |cost: &Cost| {
-                    writes * ps(cost.per_write) as f64
-                        + ps(cost.per_segment) as f64
-                        + tcp.segment as f64 * ps(cost.per_byte) as f64
-                        + ps(cost.per_ack) as f64 * acks
+                let time = |cost: &CpuCost| {
+                    let calls = writes * cost.write() as f64 + cost.segment() as f64;
+                    calls + cost.bytes(tcp.segment) as f64 + cost.ack() as f64 * acks
                 };
-                self.hosts(&mut demand, time, time);
+                self.hosts(&mut demand, flow, time, time);
                 self.acknowledgements(&mut demand, &tcp);
             }
             Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
@@ -401,28 +410,6 @@ impl<'a> Builder<'a> {
             let needs = [(self.resources.get(Resource::Cpu(hop.to), || SECOND as f64), time)];
             let name = format!("router `{}`", self.topology.nodes[hop.to]);
             demand.add(CandidateKind::Router, name, &needs);
-        }
-    }
-
-    /// CPUs at both ends, in picoseconds a unit. Pauses do not count: they are chance, and a run may meet none.
-    fn hosts(
-        &mut self,
-        demand: &mut Demand<'a>,
-        sending: impl Fn(&Cost) -> f64,
-        receiving: impl Fn(&Cost) -> f64,
-    ) {
-        let host = |node: NodeId| -> (&'a str, &'a Host) {
-            let name = &self.topology.nodes[node];
-            (name, self.testbed.hosts.get(name).expect("a flow begins and ends at a host"))
-        };
-        let (from, sender) = host(demand.path.from);
-        let (to, receiver) = host(demand.path.to);
-        for (kind, node, name, time) in [
-            (CandidateKind::SendingHost, demand.path.from, from, sending(&sender.cost)),
-            (CandidateKind::ReceivingHost, demand.path.to, to, receiving(&receiver.receive_cost)),
-        ] {
-            let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
-            demand.add(kind, format!("host `{name}`"), &[(cpu, time)]);
         }
     }
 

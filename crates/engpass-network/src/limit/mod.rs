@@ -6,6 +6,7 @@
 
 mod demand;
 mod fill;
+mod hosts;
 pub mod layers;
 mod outcome;
 mod sentence;

@@ -29,8 +29,8 @@ pub struct FlowLimit {
     pub sentence: String,
     /// From the line rate of the link that limits most to the goodput: the rate left after each step.
     pub stages: Vec<Stage>,
-    /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts, application, and for TCP the
-    /// acknowledgements.
+    /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts with their memories and buses, application, and
+    /// for TCP the acknowledgements.
     pub candidates: Vec<Candidate>,
 }
 
@@ -68,8 +68,20 @@ pub enum CandidateKind {
     TokenBucket,
     /// The forwarding engine of a router on the way.
     Router,
+    /// Copies and DMA of the sending host, one after the other.
+    SendingPath,
+    /// Memory of the sending host.
+    SendingMemory,
+    /// I/O bus of the sending host.
+    SendingBus,
     /// CPU of the sending host.
     SendingHost,
+    /// DMA and copies of the receiving host, one after the other.
+    ReceivingPath,
+    /// Memory of the receiving host.
+    ReceivingMemory,
+    /// I/O bus of the receiving host.
+    ReceivingBus,
     /// CPU of the receiving host.
     ReceivingHost,
     /// The rate that the application offers.

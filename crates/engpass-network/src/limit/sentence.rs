@@ -1,5 +1,6 @@
 //! The bottleneck in words.
 
+use engpass_model::host::{DataPath, Transfer};
 use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
 use engpass_model::wire::Framing;
@@ -89,21 +90,53 @@ fn reason(
             format!("its tokens come at {}{shared}", rate(resources.capacities[first]))
         }
         CandidateKind::TokenBucket => "frames that are longer than its burst are lost".to_owned(),
+        CandidateKind::SendingPath | CandidateKind::ReceivingPath => {
+            let (path, transfer) = data(bottleneck);
+            let dma = transfer.then_dma.map_or(0.0, |dma| dma.ps() * demand.payload_bits / 8.0);
+            let time = demand.uses.iter().find(|need| need.resource == first).map_or(0.0, |need| need.amount);
+            let [first, second] = match limiter.kind {
+                CandidateKind::SendingPath => [("CPU", time - dma), ("DMA", dma)],
+                _ => [("DMA", dma), ("CPU", time - dma)],
+            };
+            let [one, other] = [first, second].map(|(who, time)| format!("{} of {who}", duration(time)));
+            format!("on `{}` every {} takes {one}, then {other}", path.word(), unit(demand))
+        }
+        CandidateKind::SendingMemory | CandidateKind::ReceivingMemory => {
+            let (path, transfer) = data(bottleneck);
+            let times = match transfer.memory.0 + transfer.memory.1 {
+                1 => "once".to_owned(),
+                2 => "twice".to_owned(),
+                times => format!("{times} times"),
+            };
+            let all = byte_rate(resources.capacities[first]);
+            format!("`{}` moves every byte {times} over {all}{shared}", path.word())
+        }
+        CandidateKind::SendingBus | CandidateKind::ReceivingBus => {
+            format!("DMA reaches {}{shared}", byte_rate(resources.capacities[first]))
+        }
         CandidateKind::SendingHost | CandidateKind::ReceivingHost | CandidateKind::Router => {
             let cpu = *limiter.resources.first().expect("a candidate has a resource");
             let time = demand.uses.iter().find(|need| need.resource == cpu).map_or(0.0, |need| need.amount);
-            let unit = if matches!(demand.traffic, Traffic::TcpStream(_)) { "segment" } else { "message" };
-            let bytes = (demand.payload_bits / 8.0).round();
             let verb = match limiter.kind {
                 CandidateKind::SendingHost => "sending",
                 CandidateKind::Router => "forwarding",
                 _ => "receiving",
             };
-            format!("{verb} a {unit} of {bytes} B takes {}{shared}", duration(time))
+            format!("{verb} a {} takes {}{shared}", unit(demand), duration(time))
         }
         CandidateKind::Application if bottleneck.goodput > 0.0 => "it offers no more".to_owned(),
         CandidateKind::Application => "it is switched off".to_owned(),
     }
+}
+
+/// "message of 1024 B".
+fn unit(demand: &Demand<'_>) -> String {
+    let unit = if matches!(demand.traffic, Traffic::TcpStream(_)) { "segment" } else { "message" };
+    format!("{unit} of {} B", (demand.payload_bits / 8.0).round())
+}
+
+fn data(bottleneck: &Answer<'_>) -> (DataPath, Transfer) {
+    bottleneck.limiter.data.expect("memory and I/O bus have a way of data")
 }
 
 /// "`a` takes 83.6 %", "`a` and `b` take 90.0 %".
@@ -136,6 +169,14 @@ fn rate(bit_per_s: f64) -> String {
         r if r >= 1e6 => format!("{:.2} Mbit/s", r / 1e6),
         r if r >= 1e3 => format!("{:.2} kbit/s", r / 1e3),
         r => format!("{r:.0} bit/s"),
+    }
+}
+
+/// As memories and buses are rated.
+fn byte_rate(bytes_per_s: f64) -> String {
+    match bytes_per_s {
+        r if r >= 1e9 => format!("{:.2} GB/s", r / 1e9),
+        r => format!("{:.2} MB/s", r / 1e6),
     }
 }
 

@@ -142,8 +142,11 @@ impl Network {
     /// The warm-up is over, and all that happens at its last instant has happened.
     pub(super) fn open_books(&mut self, from: u64) {
         self.fabric.ledger.warm(from);
-        for (port, line) in self.frames.ports.iter().enumerate() {
-            if let Some(line) = line {
+        for (port, line) in self.frames.ports.iter_mut().enumerate() {
+            // Where something was told that comes later they are open.
+            if let Some(line) = line
+                && std::mem::replace(&mut line.opens, u64::MAX) == from
+            {
                 self.fabric.ledger.opens_frames(port, line.doing(from));
             }
         }

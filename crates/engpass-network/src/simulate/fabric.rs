@@ -4,7 +4,6 @@ use engpass_model::element::{
     Cells, Channel, FrameId, Loss, Outlet, Pdu, Reassembly, Shaper, VcId, generator_of,
 };
 use engpass_model::tcp::Segment;
-use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
 use super::arena::Arena;
 use super::ledger::{Cargo, Fate, Ledger};
@@ -55,6 +54,8 @@ pub(super) struct Datagram {
     pub(super) to: Option<u32>,
     /// Whether it counts as one of its flow's: it carries data of the sender.
     pub(super) counted: bool,
+    /// Bytes of the transport's header.
+    pub(super) header: u32,
     /// When and where it lost its first cell, by what is known: ports look at their cells in no common order.
     pub(super) loss: Option<(u64, Place)>,
     /// Frames on the way, plus one while its process works on it or its receiver holds it.
@@ -166,14 +167,8 @@ impl Fabric {
     fn settle_books(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
         let cargo = match (this.to, this.counted) {
-            (None, _) if self.flows[this.flow as usize].varied => {
-                Cargo::Segment { header: UDP_HEADER_BYTES, bytes: this.bytes }
-            }
-            (None, _) => Cargo::Datagram,
-            (Some(_), true) => {
-                let header = self.segments[datagram as usize].header_len();
-                Cargo::Segment { header, bytes: this.bytes }
-            }
+            (None, _) if !self.flows[this.flow as usize].varied => Cargo::Datagram,
+            (None, _) | (Some(_), true) => Cargo::Segment { header: this.header.into(), bytes: this.bytes },
             (Some(_), false) => Cargo::Control,
         };
         let fate = match (this.loss, open) {

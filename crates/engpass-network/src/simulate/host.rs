@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engpass_model::host::{Cost, Pauses};
+use engpass_model::host::{CpuCost, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::source::poisson::Arrivals;
 use engpass_model::time::Pace;
@@ -35,7 +35,7 @@ pub(super) struct Process {
     pub(super) start: u64,
     /// Not ready at or after this.
     pub(super) stop: u64,
-    pub(super) cost: Cost,
+    pub(super) cost: CpuCost,
     pub(super) pauses: Option<Pauses>,
     pub(super) random: Stream,
     pub(super) messages: u64,
@@ -78,13 +78,25 @@ impl Process {
 /// The CPU of a host: one item at a time, first come first served, but work on TCP segments interrupts a write's copy.
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
-    items: VecDeque<Item>,
-    /// When the item under way ends.
+    /// The item under way, and when it ends.
+    current: Option<Item>,
     ends: u64,
+    /// Items that wait for their turn.
+    items: VecDeque<Item>,
+    /// What was asked for is being done, within an act: what it asks for waits.
+    acting: bool,
     /// What the first write among the items still needs, if it was interrupted.
     interrupted: Option<u64>,
     /// When interrupted items would have ended: events that mean nothing any more.
     stale: Vec<u64>,
+}
+
+impl Cpu {
+    /// Whether what costs nothing would be done at once.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.current.is_none() && !self.acting
+    }
 }
 
 /// What a CPU does.
@@ -106,7 +118,7 @@ pub(super) enum Item {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Socket {
     pub(super) host: usize,
-    pub(super) cost: Cost,
+    pub(super) cost: CpuCost,
     pub(super) capacity: u64,
     pub(super) used: u64,
 }
@@ -139,6 +151,7 @@ impl Network {
             sent: false,
             to: None,
             counted: true,
+            header: UDP_HEADER_BYTES as u32,
             loss: None,
             holds: 1,
         };
@@ -152,41 +165,61 @@ impl Network {
         let cpu = &mut self.cpus[host];
         if !matches!(item, Item::Output(_) | Item::Input(_)) {
             cpu.items.push_back(item);
-        } else if matches!(cpu.items.front(), Some(Item::Write(_))) && cpu.ends > self.now {
+        } else if matches!(cpu.current, Some(Item::Write(_))) && cpu.ends > self.now {
             cpu.interrupted = Some(cpu.ends - self.now);
             cpu.stale.push(cpu.ends);
+            cpu.items.extend(cpu.current.take());
+            // The write that goes on comes before all others.
+            cpu.items.rotate_right(1);
             cpu.items.push_front(item);
-            self.begin_cpu_item(host);
-            return;
         } else {
-            let writes = cpu.items.iter().skip(1).position(|item| matches!(item, Item::Write(_)));
-            cpu.items.insert(writes.map_or(cpu.items.len(), |first| first + 1), item);
+            let writes = cpu.items.iter().position(|item| matches!(item, Item::Write(_)));
+            cpu.items.insert(writes.unwrap_or(cpu.items.len()), item);
         }
-        if self.cpus[host].items.len() == 1 {
-            self.begin_cpu_item(host);
+        if self.cpus[host].is_idle() {
+            self.next_item(host);
         }
     }
 
-    fn begin_cpu_item(&mut self, host: usize) {
-        let cpu = &mut self.cpus[host];
-        let &item = cpu.items.front().expect("a CPU begins an item it has");
-        let rest = if matches!(item, Item::Write(_)) { cpu.interrupted.take() } else { None };
-        let (flow, cost) = match item {
+    /// The CPU goes on with the items that wait, until one takes time; what costs an endpoint nothing is done at once.
+    fn next_item(&mut self, host: usize) {
+        self.cpus[host].acting = true;
+        while let Some(item) = self.cpus[host].items.pop_front() {
+            let (flow, cost) = self.begin_item(host, item);
+            if cost == 0 && matches!(item, Item::Write(_) | Item::Output(_)) {
+                self.item_done(item);
+                continue;
+            }
+            let ends = self.now.saturating_add(cost);
+            (self.cpus[host].current, self.cpus[host].ends) = (Some(item), ends);
+            self.events.push(ends, flow, Event::CpuDone(host as u32));
+            break;
+        }
+        self.cpus[host].acting = false;
+    }
+
+    /// The CPU begins an item: whose flow's it is, and what it costs.
+    fn begin_item(&mut self, host: usize, item: Item) -> (usize, u64) {
+        match item {
             Item::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
             Item::Receive(datagram) => {
                 let this = &self.fabric.datagrams[datagram];
                 let flow = this.flow as usize;
                 (flow, self.sockets[flow].cost.datagram(this.bytes, u64::from(this.fragments)))
             }
-            Item::Write(endpoint) => (self.endpoints[endpoint].flow, self.endpoints[endpoint].write_cost()),
-            Item::Output(endpoint) => (self.endpoints[endpoint].flow, self.form_segment(endpoint)),
+            Item::Write(endpoint) => {
+                let rest = self.cpus[host].interrupted.take();
+                let this = &self.endpoints[endpoint];
+                (this.flow as usize, rest.unwrap_or_else(|| this.write_cost()))
+            }
+            Item::Output(endpoint) => {
+                let cost = self.form_segment(endpoint).unwrap_or(0);
+                (self.endpoints[endpoint].flow as usize, cost)
+            }
             Item::Input(datagram) => {
                 (self.fabric.datagrams[datagram].flow as usize, self.input_cost(datagram))
             }
-        };
-        let ends = self.now.saturating_add(rest.unwrap_or(cost));
-        self.cpus[host].ends = ends;
-        self.events.push(ends, flow, Event::CpuDone(host as u32));
+        }
     }
 
     /// The CPU's item is done.
@@ -197,10 +230,13 @@ impl Network {
             cpu.stale.swap_remove(stale);
             return;
         }
-        let item = cpu.items.pop_front().expect("a CPU that is done had an item");
-        if !self.cpus[host].items.is_empty() {
-            self.begin_cpu_item(host);
-        }
+        let item = cpu.current.take().expect("a CPU that is done had an item");
+        cpu.acting = true;
+        self.item_done(item);
+        self.next_item(host);
+    }
+
+    fn item_done(&mut self, item: Item) {
         match item {
             Item::Send(process) => {
                 let flow = self.processes[process].flow;

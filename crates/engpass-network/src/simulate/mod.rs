@@ -104,7 +104,7 @@ impl Network {
     /// The warm-up is over, and all that happens at its last instant has happened.
     fn begin_window(&mut self, from: u64) {
         for endpoint in &mut self.endpoints {
-            endpoint.before = *endpoint.connection.stats();
+            endpoint.before = endpoint.connection.stats().into();
         }
         self.open_books(from);
     }

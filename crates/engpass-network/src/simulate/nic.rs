@@ -94,39 +94,53 @@ impl Network {
         }
     }
 
-    /// The sender has its packet ready: hand it over, or wait for room behind those that wait.
-    pub(super) fn hand_over(&mut self, sender: u32) {
-        let sender = sender as usize;
-        let nic = self.sending(sender).nic;
-        if self.nics[nic].waiting.is_empty() && self.nic_has_room(nic, sender) {
-            self.emit(sender);
-            return;
+    /// The process has its fragment ready: hand it over, or wait for room behind those that wait.
+    pub(super) fn hand_over(&mut self, process: u32) {
+        let process = process as usize;
+        if self.enters(process) {
+            self.fragment_handed(process);
+        }
+    }
+
+    /// The sender's packet enters the NIC, or waits for room behind those that wait. Returns whether it has entered.
+    pub(super) fn enters(&mut self, sender: usize) -> bool {
+        let sending = self.sending(sender);
+        let nic = sending.nic;
+        if self.nics[nic].waiting.is_empty() && self.nic_has_room(&sending) {
+            self.emit(sender, sending);
+            return true;
         }
         self.fabric.ledger.waits(sender, self.now, Wait::Nic);
         self.nics[nic].waiting.push_back(sender);
         if self.nics[nic].waiting.len() == 1 {
             self.expect_room(nic);
         }
+        false
     }
 
     /// Room may have come: serve the first sender that waits.
     pub(super) fn serve_waiting(&mut self, nic: u32) {
         let nic = nic as usize;
         let Some(&sender) = self.nics[nic].waiting.front() else { return };
-        if !self.nic_has_room(nic, sender) {
+        let sending = self.sending(sender);
+        if !self.nic_has_room(&sending) {
             self.expect_room(nic);
             return;
         }
         self.nics[nic].waiting.pop_front();
-        self.emit(sender);
+        self.emit(sender, sending);
+        match sender.checked_sub(self.processes.len()) {
+            None => self.fragment_handed(sender),
+            Some(endpoint) => self.segment_handed(endpoint),
+        }
         if !self.nics[nic].waiting.is_empty() {
             // Others may fit at this very instant, after what this handing has caused.
             self.push_room(self.now, nic);
         }
     }
 
-    fn nic_has_room(&mut self, nic: usize, sender: usize) -> bool {
-        let sending = self.sending(sender);
+    fn nic_has_room(&mut self, sending: &Sending) -> bool {
+        let nic = sending.nic;
         let bytes = sending.memory();
         // A line of frames says at once when a packet leaves; cells are asked for.
         let room = self.nics[nic].has_room(self.now, bytes);
@@ -162,8 +176,7 @@ impl Network {
     }
 
     /// The sender's packet enters the NIC now.
-    fn emit(&mut self, sender: usize) {
-        let sending = self.sending(sender);
+    fn emit(&mut self, sender: usize, sending: Sending) {
         let bytes = sending.memory();
         self.nics[sending.nic].occupied += bytes;
         match sending.way {
@@ -172,10 +185,6 @@ impl Network {
                 let left = self.emit_frame(sender, sending, route);
                 self.nics[sending.nic].leaving.push_back((left, bytes as u32));
             }
-        }
-        match sender.checked_sub(self.processes.len()) {
-            None => self.fragment_handed(sender),
-            Some(endpoint) => self.segment_handed(endpoint),
         }
     }
 

@@ -11,7 +11,6 @@ use super::frames::PortTally;
 use super::ledger::{Accounts, BookSeen, add};
 pub use super::tally::Receptions;
 use super::tally::{Place, Window};
-use super::tcp::Endpoint;
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.
@@ -301,9 +300,11 @@ impl Network {
     }
 
     fn tcp_counts(&self, flow: usize) -> Option<TcpCounts> {
-        let writes = |this: &&Endpoint| this.flow == flow && this.application.is_some();
         let mut counts: Option<TcpCounts> = None;
-        for endpoint in self.endpoints.iter().filter(writes) {
+        // They are in the order of the flows.
+        let first = self.endpoints.partition_point(|this| (this.flow as usize) < flow);
+        let own = self.endpoints[first..].iter().take_while(|this| this.flow as usize == flow);
+        for endpoint in own.filter(|this| this.application.is_some()) {
             let (stats, before) = (endpoint.connection.stats(), &endpoint.before);
             let counts = counts.get_or_insert(TcpCounts {
                 retransmitted_segments: 0,

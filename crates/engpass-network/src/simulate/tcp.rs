@@ -1,6 +1,6 @@
 //! TCP connections at hosts: applications that write, CPUs that pay, NICs that hold back.
 
-use engpass_model::host::{Cost, Pauses, ps};
+use engpass_model::host::{ByteTime, CpuCost, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::tcp::{Connection, LimitedBy, Out, Segment, Stats};
 use engpass_model::time::Time;
@@ -17,24 +17,61 @@ use super::nic::{Sending, Way};
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 #[derive(Debug)]
 pub(super) struct Endpoint {
-    pub(super) flow: usize,
-    pub(super) host: usize,
-    pub(super) nic: usize,
-    pub(super) way: Way,
     pub(super) connection: Connection,
-    /// What the host pays at this end.
-    pub(super) cost: Cost,
+    pub(super) flow: u32,
+    pub(super) host: u32,
+    pub(super) nic: u32,
+    pub(super) way: Way,
     /// Earliest wake that is pending.
     pub(super) timer: u64,
-    /// The segment that the CPU forms or that waits for the NIC, and the datagram that carries it.
-    pub(super) segment: Option<Segment>,
-    pub(super) datagram: Option<u32>,
+    /// The datagram with the segment that the CPU forms or that waits for the NIC, and the bytes of its packet.
+    pub(super) formed: Option<u32>,
+    pub(super) ip: u32,
     /// An output is under way: the next segment is not formed before it is handed over.
     pub(super) busy: bool,
+    /// What the host pays at this end.
+    pub(super) cost: SegmentCost,
     /// What the connection had counted when the warm-up was over.
-    pub(super) before: Stats,
+    pub(super) before: Counted,
     /// The application that writes; `None` at the reading end.
-    pub(super) application: Option<Application>,
+    pub(super) application: Option<Box<Application>>,
+}
+
+/// CPU time of an endpoint's items, in picoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SegmentCost {
+    per_write: u64,
+    byte: ByteTime,
+    per_segment: u64,
+    per_ack: u64,
+}
+
+impl From<&CpuCost> for SegmentCost {
+    fn from(cost: &CpuCost) -> Self {
+        Self { per_write: cost.write(), byte: cost.byte(), per_segment: cost.segment(), per_ack: cost.ack() }
+    }
+}
+
+impl SegmentCost {
+    /// Whether its host pays nothing for what it sends and writes.
+    fn is_nothing(&self) -> bool {
+        self.per_write | self.per_segment | self.per_ack == 0 && self.byte.is_nothing()
+    }
+}
+
+/// What is told of a connection from the end of the warm-up on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counted {
+    pub(super) retransmissions: u64,
+    pub(super) timeouts: u64,
+    pub(super) fast_recoveries: u64,
+}
+
+impl From<&Stats> for Counted {
+    fn from(stats: &Stats) -> Self {
+        let &Stats { retransmissions, timeouts, fast_recoveries, .. } = stats;
+        Self { retransmissions, timeouts, fast_recoveries }
+    }
 }
 
 /// An application that writes messages of one size, one after the other.
@@ -60,21 +97,25 @@ pub(super) struct Application {
 impl Endpoint {
     /// The segment that is ready.
     pub(super) fn sending(&self) -> Sending {
-        let segment = self.segment.expect("a segment is formed before it is handed over");
         Sending {
-            flow: self.flow,
-            nic: self.nic,
+            flow: self.flow as usize,
+            nic: self.nic as usize,
             way: self.way,
-            ip: IP_HEADER_BYTES + segment.wire_len(),
-            datagram: self.datagram.expect("a formed segment has a datagram"),
+            ip: u64::from(self.ip),
+            datagram: self.formed.expect("a segment is formed before it is handed over"),
         }
     }
 
     /// CPU time of the piece of a write that is copied, in picoseconds: the first one pays for the call.
     pub(super) fn write_cost(&self) -> u64 {
         let application = self.application.as_ref().expect("only the writing end writes");
-        let call = if application.left == application.message { ps(self.cost.per_write) } else { 0 };
-        call + application.copying * ps(self.cost.per_byte)
+        let call = if application.left == application.message { self.cost.per_write } else { 0 };
+        call + self.cost.byte.bytes(application.copying)
+    }
+
+    /// Whether its application lets it send: it has begun, or only reads.
+    fn is_open(&self) -> bool {
+        self.application.as_ref().is_none_or(|application| application.open)
     }
 
     /// What the endpoint waits for, when its connection sends nothing for this reason.
@@ -90,13 +131,14 @@ impl Endpoint {
         }
     }
 
-    fn segment_cost(&self, segment: &Segment, incoming: bool) -> u64 {
+    /// CPU time of a segment with so much payload.
+    fn segment_cost(&self, len: u64, incoming: bool) -> u64 {
         let reads = self.application.is_none();
-        match segment.len {
-            0 => ps(self.cost.per_ack),
+        match len {
+            0 => self.cost.per_ack,
             // The writer's bytes are paid for by the write.
-            len if incoming && reads => ps(self.cost.per_segment) + len * ps(self.cost.per_byte),
-            _ => ps(self.cost.per_segment),
+            len if incoming && reads => self.cost.per_segment + self.cost.byte.bytes(len),
+            _ => self.cost.per_segment,
         }
     }
 }
@@ -125,7 +167,7 @@ impl Network {
             if let Some(trace) = &mut self.fabric.trace
                 && this.connection.stats().timeouts > before
             {
-                trace.timed_out(this.flow, now);
+                trace.timed_out(this.flow as usize, now);
             }
             if out.timer_since.is_some() {
                 self.fabric.ledger.timed_out(self.processes.len() + index, now);
@@ -156,103 +198,141 @@ impl Network {
         {
             let resume = now.saturating_add(application.random.exponential(pauses.mean.0));
             application.resume = Some(resume);
-            self.events.push(resume, flow, Event::Wake(endpoint as u32));
+            self.events.push(resume, flow as usize, Event::Wake(endpoint as u32));
             return;
         }
         application.left = application.message;
     }
 
-    /// Ask the CPU to copy the next piece of the application's writes, if the send buffer takes one.
-    fn next_copy(&mut self, endpoint: usize) {
-        let Some(application) = &self.endpoints[endpoint].application else { return };
+    /// The next piece of the application's writes, if the send buffer takes one and none is being copied.
+    fn next_copy(&mut self, endpoint: usize) -> bool {
+        let Some(application) = &self.endpoints[endpoint].application else { return false };
         if application.copying > 0 {
-            return;
+            return false;
         }
         if application.left == 0 {
             self.next_write(endpoint);
         }
         let this = &mut self.endpoints[endpoint];
-        let Some(application) = &mut this.application else { return };
+        let Some(application) = &mut this.application else { return false };
         application.copying = this.connection.next_copy(application.left);
-        if application.copying > 0 {
-            let host = this.host;
-            self.ask_cpu(host, Item::Write(endpoint));
-        }
+        application.copying > 0
     }
 
-    /// The CPU has copied a piece of a write to the send buffer.
-    pub(super) fn copied(&mut self, endpoint: usize) {
+    /// A piece of a write has been copied to the send buffer.
+    fn put(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let application = this.application.as_mut().expect("only the writing end writes");
         let bytes = std::mem::take(&mut application.copying);
         application.left -= bytes;
         this.connection.put(Time(self.now), bytes, application.left == 0);
-        self.go_on(endpoint);
     }
 
-    /// Send if that is possible, else let the application write; and note what it waits for.
-    fn send_or_wait(&mut self, endpoint: usize, open: bool, limited: LimitedBy) {
-        let wait = match limited {
-            _ if !open => Wait::Application,
-            LimitedBy::Nothing => {
-                self.endpoints[endpoint].busy = true;
-                self.ask_cpu(self.endpoints[endpoint].host, Item::Output(endpoint));
-                Wait::Cpu
-            }
-            limited => {
-                self.next_copy(endpoint);
-                let this = &self.endpoints[endpoint];
-                // The copy that was not made may be the reason.
-                let asked = matches!(limited, LimitedBy::Application | LimitedBy::Nagle);
-                let limited = if asked { this.connection.limited_by(Time(self.now)) } else { limited };
-                this.waits_for(limited)
-            }
-        };
-        self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, wait);
+    /// The CPU has copied a piece of a write to the send buffer.
+    pub(super) fn copied(&mut self, endpoint: usize) {
+        self.put(endpoint);
+        self.go_on(endpoint);
     }
 
     /// Send what can be sent, else let the application write; and see to the next wake.
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
-        let open = this.application.as_ref().is_none_or(|application| application.open);
         if !this.busy {
-            let limited = this.connection.limited_by(Time(self.now));
-            self.send_or_wait(endpoint, open, limited);
+            if this.cost.is_nothing() && self.cpus[this.host as usize].is_idle() {
+                self.do_all(endpoint);
+            } else {
+                self.ask(endpoint);
+            }
         }
         let this = &mut self.endpoints[endpoint];
         if let Some(wake) = this.connection.next_wake() {
             let wake = wake.ps().max(self.now);
             if wake < this.timer {
                 this.timer = wake;
-                self.events.push(wake, this.flow, Event::Wake(endpoint as u32));
+                self.events.push(wake, this.flow as usize, Event::Wake(endpoint as u32));
             }
         }
     }
 
-    /// The CPU begins to form the endpoint's next segment: what that costs.
-    pub(super) fn form_segment(&mut self, endpoint: usize) -> u64 {
+    /// Ask the CPU for an output, or else for a piece of a write; and note what the endpoint waits for.
+    fn ask(&mut self, endpoint: usize) {
+        let (now, sender) = (self.now, self.processes.len() + endpoint);
+        let this = &mut self.endpoints[endpoint];
+        let host = this.host as usize;
+        if !this.is_open() {
+            self.fabric.ledger.waits(sender, now, Wait::Application);
+            return;
+        }
+        let limited = this.connection.limited_by(Time(now));
+        if limited == LimitedBy::Nothing {
+            this.busy = true;
+            self.fabric.ledger.waits(sender, now, Wait::Cpu);
+            self.ask_cpu(host, Item::Output(endpoint));
+            return;
+        }
+        let copies = self.next_copy(endpoint);
+        let wait = self.wait_of(endpoint, limited);
+        self.fabric.ledger.waits(sender, now, wait);
+        if copies {
+            self.ask_cpu(host, Item::Write(endpoint));
+        }
+    }
+
+    /// Where all this costs nothing and the CPU is idle: send and write until neither goes on.
+    fn do_all(&mut self, endpoint: usize) {
+        let (now, sender) = (Time(self.now), self.processes.len() + endpoint);
+        let mut limited = None;
+        loop {
+            let this = &mut self.endpoints[endpoint];
+            if !this.is_open() {
+                self.fabric.ledger.waits(sender, now.ps(), Wait::Application);
+                return;
+            }
+            // What a window keeps back stays there, whatever more is written.
+            let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
+            if !shut {
+                if self.form_segment(endpoint).is_some() {
+                    if !self.enters(sender) {
+                        self.endpoints[endpoint].busy = true;
+                        return;
+                    }
+                    self.entered(endpoint);
+                    continue;
+                }
+                limited = Some(self.endpoints[endpoint].connection.limited_by(now));
+            }
+            if !self.next_copy(endpoint) {
+                break;
+            }
+            self.put(endpoint);
+        }
+        let wait = limited.map_or(Wait::Cpu, |limited| self.wait_of(endpoint, limited));
+        self.fabric.ledger.waits(sender, now.ps(), wait);
+    }
+
+    /// What the endpoint waits for whose connection sends nothing for this reason.
+    fn wait_of(&self, endpoint: usize, limited: LimitedBy) -> Wait {
+        let this = &self.endpoints[endpoint];
+        // The copy that was not made may be the reason.
+        let asked = matches!(limited, LimitedBy::Application | LimitedBy::Nagle);
+        this.waits_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
+    }
+
+    /// Form the endpoint's next segment, if there is one: what the CPU takes for it.
+    pub(super) fn form_segment(&mut self, endpoint: usize) -> Option<u64> {
         let this = &mut self.endpoints[endpoint];
         let before = this.connection.stats().retransmissions;
-        this.segment = this.connection.transmit(Time(self.now));
+        let segment = this.connection.transmit(Time(self.now))?;
         if let Some(trace) = &mut self.fabric.trace
             && this.connection.stats().retransmissions > before
         {
-            trace.sent_again(this.flow, self.now);
+            trace.sent_again(this.flow as usize, self.now);
         }
-        let segment = this.segment;
-        segment.map_or(0, |segment| this.segment_cost(&segment, false))
-    }
-
-    /// The segment is formed: on to the NIC.
-    pub(super) fn segment_formed(&mut self, endpoint: usize) {
-        let this = &self.endpoints[endpoint];
-        let Some(segment) = this.segment else {
-            self.endpoints[endpoint].busy = false;
-            self.go_on(endpoint);
-            return;
-        };
+        let header = segment.header_len();
+        let cost = this.segment_cost(segment.len, false);
+        this.ip = (IP_HEADER_BYTES + header + segment.len) as u32;
         let datagram = Datagram {
-            flow: this.flow as u32,
+            flow: this.flow,
             index: this.connection.stats().segments_sent,
             bytes: segment.len,
             fragments: 1,
@@ -260,28 +340,45 @@ impl Network {
             sent: false,
             to: Some(endpoint as u32 ^ 1),
             counted: segment.len > 0 && this.application.is_some(),
+            header: header as u32,
             loss: None,
             holds: 1,
         };
-        let flow = this.flow;
         let id = self.fabric.begin_datagram(datagram);
-        if self.fabric.segments.len() <= id as usize {
-            self.fabric.segments.resize(id as usize + 1, Segment::default());
+        match self.fabric.segments.get_mut(id as usize) {
+            Some(place) => *place = segment,
+            None => {
+                self.fabric.segments.resize(id as usize, Segment::default());
+                self.fabric.segments.push(segment);
+            }
         }
-        self.fabric.segments[id as usize] = segment;
-        self.endpoints[endpoint].datagram = Some(id);
-        let sender = self.processes.len() + endpoint;
-        self.events.push(self.now, flow, Event::Hand(sender as u32));
+        self.endpoints[endpoint].formed = Some(id);
+        Some(cost)
     }
 
-    /// The NIC has taken the segment.
+    /// The segment is formed: on to the NIC.
+    pub(super) fn segment_formed(&mut self, endpoint: usize) {
+        if self.endpoints[endpoint].formed.is_none() {
+            // By now there was nothing to send.
+            self.endpoints[endpoint].busy = false;
+            self.go_on(endpoint);
+        } else if self.enters(self.processes.len() + endpoint) {
+            self.segment_handed(endpoint);
+        }
+    }
+
+    /// The NIC has taken the segment that an item was for, or that has waited.
     pub(super) fn segment_handed(&mut self, endpoint: usize) {
-        let this = &mut self.endpoints[endpoint];
-        (this.busy, this.segment) = (false, None);
-        let datagram = this.datagram.take().expect("what was handed over was a datagram");
+        self.endpoints[endpoint].busy = false;
+        self.entered(endpoint);
+        self.go_on(endpoint);
+    }
+
+    /// The segment is in the NIC.
+    fn entered(&mut self, endpoint: usize) {
+        let datagram = self.endpoints[endpoint].formed.take().expect("what was handed over was a segment");
         self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
         self.datagram_sent(datagram);
-        self.go_on(endpoint);
     }
 
     /// A segment is complete at its host: the CPU takes it, at once where that costs nothing.
@@ -290,47 +387,48 @@ impl Network {
             self.take_segment(datagram);
             return;
         }
-        self.fabric.datagrams[datagram].holds += 1;
-        let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint") as usize;
+        let this = &mut self.fabric.datagrams[datagram];
+        this.holds += 1;
+        let endpoint = this.to.expect("a segment goes to an endpoint") as usize;
         if !self.endpoints[endpoint].busy {
             self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, Wait::Cpu);
         }
-        self.ask_cpu(self.endpoints[endpoint].host, Item::Input(datagram));
+        self.ask_cpu(self.endpoints[endpoint].host as usize, Item::Input(datagram));
     }
 
     /// CPU time of receiving a segment, in picoseconds.
     pub(super) fn input_cost(&self, datagram: u32) -> u64 {
-        let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint");
-        self.endpoints[endpoint as usize].segment_cost(&self.fabric.segments[datagram as usize], true)
+        let this = &self.fabric.datagrams[datagram];
+        let endpoint = this.to.expect("a segment goes to an endpoint");
+        self.endpoints[endpoint as usize].segment_cost(this.bytes, true)
     }
 
     /// The connection takes the segment.
     pub(super) fn take_segment(&mut self, datagram: u32) {
+        let now = self.now;
         let this = &self.fabric.datagrams[datagram];
         let endpoint = this.to.expect("a segment goes to an endpoint") as usize;
-        let segment = self.fabric.segments[datagram as usize];
-        if this.counted {
-            let (flow, index) = (this.flow as usize, this.index);
-            let tally = &mut self.fabric.flows[flow];
-            tally.in_flight -= 1;
-            tally.receive(index, self.now);
-            if self.fabric.window.holds(self.now) {
-                tally.received += 1;
-            }
-        }
         let mut out = Out::default();
         let connection = &mut self.endpoints[endpoint].connection;
         let refused = connection.stats().bytes_refused;
-        connection.on_segment(Time(self.now), &segment, &mut out);
+        connection.on_segment(Time(now), &self.fabric.segments[datagram as usize], &mut out);
         let refused = connection.stats().bytes_refused - refused;
-        let this = &self.fabric.datagrams[datagram];
-        if this.counted && self.fabric.window.holds(self.now) {
-            // What came for the first time, whether or not bytes before it are missing: more than the lines carried
-            // cannot arrive.
-            self.fabric.flows[this.flow as usize].received_bytes += segment.len.saturating_sub(refused);
+        if this.counted {
+            let counts = self.fabric.window.holds(now);
+            let tally = &mut self.fabric.flows[this.flow as usize];
+            tally.in_flight -= 1;
+            tally.receive(this.index, now);
+            if counts {
+                tally.received += 1;
+                // What came for the first time, whether or not bytes before it are missing: more than the lines carried
+                // cannot arrive.
+                tally.received_bytes += this.bytes.saturating_sub(refused);
+            }
         }
-        self.fabric.ledger.refused(datagram, refused);
-        self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
+        if refused > 0 {
+            self.fabric.ledger.refused(datagram, refused);
+        }
+        self.fabric.ledger.stirs(self.processes.len() + endpoint, now);
         self.after_input(endpoint, out);
     }
 }

@@ -7,6 +7,7 @@ use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};
 use serde::Serialize;
 
+use super::frames::FramePort;
 use super::outcome::in_order;
 use super::{Network, SimError, SimOutcome};
 
@@ -106,6 +107,8 @@ pub(super) struct Trace {
     timeouts: Vec<Instants>,
     /// When queues are looked at: what happens then may still be open, so a picosecond before.
     looks: Vec<u64>,
+    /// When queues of frames are looked at.
+    instants: Vec<u64>,
     /// By port, what was seen so far.
     lengths: Vec<Vec<u64>>,
 }
@@ -119,6 +122,15 @@ impl Trace {
     /// The queue of `port` was looked at.
     pub(super) fn looked(&mut self, port: usize, length: u64) {
         self.lengths[port].push(length);
+    }
+
+    /// Look at the queue of a port of frames at all instants before `at`, when something comes to it.
+    pub(super) fn look_before(&mut self, port: usize, at: u64, line: &FramePort) {
+        while let Some(&instant) = self.instants.get(self.lengths[port].len())
+            && instant < at
+        {
+            self.lengths[port].push(line.backlog(instant));
+        }
     }
 
     /// The queue of `port` has lost something.
@@ -195,6 +207,7 @@ impl Network {
             retransmissions: vec![Instants::default(); flows],
             timeouts: vec![Instants::default(); flows],
             looks: instants.iter().map(|at| at.saturating_sub(1)).collect(),
+            instants: instants.to_vec(),
             // At the beginning they are empty.
             lengths: vec![vec![0]; ports],
         }));
@@ -238,8 +251,10 @@ impl Network {
     fn sample(&mut self, (ports, timeline): &mut Watched, at: u64) {
         for (&port, (_, queue)) in ports.iter().zip(&mut timeline.queues) {
             queue.time_s.push(seconds(at));
-            // Ports of cells are not all as far: they write down what they see when they come here.
-            queue.length.extend(self.frames.ports[port].as_ref().map(|line| line.backlog(at)));
+            // Ports are not all as far: they write down what they see when they come here.
+            if let (Some(line), Some(trace)) = (&self.frames.ports[port], &mut self.fabric.trace) {
+                trace.look_before(port, at + 1, line);
+            }
         }
         let names = self.names.iter();
         let index = |name: &String| names.clone().position(|other| other == name).expect("a flow has a name");
@@ -249,7 +264,7 @@ impl Network {
             let mut delivered = self.fabric.flows[flow].ever_bytes;
             if let Some(tcp) = &mut line.tcp {
                 let (mut congestion, mut receive, mut flight) = (0, 0, 0);
-                for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.flow == flow) {
+                for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.flow as usize == flow) {
                     if endpoint.application.is_some() {
                         let now = endpoint.connection.snapshot();
                         congestion += now.congestion_window;
@@ -271,9 +286,7 @@ impl Network {
         let Some(trace) = &mut self.fabric.trace else { return };
         for (&port, (_, queue)) in ports.iter().zip(&mut timeline.queues) {
             (queue.drops, queue.truncated) = (trace.drops[port].seconds(), trace.drops[port].truncated);
-            if self.frames.ports[port].is_none() {
-                queue.length = std::mem::take(&mut trace.lengths[port]);
-            }
+            queue.length = std::mem::take(&mut trace.lengths[port]);
         }
         for (flow, name) in self.names.iter().enumerate() {
             let line = timeline.flows.iter_mut().find(|(other, _)| other == name);

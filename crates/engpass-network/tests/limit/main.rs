@@ -1,5 +1,6 @@
 //! The `limit` engine against published formulas and numbers, and its laws as properties.
 
+mod copies;
 mod frames;
 mod laws;
 mod layers;

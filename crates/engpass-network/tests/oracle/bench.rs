@@ -96,6 +96,8 @@ pub(crate) fn udp<'a>(testbed: &'a mut Testbed, from: &str, to: &str, message: u
         message: Size(message),
         rate: None,
         circuit: Some(format!("{from}-{to}")),
+        send_path: None,
+        receive_path: None,
         receive_buffer: None,
         live: Live::default(),
         priority: 0,

@@ -25,7 +25,8 @@ fn fast(testbed: &Testbed, topology: &Topology, seed: u64) -> Observed {
     observed(&outcome, testbed, topology)
 }
 
-fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) -> Observed {
+/// An outcome, seen as the oracle is seen.
+pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) -> Observed {
     let flows = outcome.flows.iter().map(|(_, flow)| FlowSeen {
         sent: flow.sent_datagrams,
         received: flow.received_datagrams,

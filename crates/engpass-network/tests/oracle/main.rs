@@ -4,6 +4,7 @@ use engpass_oracle::{cell, engine, outcome, resolve};
 
 mod bench;
 mod by_hand;
+mod contended;
 mod fast;
 mod networks;
 mod properties;

@@ -13,7 +13,7 @@ use engpass_model::wire::ethernet::MAX_MTU;
 use engpass_model::wire::ip::MIN_MTU;
 use indexmap::IndexMap;
 
-use super::Checker;
+use super::{Checker, paths};
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
 use crate::read::Draft;
@@ -25,7 +25,10 @@ const MAX_IP: u64 = 65_535;
 
 pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>, faulty: &Faulty) {
     let checker = &mut Checker::new(tree, found);
-    each(checker, faulty, "host", &draft.hosts, |_, _, host, complaints| host.check(complaints));
+    each(checker, faulty, "host", &draft.hosts, |checker, name, host, complaints| {
+        host.check(complaints);
+        paths::host(checker, name, host);
+    });
     each(checker, faulty, "switch", &draft.switches, |_, _, switch, complaints| switch.check(complaints));
     each(checker, faulty, "router", &draft.routers, |_, _, router, complaints| router.check(complaints));
     each(checker, faulty, "link", &draft.links, |checker, name, link, complaints| {
@@ -46,6 +49,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>, fau
     }
     each(checker, faulty, "traffic", &draft.traffic, |checker, name, traffic, complaints| {
         traffic.check(complaints);
+        paths::traffic(checker, draft, name, complaints);
         if let Some(duration) = duration.filter(|_| !faulty.has(&["traffic", name, "start"])) {
             begins_in_time(checker, name, traffic, duration);
         }

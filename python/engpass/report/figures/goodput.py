@@ -31,6 +31,8 @@ def says(table: Table, _flow: str) -> str:
         what, spread, limit = "Bars", "the thin line", "upright mark"
     elif table.x.numbers is None:
         what, spread, limit = "Markers", "the thick line", "level mark"
+    elif not table.measured:
+        limit = "line"
     parts = []
     if table.measured:
         parts.append(f"{what} are the mean of the repeats, {spread} goes from the least to the greatest.")

@@ -61,7 +61,10 @@ def _curves(table: Table, quantity: Quantity) -> list[alt.Chart]:
         x=x, y=y, color=colour, tooltip=base.tooltip(table)
     )
     if not table.measured:
-        return [line, hover]
+        # The limit alone: no other engine's curves to tell it from.
+        line = everything.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour)
+        marks = everything.transform_filter("datum.marked").mark_point(filled=True, size=46, opacity=1)
+        return [line, marks.encode(x=x, y=y, color=colour, shape=base.series_shape(table)), hover]
     return [band, line, marks.encode(x=x, y=y, color=colour, shape=base.series_shape(table)), hover]
 
 

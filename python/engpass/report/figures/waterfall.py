@@ -35,7 +35,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
     shown = [point.variant for point in chosen]
     domain = [name for name in table.variants if name in shown]
     y = alt.Y("stage:N").title(None).sort(order).axis(labelLimit=170)
-    x = alt.X("rate:Q").title(f"left of the line rate, in {rate.name}").scale(zero=True)
+    x = alt.X("rate:Q").title(f"left of the line rate, in {rate.name}").scale(zero=True).axis(tickCount=8)
     colour = (
         alt.Color("series:N")
         .scale(domain=domain)

@@ -1,15 +1,15 @@
 //! The ends of flows: processes, sockets, endpoints.
 
-use engpass_model::host::ps;
+use engpass_model::host::{Side, ps};
 use engpass_model::random::Stream;
 use engpass_model::source::{TcpStream, Traffic};
-use engpass_model::tcp::{Connection, Role, Stats, TcpParameters};
+use engpass_model::tcp::{Connection, Role, TcpParameters};
 use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
 use crate::simulate::host::{Process, Socket};
-use crate::simulate::tcp::{Application, Endpoint};
+use crate::simulate::tcp::{Application, Counted, Endpoint};
 
 impl Builder<'_> {
     /// The process that sends the datagrams of a flow, unless it sends none.
@@ -42,7 +42,7 @@ impl Builder<'_> {
             pace: rate.map(|rate| Pace::of_bits(8, rate.0)),
             start: ps(start),
             stop: stop.map_or(u64::MAX, |stop| stop.0),
-            cost: host.cost.clone(),
+            cost: host.occupation(Side::Send, traffic.data_path(Side::Send)),
             pauses: host.pauses.clone(),
             random: Stream::new(self.seed, &name),
             messages: 0,
@@ -56,38 +56,42 @@ impl Builder<'_> {
     pub(super) fn endpoint(&self, flow: usize, writes: Option<(&TcpStream, u32)>) -> Endpoint {
         let path = &self.topology.flows[flow];
         let (nic, way) = self.way_of(flow, writes.is_none());
-        let (at, role) = if writes.is_some() { (path.from, Role::Active) } else { (path.to, Role::Passive) };
+        let (at, role, side) = match writes {
+            Some(_) => (path.from, Role::Active, Side::Send),
+            None => (path.to, Role::Passive, Side::Receive),
+        };
         let host = &self.testbed.hosts[at];
+        let application = writes.map(|(config, stream)| Application {
+            message: config.message.bytes(),
+            start: ps(config.start),
+            stop: config.stop.map_or(u64::MAX, |stop| stop.0),
+            pauses: host.pauses.clone(),
+            random: Stream::new(
+                self.seed,
+                &match stream {
+                    0 => format!("traffic.{}", path.name),
+                    other => format!("traffic.{}.{other}", path.name),
+                },
+            ),
+            left: 0,
+            copying: 0,
+            open: false,
+            connected: false,
+            resume: None,
+        });
         Endpoint {
-            flow,
-            host: at,
-            nic,
+            flow: flow as u32,
+            host: at as u32,
+            nic: nic as u32,
             way,
             connection: Connection::new(&self.tcp_of(at, flow, path.path_mtu), role),
-            cost: if writes.is_some() { host.cost.clone() } else { host.receive_cost.clone() },
+            cost: (&host.occupation(side, self.testbed.traffic[flow].data_path(side))).into(),
             timer: u64::MAX,
-            segment: None,
-            datagram: None,
+            formed: None,
+            ip: 0,
             busy: false,
-            before: Stats::default(),
-            application: writes.map(|(config, stream)| Application {
-                message: config.message.bytes(),
-                start: ps(config.start),
-                stop: config.stop.map_or(u64::MAX, |stop| stop.0),
-                pauses: host.pauses.clone(),
-                random: Stream::new(
-                    self.seed,
-                    &match stream {
-                        0 => format!("traffic.{}", path.name),
-                        other => format!("traffic.{}.{other}", path.name),
-                    },
-                ),
-                left: 0,
-                copying: 0,
-                open: false,
-                connected: false,
-                resume: None,
-            }),
+            before: Counted::default(),
+            application: application.map(Box::new),
         }
     }
 
@@ -103,7 +107,8 @@ impl Builder<'_> {
     pub(super) fn socket(&self, flow: usize) -> Socket {
         let to = self.topology.flows[flow].to;
         let host = &self.testbed.hosts[to];
+        let cost = host.occupation(Side::Receive, self.testbed.traffic[flow].data_path(Side::Receive));
         let buffer = self.testbed.traffic[flow].receive_buffer().unwrap_or(host.receive_buffer);
-        Socket { host: to, cost: host.receive_cost.clone(), capacity: buffer.bytes(), used: 0 }
+        Socket { host: to, cost, capacity: buffer.bytes(), used: 0 }
     }
 }

@@ -155,7 +155,8 @@ impl Builder<'_> {
             let overtaking = self.overtaking(port);
             self.ports[port].overtaking = overtaking;
             if let (Some(channel), Queue::Classes(queue)) = (overtaking, &mut self.ports[port].queue) {
-                queue.overtaken_by(channel);
+                let pace = self.channels[port][channel].front().pace;
+                queue.overtaken_by(channel, pace);
             }
         }
     }

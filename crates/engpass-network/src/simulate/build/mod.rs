@@ -263,20 +263,21 @@ impl Builder<'_> {
             .iter()
             .map(|list| list.iter().map(|onward| Counter { vc: onward.vc, ..Counter::default() }).collect())
             .collect();
-        let frames = Frames::new(self.testbed, self.topology, self.seed)?;
+        let frames = Frames::new(self.testbed, self.topology, self.seed, self.window)?;
         let ledger = Ledger::open(&Opening {
             testbed: self.testbed,
             topology: self.topology,
             window: self.window,
             vcs: &self.vcs,
-            routes: &frames.routes,
+            frames: &frames,
             processes: &processes,
             endpoints: &endpoints,
         });
         Ok(Network {
             now: 0,
             end: self.window.end,
-            next_sweep: SWEEP,
+            // Without cells there is nothing to advance.
+            next_sweep: if self.vcs.is_empty() { u64::MAX } else { SWEEP },
             events,
             nics: (0..self.ports.len()).map(nic).collect(),
             cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),

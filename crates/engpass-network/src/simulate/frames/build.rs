@@ -5,8 +5,9 @@ use engpass_model::wire::Framing;
 use engpass_testbed::topology::{Hop, Leg, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
-use super::{Engine, FramePort, Frames, Route, Step};
+use super::{END, Engine, FramePort, Frames, Route, Step};
 use crate::simulate::SimError;
+use crate::simulate::tally::Window;
 
 /// Index of the transmitter of a hop.
 fn port_of(topology: &Topology, hop: &Hop) -> usize {
@@ -19,6 +20,7 @@ impl Frames {
         testbed: &Testbed,
         topology: &Topology,
         seed: u64,
+        window: Window,
     ) -> Result<Self, SimError> {
         let mut frames = Self::default();
         for link in &topology.links {
@@ -37,7 +39,9 @@ impl Frames {
                 };
                 // Parallel links between two nodes have lotteries of their own.
                 let name = format!("{}.{}", link.name, topology.nodes[from]);
-                frames.ports.push(Some(FramePort::new(link, end, &name, seed, latency)));
+                let mut port = FramePort::new(link, end, &name, seed, latency);
+                port.opens = window.from.unwrap_or(u64::MAX);
+                frames.ports.push(Some(port));
             }
         }
         for (index, router) in testbed.routers.values().enumerate() {
@@ -47,20 +51,54 @@ impl Frames {
         for (flow, traffic) in topology.flows.iter().zip(testbed.traffic.values()) {
             let back: Vec<Leg> = flow.legs.iter().rev().map(|leg| leg.back()).collect();
             for legs in [&flow.legs, &back] {
-                let mut route = Route {
-                    steps: Vec::new(),
-                    priority: traffic.priority(),
-                    ttl: traffic.ttl().unwrap_or(u8::MAX),
-                };
+                let first = frames.steps.len();
                 if flow.circuit.is_none() {
                     for leg in legs {
-                        route.steps.push(step(topology, leg, &flow.name)?);
+                        frames.steps.push(step(topology, leg, &flow.name)?);
                     }
                 }
-                frames.routes.push(route);
+                frames.routes.push(Route {
+                    first: first as u32,
+                    hops: (frames.steps.len() - first) as u32,
+                    priority: traffic.priority(),
+                    ttl: traffic.ttl().unwrap_or(u8::MAX),
+                });
+                frames.steps.push(Step { port: END, router: None, mtu: 0, told: false });
             }
         }
+        frames.find_told();
         Ok(frames)
+    }
+
+    /// Find the ports to which packets come one after the other from one line: that line tells them what comes.
+    fn find_told(&mut self) {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Before {
+            Nothing,
+            One(u32),
+            Several,
+        }
+        let mut before = vec![Before::Nothing; self.ports.len()];
+        let steps = || self.steps.windows(2).filter(|pair| pair[0].port != END && pair[1].port != END);
+        for pair in steps() {
+            let this = &mut before[pair[1].port as usize];
+            *this = match *this {
+                Before::Nothing => Before::One(pair[0].port),
+                Before::One(port) if port == pair[0].port => Before::One(port),
+                _ => Before::Several,
+            };
+        }
+        for place in 1..self.steps.len() {
+            let (from, this) = (self.steps[place - 1].port, self.steps[place]);
+            if from == END || this.port == END || before[this.port as usize] != Before::One(from) {
+                continue;
+            }
+            let port = |port: u32| self.ports[port as usize].as_ref();
+            let in_order = port(from).is_some_and(FramePort::is_in_order);
+            let at_once = this.router.is_none_or(|router| self.routers[router as usize].per_packet == 0);
+            self.steps[place].told =
+                in_order && at_once && port(this.port).is_some_and(FramePort::decides_on_arrival);
+        }
     }
 }
 
@@ -71,8 +109,9 @@ fn step(topology: &Topology, leg: &Leg, flow: &str) -> Result<Step, SimError> {
         )));
     };
     let router = match topology.kind(hop.from) {
-        NodeKind::Router(router) => Some(router),
+        NodeKind::Router(router) => Some(router as u32),
         _ => None,
     };
-    Ok(Step { port: port_of(topology, hop), router, mtu: topology.links[hop.link].mtu })
+    let mtu = u32::try_from(topology.links[hop.link].mtu).unwrap_or(u32::MAX);
+    Ok(Step { port: port_of(topology, hop) as u32, router, mtu, told: false })
 }

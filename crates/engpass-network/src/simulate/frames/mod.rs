@@ -1,12 +1,14 @@
 //! Networks that carry frames: Ethernet and point-to-point links, Ethernet switches, routers.
 //!
-//! A packet has one event for every hop, its arrival at the node behind the link: a first in, first out port knows when a packet leaves
-//! as soon as it comes. A link has one pending event however many packets are on it.
+//! A first in, first out port knows when a packet leaves as soon as it comes. So a packet has an event only where it meets others: at the
+//! ports to which several lines lead, and at its host. Where all packets come one after the other from one line, that line *tells*
+//! the next port of each when it knows of its departure, with the instant at which it comes. A line has one pending event
+//! however many packets are on it.
 
 mod build;
 mod port;
 
-use engpass_model::queue::{Cause, Ecn};
+use engpass_model::queue::{self, Cause, Ecn};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::Network;
@@ -25,40 +27,59 @@ pub(super) struct Frames {
     pub(super) packets: Arena<Packet>,
     /// The way of every flow, and the way back: `2 * flow` and `2 * flow + 1`.
     pub(super) routes: Vec<Route>,
+    /// Of all routes, one behind the other, each with an end.
+    steps: Vec<Step>,
     pub(super) routers: Vec<Engine>,
     /// What a discipline has lost, for a moment.
-    lost: Vec<(engpass_model::queue::Packet, Cause)>,
+    lost: Vec<(queue::Packet, Cause)>,
 }
 
 /// An IP packet on its way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     pub(super) datagram: u32,
     /// Bytes, IP header included.
-    pub(super) ip: u32,
-    pub(super) route: u32,
-    /// The step that it is at.
-    pub(super) hop: u16,
-    pub(super) ttl: u8,
+    ip: u32,
     /// The process or endpoint that sent it: its flow, to a discipline.
-    pub(super) sender: u32,
+    sender: u32,
+    /// Place of the step that it is at, and which of its route it is.
+    step: u32,
+    hop: u16,
+    ttl: u8,
+    priority: u8,
+    ecn: Ecn,
 }
 
 /// Where the packets of a flow go in one direction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
-    pub(super) steps: Vec<Step>,
-    pub(super) priority: u8,
-    pub(super) ttl: u8,
+    first: u32,
+    pub(super) hops: u32,
+    priority: u8,
+    ttl: u8,
 }
 
 /// One hop of a route.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    pub(super) port: usize,
+    /// [`END`] behind the last hop.
+    pub(super) port: u32,
     /// The router that stands before the port, if one does.
-    pub(super) router: Option<usize>,
-    pub(super) mtu: u64,
+    pub(super) router: Option<u32>,
+    pub(super) mtu: u32,
+    /// The line before this one tells the port what comes.
+    told: bool,
+}
+
+/// No port: the packet is at its host.
+const END: u32 = u32::MAX;
+
+impl Frames {
+    /// The hops of a route.
+    pub(super) fn steps(&self, route: usize) -> &[Step] {
+        let Route { first, hops, .. } = self.routes[route];
+        &self.steps[first as usize..][..hops as usize]
+    }
 }
 
 /// The forwarding engine of a router: one packet at a time.
@@ -74,132 +95,160 @@ pub(super) struct Engine {
 impl Network {
     /// A packet of a host enters its NIC: when it has left.
     pub(super) fn emit_frame(&mut self, sender: usize, sending: Sending, route: u32) -> u64 {
-        let ttl = self.frames.routes[route as usize].ttl;
-        let packet = Packet {
-            datagram: sending.datagram,
-            ip: sending.ip as u32,
-            route,
-            hop: 0,
-            ttl,
-            sender: sender as u32,
+        let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
+        let Sending { datagram, nic, .. } = sending;
+        let this = &mut self.fabric.datagrams[datagram];
+        this.holds += 1;
+        let ecn = match this.to.map(|_| &self.fabric.segments[datagram as usize]) {
+            Some(segment) if segment.ce => Ecn::Marked,
+            Some(segment) if segment.ect => Ecn::Capable,
+            _ => Ecn::NotCapable,
         };
-        self.fabric.datagrams[sending.datagram].holds += 1;
-        let packet = self.frames.packets.insert(packet);
-        let left = self.join(sending.nic, packet).expect("the line of a host takes everything in order");
-        self.book_emission(sender, sending.nic, packet);
+        let ip = sending.ip as u32;
+        let packet = Packet { datagram, ip, sender: sender as u32, step: first, hop: 0, ttl, priority, ecn };
+        let id = self.frames.packets.insert(packet);
+        let line = self.frames.ports[nic].as_mut().expect("frames go over links that carry them");
+        let left = line.take(self.now, ip, self.fabric.window);
+        self.fabric.ledger.emitted_packet(sender, (datagram, id), self.now, line.last.end);
+        self.fabric.ledger.transmits(nic, 0, (datagram, id), &line.last);
+        self.go(nic, left, id);
         left
     }
 
-    /// A packet comes to a port. Returns when it leaves, where that is known.
-    fn join(&mut self, port: usize, id: u32) -> Option<u64> {
-        let packet = &self.frames.packets[id];
-        let (ip, sender, datagram) = (packet.ip, packet.sender, packet.datagram);
-        let priority = self.frames.routes[packet.route as usize].priority;
-        let segment = self.fabric.datagrams[datagram].to.map(|_| datagram as usize);
-        let ecn = segment.map_or(Ecn::NotCapable, |segment| {
-            let segment = &self.fabric.segments[segment];
-            match (segment.ect, segment.ce) {
-                (_, true) => Ecn::Marked,
-                (true, false) => Ecn::Capable,
-                (false, false) => Ecn::NotCapable,
+    /// A packet is on the line of `port`, which it has left at `left`: it goes on to where something else may come between.
+    fn go(&mut self, mut port: usize, mut left: u64, id: u32) {
+        loop {
+            let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
+            let packet = &mut self.frames.packets[id];
+            let step = self.frames.steps[packet.step as usize + 1];
+            let at = left + line.delay;
+            // What would come after the end does not.
+            if !step.told || at > self.end {
+                if let Some(at) = line.fly(left, id) {
+                    self.events.push(at, port, Event::Arrive(port as u32));
+                }
+                return;
             }
-        });
-        let mut lost = std::mem::take(&mut self.frames.lost);
+            packet.step += 1;
+            packet.hop += 1;
+            let Some(next) = self.come(id, step, at) else { return };
+            (port, left) = (step.port as usize, next);
+        }
+    }
+
+    /// A packet comes to the node before the port of `step` at `at`. Returns when it leaves the port, if that is known.
+    fn come(&mut self, id: u32, step: Step, at: u64) -> Option<u64> {
+        if let Some(router) = step.router {
+            let packet = &mut self.frames.packets[id];
+            packet.ttl -= 1;
+            if packet.ttl == 0 {
+                let node = self.frames.routers[router as usize].node;
+                self.lose_packet(id, Place::Ttl(node), at);
+                return None;
+            }
+            if packet.ip > step.mtu {
+                self.cut(id, step, at);
+                return None;
+            }
+        }
+        self.join(step.port as usize, id, at)
+    }
+
+    /// Cut a packet for the MTU of the way out; its fragments go on.
+    fn cut(&mut self, id: u32, step: Step, at: u64) {
+        let whole = self.frames.packets[id];
+        let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
+        self.frames.packets.release(id);
+        let more = (cut.count - 1) as u32;
+        let datagram = &mut self.fabric.datagrams[whole.datagram];
+        datagram.fragments += more;
+        datagram.holds += more;
+        for index in 0..cut.count {
+            let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
+            let fragment = self.frames.packets.insert(Packet { ip, ..whole });
+            self.fabric.ledger.cut(id, fragment);
+            if let Some(left) = self.join(step.port as usize, fragment, at) {
+                self.go(step.port as usize, left, fragment);
+            }
+        }
+    }
+
+    /// A packet joins the queue of a port at `at`. Returns when it leaves, if that is known.
+    fn join(&mut self, port: usize, id: u32, at: u64) -> Option<u64> {
+        let &Packet { datagram, ip, sender, hop, priority, ecn, .. } = &self.frames.packets[id];
+        let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
+        if at > line.opens {
+            self.fabric.ledger.opens_frames(port, line.doing(line.opens));
+            line.opens = u64::MAX;
+        }
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.look_before(port, at, line);
+        }
+        let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow: sender, priority, ecn };
         let mut mark = false;
-        let this = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
-        let view = this.view(id, ip, sender, priority, ecn);
-        let joined = this.join(self.now, view, &mut lost, &mut mark, self.fabric.window);
-        let left = match joined {
+        match line.join(at, view, &mut self.frames.lost, &mut mark, self.fabric.window) {
             Joined::Leaves(left) => {
                 if mark {
-                    self.mark(datagram);
+                    self.frames.packets[id].ecn = Ecn::Marked;
                 }
-                self.fly(port, left, id);
+                self.fabric.ledger.transmits(port, hop, (datagram, id), &line.last);
                 Some(left)
             }
             Joined::Waits(due) => {
                 if let Some(due) = due {
                     self.events.push(due, port, Event::Serve(port as u32));
                 }
+                self.lose_all(port);
                 None
             }
             Joined::Lost(cause) => {
-                lost.push((view, cause));
+                self.refuse(port, id, cause, at);
                 None
             }
-        };
-        self.lose_all(port, lost);
-        left
-    }
-
-    fn mark(&mut self, datagram: u32) {
-        let segment = &mut self.fabric.segments[datagram as usize];
-        segment.ce |= segment.ect;
-    }
-
-    fn fly(&mut self, port: usize, left: u64, packet: u32) {
-        let this = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
-        if let Some(at) = this.fly(left, packet) {
-            self.events.push(at, port, Event::Arrive(port as u32));
         }
-        if self.frames.packets[packet].hop > 0 {
-            self.book_frame(port, packet);
-        }
-    }
-
-    /// A packet was handed to the NIC of its host, and its line knows when it goes.
-    fn book_emission(&mut self, sender: usize, nic: usize, packet: u32) {
-        let end = self.frames.ports[nic].as_ref().map_or(self.now, |port| port.last.end);
-        let datagram = self.frames.packets[packet].datagram;
-        self.fabric.ledger.emitted_packet(sender, (datagram, packet), self.now, end);
-        self.book_frame(nic, packet);
-    }
-
-    /// The line of `port` sends this packet last of all that it knows of.
-    fn book_frame(&mut self, port: usize, id: u32) {
-        let Some(line) = &self.frames.ports[port] else { return };
-        let packet = &self.frames.packets[id];
-        self.fabric.ledger.transmits(port, packet.hop, (packet.datagram, id), line.last);
     }
 
     /// The discipline of a port chooses what is sent next.
     pub(super) fn serve_port(&mut self, port: u32) {
         let port = port as usize;
-        let mut lost = std::mem::take(&mut self.frames.lost);
         let this = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
-        let (next, again) = this.serve(self.now, &mut lost, self.fabric.window);
+        let (next, again) = this.serve(self.now, &mut self.frames.lost, self.fabric.window);
         if let Some(again) = again {
             self.events.push(again, port, Event::Serve(port as u32));
         }
-        if let Some((packet, left)) = next {
-            if packet.ecn == Ecn::Marked {
-                let datagram = self.frames.packets[packet.id].datagram;
-                self.mark(datagram);
-            }
-            self.fly(port, left, packet.id);
+        if let Some((chosen, left)) = next {
+            let packet = &mut self.frames.packets[chosen.id];
+            packet.ecn = chosen.ecn;
+            self.fabric.ledger.transmits(port, packet.hop, (packet.datagram, chosen.id), &this.last);
+            self.go(port, left, chosen.id);
         }
-        self.lose_all(port, lost);
+        self.lose_all(port);
     }
 
-    fn lose_all(&mut self, port: usize, mut lost: Vec<(engpass_model::queue::Packet, Cause)>) {
-        for (packet, cause) in lost.drain(..) {
-            self.lose_packet(packet.id, Place::Queue(port, cause));
-            if let Some(trace) = &mut self.fabric.trace {
-                trace.dropped(port, self.now);
-            }
-            if self.fabric.window.holds(self.now)
-                && let Some(port) = &mut self.frames.ports[port]
-            {
-                port.tally.lost += 1;
-            }
+    /// Lose what the discipline of a port has lost now.
+    fn lose_all(&mut self, port: usize) {
+        while let Some((packet, cause)) = self.frames.lost.pop() {
+            self.refuse(port, packet.id, cause, self.now);
         }
-        self.frames.lost = lost;
     }
 
-    fn lose_packet(&mut self, packet: u32, place: Place) {
+    /// A port loses a packet.
+    fn refuse(&mut self, port: usize, id: u32, cause: Cause, at: u64) {
+        self.lose_packet(id, Place::Queue(port, cause), at);
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.dropped(port, at);
+        }
+        if self.fabric.window.holds(at)
+            && let Some(port) = &mut self.frames.ports[port]
+        {
+            port.tally.lost += 1;
+        }
+    }
+
+    fn lose_packet(&mut self, packet: u32, place: Place, at: u64) {
         let datagram = self.frames.packets[packet].datagram;
-        self.fabric.lose_datagram(datagram, place, self.now);
-        if self.fabric.window.holds(self.now) {
+        self.fabric.lose_datagram(datagram, place, at);
+        if self.fabric.window.holds(at) {
             let flow = self.fabric.datagrams[datagram].flow as usize;
             self.fabric.flows[flow].losses(place).cells += 1;
         }
@@ -220,83 +269,68 @@ impl Network {
             if self.fabric.window.holds(self.now) {
                 this.tally.lost += 1;
             }
-            self.lose_packet(landed.packet, Place::Line(port));
+            self.lose_packet(landed.packet, Place::Line(port), self.now);
             return;
         }
         let packet = &mut self.frames.packets[landed.packet];
+        packet.step += 1;
         packet.hop += 1;
-        let route = &self.frames.routes[packet.route as usize];
-        match route.steps.get(usize::from(packet.hop)) {
-            None => self.packet_arrived(landed.packet),
-            Some(Step { router: Some(router), .. }) => self.route(*router, landed.packet),
-            Some(&Step { port, .. }) => {
-                self.join(port, landed.packet);
-            }
+        let step = self.frames.steps[packet.step as usize];
+        if step.port == END {
+            self.packet_arrived(landed.packet);
+            return;
+        }
+        let Some(at) = self.process(step, landed.packet) else { return };
+        if let Some(left) = self.come(landed.packet, step, at) {
+            self.go(step.port as usize, left, landed.packet);
         }
     }
 
     fn packet_arrived(&mut self, packet: u32) {
-        let datagram = self.frames.packets[packet].datagram;
+        let Packet { datagram, ecn, .. } = self.frames.packets[packet];
         self.frames.packets.release(packet);
         let this = &mut self.fabric.datagrams[datagram];
         this.arrived += 1;
+        if ecn == Ecn::Marked && this.to.is_some() {
+            let segment = &mut self.fabric.segments[datagram as usize];
+            segment.ce |= segment.ect;
+        }
         if this.arrived == this.fragments && this.loss.is_none() {
             self.receive(datagram);
         }
         self.fabric.release_datagram(datagram);
     }
 
-    /// A packet has come to a router.
-    fn route(&mut self, router: usize, packet: u32) {
-        let engine = &mut self.frames.routers[router];
+    /// A packet has come to the node before a port, a router perhaps: when its engine has done it, if that need not be waited for.
+    fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
+        let Some(router) = step.router else { return Some(self.now) };
+        let engine = &mut self.frames.routers[router as usize];
         if engine.per_packet == 0 {
-            self.forward(router, packet);
-            return;
+            return Some(self.now);
         }
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
+        // Whatever goes out by the port comes from this engine, in order.
+        let port = self.frames.ports[step.port as usize].as_ref();
+        if engine.free <= self.end && port.is_some_and(FramePort::decides_on_arrival) {
+            return Some(engine.free);
+        }
         engine.busy.push_back((engine.free, packet));
         if engine.busy.len() == 1 {
-            self.events.push(engine.free, engine.node, Event::Forward(router as u32));
+            self.events.push(engine.free, engine.node, Event::Forward(router));
         }
+        None
     }
 
     /// A router's engine has done a packet.
     pub(super) fn router_done(&mut self, router: u32) {
-        let router = router as usize;
-        let engine = &mut self.frames.routers[router];
+        let engine = &mut self.frames.routers[router as usize];
         let (_, packet) = engine.busy.pop_front().expect("a router that is done had a packet");
         if let Some(&(at, _)) = engine.busy.front() {
-            self.events.push(at, engine.node, Event::Forward(router as u32));
+            self.events.push(at, engine.node, Event::Forward(router));
         }
-        self.forward(router, packet);
-    }
-
-    /// Lower the TTL, cut for the MTU of the way out, and go on.
-    fn forward(&mut self, router: usize, id: u32) {
-        let packet = &mut self.frames.packets[id];
-        packet.ttl -= 1;
-        if packet.ttl == 0 {
-            let node = self.frames.routers[router].node;
-            self.lose_packet(id, Place::Ttl(node));
-            return;
-        }
-        let step = self.frames.routes[packet.route as usize].steps[usize::from(packet.hop)];
-        if u64::from(packet.ip) <= step.mtu {
-            self.join(step.port, id);
-            return;
-        }
-        let cut = Fragments::of(u64::from(packet.ip) - IP_HEADER_BYTES, step.mtu);
-        let datagram = packet.datagram;
-        let whole = packet.clone();
-        self.frames.packets.release(id);
-        let more = (cut.count - 1) as u32;
-        self.fabric.datagrams[datagram].fragments += more;
-        self.fabric.datagrams[datagram].holds += more;
-        for index in 0..cut.count {
-            let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
-            let fragment = self.frames.packets.insert(Packet { ip, ..whole.clone() });
-            self.fabric.ledger.cut(id, fragment);
-            self.join(step.port, fragment);
+        let step = self.frames.steps[self.frames.packets[packet].step as usize];
+        if let Some(left) = self.come(packet, step, self.now) {
+            self.go(step.port as usize, left, packet);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use engpass_model::element::Doing;
-use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler, Verdict};
+use engpass_model::queue::{self, Backlog, Cause, Discipline, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::Share;
@@ -15,32 +15,91 @@ use crate::simulate::tally::Window;
 
 /// A transmitter with what waits for it and what is on its way behind it.
 pub(in crate::simulate) struct FramePort {
-    /// Picoseconds per byte.
-    pace: Pace,
-    /// Bytes of the line for an IP packet: the larger of its own and `least`, plus `around`; of these the last `gap` are idle.
+    clock: Clock,
+    /// Bytes of the line for an IP packet: the larger of its own and `least`, plus `around`.
     around: u64,
     least: u64,
-    gap: u64,
     /// Bytes of the line around a frame, which no queue holds.
     physical: u64,
     /// From the last bit of a frame on the line to the queue behind the other end.
-    delay: u64,
-    /// Start of the busy period, and the bytes sent in it.
-    base: u64,
-    bytes: u64,
-    /// End of the last transmission that was begun or is certain, its gap included.
-    end: u64,
-    /// That transmission.
+    pub(super) delay: u64,
+    /// The last transmission that was begun or is certain.
     pub(super) last: Transmission,
     /// Since when the discipline has held packets back although the line is free.
     held_since: Option<u64>,
+    /// The books are opened before anything that comes later than this; `u64::MAX` when they are open.
+    pub(in crate::simulate) opens: u64,
     waiting: Waiting,
-    lottery: Option<Lottery>,
+    lottery: Option<Box<Lottery>>,
     /// What is on its way, in the order of arrival.
     flight: VecDeque<Flying>,
     /// When the next arrival is looked at.
     pub(super) wake: u64,
     pub(in crate::simulate) tally: PortTally,
+}
+
+/// When transmissions end: nothing is added up from rounded times, and nothing is divided for a length that was there before.
+struct Clock {
+    pace: Pace,
+    /// Parts that make a picosecond, and of how many bytes at the end of a frame the line is silent: whole picoseconds and parts.
+    parts: u64,
+    gap: (u64, u64),
+    /// A length in bytes, and the time it takes.
+    length: u64,
+    takes: (u64, u64),
+    /// End of the last transmission, its gap included: exactly, and rounded up.
+    exact: (u64, u64),
+    end: u64,
+}
+
+impl Clock {
+    fn new(pace: Pace, gap: u64) -> Self {
+        let mut clock = Self {
+            pace,
+            parts: pace.ratio().1,
+            gap: (0, 0),
+            length: 0,
+            takes: (0, 0),
+            exact: (0, 0),
+            end: 0,
+        };
+        clock.gap = clock.time_of(gap);
+        clock
+    }
+
+    /// Picoseconds and parts that so many bytes take.
+    fn time_of(&self, bytes: u64) -> (u64, u64) {
+        let (num, den) = self.pace.ratio();
+        let parts = u128::from(bytes) * u128::from(num);
+        ((parts / u128::from(den)) as u64, (parts % u128::from(den)) as u64)
+    }
+
+    /// By how much the end of the last transmission is rounded up, in parts.
+    fn rounding(&self) -> u64 {
+        if self.exact.1 > 0 { self.parts - self.exact.1 } else { 0 }
+    }
+
+    /// The line was idle, and a transmission begins at `now`.
+    fn restart(&mut self, now: u64) {
+        self.exact = (now, 0);
+    }
+
+    /// So many bytes follow what was sent: when the last bit of them that is none of the gap has left.
+    #[inline]
+    fn send(&mut self, bytes: u64) -> u64 {
+        if bytes != self.length {
+            (self.length, self.takes) = (bytes, self.time_of(bytes));
+        }
+        let (mut whole, mut part) = (self.exact.0 + self.takes.0, self.exact.1 + self.takes.1);
+        if part >= self.parts {
+            (whole, part) = (whole + 1, part - self.parts);
+        }
+        self.exact = (whole, part);
+        self.end = whole + u64::from(part > 0);
+        let borrow = u64::from(part < self.gap.1);
+        let rest = part + borrow * self.parts - self.gap.1;
+        whole - self.gap.0 - borrow + u64::from(rest > 0)
+    }
 }
 
 /// What went through a port in the counted time.
@@ -121,28 +180,27 @@ impl FramePort {
         };
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
         Self {
-            pace: Pace::of_bits(8, link.line_rate),
+            clock: Clock::new(Pace::of_bits(8, link.line_rate), gap),
             around,
             least: link.line_bytes(0) - around,
-            gap,
             physical,
             delay: link.delay.ps() + latency,
-            base: 0,
-            bytes: 0,
-            end: 0,
             last: Transmission::default(),
             held_since: None,
+            opens: u64::MAX,
             waiting: match discipline {
                 None => in_order(None),
                 Some(Discipline::Arrival(admission)) => in_order(Some(admission)),
                 Some(Discipline::Service(scheduler)) => Waiting::Service { scheduler, asked: u64::MAX },
             },
-            lottery: chance.then(|| Lottery {
-                random: Stream::new(seed, &format!("line.{name}")),
-                loss: link.loss,
-                jitter: link.jitter.ps(),
-                reorder: link.reorder.map(|(share, delay)| (share, delay.ps())),
-                last: 0,
+            lottery: chance.then(|| {
+                Box::new(Lottery {
+                    random: Stream::new(seed, &format!("line.{name}")),
+                    loss: link.loss,
+                    jitter: link.jitter.ps(),
+                    reorder: link.reorder.map(|(share, delay)| (share, delay.ps())),
+                    last: 0,
+                })
             }),
             flight: VecDeque::new(),
             wake: u64::MAX,
@@ -150,18 +208,36 @@ impl FramePort {
         }
     }
 
+    /// Whether it is known when a packet leaves as soon as it comes, and packets arrive in the order in which they leave.
+    pub(super) fn is_in_order(&self) -> bool {
+        self.lottery.is_none()
+    }
+
+    /// Whether it is known as soon as a packet comes what becomes of it.
+    pub(super) fn decides_on_arrival(&self) -> bool {
+        matches!(self.waiting, Waiting::Arrival(_))
+    }
+
     /// Bytes of the line for an IP packet of `ip` bytes.
+    #[inline]
     fn line_bytes(&self, ip: u64) -> u64 {
         ip.max(self.least) + self.around
     }
 
-    /// The packet as the discipline sees it.
-    pub(super) fn view(&self, id: u32, ip: u32, flow: u32, priority: u8, ecn: Ecn) -> queue::Packet {
-        let bytes = (self.line_bytes(u64::from(ip)) - self.physical) as u32;
-        queue::Packet { id, bytes, flow, priority, ecn }
+    /// Bytes of its frame that count in a queue.
+    #[inline]
+    pub(super) fn queue_bytes(&self, ip: u32) -> u32 {
+        (self.line_bytes(u64::from(ip)) - self.physical) as u32
+    }
+
+    /// A packet comes to the transmitter of a host, which takes everything: when it has left.
+    #[inline]
+    pub(super) fn take(&mut self, now: u64, ip: u32, window: Window) -> u64 {
+        self.send(now, self.line_bytes(u64::from(ip)), window)
     }
 
     /// A packet comes to the transmitter. `mark` says whether it gets the mark of congestion.
+    #[inline]
     pub(super) fn join(
         &mut self,
         now: u64,
@@ -170,7 +246,7 @@ impl FramePort {
         mark: &mut bool,
         window: Window,
     ) -> Joined {
-        let end = self.end;
+        let end = self.clock.end;
         match &mut self.waiting {
             Waiting::Arrival(queue) => {
                 queue.release(now);
@@ -182,7 +258,7 @@ impl FramePort {
                         Verdict::Accept { mark: marked } => *mark = marked,
                     }
                 }
-                let left = self.send(now, &packet, window);
+                let left = self.send(now, u64::from(packet.bytes) + self.physical, window);
                 if let Waiting::Arrival(queue) = &mut self.waiting
                     && queue.admission.is_some()
                 {
@@ -225,28 +301,28 @@ impl FramePort {
             return (None, ready);
         };
         let more = scheduler.backlog().packets > 0;
-        let left = self.send(now, &packet, window);
-        let again = more.then_some(self.end);
+        let left = self.send(now, u64::from(packet.bytes) + self.physical, window);
+        let again = more.then_some(self.clock.end);
         if let (Waiting::Service { asked, .. }, Some(again)) = (&mut self.waiting, again) {
             *asked = again;
         }
         (Some((packet, left)), again)
     }
 
-    /// Put a packet on the line, behind what is there: when its last bit has left.
-    fn send(&mut self, now: u64, packet: &queue::Packet, window: Window) -> u64 {
-        let bytes = u64::from(packet.bytes) + self.physical;
+    /// Put a frame of so many bytes of the line on it, behind what is there: when its last bit has left.
+    #[inline]
+    fn send(&mut self, now: u64, bytes: u64, window: Window) -> u64 {
         let held = self.held_since.take().map_or(0, |since| now - since);
         self.last = Transmission { bytes, physical: self.physical, held, ..Transmission::default() };
-        if now > self.end {
-            (self.last.idle, self.last.rounding) = (now - self.end, self.rounding());
-            (self.base, self.bytes) = (now, 0);
+        if let Some(idle) = now.checked_sub(self.clock.end)
+            && idle > 0
+        {
+            (self.last.idle, self.last.rounding) = (idle, self.clock.rounding());
+            self.clock.restart(now);
         }
-        (self.last.base, self.last.before) = (self.base, self.bytes);
-        self.bytes += bytes;
-        self.end = self.base + self.pace.after(self.bytes);
-        self.last.end = self.end;
-        let left = self.base + self.pace.after(self.bytes - self.gap);
+        self.last.begin = self.clock.exact;
+        let left = self.clock.send(bytes);
+        self.last.end = self.clock.end;
         if window.holds(left) {
             self.tally.frames += 1;
             self.tally.bytes += bytes;
@@ -265,24 +341,32 @@ impl FramePort {
         }
     }
 
-    /// By how much the end of the last transmission is rounded up, in ticks.
-    fn rounding(&self) -> u64 {
-        let (ticks, per_ps) = self.pace.ratio();
-        let after = u128::from(self.pace.after(self.bytes)) * u128::from(per_ps);
-        (after - u128::from(self.bytes) * u128::from(ticks)) as u64
-    }
-
     /// What the line does at `at`, when all that began before has been told; a transmission that goes on tells itself.
     pub(in crate::simulate) fn doing(&self, at: u64) -> Doing {
-        match at.checked_sub(self.end) {
-            Some(idle) => Doing { idle, rounding: self.rounding(), begun: 0 },
+        match at.checked_sub(self.clock.end) {
+            Some(idle) => Doing { idle, rounding: self.clock.rounding(), begun: 0 },
             None => Doing::default(),
         }
     }
 
     /// A packet has left at `left`: it is on its way. Returns when to look for an arrival, if nothing is looked for earlier.
+    #[inline]
     pub(super) fn fly(&mut self, left: u64, packet: u32) -> Option<u64> {
-        let mut flying = Flying { at: left + self.delay, packet, damaged: false };
+        let flying = Flying { at: left + self.delay, packet, damaged: false };
+        let at = if self.lottery.is_none() {
+            self.flight.push_back(flying);
+            flying.at
+        } else {
+            self.draw(flying)
+        };
+        (at < self.wake).then(|| {
+            self.wake = at;
+            at
+        })
+    }
+
+    /// What chance does to a packet on the line.
+    fn draw(&mut self, mut flying: Flying) -> u64 {
         let mut place = self.flight.len();
         if let Some(lottery) = &mut self.lottery {
             flying.damaged = lottery.loss.0 > 0 && lottery.random.below(Share::WHOLE) < lottery.loss.0;
@@ -299,10 +383,7 @@ impl FramePort {
             place = self.flight.partition_point(|other| other.at <= flying.at);
         }
         self.flight.insert(place, flying);
-        (flying.at < self.wake).then(|| {
-            self.wake = flying.at;
-            flying.at
-        })
+        flying.at
     }
 
     /// The packet that arrives now, and when to look for the next one.
@@ -340,7 +421,7 @@ impl InOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engpass_model::queue::{DropTail, Queue};
+    use engpass_model::queue::{DropTail, Ecn, Queue};
     use engpass_model::unit::QueueLimit;
     use engpass_model::wire::Medium;
 
@@ -376,7 +457,7 @@ mod tests {
             let packets = 400_000;
             for id in 0..packets {
                 now += random.exponential(service * 100 / percent);
-                let view = port.view(id, 1000, 0, 0, Ecn::NotCapable);
+                let view = queue::Packet { id, bytes: 1000, flow: 0, priority: 0, ecn: Ecn::NotCapable };
                 let joined = port.join(now, view, &mut Vec::new(), &mut false, window);
                 let Joined::Leaves(left) = joined else { panic!("there is room") };
                 waited += left - now - service;

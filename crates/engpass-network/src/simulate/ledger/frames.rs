@@ -1,6 +1,7 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
-use super::{Ledger, User, put};
+use super::{Ledger, Line, User, put};
+use crate::simulate::tally::Window;
 
 /// A frame on a line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,9 +11,8 @@ pub(in crate::simulate) struct Transmission {
     pub(in crate::simulate) rounding: u64,
     /// For how long of that a discipline held it back.
     pub(in crate::simulate) held: u64,
-    /// Start of the busy period in picoseconds, and bytes sent in it before.
-    pub(in crate::simulate) base: u64,
-    pub(in crate::simulate) before: u64,
+    /// When it began: whole picoseconds, and ticks.
+    pub(in crate::simulate) begin: (u64, u64),
     /// Its own bytes, those around the frame included, and how many these are.
     pub(in crate::simulate) bytes: u64,
     pub(in crate::simulate) physical: u64,
@@ -27,33 +27,20 @@ impl Ledger {
         port: usize,
         hop: u16,
         (datagram, packet): (u32, u32),
-        sent: Transmission,
+        sent: &Transmission,
     ) {
         if !self.on {
             return;
         }
-        let Transmission { idle, rounding, held, base, before, bytes, physical, end } = sent;
+        let &Transmission { idle, rounding, held, begin, bytes, physical, end } = sent;
         self.idle(port, idle, rounding);
-        self.held(port, held.min(idle));
+        if held > 0 {
+            self.held(port, held.min(idle));
+        }
         let window = self.window;
         let line = &mut self.lines[port];
-        let (ticks, per_ps) = (u128::from(line.ticks), u128::from(line.ticks_per_ps));
-        let begin = u128::from(base) * per_ps + u128::from(before) * ticks;
-        let since = |at: u64| (u128::from(at) * per_ps).checked_sub(begin).filter(|since| *since > 0);
-        let mut whole = end <= window.end;
-        if !whole && let Some(begun) = since(window.end) {
-            line.edges[1].begun = begun;
-        }
-        if let Some(from) = window.from {
-            whole &= end > from;
-            if end > from
-                && let Some(begun) = since(from)
-            {
-                line.edges[0].begun = begun;
-                line.cut = whole.then_some(u128::from(bytes) * ticks);
-                whole = false;
-            }
-        }
+        let whole = end <= window.end && window.from.is_none_or(|from| begin.0 >= from)
+            || line.is_whole(sent, window);
         if whole {
             line.frames += 1;
             line.bytes += bytes;
@@ -87,5 +74,29 @@ impl Ledger {
         if let Some(&stamp) = self.packet_stamps.get(packet as usize) {
             put(&mut self.packet_stamps, fragment, stamp);
         }
+    }
+}
+
+impl Line {
+    /// Whether a transmission lies in the window; what an edge cuts of it is noted.
+    #[cold]
+    fn is_whole(&mut self, sent: &Transmission, window: Window) -> bool {
+        let (ticks, per_ps) = (u128::from(self.ticks), u128::from(self.ticks_per_ps));
+        let begin = u128::from(sent.begin.0) * per_ps + u128::from(sent.begin.1);
+        let since = |at: u64| (u128::from(at) * per_ps).checked_sub(begin).filter(|since| *since > 0);
+        let whole = sent.end <= window.end;
+        if !whole && let Some(begun) = since(window.end) {
+            self.edges[1].begun = begun;
+        }
+        let Some(from) = window.from else { return whole };
+        if sent.end <= from {
+            return false;
+        }
+        if let Some(begun) = since(from) {
+            self.edges[0].begun = begun;
+            self.cut = whole.then_some(u128::from(sent.bytes) * ticks);
+            return false;
+        }
+        whole
     }
 }

@@ -12,7 +12,7 @@ use super::waits::{Wait, Waits};
 use super::{Book, Edge, Ledger, Line, User, booked, layers_of};
 use crate::limit::layers::{Layer, Wire};
 use crate::simulate::fabric::Vc;
-use crate::simulate::frames::Route;
+use crate::simulate::frames::Frames;
 use crate::simulate::host::Process;
 use crate::simulate::tally::Window;
 use crate::simulate::tcp::Endpoint;
@@ -23,7 +23,7 @@ pub(in crate::simulate) struct Opening<'a> {
     pub(in crate::simulate) topology: &'a Topology,
     pub(in crate::simulate) window: Window,
     pub(in crate::simulate) vcs: &'a [Vc],
-    pub(in crate::simulate) routes: &'a [Route],
+    pub(in crate::simulate) frames: &'a Frames,
     pub(in crate::simulate) processes: &'a [Process],
     pub(in crate::simulate) endpoints: &'a [Endpoint],
 }
@@ -44,7 +44,7 @@ impl Ledger {
         let (topology, window) = (opening.topology, opening.window);
         let senders = opening.processes.len() + opening.endpoints.len();
         let hops = opening.vcs.iter().map(|vc| vc.hops.len());
-        let steps = opening.routes.iter().map(|route| route.steps.len());
+        let steps = opening.frames.routes.iter().map(|route| route.hops as usize);
         let mut ledger = Self {
             on: true,
             window,
@@ -71,7 +71,7 @@ impl Ledger {
             ledger.add_lane(opening, [own.then_some(lane), None]);
         }
         for (pair, ends) in opening.endpoints.chunks(2).enumerate() {
-            let flow = ends[0].flow;
+            let flow = ends[0].flow as usize;
             let traffic = &opening.testbed.traffic[flow];
             let sender = opening.processes.len() + 2 * pair;
             let lane = Lane { flow, against: false, traffic: Some(traffic), sender: Some(sender) };
@@ -101,12 +101,12 @@ impl Ledger {
                     self.add_book(&lane, port, wire, (flow.mtu, &[]), shaped);
                 }
             } else {
-                let route = &opening.routes[2 * lane.flow + usize::from(lane.against)];
                 let mut cuts = Vec::new();
-                for step in &route.steps {
-                    cuts.extend(step.router.map(|_| step.mtu));
-                    let wire = Wire::new(&opening.topology.links[step.port / 2], Default::default());
-                    self.add_book(&lane, step.port, wire, (flow.mtu, &cuts), false);
+                for step in opening.frames.steps(2 * lane.flow + usize::from(lane.against)) {
+                    cuts.extend(step.router.map(|_| u64::from(step.mtu)));
+                    let port = step.port as usize;
+                    let wire = Wire::new(&opening.topology.links[port / 2], Default::default());
+                    self.add_book(&lane, port, wire, (flow.mtu, &cuts), false);
                 }
             }
         }

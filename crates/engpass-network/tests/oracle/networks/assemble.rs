@@ -220,6 +220,8 @@ impl Parts {
                 message,
                 rate,
                 circuit,
+                send_path: None,
+                receive_path: None,
                 receive_buffer: None,
                 live: Live::default(),
                 priority: 0,

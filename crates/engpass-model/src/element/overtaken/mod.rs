@@ -1,8 +1,13 @@
 //! A priority port whose first class is one even generator: the common congested port, in a tight loop.
 
+mod slots;
+mod trains;
+
 use super::channel::{Cells, Channel, Even, Inputs};
 use super::classes::{Classes, Waiting, nothing};
-use super::{Loss, Outlet, Rule};
+use super::{Outlet, Rule};
+use crate::time::Pace;
+use slots::LastHigh;
 
 /// [`Classes`] while the cells of one even generator, spaced by more than a slot, overtake all others.
 ///
@@ -13,12 +18,35 @@ pub(super) struct Overtaken<'a, O> {
     out: &'a mut O,
     /// Cells of the generator that have been sent and not handed on.
     sent_high: Cells,
+    /// Where the last of them must be looked for, if that was put off: see [`Self::last_high`].
+    last_high: Option<LastHigh>,
     /// Number of the first cell of class 1 that has not been handed on.
     handed: u64,
     /// When the last cell of class 1 left.
     last_low: u64,
     /// Whether cells may be handed on together, whatever was sent between them.
     gather: bool,
+    /// What the generator leaves to class 1: the time between two cells of it while they wait, in picoseconds, rounded down.
+    share: u64,
+    /// See [`slots::drift`].
+    drift: u64,
+}
+
+/// What the generator of class 0 leaves of a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    /// See [`Overtaken`].
+    share: u64,
+    drift: u64,
+}
+
+impl Rest {
+    /// Of a line with this `slot` to a generator at this pace, which is wider.
+    pub(super) fn of(slot: Pace, generator: Pace) -> Self {
+        let (slot_ps, pace) = (slot.at_least(), generator.at_least());
+        let share = u128::from(slot_ps) * u128::from(pace) / u128::from((pace + 1 - slot_ps).max(1));
+        Self { share: u64::try_from(share).unwrap_or(u64::MAX), drift: slots::drift(generator, slot) }
+    }
 }
 
 /// What changes with every cell, kept at hand in a loop.
@@ -32,10 +60,16 @@ struct Hot {
 
 impl<'a, O: Outlet> Overtaken<'a, O> {
     /// Look at `queue` this way up to `until`, with what is left of the generator in `high`.
-    pub(super) fn new(queue: &'a mut Classes, high: Even, until: u64, out: &'a mut O) -> Self {
+    pub(super) fn new(
+        queue: &'a mut Classes,
+        (high, rest): (Even, Rest),
+        until: u64,
+        out: &'a mut O,
+    ) -> Self {
+        let Rest { share, drift } = rest;
         let gather = until.saturating_add(2 * queue.slot_up) <= out.gathers_until();
         let (sent_high, handed) = (nothing(queue.slot), queue.classes[1].taken);
-        Self { queue, high, out, sent_high, handed, last_low: 0, gather }
+        Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, share, drift }
     }
 
     /// As [`Classes::advance`]; the generator's channel is in `place`.
@@ -57,9 +91,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         }
         self.serve_all(until.saturating_add(1));
         self.hand_on_low();
-        if self.sent_high.count > 0 {
-            self.out.sent(self.sent_high);
-        }
+        self.hand_on_high();
         self.queue.flush(self.out);
         inputs.channel(place).set_even(self.high);
     }
@@ -80,58 +112,6 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         });
     }
 
-    /// Take cells of the front record that are lost only when the queue is full.
-    fn merge(&mut self, channel: &mut Channel, limit: u64) {
-        let front = channel.front();
-        let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
-        let mut hot = self.hot();
-        // The record that grows at the end of the queue, from its first cell on; and cells lost in a row.
-        let mut growing: Option<Waiting> = None;
-        let (mut lost, mut lost_from, mut lost_at) = (0, 0, 0);
-        let mut last_joined = false;
-        channel.take_until(limit, |at| {
-            self.serve(&mut hot, at);
-            let waiting = hot.joined - hot.taken;
-            let being_sent = u64::from(self.queue.serving == 1 && self.queue.last_end > at);
-            last_joined = waiting + being_sent < self.queue.capacity;
-            if last_joined {
-                if lost > 0 {
-                    self.out.lost(&Cells { cell: lost_from, count: lost, ..front }, lost_at, Loss::Full);
-                    lost = 0;
-                }
-                if waiting == 0 {
-                    self.queue.decide_at = self.queue.last_end.max(at);
-                }
-                match &mut growing {
-                    Some(record) => record.cells.count += 1,
-                    None => {
-                        growing = Some(Waiting {
-                            cells: Cells { count: 1, cell: index, ..front },
-                            from: hot.joined,
-                        });
-                    }
-                }
-                hot.joined += 1;
-            } else {
-                if lost == 0 {
-                    (lost_from, lost_at) = (index, at);
-                    self.close(&mut growing, &mut hot);
-                }
-                lost += 1;
-            }
-            index += step;
-        });
-        if lost > 0 {
-            self.out.lost(&Cells { cell: lost_from, count: lost, ..front }, lost_at, Loss::Full);
-        }
-        self.close(&mut growing, &mut hot);
-        self.keep(hot);
-        let ends = index == u32::from(front.of) && !front.are_generated();
-        if last_joined && ends {
-            self.out.waiting(front.frame, 1, hot.joined);
-        }
-    }
-
     fn hot(&self) -> Hot {
         let class = &self.queue.classes[1];
         let front_until = class.queue.front().map_or(u64::MAX, Waiting::until);
@@ -144,9 +124,8 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         self.queue.waiting = hot.joined - hot.taken;
     }
 
-    /// The record grows no more. Cells of it may have been sent already.
-    fn close(&mut self, growing: &mut Option<Waiting>, hot: &mut Hot) {
-        let Some(record) = growing.take() else { return };
+    /// A record has grown to its length. Cells of it may have been sent already.
+    fn close(&mut self, record: Waiting, hot: &mut Hot) {
         let queue = &mut self.queue.classes[1].queue;
         match queue.back_mut() {
             Some(back) if back.cells.comes_before(&record.cells) => back.cells.count += record.cells.count,
@@ -226,40 +205,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         }
     }
 
-    /// The choice in its plainest form: only how many cells of either class are sent, and when the last of them leaves.
-    fn choose(&mut self, hot: &mut Hot, before: u64, until: u64) {
-        let queue = &mut *self.queue;
-        let base = queue.base;
-        let first = Cells { base, n: queue.n + 1, pace: queue.slot, count: 0, ..self.high.cells };
-        let (mut end, mut high) = (queue.end.clone(), self.high.walk());
-        let (mut at, mut taken, mut highs) = (queue.decide_at, hot.taken, 0);
-        let (mut last_low, mut last_high) = (self.last_low, 0);
-        while at < before && taken < until {
-            end.step();
-            let left = base + end.after();
-            if high.head() > at {
-                taken += 1;
-                last_low = left;
-            } else {
-                high.step();
-                highs += 1;
-                last_high = left;
-            }
-            at = left;
-        }
-        queue.n += highs + (taken - hot.taken);
-        queue.end = end;
-        queue.serving = usize::from(last_low == at);
-        (queue.last_end, queue.decide_at) = (at, at);
-        hot.taken = taken;
-        self.last_low = last_low;
-        if highs > 0 {
-            self.high.walked(high, highs);
-            self.gather_high(Cells { count: highs, last: last_high, ..first });
-        }
-    }
-
-    /// The same, where the next queue needs every instant.
+    /// Choose slot by slot where the next queue needs every instant.
     fn choose_one_by_one(&mut self, hot: &mut Hot, before: u64, until: u64) {
         let queue = &mut *self.queue;
         while queue.decide_at < before && hot.taken < until {
@@ -282,6 +228,16 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         }
     }
 
+    /// Hand on what the generator has sent.
+    fn hand_on_high(&mut self) {
+        if let Some(last) = self.last_high.take() {
+            self.sent_high.last = last.left(self.queue.slot);
+        }
+        if self.sent_high.count > 0 {
+            self.out.sent(self.sent_high);
+        }
+    }
+
     fn gather_high(&mut self, sent: Cells) {
         if self.sent_high.count == 0 {
             self.sent_high = sent;
@@ -289,6 +245,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
             self.sent_high.count += sent.count;
             self.sent_high.last = sent.last;
         }
+        self.last_high = None;
     }
 
     /// No other cell waits: those of class 0 go at once, or when the cell being sent has left.

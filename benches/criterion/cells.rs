@@ -1,0 +1,69 @@
+//! What every cell may meet: the cell rate algorithm, and a discard policy.
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use engpass_model::discard::{CellView, Discard, QueueView};
+use engpass_model::random::Stream;
+use engpass_model::shape::gcra::{LeakyBucket, VirtualScheduling};
+use engpass_model::time::{Pace, Time};
+
+use crate::processor::ProcessorTime;
+
+/// Cells in one measurement.
+const CELLS: usize = 20_000;
+/// Places of the queue.
+const CAPACITY: u64 = 512;
+
+/// Cells that come at random, as many as the contract allows in the mean: about half of them do not conform.
+pub(crate) fn gcra(criterion: &mut Criterion<ProcessorTime>) {
+    // A cell of OC-3c's payload.
+    let increment = Pace::of_bits(424, 149_760_000);
+    let mut random = Stream::new(1, "gcra");
+    let mut now = 0;
+    let arrivals: Vec<Time> = (0..CELLS)
+        .map(|_| {
+            now += random.exponential(increment.after(1));
+            Time(now)
+        })
+        .collect();
+    let mut group = criterion.benchmark_group("GCRA");
+    group.throughput(Throughput::Elements(CELLS as u64));
+    group.bench_function("virtual scheduling", |bencher| {
+        bencher.iter(|| {
+            let mut policer = VirtualScheduling::new(increment, Time(0));
+            arrivals.iter().filter(|at| policer.conforms(**at)).count()
+        });
+    });
+    group.bench_function("leaky bucket", |bencher| {
+        bencher.iter(|| {
+            let mut policer = LeakyBucket::new(increment, Time(0));
+            arrivals.iter().filter(|at| policer.conforms(**at)).count()
+        });
+    });
+    group.finish();
+}
+
+/// Cells of 16 circuits, PDUs of 32 cells in the mean, at a queue that is nearly full.
+pub(crate) fn discard(criterion: &mut Criterion<ProcessorTime>) {
+    let mut random = Stream::new(1, "discard");
+    let met: Vec<(QueueView, CellView)> = (0..CELLS)
+        .map(|_| {
+            let queued = CAPACITY * 3 / 4 + random.below(CAPACITY / 4 + 1);
+            let own = random.below(queued / 8);
+            let queue = QueueView { queued, capacity: CAPACITY, limit: CAPACITY, own, active: 16 };
+            (queue, CellView { vc: random.below(16) as u32, last: random.below(32) == 0 })
+        })
+        .collect();
+    let mut group = criterion.benchmark_group("discard policy");
+    group.throughput(Throughput::Elements(CELLS as u64));
+    for kind in Discard::KINDS {
+        let mut config = serde_json::Deserializer::from_str("{}");
+        let discard = Discard::read(kind, &mut config).expect("the kind is known").expect("all has defaults");
+        group.bench_function(BenchmarkId::from_parameter(kind), |bencher| {
+            bencher.iter(|| {
+                let mut policy = discard.config().policy(CAPACITY);
+                met.iter().filter(|(queue, cell)| policy.admits(*queue, *cell)).count()
+            });
+        });
+    }
+    group.finish();
+}

@@ -1,0 +1,26 @@
+"""The parts of the benchmark, in the order of the report: each measures something and yields rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from figures import Row
+from machine import Tools
+
+from parts import campaign, cells, dumbbell, ledger, loops, scaling, start
+
+Part = Callable[[Tools, bool], Iterator[Row]]
+
+PARTS: dict[str, Part] = {
+    "start": start.measure,
+    "dumbbell": dumbbell.measure,
+    "line": cells.line,
+    "kyoto": cells.kyoto,
+    "flows": scaling.flows,
+    "hops": scaling.hops,
+    "cells": scaling.cells,
+    "ledger": ledger.measure,
+    "campaign": campaign.measure,
+    "sweep": campaign.sweep,
+    "loops": loops.measure,
+}

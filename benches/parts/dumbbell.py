@@ -1,0 +1,79 @@
+"""The dumbbell in Engpass and in ns-3, in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from figures import Beside, Figure, Row, Skipped, Target, Work
+from machine import Tools, work
+from ns3 import NotThereError, Ns3
+
+TARGETS_S = {10: 0.015, 100: 0.025}
+A_HOP_S = 25e-9
+
+
+def measure(tools: Tools, quick: bool) -> Iterator[Row]:
+    """Times of both, and whether they simulate the same."""
+    seconds = 1 if quick else 10
+    group = f"TCP dumbbell, {seconds} s: 155 Mbit/s, round trip of 10 ms, queue of 200 packets"
+    try:
+        ns3 = Ns3.ready()
+    except NotThereError as error:
+        yield Skipped(group, "ns-3", str(error))
+        ns3 = None
+    works: list[Work] = []
+    figures: list[Row] = []
+    beside: list[Row] = []
+    for flows in (2, 10, 100):
+        runs: dict[str, list[dict[str, Any]]] = {"sack": [], "new-reno": [], "ns-3": []}
+        for _ in range(1 if quick else 3):
+            for tcp in ("sack", "new-reno"):
+                duration = f"run.duration={seconds} s"
+                times = 1 if quick else 4
+                runs[tcp].append(tools.workload(f"dumbbell:{flows}:{tcp}", "simulate", times, duration))
+            if ns3:
+                runs["ns-3"].append(ns3.run(flows, seconds))
+        sack, new_reno = (
+            work(group, f"{flows} flows, {name}", runs[tcp])
+            for tcp, name in (("sack", "SACK"), ("new-reno", "NewReno"))
+        )
+        works += [sack, new_reno]
+        if flows in TARGETS_S and not quick:
+            goal = Target(TARGETS_S[flows])
+            figures.append(Figure(group, f"{flows} flows, SACK", "s", sack.samples, goal))
+        per_hop = [sample / sack.hops for sample in sack.samples]
+        figures.append(Figure(group, f"{flows} flows, SACK, a hop", "s", per_hop, Target(A_HOP_S)))
+        if ns3:
+            # Counting every hop takes time, so that run is not one of the timed ones. All of them are equal.
+            counted = ns3.run(flows, seconds, count=True)
+            theirs = Work(
+                group,
+                f"{flows} flows, ns-3 {ns3.version}",
+                [each["cpu_s"] for each in runs["ns-3"]],
+                counted["hops"],
+                counted["events"],
+                counted["peak_kib"] * 1024,
+            )
+            works.append(theirs)
+            ratio = min(theirs.samples) / min(sack.samples)
+            figures.append(
+                Figure(group, f"{flows} flows, ns-3 / Engpass with SACK, least times", "", [ratio])
+            )
+            beside += _beside(group, f"{flows} flows", runs["sack"][0], counted, f"ns-3 {ns3.version}")
+    yield from works
+    yield from figures
+    yield from beside
+
+
+def _beside(
+    group: str, flows: str, ours: dict[str, Any], theirs: dict[str, Any], other: str
+) -> Iterator[Row]:
+    """Whether both simulate the same; drops and fairness hang on who loses which packet, and may differ."""
+    for what, unit, our, their in (
+        ("packets over links", "", "sent", "hops"),
+        ("lost at the bottleneck", "", "lost", "drops"),
+        ("goodput of all", "bit/s", "goodput_bit_per_s", "goodput_bit_per_s"),
+        ("Jain's index", "", "jain", "jain"),
+    ):
+        yield Beside(group, f"{flows}, SACK: {what}", unit, ours[our], other, theirs[their])

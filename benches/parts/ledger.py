@@ -1,0 +1,29 @@
+"""What the ledger costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from figures import Figure, Row, Target
+from machine import KYOTO, Tools
+
+from parts.cells import MESSAGE, UDP_VARIANTS
+
+
+def measure(tools: Tools, quick: bool) -> Iterator[Row]:
+    """Runs with it and without, in turns."""
+    group = "Cost of the ledger: a run with it against one without, least times of each"
+    cases: list[tuple[str, list[str]]] = [
+        (f"Kyoto, {variant}, {schedule}", [KYOTO, variant, MESSAGE, f"switch.atomis5.schedule={schedule}"])
+        for variant, schedule in [(variant, "priority") for variant in UDP_VARIANTS] + [("congested", "fifo")]
+    ]
+    cases.append(("contended line, 3 hops, 0.5 s", ["line:3", "run.duration=500 ms"]))
+    cases.append(("ten TCP flows, 0.5 s", ["dumbbell:10:sack", "run.duration=500 ms"]))
+    cases.append(("UDP over 3 hops of routers, 0.5 s", ["frames:3", "run.duration=500 ms"]))
+    for name, (workload, *rest) in cases:
+        times: dict[str, list[float]] = {"simulate": [], "unbooked": []}
+        for _ in range(2 if quick else 5):
+            for engine, taken in times.items():
+                taken.extend(tools.workload(workload, engine, 3 if quick else 20, *rest)["cpu_s"])
+        ratio = min(times["simulate"]) / min(times["unbooked"])
+        yield Figure(group, name, "", [ratio], Target(1.15))

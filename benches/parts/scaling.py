@@ -1,0 +1,66 @@
+"""Whether a hop costs the same when there are more flows, more hops, more cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from figures import Figure, Row, Target
+from machine import KYOTO, ROOT, Tools, work
+
+from parts.cells import MESSAGE
+
+COUNTS = ROOT / "crates/engpass-network/tests/counts/table.txt"
+
+
+def flows(tools: Tools, quick: bool) -> Iterator[Row]:
+    """More flows through a bottleneck that they fill, and through one that is wider."""
+    group = "Scaling over flows: the dumbbell with SACK, each flow with hosts and links of its own"
+    slow, fast = ((2, 100), (100, 1000)) if quick else ((2, 10, 100, 1000), (100, 1000, 10_000))
+    seconds = 1 if quick else 10
+    for count in slow:
+        name = f"{count:,} flows, 155 Mbit/s, {seconds} s"
+        runs = [tools.workload(f"dumbbell:{count}:sack", "simulate", 2, f"run.duration={seconds} s")]
+        yield work(group, name, runs)
+    many = None
+    for count in fast:
+        name = f"{count:,} flows, 10 Gbit/s, 1 s"
+        runs = [tools.workload(f"dumbbell:{count}:sack:10000", "simulate", 1, "run.duration=1 s")]
+        many = work(group, name, runs)
+        yield many
+    if many and many.flows >= 10_000:
+        yield Figure(group, many.what, "s", many.samples, Target(2.0))
+    yield from _memory(group)
+
+
+def _memory(group: str) -> Iterator[Row]:
+    """Bytes of a flow, as the test counts them: exact, and the same on every machine."""
+    text = COUNTS.read_text(encoding="utf-8").split("\nmemory: ")[1]
+    for what, value in re.findall(r"^(flow .+?) +(\d+)$", text, re.MULTILINE):
+        goal = Target(1024) if "idle" in what else None
+        yield Figure(group, f"one {what}", "B", [int(value)], goal, note="counted")
+
+
+def hops(tools: Tools, quick: bool) -> Iterator[Row]:
+    """Longer lines, of cells and of frames."""
+    group = "Scaling over hops: lines on which every hop is shared, 1 s"
+    for kind, name in (("line", "cells"), ("frames", "packets")):
+        for count in (1, 3, 10) if quick else (1, 2, 3, 5, 10):
+            times = 1 if quick else 3
+            runs = [tools.workload(f"{kind}:{count}", "simulate", times, "run.duration=1 s")]
+            yield work(group, f"{name}, {count} hop{'s' if count > 1 else ''}", runs)
+
+
+def cells(tools: Tools, quick: bool) -> Iterator[Row]:
+    """More cells: longer runs, and a faster generator."""
+    group = "Scaling over cells: duration and rate"
+    for seconds in (1, 10) if quick else (1, 3, 10, 30):
+        times = 1 if quick else 3
+        runs = [tools.workload("line:3", "simulate", times, f"run.duration={seconds} s")]
+        yield work(group, f"contended line of 3 hops, {seconds} s", runs)
+    for rate in (10, 130) if quick else (10, 40, 70, 100, 130, 149):
+        setting = f"traffic.interference.rate={rate} Mbit/s line"
+        times = 1 if quick else 3
+        runs = [tools.workload(str(Path(KYOTO)), "simulate", times, "congested", MESSAGE, setting)]
+        yield work(group, f"Kyoto 9 kB, 10 s, {rate} Mbit/s of CBR beside it", runs)

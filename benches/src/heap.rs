@@ -1,0 +1,70 @@
+//! The system's heap, which counts what a thread asks of it. A program makes it its own by
+//! `#[global_allocator] static HEAP: heap::Counting = heap::Counting;`.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// Hands everything on to the system, and counts.
+pub struct Counting;
+
+thread_local! {
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+    static LIVE: Cell<i64> = const { Cell::new(0) };
+    static MOST: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Times that this thread asked for a block, so far.
+pub fn asked() -> u64 {
+    ASKED.get()
+}
+
+/// Bytes that this thread asked for, less those that it gave back. A difference of two is meant: blocks that go from thread to
+/// thread may make it negative.
+pub fn live() -> i64 {
+    LIVE.get()
+}
+
+/// The most that [`live`] was since [`begin`].
+pub fn most() -> i64 {
+    MOST.get()
+}
+
+/// From now on [`most`] is measured.
+pub fn begin() {
+    MOST.set(LIVE.get());
+}
+
+fn count(asked: u64, bytes: i64) {
+    // A thread that ends asks once more when its own counters are gone; nobody reads them then.
+    let _ = ASKED.try_with(|count| count.set(count.get() + asked));
+    let _ = LIVE.try_with(|live| {
+        live.set(live.get() + bytes);
+        MOST.try_with(|most| most.set(most.get().max(live.get())))
+    });
+}
+
+fn bytes(size: usize) -> i64 {
+    i64::try_from(size).expect("no block is as large as that")
+}
+
+#[allow(unsafe_code, reason = "a global allocator cannot be had otherwise; it only counts and hands on")]
+// SAFETY: every call is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(1, bytes(layout.size()));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(0, -bytes(layout.size()));
+        // SAFETY: `block` came from `System` with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(1, bytes(size) - bytes(layout.size()));
+        // SAFETY: `block` came from `System` with this layout; the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}

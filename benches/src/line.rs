@@ -1,0 +1,118 @@
+//! Lines of hops, each of which a stream shares with one of its own: of cells and of frames.
+
+/// A stream across `hops` links of OC-3c, each of which it shares with an on-off stream of its own; 512 cells of buffer.
+///
+/// All streams come in bursts of twice the rate of the line, 32 cells in the mean, from OC-12c links. More is offered
+/// than the line carries: 114 % at the first hop, less at the others, which get only what the first has let through.
+pub fn line(hops: usize) -> String {
+    let mut text = Line(
+        "# Written by `engpass_bench::line::line`.\n\nname = \"A contended line of OC-3c links\"\n\n".into(),
+    );
+    text.hosts(hops);
+    for switch in 1..=hops + 1 {
+        text.switch(&format!("s{switch}"));
+    }
+    text.links(hops, "medium = \"oc-12c\"\ndelay = \"1 us\"", "medium = \"oc-3c\"\ndelay = \"1 ms\"");
+    text.stream("foreground", ["source", "sink"], "90 us");
+    for hop in 1..=hops {
+        let [cross, drain] = ["cross", "drain"].map(|what| format!("{what}-{hop}"));
+        text.stream(&cross, [&cross, &drain], "145 us");
+    }
+    text.add("\n[run]\nduration = \"10 s\"\n");
+    text.0
+}
+
+/// The same of frames: routers with queues of 64 packets and lines of 155 Mbit/s. Datagrams of 1000 bytes in packets of 1028
+/// come at random (Poisson), the stream with 90 and every other with 60 Mbit/s: 99.7 % of the first line with their headers.
+pub fn frames(hops: usize) -> String {
+    let mut text =
+        Line("# Written by `engpass_bench::line::frames`.\n\nname = \"A line of routers\"\n\n".into());
+    text.hosts(hops);
+    for router in 1..=hops + 1 {
+        text.add(&format!("\n[router.s{router}]\nqueue = {{ drop-tail = {{ limit = \"64 packets\" }} }}\n"));
+    }
+    let [edge, line] = [("622 Mbit/s", "1 us"), ("155 Mbit/s", "1 ms")].map(|(rate, delay)| {
+        format!("medium = \"point-to-point\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\noverhead = \"2 B\"")
+    });
+    text.links(hops, &edge, &line);
+    text.datagrams("foreground", ["source", "sink"], 90);
+    for hop in 1..=hops {
+        let [cross, drain] = ["cross", "drain"].map(|what| format!("{what}-{hop}"));
+        text.datagrams(&cross, [&cross, &drain], 60);
+    }
+    text.add("\n[run]\nduration = \"10 s\"\n");
+    text.0
+}
+
+/// The text of a line while it is written.
+struct Line(String);
+
+impl Line {
+    fn add(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+
+    fn hosts(&mut self, hops: usize) {
+        let names = |what: &'static str| (1..=hops).map(move |hop| format!("{what}-{hop}"));
+        let ends = ["source".to_owned(), "sink".to_owned()];
+        for host in ends.into_iter().chain(names("cross")).chain(names("drain")) {
+            self.add(&format!("[host.{host}]\n"));
+        }
+    }
+
+    fn switch(&mut self, name: &str) {
+        self.add(&format!(
+            r#"
+[switch.{name}]
+kind = "atm"
+output_buffer = "512 cells"
+schedule = "fifo"
+"#
+        ));
+    }
+
+    /// Lines between the nodes `s1`, `s2`, …, and edges between them and the hosts.
+    fn links(&mut self, hops: usize, edge: &str, line: &str) {
+        self.link("in", ["source", "s1"], edge);
+        for hop in 1..=hops {
+            let (here, next) = (format!("s{hop}"), format!("s{}", hop + 1));
+            let [cross, drain] = ["cross", "drain"].map(|what| format!("{what}-{hop}"));
+            self.link(&cross, [&cross, &here], edge);
+            self.link(&format!("hop-{hop}"), [&here, &next], line);
+            self.link(&drain, [&next, &drain], edge);
+        }
+        self.link("out", [&format!("s{}", hops + 1), "sink"], edge);
+    }
+
+    fn link(&mut self, name: &str, [from, to]: [&str; 2], keys: &str) {
+        self.add(&format!("\n[link.{name}]\nends = [\"{from}\", \"{to}\"]\n{keys}\n"));
+    }
+
+    fn stream(&mut self, name: &str, [from, to]: [&str; 2], off: &str) {
+        self.add(&format!(
+            r#"
+[traffic.{name}]
+kind = "on-off"
+from = "{from}"
+to = "{to}"
+rate = "50 %"
+on = "45 us"
+off = "{off}"
+lengths = "exponential"
+"#
+        ));
+    }
+
+    fn datagrams(&mut self, name: &str, [from, to]: [&str; 2], mbit: u64) {
+        self.add(&format!(
+            r#"
+[traffic.{name}]
+kind = "poisson"
+from = "{from}"
+to = "{to}"
+message = "1000 B"
+rate = "{mbit} Mbit/s"
+"#
+        ));
+    }
+}

@@ -1,0 +1,231 @@
+//! Memory and I/O bus of a host, and what of them a byte of payload needs: closed forms over the rows of [`DataPath`].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::DataPath;
+use super::data_path::{Side, Uses};
+use crate::complaint::Complaints;
+use crate::unit::{ByteRate, Size};
+
+/// The memory of a host: what the CPU's copies and the devices' DMA share.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// All that is read and written together, by the CPU and by devices.
+    pub bandwidth: ByteRate,
+    /// Rate at which the CPU copies, every byte counted once. Half the `bandwidth` if not given: a copy reads and writes.
+    pub copy: Option<ByteRate>,
+    /// Whether a copy first reads the lines that it then overwrites, which is a third transfer. Copies that go past the caches, and
+    /// `rep movsb` on most processors, do not.
+    #[serde(default)]
+    pub write_allocate: bool,
+    /// Rate at which the CPU sums for the Internet checksum. As fast as the memory if not given.
+    pub checksum: Option<ByteRate>,
+    /// Rate at which the CPU encrypts; for data paths that do.
+    pub encryption: Option<ByteRate>,
+    /// The last cache, for buffers that stay in it.
+    pub cache: Option<Cache>,
+    /// How much memory the buffers of the traffic go through before they begin again. They stay in the `cache` if it is no
+    /// smaller; without a value they do not.
+    pub working_set: Option<Size>,
+}
+
+/// A cache that data can stay in.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cache {
+    /// How much it holds.
+    pub size: Size,
+    /// Rate at which the CPU copies within it, every byte counted once.
+    pub copy: ByteRate,
+    /// Whether DMA, too, reads and writes it and not the memory (Intel's DDIO and its like).
+    #[serde(default)]
+    pub dma: bool,
+}
+
+/// The bus between memory and the host's network device.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IoBus {
+    /// What it carries, in each direction.
+    pub bandwidth: ByteRate,
+    /// What DMA from memory to the device reaches of it: for sending. The `bandwidth` if not given.
+    pub to_device: Option<ByteRate>,
+    /// What DMA from the device to memory reaches of it: for receiving. The `bandwidth` if not given.
+    pub from_device: Option<ByteRate>,
+    /// Whether both directions share the `bandwidth`, as on conventional PCI.
+    #[serde(default)]
+    pub half_duplex: bool,
+}
+
+/// The slowest and the fastest rate, in B/s: what a byte takes is then from 10^4 to 10^15 attoseconds.
+const RATES: (u64, u64) = (1_000, 100_000_000_000_000);
+
+impl Memory {
+    pub(super) fn check(&self, complaints: &mut Complaints) {
+        let mut rate = |path: &[&'static str], rate: Option<ByteRate>| {
+            if let Some(rate) = rate {
+                complaints.between(path, rate.0, RATES, "B/s", "no memory has that rate");
+            }
+        };
+        rate(&["bandwidth"], Some(self.bandwidth));
+        rate(&["copy"], self.copy);
+        rate(&["checksum"], self.checksum);
+        rate(&["encryption"], self.encryption);
+        rate(&["cache", "copy"], self.cache.as_ref().map(|cache| cache.copy));
+        if self.working_set.is_some() && self.cache.is_none() {
+            let cause = "without a `cache` it means nothing";
+            complaints.add(
+                &["working_set"],
+                cause,
+                "give `cache = { size = \"32 MiB\", copy = \"60 GB/s\" }`",
+            );
+        }
+    }
+
+    /// Whether the buffers stay in the cache.
+    fn resident(&self) -> Option<&Cache> {
+        self.cache.as_ref().filter(|cache| self.working_set.is_some_and(|set| set <= cache.size))
+    }
+
+    /// Rate of a copy, in B/s.
+    pub fn copy_rate(&self) -> u64 {
+        let copy = self.copy.map_or(self.bandwidth.0 / 2, |copy| copy.0);
+        self.resident().map_or(copy, |cache| cache.copy.0)
+    }
+}
+
+impl IoBus {
+    pub(super) fn check(&self, complaints: &mut Complaints) {
+        for (key, rate) in [
+            ("bandwidth", Some(self.bandwidth)),
+            ("to_device", self.to_device),
+            ("from_device", self.from_device),
+        ] {
+            if let Some(rate) = rate {
+                complaints.between(&[key], rate.0, RATES, "B/s", "no bus has that rate");
+            }
+        }
+    }
+
+    /// What DMA reaches, in B/s.
+    pub fn rate(&self, side: Side) -> u64 {
+        let dma = match side {
+            Side::Send => self.to_device,
+            Side::Receive => self.from_device,
+        };
+        dma.unwrap_or(self.bandwidth).min(self.bandwidth).0
+    }
+}
+
+/// Attoseconds (10^-18 s): the time of one byte, whole for every rate that a file can have to 10^-4 of itself or better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ByteTime(u128);
+
+impl ByteTime {
+    const SECOND: u128 = 1_000_000_000_000_000_000;
+    const PICOSECOND: u128 = 1_000_000;
+
+    /// So many picoseconds a byte.
+    pub const fn of_ps(ps: u64) -> Self {
+        Self(ps as u128 * Self::PICOSECOND)
+    }
+
+    /// The time of a byte that is moved `times` times at `rate` B/s, rounded up; none where it is not moved.
+    fn at(times: u64, rate: u64) -> Self {
+        Self((u128::from(times) * Self::SECOND).div_ceil(u128::from(rate.max(1))))
+    }
+
+    /// Whether a byte costs nothing.
+    pub fn is_nothing(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Picoseconds of so many bytes, rounded up once.
+    pub fn bytes(self, bytes: u64) -> u64 {
+        // Nearly every time fits, and a wide division is slow.
+        if let Some(wide) = u64::try_from(self.0).ok().and_then(|byte| byte.checked_mul(bytes)) {
+            return wide.div_ceil(Self::PICOSECOND as u64);
+        }
+        u64::try_from((self.0.saturating_mul(u128::from(bytes))).div_ceil(Self::PICOSECOND))
+            .unwrap_or(u64::MAX)
+    }
+
+    /// Picoseconds of a byte; for closed forms.
+    pub fn ps(self) -> f64 {
+        self.0 as f64 / Self::PICOSECOND as f64
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+/// What one byte of payload needs of a host on a data path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Work of the CPU: copies, checksums, encryption, each as fast as the CPU does it.
+    pub cpu: ByteTime,
+    /// Transfers over the memory bus: by the CPU's work, and by DMA.
+    pub memory: (u64, u64),
+    /// Transfers over the I/O bus.
+    pub bus: u64,
+    /// Of a path that is no pipeline: how long DMA takes after the CPU.
+    pub then_dma: Option<ByteTime>,
+    /// All of it, if nothing but this path bounds it: the inverse of the study's communication bandwidth.
+    pub whole: ByteTime,
+}
+
+impl Transfer {
+    /// The closed form of a path. What is not there (a host without memory table or bus) bounds nothing; `explicit` stands
+    /// in the place of the CPU's work where it was measured by itself.
+    pub fn new(
+        path: DataPath,
+        side: Side,
+        memory: Option<&Memory>,
+        bus: Option<&IoBus>,
+        explicit: Option<ByteTime>,
+    ) -> Self {
+        let uses = path.uses();
+        let cpu =
+            explicit.unwrap_or_else(|| memory.map_or(ByteTime::default(), |memory| work(&uses, memory)));
+        let (worked, moved) = memory.map_or((0, 0), |memory| transfers(&uses, memory));
+        let on_memory =
+            |times| memory.map_or(ByteTime::default(), |memory| ByteTime::at(times, memory.bandwidth.0));
+        let on_bus = bus.map_or(ByteTime::default(), |bus| ByteTime::at(uses.bus, bus.rate(side)));
+        let then_dma = uses.serial.then(|| on_bus.max(on_memory(moved)));
+        let whole = match then_dma {
+            Some(dma) => cpu.max(on_memory(worked)).plus(dma),
+            None => cpu.max(on_memory(worked + moved)).max(on_bus),
+        };
+        Self { cpu, memory: (worked, moved), bus: uses.bus, then_dma, whole }
+    }
+
+    /// The most that a path carries, in B/s; infinite if nothing bounds it.
+    pub fn ceiling(&self) -> f64 {
+        1e12 / self.whole.ps()
+    }
+}
+
+/// The CPU's work on a byte.
+fn work(uses: &Uses, memory: &Memory) -> ByteTime {
+    let checksum = memory.checksum.unwrap_or(memory.bandwidth).0;
+    let encryption = memory.encryption.unwrap_or(memory.bandwidth).0;
+    ByteTime::at(uses.copies, memory.copy_rate())
+        .plus(ByteTime::at(uses.checksums, checksum))
+        .plus(ByteTime::at(uses.encryptions, encryption))
+}
+
+/// Transfers of a byte over the memory bus, by the CPU's work and by DMA. What stays in a cache needs none.
+fn transfers(uses: &Uses, memory: &Memory) -> (u64, u64) {
+    let of_copy = if memory.write_allocate { 3 } else { 2 };
+    let worked = uses.copies * of_copy + uses.checksums + uses.encryptions * 2;
+    match memory.resident() {
+        None => (worked, uses.dma),
+        Some(cache) => (0, if cache.dma { 0 } else { uses.dma }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+use super::*;
+
+fn memory(bandwidth: u64) -> Memory {
+    Memory {
+        bandwidth: ByteRate(bandwidth),
+        copy: None,
+        write_allocate: false,
+        checksum: None,
+        encryption: None,
+        cache: None,
+        working_set: None,
+    }
+}
+
+fn bus(bandwidth: u64) -> IoBus {
+    IoBus { bandwidth: ByteRate(bandwidth), to_device: None, from_device: None, half_duplex: false }
+}
+
+/// MB/s on a path, as the study counts: 10^6 bytes.
+fn mb_s(path: DataPath, memory: &Memory, bus: &IoBus) -> f64 {
+    Transfer::new(path, Side::Send, Some(memory), Some(bus), None).ceiling() / 1e6
+}
+
+/// The study's figures 2 and 3 at some places: zero-copy, pipelined, one-copy, over memory and bus in MB/s.
+#[test]
+fn the_three_protocols_as_printed() {
+    for (m, p, zero, pipelined, one) in [
+        (50, 133, 50.0, 50.0 / 3.0, 21.05),
+        (133, 133, 133.0, 44.33, 44.33),
+        (266, 133, 133.0, 88.67, 66.5),
+        (400, 133, 133.0, 133.0, 79.88),
+        (1000, 133, 133.0, 133.0, 105.06),
+        (1600, 266, 266.0, 266.0, 199.62),
+        (800, 532, 532.0, 266.67, 228.33),
+        (1600, 532, 532.0, 532.0, 319.52),
+    ] {
+        let (memory, bus) = (memory(m * 1_000_000), bus(p * 1_000_000));
+        for (path, expected) in [
+            (DataPath::ZeroCopy, zero),
+            (DataPath::OneCopyPipelined, pipelined),
+            (DataPath::OneCopyAsPrinted, one),
+        ] {
+            let found = mb_s(path, &memory, &bus);
+            assert!(
+                (found / expected - 1.0).abs() < 1e-3,
+                "{path:?} at {m}, {p}: {found} and not {expected}"
+            );
+        }
+    }
+}
+
+/// DMA that memory bounds takes the advantage from a copy without pipeline: below `B_MEM = B_PCI` both are a third of the memory, and
+/// above it the two ways of counting are one.
+#[test]
+fn strictly_a_copy_never_beats_the_pipeline() {
+    let bus = bus(133_000_000);
+    for m in (10..=2000).step_by(7) {
+        let memory = memory(m * 1_000_000);
+        let [strict, pipelined, printed] =
+            [DataPath::OneCopy, DataPath::OneCopyPipelined, DataPath::OneCopyAsPrinted]
+                .map(|path| mb_s(path, &memory, &bus));
+        assert!(strict <= pipelined * (1.0 + 1e-9), "{m}: {strict} and {pipelined}");
+        match m {
+            ..=133 => assert!((strict / (m as f64 / 3.0) - 1.0).abs() < 1e-9 && printed >= strict),
+            _ => assert!((strict / printed - 1.0).abs() < 1e-9),
+        }
+    }
+}
+
+#[test]
+fn what_a_path_costs_is_its_row() {
+    let plenty = bus(100_000_000_000);
+    let host = Memory { encryption: Some(ByteRate(2_000_000)), ..memory(60_000_000) };
+    // 60 MB/s of memory: 5 transfers of a byte that is copied twice; 30 MB/s of copy, twice.
+    assert_eq!(mb_s(DataPath::ReadWrite, &host, &plenty).round(), 12.0);
+    // A copy of 30 MB/s and a checksum that reads as fast as the memory.
+    assert_eq!(mb_s(DataPath::CopyAndChecksum, &host, &plenty).round(), 15.0);
+    assert!((mb_s(DataPath::Ktls, &host, &plenty) - 1.0 / (1.0 / 30.0 + 0.5)).abs() < 1e-6);
+    assert_eq!(mb_s(DataPath::PeerToPeer, &host, &plenty).round(), 100_000.0);
+}
+
+#[test]
+fn caches_change_the_transfers() {
+    let plenty = bus(100_000_000_000);
+    let allocating = Memory { write_allocate: true, copy: Some(ByteRate(40_000_000)), ..memory(60_000_000) };
+    assert_eq!(mb_s(DataPath::OneCopyPipelined, &allocating, &plenty).round(), 15.0);
+    let cache = Cache { size: Size(1 << 20), copy: ByteRate(500_000_000), dma: false };
+    let cached = |set, dma| Memory {
+        cache: Some(Cache { dma, ..cache.clone() }),
+        working_set: Some(Size(set)),
+        ..memory(60_000_000)
+    };
+    // Only DMA is left on the memory bus, or nothing.
+    assert_eq!(mb_s(DataPath::OneCopyPipelined, &cached(1 << 20, false), &plenty).round(), 60.0);
+    assert_eq!(mb_s(DataPath::OneCopyPipelined, &cached(1 << 20, true), &plenty).round(), 500.0);
+    assert_eq!(mb_s(DataPath::OneCopyPipelined, &cached((1 << 20) + 1, true), &plenty).round(), 20.0);
+}
+
+#[test]
+fn a_measured_cost_takes_the_place_of_the_copy() {
+    let (memory, bus) = (memory(600_000_000), bus(100_000_000));
+    let explicit = ByteTime::of_ps(40_000);
+    let one = Transfer::new(DataPath::OneCopy, Side::Send, Some(&memory), Some(&bus), Some(explicit));
+    // 40 ns and 10 ns.
+    assert_eq!((one.cpu.bytes(1000), one.whole.bytes(1000)), (40_000_000, 50_000_000));
+    let zero = Transfer::new(DataPath::ZeroCopy, Side::Send, Some(&memory), Some(&bus), Some(explicit));
+    assert_eq!(zero.whole.bytes(1), 40_000);
+}
+
+#[test]
+fn directions_have_their_own_rates() {
+    let alpha = IoBus {
+        to_device: Some(ByteRate(67_000_000)),
+        from_device: Some(ByteRate(120_000_000)),
+        ..bus(133_000_000)
+    };
+    let (send, receive) = (alpha.rate(Side::Send), alpha.rate(Side::Receive));
+    assert_eq!((send, receive), (67_000_000, 120_000_000));
+    // Nothing comes faster than the bus.
+    assert_eq!(IoBus { from_device: Some(ByteRate(u64::MAX)), ..alpha }.rate(Side::Receive), 133_000_000);
+}
+
+#[test]
+fn times_of_bytes_are_rounded_up_once() {
+    let byte = ByteTime::at(1, 3_000_000);
+    assert_eq!((byte.bytes(3), byte.bytes(3_000_000)), (1_000_001, 1_000_000_000_002));
+    assert_eq!(ByteTime::at(0, 1).bytes(9), 0);
+    assert_eq!(ByteTime::of_ps(u64::MAX).bytes(u64::MAX), u64::MAX);
+}

@@ -1,0 +1,52 @@
+//! Rates of memories and buses, in bytes per second.
+
+use std::fmt;
+
+use super::{Quantity, in_units, quantity_serde, scaled};
+
+/// A rate in bytes per second, decimal prefixes: what memories and buses are rated in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ByteRate(pub u64);
+
+impl Quantity for ByteRate {
+    const WHAT: &'static str = "a rate in bytes";
+    const UNITS: &'static [&'static str] = &["B/s", "kB/s", "MB/s", "GB/s"];
+    const EXAMPLE: &'static str = "133 MB/s";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        scaled::<Self>(text, |unit| {
+            Some(match unit {
+                "B/s" => 1,
+                "kB/s" => 1_000,
+                "MB/s" => 1_000_000,
+                "GB/s" => 1_000_000_000,
+                _ => return None,
+            })
+        })
+        .map(Self)
+    }
+}
+
+quantity_serde!(ByteRate);
+
+impl fmt::Display for ByteRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: &[(&str, u64)] =
+            &[("B/s", 1), ("kB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)];
+        f.write_str(&in_units(self.0, UNITS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_bits_differ() {
+        assert_eq!(ByteRate::parse("133 MB/s"), Ok(ByteRate(133_000_000)));
+        assert_eq!(ByteRate::parse("15.75 GB/s"), Ok(ByteRate(15_750_000_000)));
+        assert_eq!(ByteRate(133_300_000).to_string(), "133300 kB/s");
+        assert!(ByteRate::parse("133 Mbit/s").unwrap_err().contains("`MB/s`"));
+        assert!(ByteRate::parse("0.5 B/s").is_err());
+    }
+}

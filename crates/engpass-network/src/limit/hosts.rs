@@ -1,0 +1,106 @@
+//! What a unit of a flow needs of the hosts at its ends: of their CPUs, memories and I/O buses.
+
+use engpass_model::host::{CpuCost, Host, Side};
+use engpass_model::source::Traffic;
+use engpass_model::time::SECOND;
+
+use super::demand::{Builder, Demand, Resource};
+use super::outcome::CandidateKind;
+
+/// What limits at one end of a flow.
+struct Kinds {
+    path: CandidateKind,
+    memory: CandidateKind,
+    bus: CandidateKind,
+    host: CandidateKind,
+}
+
+const SENDING: Kinds = Kinds {
+    path: CandidateKind::SendingPath,
+    memory: CandidateKind::SendingMemory,
+    bus: CandidateKind::SendingBus,
+    host: CandidateKind::SendingHost,
+};
+
+const RECEIVING: Kinds = Kinds {
+    path: CandidateKind::ReceivingPath,
+    memory: CandidateKind::ReceivingMemory,
+    bus: CandidateKind::ReceivingBus,
+    host: CandidateKind::ReceivingHost,
+};
+
+impl<'a> Builder<'a> {
+    /// Both ends, given the CPU time of a unit in picoseconds. Pauses do not count: they are chance, and a run may meet none.
+    pub(super) fn hosts(
+        &mut self,
+        demand: &mut Demand<'a>,
+        flow: usize,
+        sending: impl Fn(&CpuCost) -> f64,
+        receiving: impl Fn(&CpuCost) -> f64,
+    ) {
+        self.host(demand, flow, Side::Send, sending);
+        self.host(demand, flow, Side::Receive, receiving);
+    }
+
+    fn host(&mut self, demand: &mut Demand<'a>, flow: usize, side: Side, time: impl Fn(&CpuCost) -> f64) {
+        let (node, kinds) = match side {
+            Side::Send => (demand.path.from, SENDING),
+            Side::Receive => (demand.path.to, RECEIVING),
+        };
+        let name = &self.topology.nodes[node];
+        let host = self.testbed.hosts.get(name).expect("a flow begins and ends at a host");
+        let own = demand.traffic.data_path(side);
+        let busy = time(&host.work(side, own));
+        self.data(demand, flow, (side, busy), host, &kinds);
+        let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
+        demand.add(kinds.host, format!("host `{name}`"), &[(cpu, busy)]);
+    }
+
+    /// Memory and I/O bus of a host, and the turns that a path takes which is no pipeline: `busy` is the CPU's part of them, in
+    /// picoseconds a unit.
+    fn data(
+        &mut self,
+        demand: &mut Demand<'a>,
+        flow: usize,
+        (side, busy): (Side, f64),
+        host: &Host,
+        kinds: &Kinds,
+    ) {
+        let own = demand.traffic.data_path(side);
+        let Some((path, transfer)) = host.transfer(side, own) else { return };
+        let sends = side == Side::Send;
+        let node = if sends { demand.path.from } else { demand.path.to };
+        let name = &self.topology.nodes[node];
+        let bytes = demand.payload_bits / 8.0;
+        let before = demand.limiters.len();
+        if let Some(dma) = transfer.then_dma {
+            // Every connection takes turns by itself.
+            let streams = match demand.traffic {
+                Traffic::TcpStream(config) => config.streams,
+                _ => 1,
+            };
+            let turns =
+                self.resources.get(Resource::Turns(flow, node), || SECOND as f64 * f64::from(streams));
+            let name = format!("copies and DMA of host `{name}`");
+            demand.add(kinds.path, name, &[(turns, busy + bytes * dma.ps())]);
+        }
+        if let Some(memory) = &host.memory {
+            let resource = self.resources.get(Resource::Memory(node), || memory.bandwidth.0 as f64);
+            let times = transfer.memory.0 + transfer.memory.1;
+            demand.add(kinds.memory, format!("memory of host `{name}`"), &[(resource, bytes * times as f64)]);
+        }
+        if let Some(bus) = &host.io_bus {
+            let need = bytes * transfer.bus as f64;
+            let way = self.resources.get(Resource::Bus(node, sends), || bus.rate(side) as f64);
+            let mut needs = vec![(way, need)];
+            if bus.half_duplex {
+                let both = self.resources.get(Resource::BothWays(node), || bus.bandwidth.0 as f64);
+                needs.push((both, need));
+            }
+            demand.add(kinds.bus, format!("I/O bus of host `{name}`"), &needs);
+        }
+        for limiter in &mut demand.limiters[before..] {
+            limiter.data = Some((path, transfer));
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! A run takes no more memory when it lasts longer.
+
+use engpass_network::simulate::watched;
+
+use crate::dumbbell::{SACK, dumbbell};
+use crate::{heap, point};
+
+/// The most that a run holds of the heap, its timeline included if it is looked at.
+fn most(text: &str, duration: &str, samples: Option<usize>) -> i64 {
+    let point = point(text, "base", &[("run.duration", duration)]);
+    let before = heap::live();
+    heap::begin();
+    match samples {
+        Some(samples) => {
+            watched(&point.testbed, &point.topology, 1, samples, &|| false).expect("it is carried");
+        }
+        None => {
+            crate::run(&point);
+        }
+    }
+    heap::most() - before
+}
+
+/// Ten and a thousand seconds of two flows over a slow line, which lose a packet now and then all the time.
+#[test]
+fn a_long_run_takes_the_memory_of_a_short_one() {
+    let text = dumbbell(2, 2, SACK);
+    assert_eq!(most(&text, "1000 s", None), most(&text, "10 s", None));
+}

@@ -1,0 +1,56 @@
+//! How much work a run is, counted and not timed: events, blocks asked of the heap, bytes that it holds.
+//!
+//! The counts are exact and repeatable, and `table.txt` holds all of them. They may fall, never rise:
+//! `UPDATE=1 cargo test -p engpass-network --test counts` writes down what has fallen. A rise is refused even then; who has a
+//! reason for one writes the row by hand, and the reason into the commit.
+
+mod long;
+mod table;
+mod workloads;
+
+// What the benchmarks run and how they count: their very files, since their crate depends on this one.
+#[path = "../../../../benches/src/dumbbell.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the benchmarks use all of it")]
+mod dumbbell;
+#[path = "../../../../benches/src/heap.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the benchmarks use all of it")]
+mod heap;
+#[path = "../../../../benches/src/line.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the benchmarks use all of it")]
+mod line;
+
+use engpass_network::simulate::{Network, SimOutcome};
+use engpass_testbed::{Point, Source, load};
+
+#[global_allocator]
+static HEAP: heap::Counting = heap::Counting;
+
+fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
+    let source = Source { name: "workload.toml".into(), text: text.into() };
+    let overrides: Vec<_> =
+        overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
+    let campaign = load(&source, &overrides, None).expect("the workload is right");
+    campaign.point(variant, &[]).expect("the workload is one point")
+}
+
+/// Run it; the blocks that the heap was asked for while it ran, without those of building it and of its outcome.
+fn run(point: &Point) -> (SimOutcome, u64) {
+    let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
+    let before = heap::asked();
+    network.run(&|| false).expect("nobody interrupts it");
+    let asked = heap::asked() - before;
+    let outcome = network.outcome(&point.testbed, &point.topology).expect("the books balance");
+    (outcome, asked)
+}
+
+/// The counts of all workloads are those of `table.txt`.
+#[test]
+fn counts_have_not_risen() {
+    table::check("counts", &workloads::counts());
+}
+
+/// Bytes that a flow takes are at most those of `table.txt`.
+#[test]
+fn flows_take_no_more_memory() {
+    table::check("memory", &workloads::memory());
+}

@@ -1,0 +1,102 @@
+//! What is counted.
+
+use engpass_network::simulate::Network;
+
+use crate::dumbbell::{NEW_RENO, OC3, SACK, dumbbell, idle};
+use crate::line::{frames, line};
+use crate::table::Row;
+use crate::{heap, point, run};
+
+const KYOTO: &str = include_str!("../../../../benches/testbeds/kyoto.toml");
+
+/// A testbed, and between which instants it is looked at.
+struct Workload {
+    name: String,
+    text: String,
+    variant: &'static str,
+    overrides: Vec<(&'static str, &'static str)>,
+    /// Late in a run what happens between two instants is its steady state.
+    window: [&'static str; 2],
+}
+
+fn kyoto(name: &str, variant: &'static str, overrides: &[(&'static str, &'static str)]) -> Workload {
+    let name = format!("Kyoto, {variant}, {name}");
+    Workload { name, text: KYOTO.into(), variant, overrides: overrides.to_vec(), window: ["2 s", "4 s"] }
+}
+
+fn plain(name: &str, text: String, window: [&'static str; 2]) -> Workload {
+    Workload { name: name.into(), text, variant: "base", overrides: Vec::new(), window }
+}
+
+/// Four events for a datagram of one frame: the message, the item on the CPU, the handing to the NIC, the arrival of the frame;
+/// whatever becomes of its 190 cells. Every further frame takes three, and one that waits for room one more. Generators have none
+/// at all, however many cells of theirs contend for a port.
+fn workloads() -> Vec<Workload> {
+    const MESSAGE: &str = "traffic.stream.message";
+    const SCHEDULE: &str = "switch.atomis5.schedule";
+    const KIND: (&str, &str) = ("traffic.stream.kind", "tcp-stream");
+    const LINUX: (&str, &str) = ("host.ss2.tcp", "{ profile = \"linux-6\" }");
+    vec![
+        kyoto("9 kB", "free", &[(MESSAGE, "9 kB")]),
+        kyoto("9 kB", "congested", &[(MESSAGE, "9 kB")]),
+        kyoto("9 kB, fifo", "congested", &[(MESSAGE, "9 kB"), (SCHEDULE, "fifo")]),
+        kyoto("9 kB", "shaped-16", &[(MESSAGE, "9 kB")]),
+        kyoto("64 kB", "congested", &[(MESSAGE, "64 kB")]),
+        kyoto("TCP, 9 kB", "free", &[(MESSAGE, "9 kB"), KIND, LINUX]),
+        kyoto("TCP, 9 kB", "congested", &[(MESSAGE, "9 kB"), KIND, LINUX]),
+        plain("contended cells, 3 hops", line(3), ["1 s", "2 s"]),
+        plain("UDP over routers, 3 hops", frames(3), ["1 s", "2 s"]),
+        plain("TCP dumbbell, 10 flows, new-reno", dumbbell(10, OC3, NEW_RENO), ["3 s", "4 s"]),
+        plain("TCP dumbbell, 10 flows, sack", dumbbell(10, OC3, SACK), ["3 s", "4 s"]),
+        plain("TCP dumbbell, 100 flows, sack", dumbbell(100, OC3, SACK), ["3 s", "4 s"]),
+    ]
+}
+
+/// Packets that flows have sent, hops, events, blocks.
+fn until(workload: &Workload, duration: &'static str) -> [u64; 4] {
+    let overrides = [&workload.overrides[..], &[("run.duration", duration)]].concat();
+    let (outcome, blocks) = run(&point(&workload.text, workload.variant, &overrides));
+    let directions = outcome.links.iter().flat_map(|(_, link)| &link.directions);
+    let hops = directions.map(|direction| direction.carried.sent() + direction.carried.lost()).sum();
+    let packets = outcome.flows.iter().map(|(_, flow)| flow.sent_datagrams).sum();
+    [packets, hops, outcome.events, blocks]
+}
+
+/// What happens in the steady state of every workload.
+pub(crate) fn counts() -> Vec<Row> {
+    let row = |workload: &Workload| {
+        let [first, whole] = workload.window.map(|duration| until(workload, duration));
+        let [packets, hops, events, blocks] = [0, 1, 2, 3].map(|count| whole[count] - first[count]);
+        Row { name: workload.name.clone(), packets, hops, counts: vec![events, blocks] }
+    };
+    workloads().iter().map(row).collect()
+}
+
+/// Bytes of the heap that a flow more takes: between a network of 256 flows and one of 512. (Powers of two, because memory grows
+/// by doubling.)
+fn bytes_per_flow(text: impl Fn(usize) -> String, duration: Option<&str>) -> u64 {
+    let bytes = |flows| {
+        let length = ("run.duration", duration.unwrap_or("1 s"));
+        let point = point(&text(flows), "base", &[length]);
+        let before = heap::live();
+        let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
+        if duration.is_some() {
+            network.run(&|| false).expect("nobody interrupts it");
+        }
+        heap::live() - before
+    };
+    u64::try_from((bytes(512) - bytes(256)) / 256).expect("more flows take more memory")
+}
+
+/// What a flow takes of the heap.
+pub(crate) fn memory() -> Vec<Row> {
+    let row = |name: &str, bytes| Row { name: name.into(), packets: 0, hops: 0, counts: vec![bytes] };
+    let idle = |flows| idle(flows, "10 ms");
+    let own = |flows| dumbbell(flows, 1550, SACK);
+    vec![
+        row("flow between two hosts, not yet open", bytes_per_flow(idle, None)),
+        row("flow between two hosts, idle after a transfer", bytes_per_flow(idle, Some("1500 ms"))),
+        row("flow with two hosts and two links of its own, not yet open", bytes_per_flow(own, None)),
+        row("flow with two hosts and two links of its own, sending", bytes_per_flow(own, Some("500 ms"))),
+    ]
+}

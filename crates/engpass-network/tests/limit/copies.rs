@@ -1,0 +1,193 @@
+//! Memories, I/O buses and the ways of data as candidates: the copy study's tables, shares, and what `simulate` gets of them.
+
+use engpass_network::limit::{CandidateKind, FlowLimit};
+use engpass_network::simulate::simulate;
+use engpass_testbed::{Source, load};
+
+use crate::laws::check;
+use crate::{candidate, limits, stage};
+
+const ALPHA: &str = r#"
+    memory = { bandwidth = "1600 MB/s", copy = "125 MB/s" }
+    io_bus = { bandwidth = "133 MB/s", to_device = "67 MB/s", from_device = "120 MB/s" }
+"#;
+const PENTIUM: &str = r#"
+    memory = { bandwidth = "528 MB/s", copy = "42 MB/s" }
+    io_bus = { bandwidth = "133 MB/s", to_device = "40 MB/s", from_device = "40 MB/s" }
+"#;
+const PENTIUM_II: &str = r#"
+    memory = { bandwidth = "800 MB/s", copy = "125 MB/s" }
+    io_bus = { bandwidth = "133 MB/s", to_device = "124 MB/s", from_device = "124 MB/s" }
+"#;
+
+/// Hosts `a` and `b` with these keys on a line that bounds nothing, and a stream from one to the other with these.
+fn pair(a: &str, b: &str, stream: &str) -> String {
+    format!(
+        r#"
+        [host.a]
+        {a}
+        [host.b]
+        {b}
+        [link.line]
+        ends = ["a", "b"]
+        medium = "ethernet-100g"
+        mtu = "9000 B"
+        [traffic.t]
+        from = "a"
+        to = "b"
+        {stream}
+        "#
+    )
+}
+
+fn udp(keys: &str) -> String {
+    format!("kind = \"udp-stream\"\nmessage = \"8 kB\"\n{keys}")
+}
+
+fn flow(text: &str) -> FlowLimit {
+    let outcome = limits(text);
+    check(&outcome);
+    outcome.flows["t"].clone()
+}
+
+fn mb_s(flow: &FlowLimit) -> f64 {
+    flow.goodput_bit_per_s / 8e6
+}
+
+/// Table 2 as it follows from table 1, sending, and what was never printed: receiving.
+#[test]
+fn the_tables_of_the_study() {
+    for (host, path, send, receive) in [
+        (ALPHA, "one-copy-as-printed", 43.62, 61.22),
+        (ALPHA, "one-copy-pipelined", 67.0, 120.0),
+        (ALPHA, "zero-copy", 67.0, 120.0),
+        (PENTIUM, "one-copy-as-printed", 20.49, 20.49),
+        (PENTIUM, "one-copy-pipelined", 40.0, 40.0),
+        (PENTIUM, "zero-copy", 40.0, 40.0),
+        (PENTIUM_II, "one-copy-as-printed", 62.25, 62.25),
+        (PENTIUM_II, "one-copy-pipelined", 124.0, 124.0),
+        (PENTIUM_II, "zero-copy", 124.0, 124.0),
+    ] {
+        let sent = flow(&pair(host, "", &udp(&format!("send_path = \"{path}\""))));
+        assert!((mb_s(&sent) - send).abs() < 0.005, "{path}: {} and not {send}", mb_s(&sent));
+        let received = flow(&pair("", host, &udp(&format!("receive_path = \"{path}\""))));
+        assert!((mb_s(&received) - receive).abs() < 0.005, "{path}: {} and not {receive}", mb_s(&received));
+    }
+}
+
+#[test]
+fn each_kind_says_why() {
+    let slow_bus = flow(&pair(ALPHA, "", &udp("")));
+    assert_eq!(
+        slow_bus.sentence,
+        "I/O bus of host `a` limits `t` to 536.00 Mbit/s: DMA reaches 67.00 MB/s; \
+         next is host `a` at 1.00 Gbit/s"
+    );
+    assert_eq!(stage(&slow_bus, "I/O bus of the sender"), 536e6);
+    assert_eq!(candidate(&slow_bus, "memory of host `a`").round(), (1600e6_f64 / 3.0 * 8.0).round());
+
+    let narrow = "memory = { bandwidth = \"90 MB/s\" }\nio_bus = { bandwidth = \"133 MB/s\" }";
+    let memory = flow(&pair("", narrow, &udp("")));
+    assert_eq!(
+        memory.sentence,
+        "memory of host `b` limits `t` to 240.00 Mbit/s: `one-copy-pipelined` moves every byte 3 times over \
+         90.00 MB/s; next is host `b` at 360.00 Mbit/s"
+    );
+
+    // 8000 bytes: 64 us of copy and 10 us for the call, then 60.15 us of DMA.
+    let turns = "memory = { bandwidth = \"1 GB/s\", copy = \"125 MB/s\" }\nio_bus = { bandwidth = \"133 MB/s\" }\n\
+                 send_path = \"one-copy\"\ncost = { per_datagram = \"10 us\" }";
+    let turns = flow(&pair(turns, "", &udp("")));
+    assert_eq!(turns.bottleneck, "copies and DMA of host `a`");
+    assert!(
+        turns
+            .sentence
+            .contains("on `one-copy` every message of 8000 B takes 74.00 µs of CPU, then 60.15 µs of DMA"),
+        "{}",
+        turns.sentence
+    );
+}
+
+/// Two flows of one host share its memory, whichever way they go; a bus that is not full duplex, too.
+#[test]
+fn flows_share_what_a_host_has() {
+    let both = |bus: &str| {
+        let host =
+            format!("memory = {{ bandwidth = \"600 MB/s\" }}\nio_bus = {{ bandwidth = \"100 MB/s\"{bus} }}");
+        let back = "[traffic.back]\nkind = \"udp-stream\"\nmessage = \"8 kB\"\nfrom = \"b\"\nto = \"a\"";
+        let outcome = limits(&(pair(&host, "", &udp("")) + back));
+        check(&outcome);
+        ["t", "back"].map(|flow| outcome.flows[flow].goodput_bit_per_s / 8e6)
+    };
+    let near = |[one, other]: [f64; 2], expected: f64| {
+        assert!((one - expected).abs() < 1e-6 && (other - expected).abs() < 1e-6, "{one}, {other}");
+    };
+    near(both(""), 100.0);
+    near(both(", half_duplex = true"), 50.0);
+    let outcome = limits(
+        &(pair("memory = { bandwidth = \"600 MB/s\" }", "", &udp(""))
+            + "[traffic.other]\nkind = \"tcp-stream\"\nmessage = \"64 KiB\"\nfrom = \"a\"\nto = \"b\"\nsend_path = \"zero-copy\""),
+    );
+    check(&outcome);
+    let memory = candidate(&outcome.flows["t"], "memory of host `a`") * 3.0
+        + candidate(&outcome.flows["other"], "memory of host `a`");
+    assert!((memory / 8.0 - 600e6).abs() < 1.0, "{memory}");
+}
+
+#[test]
+fn a_measured_cost_replaces_the_copy() {
+    let host = "memory = { bandwidth = \"600 MB/s\" }\ncost = { per_byte = \"10 ns\" }";
+    let flow = flow(&pair(host, "", &udp("")));
+    assert_eq!((mb_s(&flow).round(), flow.bottleneck.as_str()), (100.0, "host `a`"));
+}
+
+#[test]
+fn kinds_are_of_their_side() {
+    let host = "memory = { bandwidth = \"600 MB/s\" }\nio_bus = { bandwidth = \"100 MB/s\" }";
+    let flow = flow(&pair(host, host, &udp("send_path = \"one-copy\"\nreceive_path = \"one-copy\"")));
+    let kinds: Vec<_> = flow.candidates.iter().map(|candidate| candidate.kind).collect();
+    use CandidateKind::*;
+    let ends = [
+        SendingPath,
+        SendingMemory,
+        SendingBus,
+        SendingHost,
+        ReceivingPath,
+        ReceivingMemory,
+        ReceivingBus,
+        ReceivingHost,
+    ];
+    assert_eq!(kinds[1..], ends);
+}
+
+/// One flow, on every path, of UDP and of TCP: `simulate` gets what `limit` says, and not more.
+#[test]
+fn simulated() {
+    let host = "memory = { bandwidth = \"90 MB/s\", copy = \"40 MB/s\", encryption = \"50 MB/s\" }\n\
+                io_bus = { bandwidth = \"60 MB/s\" }";
+    let tcp = "kind = \"tcp-stream\"\nmessage = \"64 KiB\"\n".to_owned();
+    for (stream, least) in [(udp(""), 0.998), (tcp, 0.96)] {
+        for (key, path) in [
+            ("send_path", "one-copy"),
+            ("send_path", "one-copy-as-printed"),
+            ("send_path", "one-copy-pipelined"),
+            ("send_path", "zero-copy"),
+            ("send_path", "read-write"),
+            ("receive_path", "one-copy"),
+            ("receive_path", "ktls"),
+            ("receive_path", "msg-trunc"),
+        ] {
+            let sends = key == "send_path";
+            let rate = if sends || stream.contains("tcp") { "" } else { "rate = \"100 Mbit/s\"" };
+            let (a, b) = if sends { (host, "") } else { ("", host) };
+            let text = pair(a, b, &format!("{stream}\n{key} = \"{path}\"\n{rate}"))
+                + "[run]\nduration = \"1 s\"\nwarmup = \"200 ms\"";
+            let source = Source { name: "test.toml".to_owned(), text: text.clone() };
+            let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
+            let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
+            let got = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is carried");
+            let (got, most) = (got.flows[0].1.goodput_bit_per_s, limits(&text).flows["t"].goodput_bit_per_s);
+            assert!(got >= least * most && got <= 1.0005 * most, "{stream} {key} {path}: {got} of {most}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Data paths of hosts and traffic: ways that exist at that end, and hosts with something to bound them.
+
+use engpass_model::complaint::Complaints;
+use engpass_model::host::{Host, Side};
+
+use super::Checker;
+use crate::diagnostic::Diagnostic;
+use crate::read::Draft;
+
+const SIDES: [(Side, &str); 2] = [(Side::Send, "send_path"), (Side::Receive, "receive_path")];
+
+/// What traffic says of its own data paths; hosts check theirs themselves. And a warning where neither of its hosts bounds them.
+pub(super) fn traffic(checker: &mut Checker<'_>, draft: &Draft, name: &str, complaints: &mut Complaints) {
+    let Some(Some(traffic)) = draft.traffic.get(name) else { return };
+    let (from, to) = traffic.ends();
+    let (Some(Some(sender)), Some(Some(receiver))) = (draft.hosts.get(from), draft.hosts.get(to)) else {
+        return;
+    };
+    for (side, key) in SIDES {
+        let Some(path) = traffic.data_path(side) else { continue };
+        let host = if side == Side::Send { sender } else { receiver };
+        host.check_path(side, key, Some(path), complaints);
+        if !bounds(sender) && !bounds(receiver) {
+            let hosts = format!("neither `{from}` nor `{to}` has a `memory` or an `io_bus`");
+            no_effect(checker, &["traffic", name, key], &hosts);
+        }
+    }
+}
+
+/// A warning for each data path that a host names to no effect.
+pub(super) fn host(checker: &mut Checker<'_>, name: &str, host: &Host) {
+    for (_, key) in SIDES {
+        if !bounds(host) && !checker.written(&["host", name, key]).is_empty() {
+            no_effect(checker, &["host", name, key], "the host has no `memory` and no `io_bus`");
+        }
+    }
+}
+
+fn bounds(host: &Host) -> bool {
+    host.memory.is_some() || host.io_bus.is_some()
+}
+
+fn no_effect(checker: &mut Checker<'_>, path: &[&str], why: &str) {
+    let key = path.last().expect("a path has a key");
+    let message = format!("`{key}` changes nothing: {why}");
+    let help = "give a host one of them, such as `memory = { bandwidth = \"20 GB/s\" }`";
+    checker.report_key(path, Diagnostic::warning("no-effect", message).help(help));
+}
