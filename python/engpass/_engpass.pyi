@@ -11,6 +11,7 @@ __all__ = [
     "Interrupted",
     "InvalidTestbed",
     "Unsupported",
+    "agent",
     "catalogue",
     "load",
     "schema",
@@ -106,3 +107,9 @@ class Campaign:
 
 def load(text: bytes, source: str, overrides: Sequence[tuple[str, str]], max_points: int | None) -> Campaign:
     """Check a testbed; raises `InvalidTestbed` with all that is wrong."""
+
+def agent(max_rate: str | None, max_bytes: str | None, max_time: str | None, silence: str) -> int:
+    """Be the agent of a controller on standard input and output until the channel ends; the exit code.
+
+    Raises `ValueError` for a text that is no quantity. The interpreter lock is released.
+    """

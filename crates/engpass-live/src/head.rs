@@ -84,14 +84,7 @@ pub struct Head {
 
 impl Head {
     /// A head with its proof.
-    pub fn new(
-        token: &Token,
-        flow: &str,
-        kind: Kind,
-        stream: u16,
-        nonce: [u8; 16],
-        echo: [u8; 16],
-    ) -> Self {
+    pub fn new(token: &Token, flow: &str, kind: Kind, stream: u16, nonce: [u8; 16], echo: [u8; 16]) -> Self {
         let mut head = Self { kind, stream, nonce, echo, proof: [0; 16] };
         head.proof = head.proof_with(token, flow);
         head

@@ -12,5 +12,5 @@ mod statistic;
 mod sys;
 mod time;
 
-pub use agent::{Ended, Limits, PROTOCOL, parse, run};
-pub use head::{Greeting, HEAD, Head, Kind, Stamp, Token};
+pub use agent::{Ended, Limits, PROTOCOL, nanoseconds, parse, run};
+pub use head::{Greeting, HEAD, Head, Kind, Reply, Stamp, Token};

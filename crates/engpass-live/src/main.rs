@@ -4,30 +4,33 @@ use std::io::{stdin, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use engpass_live::{Limits, run};
+use engpass_live::{Limits, nanoseconds, run};
 
-const USAGE: &str = "usage: engpass-agent [--max-rate BIT_PER_S] [--max-bytes BYTES] [--max-time NS] [--silence NS]";
+const USAGE: &str =
+    "usage: engpass-agent [--max-rate RATE] [--max-bytes SIZE] [--max-time TIME] [--silence TIME]
+values have units, as in --max-rate '1 Gbit/s' --silence '60 s'";
 
-fn options(mut words: impl Iterator<Item = String>) -> Option<(Limits, Duration)> {
-    let (mut limits, mut silence) = (Limits::default(), Duration::from_secs(60));
+fn options(mut words: impl Iterator<Item = String>) -> Result<(Limits, Duration), String> {
+    let [mut rate, mut bytes, mut time] = [None, None, None];
+    let mut silence = Duration::from_secs(60);
     while let Some(word) = words.next() {
-        let value: u64 = words.next()?.parse().ok()?;
-        match word.as_str() {
-            "--max-rate" => limits.rate_bit_per_s = Some(value),
-            "--max-bytes" => limits.bytes = Some(value),
-            "--max-time" => limits.duration_ns = Some(value),
-            "--silence" => silence = Duration::from_nanos(value),
-            _ => return None,
+        let value = words.next();
+        match (word.as_str(), value) {
+            ("--max-rate", Some(value)) => rate = Some(value),
+            ("--max-bytes", Some(value)) => bytes = Some(value),
+            ("--max-time", Some(value)) => time = Some(value),
+            ("--silence", Some(value)) => silence = Duration::from_nanos(nanoseconds(&value)?),
+            _ => return Err(USAGE.to_owned()),
         }
     }
-    Some((limits, silence))
+    Ok((Limits::parse(rate.as_deref(), bytes.as_deref(), time.as_deref())?, silence))
 }
 
 fn main() -> ExitCode {
     match options(std::env::args().skip(1)) {
-        Some((limits, silence)) => ExitCode::from(run(stdin(), stdout(), limits, silence).exit_code()),
-        None => {
-            eprintln!("{USAGE}");
+        Ok((limits, silence)) => ExitCode::from(run(stdin(), stdout(), limits, silence).exit_code()),
+        Err(message) => {
+            eprintln!("{message}");
             ExitCode::from(2)
         }
     }

@@ -63,7 +63,9 @@ impl Problem {
                 (Code::Unreachable, "check addresses, routes and firewalls between the two hosts")
             }
             Some(libc::EADDRNOTAVAIL) => (Code::System, "give an address of this host"),
-            Some(libc::EMFILE | libc::ENFILE) => (Code::System, "raise the limit of open files, or use fewer streams"),
+            Some(libc::EMFILE | libc::ENFILE) => {
+                (Code::System, "raise the limit of open files, or use fewer streams")
+            }
             Some(libc::ENODEV) => (Code::System, "give an interface of this host"),
             _ => (Code::System, "see the error of the system call"),
         };

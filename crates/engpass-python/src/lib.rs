@@ -1,9 +1,12 @@
 //! `engpass._engpass`: a handful of coarse calls between Python and the core. Everything structured crosses as JSON;
 //! nothing calls back per packet; runs release the interpreter lock.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use engpass_live::{Limits, nanoseconds};
 use engpass_network::limit::limit;
 use engpass_network::simulate::{SimError, simulate, timeline};
 use engpass_testbed::topology::{Hop, NodeKind};
@@ -320,6 +323,22 @@ fn load(
     loaded.map(PyCampaign).map_err(|diagnostics| invalid(py, &diagnostics))
 }
 
+/// Be the agent of a controller on standard input and output until the channel ends; the exit code.
+#[pyfunction]
+#[pyo3(signature = (max_rate, max_bytes, max_time, silence))]
+fn agent(
+    py: Python<'_>,
+    max_rate: Option<&str>,
+    max_bytes: Option<&str>,
+    max_time: Option<&str>,
+    silence: &str,
+) -> PyResult<u8> {
+    let limits = Limits::parse(max_rate, max_bytes, max_time).map_err(PyValueError::new_err)?;
+    let silence = nanoseconds(silence).map(Duration::from_nanos).map_err(PyValueError::new_err)?;
+    let ended = py.detach(|| engpass_live::run(io::stdin(), io::stdout(), limits, silence));
+    Ok(ended.exit_code())
+}
+
 #[pymodule]
 fn _engpass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Interrupt>()?;
@@ -332,5 +351,6 @@ fn _engpass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
+    module.add_function(wrap_pyfunction!(agent, module)?)?;
     Ok(())
 }

@@ -57,9 +57,11 @@ fn processor() -> Option<String> {
 /// What works here, tried with sockets that go nowhere.
 fn capabilities() -> Value {
     let udp = UdpSocket::bind("127.0.0.1:0");
-    let takes = |level, name, value| udp.as_ref().is_ok_and(|udp| option::set(udp, level, name, value).is_ok());
+    let takes =
+        |level, name, value| udp.as_ref().is_ok_and(|udp| option::set(udp, level, name, value).is_ok());
     let tcp = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
-    let zerocopy = tcp.as_ref().is_ok_and(|tcp| option::set(tcp, libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).is_ok());
+    let zerocopy =
+        tcp.as_ref().is_ok_and(|tcp| option::set(tcp, libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).is_ok());
     let mptcp = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::from(option::MPTCP)));
     let packet = Socket::new(Domain::PACKET, Type::DGRAM, None);
     json!({

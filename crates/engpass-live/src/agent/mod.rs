@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use engpass_model::unit::{self, Quantity, Rate, Size};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,6 +34,18 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// From texts with units, as on a command line; the error says cause and cure.
+    ///
+    /// # Errors
+    /// When a text is no such quantity.
+    pub fn parse(rate: Option<&str>, bytes: Option<&str>, duration: Option<&str>) -> Result<Self, String> {
+        Ok(Self {
+            rate_bit_per_s: rate.map(Rate::parse).transpose()?.map(|rate| rate.0),
+            bytes: bytes.map(Size::parse).transpose()?.map(|size| size.bytes()),
+            duration_ns: duration.map(nanoseconds).transpose()?,
+        })
+    }
+
     /// The lower of each bound.
     #[must_use]
     pub fn lower(&self, other: &Self) -> Self {
@@ -43,6 +56,14 @@ impl Limits {
             duration_ns: lower(self.duration_ns, other.duration_ns),
         }
     }
+}
+
+/// A text such as `60 s` as nanoseconds.
+///
+/// # Errors
+/// When it is no duration; the error says cause and cure.
+pub fn nanoseconds(text: &str) -> Result<u64, String> {
+    unit::Duration::parse(text).map(|duration| duration.time().ps() / 1000)
 }
 
 /// Why the agent ended.

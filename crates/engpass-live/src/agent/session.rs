@@ -123,14 +123,23 @@ impl Session {
                 let help = "prepare all flows before `start`";
                 return Err(Problem::new(Code::WrongOrder, "the run has started", help));
             }
-            let twice = run.flows.iter().any(|flow| {
-                flow.spec.asked.flow == prepare.flow && flow.spec.asked.side == prepare.side
-            });
+            let twice = run
+                .flows
+                .iter()
+                .any(|flow| flow.spec.asked.flow == prepare.flow && flow.spec.asked.side == prepare.side);
             if twice {
-                return Err(Problem::field("flow", "this end of it is prepared already", "give it another name"));
+                return Err(Problem::field(
+                    "flow",
+                    "this end of it is prepared already",
+                    "give it another name",
+                ));
             }
             if run.flows.len() == FLOWS {
-                return Err(Problem::new(Code::Limit, format!("a run has at most {FLOWS} flows at a host"), "use `streams`"));
+                return Err(Problem::new(
+                    Code::Limit,
+                    format!("a run has at most {FLOWS} flows at a host"),
+                    "use `streams`",
+                ));
             }
         }
         let token = prepare.run.clone();
@@ -183,7 +192,11 @@ impl Session {
         let is_gone = move || gone.load(Ordering::Relaxed);
         let run = self.run_of(&of.run)?;
         if !run.flows.iter().all(Flow::is_started) {
-            return Err(Problem::new(Code::WrongOrder, "the run has not started", "`start` it, or `drop` it"));
+            return Err(Problem::new(
+                Code::WrongOrder,
+                "the run has not started",
+                "`start` it, or `drop` it",
+            ));
         }
         for flow in &run.flows {
             if flow.ends_alone() {

@@ -201,7 +201,8 @@ impl<'a> Asker<'a> {
     /// Questions of datagrams that are too old; with an end at infinity all that are open.
     fn give_up(&mut self, now: u64) {
         while let Some((_, asked, measured)) = self.open.front().copied() {
-            let is_late = now.saturating_sub(asked) >= UNANSWERED && (self.worker.spec.udp || now == u64::MAX);
+            let is_late =
+                now.saturating_sub(asked) >= UNANSWERED && (self.worker.spec.udp || now == u64::MAX);
             if !is_late {
                 break;
             }

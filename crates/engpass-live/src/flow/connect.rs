@@ -30,11 +30,8 @@ pub(crate) fn connect(spec: &Spec, stream: u16, to: SocketAddr) -> Result<Socket
     let ip = spec.asked.address.unwrap_or_else(|| any(to.ip(), 0).ip());
     let own = socket::open(spec, ip)?;
     own.bind(&SocketAddr::new(ip, 0).into()).doing("bind to `address`")?;
-    let connected = if spec.udp {
-        own.connect(&to.into())
-    } else {
-        own.connect_timeout(&to.into(), CONNECTING)
-    };
+    let connected =
+        if spec.udp { own.connect(&to.into()) } else { own.connect_timeout(&to.into(), CONNECTING) };
     connected.map_err(|error| {
         if error.kind() == ErrorKind::TimedOut {
             return Problem::new(
@@ -85,7 +82,11 @@ impl Talk<'_> {
             // What does not fit is thrown away, but a peer that floods does not get more than a few looks.
             for _ in 0..8 {
                 let mut bytes = [0; HEAD];
-                let length = if self.spec.udp { own.read(&mut bytes) } else { own.read_exact(&mut bytes).map(|()| HEAD) };
+                let length = if self.spec.udp {
+                    own.read(&mut bytes)
+                } else {
+                    own.read_exact(&mut bytes).map(|()| HEAD)
+                };
                 match length {
                     Ok(length) => {
                         let answer = Head::parse(&bytes[..length]).filter(|answer| {

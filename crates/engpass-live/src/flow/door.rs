@@ -38,10 +38,7 @@ pub(crate) struct Door {
 
 impl Door {
     /// Open a port for a flow that listens.
-    pub(crate) fn open(
-        spec: &Arc<Spec>,
-        welcome: impl FnOnce(&Greeting) -> Welcome,
-    ) -> Result<Self> {
+    pub(crate) fn open(spec: &Arc<Spec>, welcome: impl FnOnce(&Greeting) -> Welcome) -> Result<Self> {
         let ip = spec.asked.address.unwrap_or_else(|| socket::any(spec.asked.peers[0], 0).ip());
         let listener = socket::open(spec, ip)?;
         listener.bind(&SocketAddr::new(ip, 0).into()).doing("bind a data port")?;

@@ -124,9 +124,11 @@ impl Membership {
     fn problem(&self, what: &str, error: &std::io::Error) -> Problem {
         let group = self.group.ip();
         match error.raw_os_error() {
-            Some(libc::EADDRINUSE) => {
-                Problem::new(Code::WrongOrder, format!("{what} {group}: it is a member already"), "`leave` first")
-            }
+            Some(libc::EADDRINUSE) => Problem::new(
+                Code::WrongOrder,
+                format!("{what} {group}: it is a member already"),
+                "`leave` first",
+            ),
             Some(libc::EADDRNOTAVAIL) => {
                 Problem::new(Code::WrongOrder, format!("{what} {group}: it is no member"), "`join` first")
             }

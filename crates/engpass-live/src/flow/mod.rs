@@ -77,7 +77,11 @@ impl Flow {
             guests: Vec::new(),
             trouble: Arc::default(),
         };
-        if flow.spec.listens() { flow.listen(timer)? } else { flow.connect(timer)? }
+        if flow.spec.listens() {
+            flow.listen(timer)?
+        } else {
+            flow.connect(timer)?
+        }
         Ok(flow)
     }
 
@@ -109,7 +113,9 @@ impl Flow {
                     control: Arc::clone(&control),
                     meter: Arc::new(Meter::default()),
                     // A multicast receiver hears the group; its door stays for heads alone.
-                    socket: membership.as_ref().map_or_else(|| Arc::new(socket), |member| Arc::clone(&member.socket)),
+                    socket: membership
+                        .as_ref()
+                        .map_or_else(|| Arc::new(socket), |member| Arc::clone(&member.socket)),
                     timer: Arc::clone(&timer),
                     stream,
                     greeting: greeting.clone(),
@@ -156,7 +162,8 @@ impl Flow {
         match &self.door {
             Some(door) => {
                 let all = device::addresses().into_iter().map(|own| own.address);
-                let addresses: Vec<_> = match self.spec.asked.address.filter(|given| !given.is_unspecified()) {
+                let addresses: Vec<_> = match self.spec.asked.address.filter(|given| !given.is_unspecified())
+                {
                     Some(given) => vec![given],
                     None => all.filter(|own| !own.is_loopback()).collect(),
                 };
@@ -176,7 +183,8 @@ impl Flow {
     /// Whether all its peers are there; waits a little for them.
     pub(crate) fn is_complete(&self) -> Result<()> {
         let complete = || lock(&self.streams).iter().all(Option::is_some);
-        let waited = self.control.wait_until(clock::now() + SECOND, || complete() || lock(&self.trouble).is_some());
+        let waited =
+            self.control.wait_until(clock::now() + SECOND, || complete() || lock(&self.trouble).is_some());
         if let Some(problem) = lock(&self.trouble).take() {
             return Err(problem);
         }

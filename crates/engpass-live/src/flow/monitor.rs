@@ -126,13 +126,13 @@ impl Monitor {
             // What is missing may still come: a number below zero says that more came late than was missed.
             record["lost"] = json!(total.lost.cast_signed() - before.lost.cast_signed());
         }
-        let infos: Vec<TcpInfo> = self.streams.iter().filter_map(|(socket, _)| TcpInfo::of(&**socket)).collect();
+        let infos: Vec<TcpInfo> =
+            self.streams.iter().filter_map(|(socket, _)| TcpInfo::of(&**socket)).collect();
         if !self.spec.udp && !infos.is_empty() {
             let sum = |name| infos.iter().filter_map(|info| info.get(name)).sum::<u64>();
             let mean = |name| sum(name) / infos.len() as u64;
-            let windows = infos.iter().map(|info| {
-                info.get("snd_cwnd").unwrap_or(0) * info.get("snd_mss").unwrap_or(0)
-            });
+            let windows =
+                infos.iter().map(|info| info.get("snd_cwnd").unwrap_or(0) * info.get("snd_mss").unwrap_or(0));
             record["tcp"] = json!({
                 "rtt_ns": mean("rtt_us") * 1000,
                 "cwnd_bytes": windows.sum::<u64>(),

@@ -50,8 +50,10 @@ pub(super) fn of(
     set("side", json!(if spec.listens() { "listen" } else { "connect" }));
     // The worst says how the flow ended: they stand in that order.
     let ended = all.iter().map(|tally| tally.ended as u8).max();
-    let ended = all.iter().find(|tally| Some(tally.ended as u8) == ended).map_or(Ended::Failed, |tally| tally.ended);
-    let panicked = || Problem::new(Code::System, "a thread of the agent has died", "report this as a bug of Engpass");
+    let ended =
+        all.iter().find(|tally| Some(tally.ended as u8) == ended).map_or(Ended::Failed, |tally| tally.ended);
+    let panicked =
+        || Problem::new(Code::System, "a thread of the agent has died", "report this as a bug of Engpass");
     let error = all.iter().find_map(|tally| tally.error.clone()).or_else(|| lost_thread.then(panicked));
     set("ended", json!(if error.is_some() { Ended::Failed } else { ended }));
     set("error", json!(error));
@@ -75,9 +77,15 @@ pub(super) fn of(
         set("sequence", one.sequence.as_ref().map_or(Value::Null, |sequence| sequence.to_json()));
     }
     let pacing = all.iter().find_map(|tally| tally.pacing.clone());
-    set("pacing", pacing.map_or(Value::Null, |(method, reason)| json!({ "method": method, "reason": reason })));
+    set(
+        "pacing",
+        pacing.map_or(Value::Null, |(method, reason)| json!({ "method": method, "reason": reason })),
+    );
     let copied = all.iter().filter_map(|tally| tally.copied).reduce(|a, b| (a.0 + b.0, a.1 + b.1));
-    set("copied", copied.map_or(Value::Null, |(all, copied)| json!({ "completions": all, "copied": copied })));
+    set(
+        "copied",
+        copied.map_or(Value::Null, |(all, copied)| json!({ "completions": all, "copied": copied })),
+    );
     if let Some(watched) = watched {
         set("cores", watched.cores);
         set("series", json!(watched.series));

@@ -61,7 +61,11 @@ impl Schedule {
         if let Self::OnOff { on_ns, off_ns, .. } = self
             && (*on_ns == 0 || on_ns.max(off_ns) > &(u64::MAX / NS / 1000))
         {
-            return Err(Problem::field("schedule.on_ns", "is out of range", "give at least 1, at most 5 hours"));
+            return Err(Problem::field(
+                "schedule.on_ns",
+                "is out of range",
+                "give at least 1, at most 5 hours",
+            ));
         }
         Ok(())
     }

@@ -64,15 +64,13 @@ fn marks(socket: &Socket, spec: &Spec, ip: IpAddr) -> Result<()> {
         set.doing("set the DSCP")?;
     }
     if let Some(ttl) = asked.ttl {
-        let set = if ip.is_ipv4() {
-            socket.set_ttl_v4(ttl.into())
-        } else {
-            socket.set_unicast_hops_v6(ttl.into())
-        };
+        let set =
+            if ip.is_ipv4() { socket.set_ttl_v4(ttl.into()) } else { socket.set_unicast_hops_v6(ttl.into()) };
         set.doing("set the TTL")?;
     }
     if let Some(priority) = asked.priority {
-        option::set(socket, libc::SOL_SOCKET, libc::SO_PRIORITY, priority.into()).doing("set the priority")?;
+        option::set(socket, libc::SOL_SOCKET, libc::SO_PRIORITY, priority.into())
+            .doing("set the priority")?;
     }
     if let Some(whole) = asked.dont_fragment {
         let (level, name) = if ip.is_ipv4() {

@@ -246,15 +246,21 @@ impl Spec {
         if asked.to.len() > 1 && asked.group.is_none() {
             return Err(Problem::field("to", "has several peers", "only a multicast flow has several"));
         }
-        if asked.kind == Kind::RequestResponse && (asked.side == Side::Listen) != (self.role == Role::Receive) {
+        if asked.kind == Kind::RequestResponse && (asked.side == Side::Listen) != (self.role == Role::Receive)
+        {
             return Err(Problem::field("role", "who connects asks", "leave `role` out"));
         }
         if let Some(group) = asked.group {
             if !group.ip().is_multicast() {
                 return Err(Problem::field("group", "is no multicast address", "give one of 224.0.0.0/4"));
             }
-            let right = asked.kind == Kind::UdpStream && (asked.side == Side::Connect) == (self.role == Role::Send);
-            no_use("group", right, "a multicast flow is a UDP stream whose sender connects to its receivers")?;
+            let right =
+                asked.kind == Kind::UdpStream && (asked.side == Side::Connect) == (self.role == Role::Send);
+            no_use(
+                "group",
+                right,
+                "a multicast flow is a UDP stream whose sender connects to its receivers",
+            )?;
             no_use("streams", asked.streams == 1, "a multicast flow has one stream")?;
         }
         Ok(())
@@ -313,7 +319,11 @@ impl Spec {
         no_use("pacing", !whole, "only datagrams leave in bursts")?;
         let kernel = asked.pacing == Pacing::Kernel;
         let even = matches!(asked.schedule, Some(Schedule::Cbr { .. }));
-        no_use("pacing", !kernel || (even && asked.kind != Kind::RequestResponse), "the kernel paces even streams")
+        no_use(
+            "pacing",
+            !kernel || (even && asked.kind != Kind::RequestResponse),
+            "the kernel paces even streams",
+        )
     }
 
     fn check_limits(&self) -> Result<()> {

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::control::Ended;
-use super::pacer::Pacing;
-use super::socket::is_patience;
+use super::pacer::{Pacing, in_time};
 use super::schedule::Schedule;
+use super::socket::is_patience;
 use super::tally::{Tally, Window};
 use super::worker::Worker;
 use super::writer::Writer;
@@ -23,7 +23,9 @@ fn pace(worker: &Worker) -> Result<(), Problem> {
     let asked_rate = asked.schedule.as_ref().filter(|_| asked.pacing == Pacing::Kernel).map(Schedule::rate);
     let allowed = worker.spec.limits.rate_bit_per_s.map(|rate| rate / streams);
     match asked_rate.or(allowed) {
-        Some(rate) => option::pace(&*worker.socket, (rate / 8).max(1)).doing("let the kernel pace the connection"),
+        Some(rate) => {
+            option::pace(&*worker.socket, (rate / 8).max(1)).doing("let the kernel pace the connection")
+        }
         None => Ok(()),
     }
 }
@@ -48,21 +50,23 @@ pub(crate) fn run(worker: Worker) -> Tally {
     let most = asked.bytes.unwrap_or(u64::MAX);
     let mut window = Window::new(start + asked.warmup_ns, asked.duration_ns);
     let (mut bytes, mut messages, mut now) = (0_u64, 0_u64, clock::now());
-    let mut failure = None;
+    let (mut failure, mut over) = (None, false);
     let ended = 'traffic: loop {
         if let Some((plan, waiter, _)) = &mut pacing {
             let due = start.saturating_add(plan.next());
             now = waiter.wait(due.min(end), || worker.control.stopped());
-            if let Some(late) = late.as_mut().filter(|_| due < end && window.holds(due)) {
+            over = !in_time(due, now, end);
+            if let Some(late) = late.as_mut().filter(|_| !over && window.holds(due)) {
                 late.record(now.saturating_sub(due));
             }
-        } else if messages % stride == 0 {
+        } else if messages.is_multiple_of(stride) {
             now = clock::now();
+            over = now >= end;
         }
         if now >= window.next() {
             window.pass(now, &worker.meter, &worker.socket);
         }
-        if now >= end {
+        if over {
             break Ended::Duration;
         }
         if worker.control.stopped() {

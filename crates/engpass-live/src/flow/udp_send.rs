@@ -3,7 +3,7 @@
 use std::io;
 
 use super::control::Ended;
-use super::pacer::Pacing;
+use super::pacer::{Pacing, in_time};
 use super::socket::{self, is_patience};
 use super::tally::{Tally, Window};
 use super::worker::Worker;
@@ -36,7 +36,8 @@ impl Groups {
         let asked = &worker.spec.asked;
         let message = asked.message_bytes as usize;
         let segmented = asked.segmentation;
-        let call = if segmented { (SEGMENTED / message).min(SEGMENTS) } else { BATCH.min(ARENA / message) }.max(1);
+        let call =
+            if segmented { (SEGMENTED / message).min(SEGMENTS) } else { BATCH.min(ARENA / message) }.max(1);
         match chosen {
             None | Some(Pacing::Kernel) => Self { together: call, call, segmented },
             Some(Pacing::Burst) => {
@@ -59,7 +60,9 @@ fn pace(worker: &Worker) -> Result<()> {
         let found = discipline.unwrap_or_else(|| "unknown".to_owned());
         return Err(Problem::new(
             Code::NotSupported,
-            format!("the kernel paces datagrams only with the queue discipline `fq`, and here it is `{found}`"),
+            format!(
+                "the kernel paces datagrams only with the queue discipline `fq`, and here it is `{found}`"
+            ),
             "use another `pacing`, or `tc qdisc replace dev INTERFACE root fq`",
         ));
     }
@@ -73,7 +76,11 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     let chosen = pacing.as_ref().map(|(.., (chosen, _))| *chosen);
     let groups = Groups::new(worker, chosen);
     let prepared = pace(worker);
-    let prepared = if groups.segmented { prepared.and_then(|()| socket::segment(&worker.socket, &worker.spec)) } else { prepared };
+    let prepared = if groups.segmented {
+        prepared.and_then(|()| socket::segment(&worker.socket, &worker.spec))
+    } else {
+        prepared
+    };
     if let Err(problem) = prepared {
         return worker.failed(problem);
     }
@@ -100,30 +107,25 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     let ended = loop {
         let mut now = clock::now();
         let mut measured = window.holds(now);
+        let mut over = now >= end;
         if let Some((plan, waiter, _)) = pacing.as_mut().filter(|_| !kernel) {
             let due = start.saturating_add(plan.next());
             // The others of a burst leave with its first.
             for _ in 1..groups.together {
                 plan.next();
             }
-            if due < end {
-                now = waiter.wait(due, || worker.control.stopped());
-            } else {
-                now = waiter.wait(end, || worker.control.stopped());
-            }
+            now = waiter.wait(due.min(end), || worker.control.stopped());
             // What counts is when it was due: a late start of the window does not move a datagram out of it.
             measured = window.holds(due);
-            if let Some(late) = late.as_mut().filter(|_| measured) {
+            over = !in_time(due, now, end);
+            if let Some(late) = late.as_mut().filter(|_| measured && !over) {
                 late.record(now.saturating_sub(due));
-            }
-            if due >= end {
-                now = now.max(end);
             }
         }
         if now >= window.next() {
             window.pass(now, &worker.meter, &worker.socket);
         }
-        if now >= end {
+        if over {
             break Ended::Duration;
         }
         if worker.control.stopped() {

@@ -71,7 +71,11 @@ pub(crate) fn interface_of(address: IpAddr) -> Option<String> {
 fn setting(path: &str) -> Value {
     let text = fs::read_to_string(format!("/proc/sys/{path}")).unwrap_or_default();
     let text = text.trim().replace('\t', " ");
-    if text.is_empty() { Value::Null } else { text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number)) }
+    if text.is_empty() {
+        Value::Null
+    } else {
+        text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number))
+    }
 }
 
 /// Settings of this host that decide what traffic can do.

@@ -9,7 +9,8 @@ pub(super) fn headed(text: &str) -> Map<String, Value> {
         let (group, names) = pair[0].split_once(':')?;
         let (same, values) = pair[1].split_once(':')?;
         let counters = names.split_whitespace().zip(values.split_whitespace());
-        let counters = counters.filter_map(|(name, value)| Some((name.to_owned(), json!(value.parse::<i64>().ok()?))));
+        let counters =
+            counters.filter_map(|(name, value)| Some((name.to_owned(), json!(value.parse::<i64>().ok()?))));
         (group == same).then(|| (group.to_owned(), Value::Object(counters.collect())))
     };
     lines.chunks_exact(2).filter_map(pair).collect()
@@ -97,7 +98,10 @@ mod tests {
     #[test]
     fn what_is_no_table_is_left_out() {
         for text in ["", "\n\n", "a", "Tcp: A\nUdp: 1", "a: b\na: c", ":\n:", "x: 1 2\nx:"] {
-            assert!(headed(text).values().all(|group| group.as_object().is_some_and(Map::is_empty)), "{text}");
+            assert!(
+                headed(text).values().all(|group| group.as_object().is_some_and(Map::is_empty)),
+                "{text}"
+            );
             assert!(interfaces(text).is_empty(), "{text}");
             assert!(softnet(text).as_array().is_some_and(Vec::is_empty), "{text}");
         }

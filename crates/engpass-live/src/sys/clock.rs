@@ -43,7 +43,12 @@ pub(crate) fn sleep_until(due: u64) {
     };
     // SAFETY: `time` is a valid timespec; with TIMER_ABSTIME nothing is written back.
     while unsafe {
-        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, std::ptr::null_mut())
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const time,
+            std::ptr::null_mut(),
+        )
     } == libc::EINTR
     {}
 }

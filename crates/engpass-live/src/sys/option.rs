@@ -16,7 +16,12 @@ pub(crate) const MPTCP_INFO: libc::c_int = 1;
 pub(crate) const MPTCP: i32 = 262;
 
 /// Set an option that is an `int`.
-pub(crate) fn set(socket: &impl AsRawFd, level: libc::c_int, name: libc::c_int, value: i32) -> io::Result<()> {
+pub(crate) fn set(
+    socket: &impl AsRawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: i32,
+) -> io::Result<()> {
     set_bytes(socket, level, name, &value.to_ne_bytes())
 }
 
@@ -29,7 +34,13 @@ pub(crate) fn set_bytes(
 ) -> io::Result<()> {
     // SAFETY: the kernel reads `value.len()` bytes from `value` and keeps no pointer.
     let result = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), value.len() as libc::socklen_t)
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

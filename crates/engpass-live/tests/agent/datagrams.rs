@@ -13,10 +13,14 @@ fn lost(results: &Results) -> u64 {
 #[test]
 fn paced_datagrams_are_counted_one_by_one() {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
-    let times = json!({ "message_bytes": 500, "warmup_ns": 50 * MS, "duration_ns": 200 * MS, "schedule": schedule });
+    let times =
+        json!({ "message_bytes": 500, "warmup_ns": 50 * MS, "duration_ns": 200 * MS, "schedule": schedule });
     let results = measure(&Plan::of("udp-stream", times));
     // One every 500 us: 100 in the warm-up, 400 that are measured.
-    assert_eq!((number(&results.connect["total_messages"]), number(&results.connect["messages"])), (500, 400));
+    assert_eq!(
+        (number(&results.connect["total_messages"]), number(&results.connect["messages"])),
+        (500, 400)
+    );
     assert_eq!((number(&results.listen["total_messages"]), lost(&results)), (500, 0));
     let sequence = &results.listen["sequence"];
     assert_eq!((number(&sequence["first"]), number(&sequence["highest"])), (100, 499));
@@ -35,7 +39,10 @@ fn paced_datagrams_are_counted_one_by_one() {
 
 #[test]
 fn segmented_datagrams_arrive_whole() {
-    let plan = Plan::of("udp-stream", json!({ "message_bytes": 100, "duration_ns": 100 * MS, "segmentation": true }));
+    let plan = Plan::of(
+        "udp-stream",
+        json!({ "message_bytes": 100, "duration_ns": 100 * MS, "segmentation": true }),
+    );
     let results = measure(&plan);
     assert!(number(&results.listen["sequence"]["received"]) > 1000);
     assert_eq!(number(&results.listen["unfit"]["malformed"]), 0);
@@ -49,7 +56,10 @@ fn segmented_datagrams_arrive_whole() {
 #[test]
 fn bursts_leave_together_at_the_mean_rate() {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 80_000_000 });
-    let plan = Plan::of("udp-stream", json!({ "message_bytes": 1000, "duration_ns": 200 * MS, "schedule": schedule }));
+    let plan = Plan::of(
+        "udp-stream",
+        json!({ "message_bytes": 1000, "duration_ns": 200 * MS, "schedule": schedule }),
+    );
     let results = measure(&plan.connect(json!({ "pacing": "burst", "burst_messages": 20 })));
     assert_eq!(number(&results.connect["messages"]), 2000);
     assert!(number(&results.connect["gaps"]["longest_burst"]) >= 20);
@@ -60,7 +70,10 @@ fn bursts_leave_together_at_the_mean_rate() {
 #[test]
 fn several_streams_share_a_port() {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
-    let plan = Plan::of("udp-stream", json!({ "message_bytes": 1000, "streams": 4, "duration_ns": 100 * MS, "schedule": schedule }));
+    let plan = Plan::of(
+        "udp-stream",
+        json!({ "message_bytes": 1000, "streams": 4, "duration_ns": 100 * MS, "schedule": schedule }),
+    );
     let results = measure(&plan);
     assert_eq!(number(&results.connect["messages"]), 400);
     for stream in results.listen["streams"].as_array().expect("streams") {
@@ -72,11 +85,17 @@ fn several_streams_share_a_port() {
 fn kernel_pacing_without_fq_is_refused() {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
-    let plan = Plan::of("udp-stream", json!({ "message_bytes": 1000, "duration_ns": 100 * MS, "schedule": schedule }));
+    let plan = Plan::of(
+        "udp-stream",
+        json!({ "message_bytes": 1000, "duration_ns": 100 * MS, "schedule": schedule }),
+    );
     let plan = plan.connect(json!({ "pacing": "kernel" }));
     let results = crate::pair::run_pair(&mut listen, &mut connect, &plan);
     // Loopback has no queue discipline that could.
-    assert_eq!((&results.connect["ended"], &results.connect["error"]["code"]), (&json!("failed"), &json!("not-supported")));
+    assert_eq!(
+        (&results.connect["ended"], &results.connect["error"]["code"]),
+        (&json!("failed"), &json!("not-supported"))
+    );
     assert_eq!(number(&results.listen["total_messages"]), 0);
 }
 

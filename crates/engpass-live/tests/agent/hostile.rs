@@ -37,9 +37,7 @@ fn beside(kind: &str, peers: &Value, strangers: impl Fn(u16)) -> Option<Value> {
     let prepared = listen.ok("prepare", listening);
     strangers(number(&prepared["port"]) as u16);
     let connected = connect.ask("prepare", plan.connecting(&prepared["port"]));
-    if connected.get("ok").is_none() {
-        return None;
-    }
+    connected.get("ok")?;
     listen.ok("start", json!({ "run": RUN }));
     connect.ok("start", json!({ "run": RUN }));
     connect.event("done");

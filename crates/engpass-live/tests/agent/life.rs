@@ -94,7 +94,10 @@ fn peers_that_are_not_there_are_told_apart() {
     let theirs = with(&plan.listening(), &json!({ "run": "ff112233445566778899aabbccddeeff" }));
     let prepared = other.ok("prepare", theirs);
     assert_eq!(agent.refused("prepare", plan.connecting(&prepared["port"])), "wrong-peer");
-    assert_eq!(agent.refused("prepare", with(&plan.connecting(&json!(9)), &json!({ "cores": [5000], "bytes": 0 }))), "bad-request");
+    assert_eq!(
+        agent.refused("prepare", with(&plan.connecting(&json!(9)), &json!({ "cores": [5000], "bytes": 0 }))),
+        "bad-request"
+    );
 }
 
 #[test]
@@ -103,7 +106,10 @@ fn a_receiver_holds_its_sender_to_the_limits() {
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 10_000 }));
     let limits = json!({ "limits": { "bytes": 1_000_000 } });
     let results = measure(&plan.listen(limits).connect(json!({ "duration_ns": 20_000 * MS })));
-    assert_eq!((&results.listen["ended"], &results.connect["ended"]), (&json!("limit-bytes"), &json!("peer")));
+    assert_eq!(
+        (&results.listen["ended"], &results.connect["ended"]),
+        (&json!("limit-bytes"), &json!("peer"))
+    );
     assert!(number(&results.listen["total_bytes"]) < 2_000_000);
     // Rate, set by the owner of the host.
     let owner = Limits { rate_bit_per_s: Some(8_000_000), ..Limits::default() };
@@ -148,5 +154,7 @@ fn counters_are_read_before_and_after() {
     let packets = |when: &str| number(&result[when]["interfaces"]["lo"]["tx_packets"]);
     assert!(packets("after") - packets("before") >= sent);
     assert!(number(&result["after"]["at_ns"]) > number(&result["before"]["at_ns"]));
-    assert!(result["after"]["softnet"][0]["dropped"].is_u64() && result["after"]["cores"][0]["steal"].is_u64());
+    assert!(
+        result["after"]["softnet"][0]["dropped"].is_u64() && result["after"]["cores"][0]["steal"].is_u64()
+    );
 }

@@ -6,7 +6,8 @@ use crate::pair::{MS, Plan, measure, number};
 
 #[test]
 fn one_after_the_other_over_tcp() {
-    let times = json!({ "message_bytes": 1, "response_bytes": 1000, "warmup_ns": 20 * MS, "duration_ns": 100 * MS });
+    let times =
+        json!({ "message_bytes": 1, "response_bytes": 1000, "warmup_ns": 20 * MS, "duration_ns": 100 * MS });
     let results = measure(&Plan::of("request-response", times));
     let latency = &results.connect["latency"];
     let asked = number(&results.connect["messages"]);
@@ -25,9 +26,10 @@ fn a_probe_asks_on_its_schedule() {
         // 40 bytes every 5 ms.
         let both = json!({ "message_bytes": 40, "transport": transport, "duration_ns": 200 * MS });
         let results = measure(&Plan::of("request-response", both).connect(json!({ "schedule": schedule })));
-        assert_eq!(number(&results.connect["late"]["count"]), 40, "{transport}");
-        // The last one may be asked too late to be answered before the end.
-        assert!((35..=40).contains(&number(&results.connect["latency"]["count"])), "{}", results.connect);
+        // The last ones may come too late to be asked, or to be answered, before the end.
+        let asked = number(&results.connect["late"]["count"]);
+        assert!((30..=40).contains(&asked), "{transport}: {asked}");
+        assert!((30..=asked).contains(&number(&results.connect["latency"]["count"])), "{}", results.connect);
         assert_eq!(number(&results.connect["unanswered"]), 0, "{transport}");
         assert_eq!(number(&results.listen["unfit"]["malformed"]), 0);
     }

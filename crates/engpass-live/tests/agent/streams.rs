@@ -6,7 +6,8 @@ use crate::pair::{Agent, MS, Plan, measure, number, run_pair};
 
 #[test]
 fn all_bytes_of_a_transfer_arrive() {
-    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 10_000 })).connect(json!({ "bytes": 3_141_592 }));
+    let plan =
+        Plan::of("tcp-stream", json!({ "message_bytes": 10_000 })).connect(json!({ "bytes": 3_141_592 }));
     let results = measure(&plan);
     for end in [&results.connect, &results.listen] {
         assert_eq!((number(&end["bytes"]), number(&end["total_bytes"])), (3_141_592, 3_141_592), "{end}");
@@ -42,10 +43,14 @@ fn the_window_leaves_out_the_warm_up() {
 #[test]
 fn options_are_granted_as_the_kernel_says() {
     let socket = json!({ "congestion": "cubic", "mss_bytes": 1000, "dscp": 10, "nodelay": true, "receive_buffer_bytes": 100_000 });
-    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "socket": socket })).connect(json!({ "bytes": 5000 }));
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "socket": socket }))
+        .connect(json!({ "bytes": 5000 }));
     let results = measure(&plan);
     let granted = &results.connect["streams"][0]["granted"];
-    assert_eq!((&granted["congestion"], &granted["dscp"], &granted["nodelay"]), (&json!("cubic"), &json!(10), &json!(true)));
+    assert_eq!(
+        (&granted["congestion"], &granted["dscp"], &granted["nodelay"]),
+        (&json!("cubic"), &json!(10), &json!(true))
+    );
     // Timestamps take 12 of the 1000.
     assert!((900..=1000).contains(&number(&granted["mss_bytes"])), "{granted}");
     // The kernel doubles it.
@@ -79,7 +84,8 @@ fn every_method_brings_the_same_bytes() {
 #[test]
 fn parallel_streams_and_a_sender_that_listens() {
     let times = json!({ "message_bytes": 8192, "streams": 3, "duration_ns": 100 * MS });
-    let turned = Plan::of("tcp-stream", times).listen(json!({ "role": "send" })).connect(json!({ "role": "receive" }));
+    let turned =
+        Plan::of("tcp-stream", times).listen(json!({ "role": "send" })).connect(json!({ "role": "receive" }));
     let results = measure(&turned);
     assert_eq!((&results.listen["role"], &results.connect["role"]), (&json!("send"), &json!("receive")));
     assert_eq!(results.connect["streams"].as_array().map(Vec::len), Some(3));
@@ -108,13 +114,15 @@ fn mptcp_says_what_was_granted() {
     if connect.hello["capabilities"]["mptcp"] == false {
         return;
     }
-    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "mptcp": true })).connect(json!({ "bytes": 50_000 }));
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "mptcp": true }))
+        .connect(json!({ "bytes": 50_000 }));
     let results = run_pair(&mut listen, &mut connect, &plan);
     assert_eq!(number(&results.listen["total_bytes"]), 50_000);
     let granted = &results.connect["streams"][0]["granted"];
     assert_eq!((&granted["protocol"], &granted["mptcp_subflows"]), (&json!("mptcp"), &json!(1)), "{granted}");
     // Against a plain listener it falls back.
-    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000 })).connect(json!({ "bytes": 50_000, "mptcp": true }));
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000 }))
+        .connect(json!({ "bytes": 50_000, "mptcp": true }));
     let results = run_pair(&mut listen, &mut connect, &plan);
     assert_eq!(number(&results.listen["total_bytes"]), 50_000);
     let granted = &results.connect["streams"][0]["granted"];
