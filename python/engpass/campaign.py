@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engpass.error import ChoiceError, EngpassError, nearest
 
-ENGINES = ("limit", "simulate")
+ENGINES = ("limit", "simulate", "measure")
 """Ways to an answer, in the order in which they run and stand in tables."""
 
 MODEL = ("limit", "simulate")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import random
 import secrets
 import signal
 import threading
@@ -21,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from engpass import _engpass
-from engpass.campaign import Plan, Point
+from engpass.campaign import MODEL, Plan, Point
 from engpass.environment import cores
 from engpass.error import EngpassError
 from engpass.store import Finished, Store
@@ -64,8 +65,11 @@ Watch = Callable[[Progress], None]
 _LOCAL: dict[str, tuple[_engpass.Campaign, _engpass.Interrupt]] = {}
 
 
+Work = Callable[[Job, Point], tuple[str, float]]
+
+
 def work(job: Job, point: Point) -> tuple[str, float]:
-    """Run one point, in whatever process: its outcome and the seconds it took."""
+    """Run one point of the model, in whatever process: its outcome and the seconds it took."""
     campaign, interrupt = _LOCAL.get(job.token) or _remote(job)
     begin = time.perf_counter()
     outcome = campaign.run(point.engine, point.variant, list(point.sweep), point.repeat, interrupt)
@@ -107,12 +111,39 @@ def run_points(
                 threads = ThreadPoolExecutor(jobs or cores(), thread_name_prefix="engpass")
                 stack.callback(threads.shutdown, wait=True, cancel_futures=True)
                 executor = threads
-            interrupted = _drive(writer, job, executor, interrupt, window)
+            writer.begin()
+            modelled = (point for point in writer.missing() if point.engine in MODEL)
+            interrupted = _drive(writer, job, executor, work, modelled, interrupt, window)
+        if not interrupted:
+            # Alone on this machine: points of the model would take its cores.
+            interrupted = _measure(writer, job, plan, interrupt)
     finally:
         del _LOCAL[job.token]
     if not interrupted:
         store.end(session)
     return Ended(writer.progress, interrupted)
+
+
+def _measure(writer: _Writer, job: Job, plan: Plan, interrupt: _engpass.Interrupt) -> bool:
+    """Measure what is missing, one point at a time; returns whether it was interrupted."""
+    points = [point for point in writer.missing() if point.engine not in MODEL]
+    if not points:
+        return False
+    from engpass.measure import Session
+
+    campaign, _ = _LOCAL[job.token]
+    # So that what drifts with time (a warm CPU, the load of others) does not look like the swept value.
+    random.Random(campaign.seed).shuffle(points)  # noqa: S311 (no secret)
+    with (
+        Session(campaign, job.source, plan.axes, interrupt.is_set) as session,
+        ThreadPoolExecutor(1, thread_name_prefix="engpass-measure") as alone,
+    ):
+
+        def measured(_job: Job, point: Point) -> tuple[str, float]:
+            begin = time.perf_counter()
+            return session.run(point), time.perf_counter() - begin
+
+        return _drive(writer, job, alone, measured, iter(points), interrupt, len(points))
 
 
 def _window(jobs: int | None, executor: Executor | None) -> int:
@@ -170,18 +201,24 @@ class _Stopped(Exception):  # noqa: N818 (not an error: somebody asked for it)
     """Wakes the writer up: a signal came."""
 
 
-def _drive(writer: _Writer, job: Job, executor: Executor, interrupt: _engpass.Interrupt, window: int) -> bool:
+def _drive(
+    writer: _Writer,
+    job: Job,
+    executor: Executor,
+    does: Work,
+    todo: Iterator[Point],
+    interrupt: _engpass.Interrupt,
+    window: int,
+) -> bool:
     """Keep the executor busy and write what comes back; returns whether it was interrupted."""
     pending: dict[Future[tuple[str, float]], Point] = {}
     ended: SimpleQueue[Future[tuple[str, float]] | _Stopped] = SimpleQueue()
-    todo = writer.missing()
     stopped = False
-    writer.begin()
     with _signals(interrupt, ended):
         try:
             while True:
                 while not stopped and len(pending) < window and (point := next(todo, None)) is not None:
-                    future = _submit(executor, job, point)
+                    future = _submit(executor, does, job, point)
                     pending[future] = point
                     future.add_done_callback(ended.put)
                 if not pending:
@@ -203,9 +240,9 @@ def _drive(writer: _Writer, job: Job, executor: Executor, interrupt: _engpass.In
                 _cancel(pending)
 
 
-def _submit(executor: Executor, job: Job, point: Point) -> Future[tuple[str, float]]:
+def _submit(executor: Executor, does: Work, job: Job, point: Point) -> Future[tuple[str, float]]:
     try:
-        return executor.submit(work, job, point)
+        return executor.submit(does, job, point)
     except RuntimeError as error:
         # No thread can be started, or the executor was shut down, or its processes were killed.
         raise _gave_up(error) from error
@@ -251,7 +288,7 @@ def _told(error: BaseException) -> str:
     """What a point's error says in the store."""
     if isinstance(error, _engpass.InvalidTestbed):
         return error.rendered
-    if isinstance(error, _engpass.Unsupported):
+    if isinstance(error, _engpass.Unsupported | EngpassError):
         return str(error)
     if isinstance(error, MemoryError):
         return "out of memory\nhelp: run with fewer `--jobs`, or a smaller testbed"

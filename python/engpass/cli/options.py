@@ -55,13 +55,18 @@ def overrides(given: list[str] | None) -> list[tuple[str, str]]:
 
 
 def tell_left_out(testbed: Testbed, engines: Iterable[str], variants: Iterable[str]) -> None:
-    """Say which keys the engines of the model leave out."""
-    named = [name for name in engines if name in MODEL]
-    if not named:
-        return
-    sentences = {text: None for variant in variants for text in testbed.campaign.left_out(variant)}
-    for text in sentences:
-        console.tell(f"note: {' and '.join(named)}: {text}")
+    """Say which keys the engines leave out."""
+    told: dict[str, None] = {}
+    named = " and ".join(name for name in engines if name in MODEL)
+    for variant in variants:
+        if named:
+            told |= {f"{named}: {text}": None for text in testbed.campaign.left_out(variant)}
+        if "measure" in engines:
+            from engpass.measure import left_out
+
+            told |= {f"measure: {text}": None for text in left_out(testbed.campaign, variant)}
+    for text in told:
+        console.tell(f"note: {text}")
 
 
 def _shown(text: str) -> str:

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 Engines = Annotated[
     list[str] | None,
-    typer.Option("--engine", metavar="NAME,...", help="Engines, of limit and simulate; both if not given."),
+    typer.Option(
+        "--engine",
+        metavar="NAME,...",
+        help="Engines, of limit, simulate and measure; the first two if not given.",
+    ),
 ]
 Repeats = Annotated[
     int | None, typer.Option("--repeats", min=1, help="Repeats of every point, else the file's.")

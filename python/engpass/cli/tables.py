@@ -103,7 +103,7 @@ def details(record: RunRecord, sessions: int) -> Table:
 
 @dataclass
 class _Cell:
-    """What came out for one variant, sweep point and flow, over the repeats."""
+    """What came out of one engine for one variant, sweep point and flow, over the repeats."""
 
     goodput: list[float] = field(default_factory=list)
     offered: list[float] = field(default_factory=list)
@@ -111,10 +111,7 @@ class _Cell:
     lost: int = 0
     limit: float | None = None
 
-    def add(self, engine: str, flow: dict[str, Any]) -> None:
-        if engine == "limit":
-            self.limit = flow["goodput_bit_per_s"]
-            return
+    def add(self, flow: dict[str, Any]) -> None:
         self.goodput.append(flow["goodput_bit_per_s"])
         self.offered.append(flow["offered_bit_per_s"])
         self.sent += flow.get("sent_datagrams") or 0
@@ -131,6 +128,10 @@ class _Cell:
         return [rate(mean), spread, rate(offered), loss, rate(self.limit)]
 
 
+_Cells = dict[tuple[str, int, str, str], _Cell]
+"""By variant, sweep point, flow and engine."""
+
+
 def summary(store: Store, record: RunRecord, out: Console) -> None:
     """Print mean goodput, spread, loss and limit per variant and swept value; thinned for a long sweep."""
     plan = record.plan
@@ -145,13 +146,20 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
         for index in shown
         for position in plan.positions(engine, variant, index)
     }
-    cells: dict[tuple[str, int, str], _Cell] = {}
+    engines = [name for name in plan.engines if name != "limit"]
+    cells: _Cells = {}
     kinds: dict[str, str] = {}
     for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
         outcome = json.loads(text)
         for name, flow in outcome["flows"].items():
             kinds[name] = flow["kind"]
-            cells.setdefault((*wanted[position], name), _Cell()).add(outcome["engine"], flow)
+            # The limit stands beside what every other engine found.
+            for engine in engines if outcome["engine"] == "limit" and engines else [outcome["engine"]]:
+                cell = cells.setdefault((*wanted[position], name, engine), _Cell())
+                if outcome["engine"] == "limit":
+                    cell.limit = flow["goodput_bit_per_s"]
+                else:
+                    cell.add(flow)
     out.print(_summary_table(record, cells, kinds))
     notes = []
     if len(shown) < count:
@@ -175,22 +183,23 @@ def _ranges(positions: Sequence[int]) -> list[range]:
     return merged
 
 
-def _summary_table(
-    record: RunRecord, cells: dict[tuple[str, int, str], _Cell], kinds: dict[str, str]
-) -> Table:
+def _summary_table(record: RunRecord, cells: _Cells, kinds: dict[str, str]) -> Table:
     plan = record.plan
     flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
     axes = [axis.path for axis in plan.axes]
     named = len(flows) > 1
-    columns = ["Variant", *axes, *(["Flow"] if named else [])]
+    engines = list(plan.engines)
+    told = len([name for name in engines if name != "limit"]) > 1
+    columns = ["Variant", *axes, *(["Flow"] if named else []), *(["Engine"] if told else [])]
     table = grid(*columns, "Goodput", "Spread", "Offered", "Loss", "Limit", title=record.name, left=1)
     chosen = sorted(
         (key for key in cells if key[2] in flows),
-        key=lambda key: (plan.variants.index(key[0]), key[1], flows.index(key[2])),
+        key=lambda key: (plan.variants.index(key[0]), key[1], flows.index(key[2]), engines.index(key[3])),
     )
     for variant, keys in groupby(chosen, key=lambda key: key[0]):
         for key in keys:
             values = [value.text for value in plan.values(key[1])]
-            table.add_row(*plain(variant, *values, *([key[2]] if named else []), *cells[key].texts()))
+            names = [*([key[2]] if named else []), *([key[3]] if told else [])]
+            table.add_row(*plain(variant, *values, *names, *cells[key].texts()))
         table.add_section()
     return table

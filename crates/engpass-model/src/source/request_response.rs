@@ -53,8 +53,8 @@ pub struct RequestResponse {
 
 /// The largest message of one direction, in bytes.
 const MAX_MESSAGE: u64 = 1 << 30;
-/// The least a datagram needs to be told from others: its head of 12 bytes.
-const MIN_DATAGRAM: u64 = 12;
+/// The least a datagram needs to be told from others: its head of 20 bytes.
+const MIN_DATAGRAM: u64 = 20;
 
 fn one() -> u32 {
     1

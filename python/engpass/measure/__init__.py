@@ -1,0 +1,159 @@
+"""The engine `measure`: a testbed's traffic made for real by agents on its hosts, controlled from here.
+
+A `Session` lasts for a campaign: its agents, and the namespaces where no host says how it is reached, stay
+between points and end with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engpass import _engpass, netlab
+from engpass.campaign import Axis, Point, sweep_numbers
+from engpass.environment import now
+from engpass.measure.agent import Crew, GoneError, MeasureError
+from engpass.measure.flows import Flow, flows, untold
+from engpass.measure.outcome import outcome_flows, outcome_hosts
+from engpass.measure.point import Collected, Measurement
+from engpass.measure.reach import Addresses, way
+from engpass.netlab import Lab, veth
+
+__all__ = ["MeasureError", "Session"]
+
+
+class Session:
+    """Measures the points of one campaign, one after the other."""
+
+    def __init__(
+        self,
+        campaign: _engpass.Campaign,
+        source: str,
+        axes: tuple[Axis, ...],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._campaign, self._source, self._axes, self._stopped = campaign, source, axes, stopped
+        self._crew = Crew()
+        self._lab: Lab | None = None
+        self._network: object = None
+        # Hosts that could not be reached: the next points say so at once.
+        self._unreached: dict[tuple[str, str | None], MeasureError] = {}
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the agents, and remove the namespaces."""
+        self._crew.end()
+        if self._lab is not None:
+            lab, self._lab = self._lab, None
+            netlab.down(lab)
+
+    def run(self, point: Point) -> str:
+        """Measure a point: its outcome as JSON.
+
+        Raises `MeasureError`, `LabError`, `InvalidTestbed`, and `Interrupted` if that was asked for.
+        """
+        numbers = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))
+        seed = numbers["run"]["seed"] + point.repeat
+        planned = flows(numbers, seed)
+        try:
+            self._gather(numbers, planned)
+            addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
+            collected = Measurement(self._crew, addresses, planned, self._stopped).run()
+        except KeyboardInterrupt:
+            raise _engpass.Interrupted("interrupted") from None
+        except GoneError as error:
+            self._dismiss()
+            raise error from None
+        return json.dumps(self._outcome(point, seed, numbers, planned, collected), ensure_ascii=False)
+
+    def _gather(self, numbers: Mapping[str, Any], planned: list[Flow]) -> None:
+        """Have an agent on every host that sends or receives."""
+        hosts = dict.fromkeys(host for flow in planned for host in (flow.sender, *flow.receivers))
+        reached = {host: numbers["hosts"][host]["reach"] for host in hosts}
+        if any(reach is not None for reach in reached.values()):
+            self._take_down()
+        else:
+            self._put_up(numbers)
+        fresh = []
+        for host, reach in reached.items():
+            if (known := self._unreached.get((host, reach))) is not None:
+                raise known
+            how, argv = way(host, reach, self._lab)
+            agent = self._crew.agents.get(host)
+            if agent is not None and (agent.how != how or agent.gone):
+                self._crew.drop(host)
+                agent = None
+            if agent is None:
+                fresh.append(self._crew.add(host, how, argv))
+        try:
+            self._crew.greeted(fresh)
+        except MeasureError as error:
+            for agent in fresh:
+                self._crew.drop(agent.host)
+            said = next((agent for agent in fresh if f"`{agent.host}`" in error.message), None)
+            if said is not None:
+                self._unreached[said.host, reached[said.host]] = error
+            raise
+
+    def _put_up(self, numbers: Mapping[str, Any]) -> None:
+        network = {key: numbers[key] for key in ("hosts", "between", "links")}
+        if self._lab is not None and network == self._network:
+            return
+        self._take_down()
+        self._lab = netlab.up(self._campaign.name, self._source, numbers, "measure", temporary=True)
+        self._network = network
+
+    def _take_down(self) -> None:
+        if self._lab is None:
+            return
+        self._crew.end()
+        lab, self._lab, self._network = self._lab, None, None
+        netlab.down(lab)
+
+    def _dismiss(self) -> None:
+        """End agents that are gone; those that are left are kept if they still answer."""
+        for host, agent in list(self._crew.agents.items()):
+            if agent.gone:
+                self._crew.drop(host)
+
+    def _hellos(self) -> dict[str, Mapping[str, Any]]:
+        return {host: agent.hello for host, agent in self._crew.agents.items()}
+
+    def _outcome(
+        self, point: Point, seed: int, numbers: Mapping[str, Any], planned: list[Flow], collected: Collected
+    ) -> dict[str, Any]:
+        notes = untold(numbers)
+        if self._lab is not None:
+            notes += veth.notes(numbers)
+        return {
+            "variant": point.variant,
+            "engine": "measure",
+            "repeat": point.repeat,
+            "seed": seed,
+            "sweep": sweep_numbers(point, self._axes),
+            "flows": outcome_flows(planned, collected.results, collected.granted),
+            "links": {},
+            "drops": [],
+            "hosts": outcome_hosts(self._hellos(), collected.results),
+            "measured": {
+                "at": now(),
+                "took_s": round(collected.seconds, 3),
+                "carrier": "hosts" if self._lab is None else "veth",
+                "notes": notes,
+            },
+        }
+
+
+def left_out(campaign: _engpass.Campaign, variant: str) -> list[str]:
+    """What of a variant `measure` leaves out, at its first point: a sentence for each."""
+    with contextlib.suppress(_engpass.InvalidTestbed):
+        numbers = json.loads(campaign.numbers(variant, []))
+        return untold(numbers)
+    return []

@@ -1,0 +1,279 @@
+"""The controller's end of an agent: a process, lines of JSON both ways (docs/agent.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import IO, Any
+
+from engpass.error import EngpassError
+
+PROTOCOL = 1
+"""The version of the contract that this controller knows."""
+
+HELLO_SECONDS = 10.0
+"""Who has not said hello by then is not there."""
+
+ANSWER_SECONDS = 10.0
+"""Longer than any request but `collect` may take."""
+
+_PING_SECONDS = 15.0
+_END_SECONDS = 3.0
+_MOST_LINE_BYTES = 8 << 20
+
+
+class MeasureError(EngpassError):
+    """A point that could not be measured, or a host that could not be reached."""
+
+
+class GoneError(MeasureError):
+    """The channel to an agent has ended."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One line of an agent, or the end of its channel."""
+
+    agent: Agent
+    line: Mapping[str, Any] | None
+
+
+class Agent:
+    """A running agent. Its lines, and those of all others, arrive in one queue."""
+
+    def __init__(self, host: str, how: str, argv: Sequence[str], inbox: SimpleQueue[Reply]) -> None:
+        self.host, self.how = host, how
+        self.hello: Mapping[str, Any] = {}
+        self.answers: dict[int, Mapping[str, Any]] = {}
+        self.gone = False
+        self._number = 0
+        self._spoke = time.monotonic()
+        self._said: deque[str] = deque(maxlen=20)
+        self._inbox = inbox
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 (our own words, no shell)
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # Ctrl-C is the controller's; agents end when their channel does.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise MeasureError(
+                f"host `{host}` ({how}): `{argv[0]}` cannot be run: {error.strerror}", "install it"
+            ) from None
+        assert self._process.stdout is not None  # noqa: S101 (asked for above)
+        assert self._process.stderr is not None  # noqa: S101
+        self._threads = [
+            threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _read(self, stream: IO[bytes]) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while line := stream.readline(_MOST_LINE_BYTES):
+                try:
+                    data = json.loads(line)
+                except ValueError:
+                    data = None
+                if not isinstance(data, dict):
+                    # A greeting of the remote shell, say.
+                    self._said.append(line.decode("utf-8", "replace").strip()[:200])
+                    continue
+                self._inbox.put(Reply(self, data))
+        self._inbox.put(Reply(self, None))
+
+    def _listen(self, stream: IO[bytes]) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            for line in stream:
+                text = line.decode("utf-8", "replace").strip()
+                if text:
+                    self._said.append(text[:500])
+
+    def ask(self, do: str, **fields: Any) -> int:  # noqa: ANN401 (whatever the request has)
+        """Send a request; returns its number. Raises `GoneError`."""
+        self._number += 1
+        text = json.dumps({"id": self._number, "do": do, **fields}, ensure_ascii=False) + "\n"
+        assert self._process.stdin is not None  # noqa: S101 (asked for above)
+        try:
+            self._process.stdin.write(text.encode())
+            self._process.stdin.flush()
+        except (OSError, ValueError):
+            raise self.lost() from None
+        self._spoke = time.monotonic()
+        return self._number
+
+    def keep_awake(self) -> None:
+        """Say something if nothing was said for a while: a silent channel is taken for a dead one."""
+        if not self.gone and time.monotonic() - self._spoke > _PING_SECONDS:
+            self.ask("ping")
+
+    def lost(self) -> GoneError:
+        """The error for a channel that has ended, with what was said on standard error."""
+        self.gone = True
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        self._threads[1].join(0.5)
+        code = self._process.poll()
+        return GoneError(*why_gone(self.host, self.how, code, list(self._said)))
+
+    def unheard(self) -> MeasureError:
+        """The error for an agent that says nothing."""
+        said = "; ".join(self._said)
+        return MeasureError(
+            f"host `{self.host}` ({self.how}) does not answer within {HELLO_SECONDS:g} s"
+            + (f": {said}" if said else ""),
+            _cure_for(self.how, said),
+        )
+
+    def hang_up(self) -> None:
+        """End the channel; the agent ends with it."""
+        with contextlib.suppress(OSError, ValueError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+
+    def end(self) -> None:
+        """End the channel, and the process if it does not."""
+        self.hang_up()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for thread in self._threads:
+            thread.join(1.0)
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+        self.gone = True
+
+
+def why_gone(host: str, how: str, code: int | None, said: Sequence[str]) -> tuple[str, str]:
+    """Cause and cure of an agent that has ended."""
+    told = "; ".join(said[-3:])
+    if how.startswith("ssh ") and code == 255:
+        return f"host `{host}`: {how} failed: {told or 'no reason given'}", _cure_for(how, told)
+    if code == 127 or "not found" in told or "No module named" in told:
+        return (
+            f"host `{host}` ({how}) has no agent: {told or 'the command was not found'}",
+            "install engpass there, or set ENGPASS_AGENT to the command that starts its agent",
+        )
+    what = (
+        f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+    )
+    if code is None:
+        what = "closed its channel"
+    return (
+        f"the agent of host `{host}` ({how}) {what}" + (f": {told}" if told else ""),
+        "the next point starts it again; look at that host if this goes on",
+    )
+
+
+def _cure_for(how: str, said: str) -> str:
+    if not how.startswith("ssh "):
+        return "look whether that host is overloaded"
+    destination = how.removeprefix("ssh ")
+    if "Permission denied" in said or "publickey" in said:
+        return f"let `ssh {destination} true` work without a question: a key, or an agent that holds it"
+    if "Host key verification failed" in said:
+        return f"look at the host's key, and accept it once: `ssh {destination}`"
+    if "Could not resolve" in said:
+        return "look at the name in `reach`"
+    return f"try `ssh {destination} true`; keys, ports and jump hosts come from your ssh configuration"
+
+
+class Crew:
+    """Agents that are asked together."""
+
+    def __init__(self) -> None:
+        self.inbox: SimpleQueue[Reply] = SimpleQueue()
+        self.agents: dict[str, Agent] = {}
+        self.events: list[tuple[Agent, Mapping[str, Any]]] = []
+
+    def add(self, host: str, how: str, argv: Sequence[str]) -> Agent:
+        """Start an agent; it has not said hello yet."""
+        agent = self.agents[host] = Agent(host, how, argv, self.inbox)
+        return agent
+
+    def drop(self, host: str) -> None:
+        """End an agent, if there is one."""
+        agent = self.agents.pop(host, None)
+        if agent is not None:
+            agent.end()
+
+    def end(self) -> None:
+        """End all agents."""
+        for agent in self.agents.values():
+            agent.hang_up()
+        for host in list(self.agents):
+            self.drop(host)
+
+    def step(self, seconds: float) -> None:
+        """Take what comes in within this time, one line at least if there is one; raises `GoneError`."""
+        try:
+            reply = self.inbox.get(timeout=max(0.0, seconds))
+        except Empty:
+            for agent in self.agents.values():
+                agent.keep_awake()
+            return
+        if reply.agent.gone or self.agents.get(reply.agent.host) is not reply.agent:
+            return
+        if reply.line is None:
+            raise reply.agent.lost()
+        event = reply.line.get("event")
+        if event == "hello":
+            reply.agent.hello = reply.line
+        elif event is not None:
+            self.events.append((reply.agent, reply.line))
+        elif isinstance(number := reply.line.get("id"), int):
+            reply.agent.answers[number] = reply.line
+
+    def wait(self, seconds: float) -> Iterator[None]:
+        """Steps until the time is over, and before the first one."""
+        last = time.monotonic() + seconds
+        yield
+        while (left := last - time.monotonic()) > 0:
+            self.step(min(left, 0.2))
+            yield
+
+    def greeted(self, agents: Sequence[Agent]) -> None:
+        """Wait until agents have said hello; raises `MeasureError`."""
+        for _ in self.wait(HELLO_SECONDS):
+            if all(agent.hello for agent in agents):
+                break
+        for agent in agents:
+            if not agent.hello:
+                raise agent.unheard()
+            if agent.hello.get("protocol") != PROTOCOL:
+                raise MeasureError(
+                    f"the agent of host `{agent.host}` speaks protocol {agent.hello.get('protocol')},"
+                    f" and this is {PROTOCOL}",
+                    f"install engpass {agent.hello.get('version', '')} here, or this version there",
+                )
+
+    def answer(self, agent: Agent, number: int, seconds: float = ANSWER_SECONDS) -> Mapping[str, Any]:
+        """The answer to a request; raises `MeasureError` for an error, `GoneError`."""
+        for _ in self.wait(seconds):
+            if number in agent.answers:
+                break
+        line = agent.answers.pop(number, None)
+        if line is None:
+            raise MeasureError(
+                f"the agent of host `{agent.host}` does not answer within {seconds:.0f} s",
+                "look whether that host is overloaded",
+            )
+        error = line.get("error")
+        if error is not None:
+            raise MeasureError(f"host `{agent.host}`: {error.get('cause', 'failed')}", error.get("help"))
+        ok: Mapping[str, Any] = line.get("ok") or {}
+        return ok

@@ -1,0 +1,150 @@
+"""What the agents are asked to do for each traffic of a point: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engpass.measure.agent import MeasureError
+
+UDP_RECEIVE_BUFFER_BYTES = 4 << 20
+"""Asked for where the file says nothing: so that the receiver's scheduler does not lose datagrams."""
+
+_SECOND_NS = 1_000_000_000
+_LEAST_INTERVAL_NS = 100_000_000
+_BEYOND_NS = 10 * _SECOND_NS
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A traffic of the testbed, with what both its ends are asked."""
+
+    name: str
+    kind: str
+    sender: str
+    receivers: tuple[str, ...]
+    start_ns: int
+    warmup_ns: int
+    duration_ns: int
+    """Of the measured window."""
+    common: Mapping[str, Any]
+    send: Mapping[str, Any]
+    receive: Mapping[str, Any]
+    group: str | None = None
+
+    @property
+    def end_ns(self) -> int:
+        """When its traffic ends, from the start of the run."""
+        return self.start_ns + self.warmup_ns + self.duration_ns
+
+
+def flows(numbers: Mapping[str, Any], seed: int) -> list[Flow]:
+    """The flows of a point that send at all; raises `MeasureError` for what agents cannot do."""
+    run = numbers["run"]
+    found = []
+    for flow in numbers["flows"]:
+        if flow.get("cells"):
+            raise MeasureError(
+                f"traffic `{flow['name']}` is `{flow['kind']}`: it sends cells, and no host does",
+                "use `udp-stream` with a `rate` for interfering traffic",
+            )
+        if flow.get("sizes") == "exponential":
+            raise MeasureError(
+                f"traffic `{flow['name']}` draws the sizes of its datagrams, which agents do not",
+                "take `sizes` out, or run it with `--engine simulate`",
+            )
+        begin = flow["start_ns"]
+        end = min(run["duration_ns"], flow["stop_ns"] if flow["stop_ns"] is not None else run["duration_ns"])
+        opened = max(begin, run["warmup_ns"])
+        if end <= opened:
+            continue
+        found.append(_flow(flow, begin, opened - begin, end - opened, seed))
+    if not found:
+        raise MeasureError(
+            "no traffic is left after the warm-up", "let it start earlier or the run last longer"
+        )
+    return found
+
+
+def _flow(flow: Mapping[str, Any], start: int, warmup: int, duration: int, seed: int) -> Flow:
+    kind = flow["kind"]
+    udp = kind in ("udp-stream", "poisson", "multicast") or flow.get("transport") == "udp"
+    live = flow["live"]
+    whole = warmup + duration
+    common: dict[str, Any] = {
+        "kind": "udp-stream" if kind in ("poisson", "multicast") else kind,
+        "message_bytes": flow["message_bytes"],
+        "warmup_ns": warmup,
+        "duration_ns": duration,
+        "interval_ns": min(_SECOND_NS, max(_LEAST_INTERVAL_NS, duration // 10)),
+        "limits": {"duration_ns": whole + _BEYOND_NS},
+    }
+    common |= _given(flow, "streams", "transport", "response_bytes")
+    common |= _given(live, "mptcp", "segmentation")
+    schedule = _schedule(flow, seed)
+    # The receiver stamps what comes at a rate.
+    gaps = {"gaps": True} if schedule is not None and common["kind"] == "udp-stream" else {}
+    send = common | _given(live, "pacing", "burst_messages", "method")
+    send |= {"schedule": schedule} if schedule is not None else {}
+    receive = common | gaps | _given(live, "truncate")
+    send |= {"cores": live["send_cores"]} if live["send_cores"] else {}
+    receive |= {"cores": live["receive_cores"]} if live["receive_cores"] else {}
+    send["socket"], receive["socket"] = _sockets(flow, udp=udp)
+    return Flow(
+        flow["name"], kind, flow["from"], tuple(flow["to"]), start, warmup, duration, common, send, receive,
+        flow.get("group"),
+    )  # fmt: skip
+
+
+def _given(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: table[key] for key in keys if table.get(key) is not None}
+
+
+def _schedule(flow: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
+    if flow["kind"] == "request-response":
+        every = flow["every_ns"]
+        if every is None:
+            return None
+        # Agents count rates of payload.
+        return {"kind": "cbr", "rate_bit_per_s": max(1, flow["message_bytes"] * 8 * _SECOND_NS // every)}
+    rate = flow.get("rate_bit_per_s")
+    if rate is None:
+        return None
+    if flow["kind"] == "poisson":
+        return {"kind": "poisson", "rate_bit_per_s": rate, "seed": seed}
+    return {"kind": "cbr", "rate_bit_per_s": rate}
+
+
+def _sockets(flow: Mapping[str, Any], *, udp: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    live = flow["live"]
+    both: dict[str, Any] = {"dscp": live["dscp"], "dont_fragment": live["dont_fragment"]}
+    if flow["ttl"] != 64 or flow["kind"] == "multicast":
+        both["ttl"] = flow["ttl"]
+    if flow["priority"]:
+        both["priority"] = flow["priority"]
+    send, receive = dict(both), dict(both)
+    if udp:
+        asked = flow["receive_buffer_bytes"]
+        send["send_buffer_bytes"] = live["send_buffer_bytes"]
+        receive["receive_buffer_bytes"] = UDP_RECEIVE_BUFFER_BYTES if asked is None else asked
+    else:
+        for side, tcp in zip((send, receive), flow["tcp"], strict=True):
+            for key in ("mss_bytes", "send_buffer_bytes", "receive_buffer_bytes", "nodelay", "congestion"):
+                side[key] = tcp[key]
+    given = [{key: value for key, value in side.items() if value is not None} for side in (send, receive)]
+    return given[0], given[1]
+
+
+def untold(numbers: Mapping[str, Any]) -> list[str]:
+    """What of a testbed no real host can be told: a sentence for each key."""
+    found: dict[str, None] = {}
+    for flow in numbers["flows"]:
+        for host, tcp in zip((flow["from"], *flow["to"][:1]), flow.get("tcp") or (), strict=False):
+            keys = tcp["untold"]
+            if keys:
+                words = ", ".join(f"`{key}`" for key in keys)
+                found[
+                    f"TCP of host `{host}` is the kernel's own: {words} of `tcp` cannot be told to a socket"
+                ] = None
+    return list(found)

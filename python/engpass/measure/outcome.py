@@ -1,0 +1,197 @@
+"""From what agents collected to an outcome as the other engines write it: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engpass.measure.agent import MeasureError
+from engpass.measure.flows import Flow
+
+_S = 1e9
+
+
+def outcome_flows(
+    flows: Sequence[Flow],
+    results: Mapping[str, Mapping[str, Any]],
+    granted: Mapping[tuple[str, str], Any],
+) -> dict[str, Any]:
+    """The flows of an outcome, in the order of the file."""
+    return {flow.name: _flow(flow, results, granted) for flow in flows}
+
+
+_EARLY = {
+    "peer": "the other end closed before its time",
+    "limit-rate": "the owner of that host allows no such rate",
+    "limit-bytes": "the owner of that host allows no more bytes",
+    "limit-time": "the owner of that host allows no more time",
+    "silent": "nothing came in",
+}
+
+
+def refuse_early_end(flow: str, host: str, end: Mapping[str, Any]) -> None:
+    """Raise `MeasureError` for an end of a flow that did not last as long as it was asked to."""
+    ended, error = end.get("ended"), end.get("error") or {}
+    usual = {None, "duration", "bytes", "stopped"}
+    if ended in usual or (end.get("role") == "receive" and ended == "peer"):
+        return
+    cause = error.get("cause") or _EARLY.get(str(ended), "no reason given")
+    raise MeasureError(f"traffic `{flow}` failed at host `{host}`: {cause}", error.get("help"))
+
+
+def _end(results: Mapping[str, Mapping[str, Any]], flow: Flow, host: str, role: str) -> Mapping[str, Any]:
+    for end in results.get(host, {}).get("flows", []):
+        if end.get("flow") == flow.name and end.get("role") == role:
+            refuse_early_end(flow.name, host, end)
+            found: Mapping[str, Any] = end
+            return found
+    raise MeasureError(
+        f"host `{host}` gave no result for traffic `{flow.name}`", "report this as a bug of Engpass"
+    )
+
+
+def _flow(
+    flow: Flow, results: Mapping[str, Mapping[str, Any]], granted: Mapping[tuple[str, str], Any]
+) -> dict[str, Any]:
+    sender = _end(results, flow, flow.sender, "send")
+    receivers = {host: _end(results, flow, host, "receive") for host in flow.receivers}
+    first = next(iter(receivers.values()))
+    seconds = flow.duration_ns / _S
+    if flow.kind == "request-response":
+        found = _conversation(flow, sender, seconds)
+    elif flow.kind == "tcp-stream":
+        found = _rates(flow, sender, first, seconds) | _tcp(sender)
+    elif flow.kind == "multicast":
+        found = _group(flow, sender, receivers, seconds)
+    else:
+        found = _rates(flow, sender, first, seconds) | _datagrams(sender, first)
+    ends = {flow.sender: sender, **receivers}
+    cpu = {host: _cpu(end, found["goodput_bit_per_s"] * seconds / 8) for host, end in ends.items()}
+    found |= {
+        "sender_cpu_s_per_gb": cpu[flow.sender],
+        "receiver_cpu_s_per_gb": cpu[flow.receivers[0]],
+    }
+    # The rest is kept as it came: numbers of the kernel with its names.
+    found["ends"] = {host: {**end, "granted": granted.get((flow.name, host))} for host, end in ends.items()}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _rates(
+    flow: Flow, sender: Mapping[str, Any], receiver: Mapping[str, Any], seconds: float
+) -> dict[str, Any]:
+    return {
+        "kind": flow.kind,
+        "goodput_bit_per_s": receiver["bytes"] * 8 / seconds,
+        "offered_bit_per_s": sender["bytes"] * 8 / seconds,
+    }
+
+
+def _datagrams(sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> dict[str, Any]:
+    sequence = receiver.get("sequence") or {}
+    sent, received = sender["messages"], sequence.get("received", receiver["messages"])
+    gaps = receiver.get("gaps") or {}
+    return {
+        "sent_datagrams": sent,
+        "received_datagrams": received,
+        "lost_datagrams": max(0, sent - received),
+        "duplicate_datagrams": sequence.get("duplicate"),
+        "reordered_datagrams": sequence.get("reordered"),
+        "gap_mean_s": _seconds(gaps.get("mean_ns")),
+        "gap_sd_s": _seconds(gaps.get("sd_ns")),
+    }
+
+
+def _tcp(sender: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts of all streams over the window, times of the first at its end."""
+    edges = [stream["tcp"] for stream in sender.get("streams", []) if stream.get("tcp")]
+
+    def counted(name: str) -> int | None:
+        pairs = [((e.get("open") or {}).get(name), (e.get("close") or {}).get(name)) for e in edges]
+        known = [(before or 0, after) for before, after in pairs if after is not None]
+        return sum(after - before for before, after in known) if known else None
+
+    close = (edges[0].get("close") or {}) if edges else {}
+    busy = counted("busy_us")
+
+    def share(name: str) -> float | None:
+        limited = counted(name)
+        return limited / busy if busy and limited is not None else None
+
+    rest = {
+        f"{word}_share": share(name)
+        for word, name in (
+            ("receive_window_limited", "rwnd_limited_us"),
+            ("send_buffer_limited", "sndbuf_limited_us"),
+        )
+    }
+    rtt, least = close.get("rtt_us"), close.get("min_rtt_us")
+    return {
+        "retransmitted_segments": counted("total_retrans"),
+        "timeouts": counted("total_rto"),
+        "smoothed_rtt_s": rtt / 1e6 if rtt is not None else None,
+        "minimum_rtt_s": least / 1e6 if least is not None else None,
+        **rest,
+    }
+
+
+def _conversation(flow: Flow, asker: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    latency = asker.get("latency") or {}
+    answered = latency.get("count", asker["messages"])
+    goodput = answered * flow.common["message_bytes"] * 8 / seconds
+    return {
+        "kind": flow.kind,
+        "goodput_bit_per_s": goodput,
+        "offered_bit_per_s": goodput,
+        "transactions_per_s": answered / seconds,
+        "unanswered": asker.get("unanswered"),
+        **{
+            f"latency_{name}_s": _seconds(latency.get(f"{name}_ns"))
+            for name in ("min", "mean", "p50", "p90", "p99", "p999", "max")
+        },
+    }
+
+
+def _group(
+    flow: Flow, sender: Mapping[str, Any], receivers: Mapping[str, Mapping[str, Any]], seconds: float
+) -> dict[str, Any]:
+    """Figures of the receiver that got least, and of each."""
+    each = {
+        host: {**_rates(flow, sender, end, seconds), **_datagrams(sender, end), "join_s": _join(end)}
+        for host, end in receivers.items()
+    }
+    worst = min(each.values(), key=lambda one: one["goodput_bit_per_s"])
+    return {**{key: value for key, value in worst.items() if key != "join_s"}, "receivers": each}
+
+
+def _join(end: Mapping[str, Any]) -> float | None:
+    for change in end.get("membership") or []:
+        if change.get("join_ns") is not None and change.get("first_ns") is not None:
+            return float(change["first_ns"] - change["join_ns"]) / _S
+    return None
+
+
+def _cpu(end: Mapping[str, Any], carried_bytes: float) -> float | None:
+    cpu = end.get("cpu")
+    if not cpu or carried_bytes <= 0:
+        return None
+    return float(cpu.get("user_ns", 0) + cpu.get("system_ns", 0)) / carried_bytes
+
+
+def _seconds(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / _S
+
+
+def outcome_hosts(
+    hellos: Mapping[str, Mapping[str, Any]], results: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What is known of each host: what its agent said of it, and its counters before and after."""
+    return {
+        host: {
+            "host": hellos[host].get("host"),
+            "settings": hellos[host].get("settings"),
+            "timer": hellos[host].get("timer"),
+            "before": result.get("before"),
+            "after": result.get("after"),
+        }
+        for host, result in results.items()
+    }

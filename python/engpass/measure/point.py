@@ -1,0 +1,189 @@
+"""One point: the traffic of a testbed between its agents, from `prepare` to `collect` (docs/agent.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engpass.measure.agent import ANSWER_SECONDS, Agent, Crew, MeasureError
+from engpass.measure.flows import Flow
+from engpass.measure.outcome import refuse_early_end
+from engpass.measure.reach import Addresses, socket_address
+
+_LEAD_NS = 5_000_000  # senders of several hosts begin together, as well as their channels allow
+_LATE_SECONDS = 5.0  # what a sender may take longer than its time
+_RESIDUE_SECONDS = 0.02  # what is on its way when the senders have ended
+_MOST_RESIDUE_SECONDS = 2.0
+
+
+@dataclass
+class Collected:
+    """What the agents gave back, by host."""
+
+    results: dict[str, Mapping[str, Any]]
+    granted: dict[tuple[str, str], Any]
+    """What sockets were granted, by flow and host."""
+    seconds: float
+
+
+class Measurement:
+    """A point on its way."""
+
+    def __init__(
+        self, crew: Crew, addresses: Addresses, flows: Sequence[Flow], stopped: Callable[[], bool]
+    ) -> None:
+        self._crew, self._addresses, self._flows, self._stopped = crew, addresses, flows, stopped
+        self._token = secrets.token_hex(16)
+        self._granted: dict[tuple[str, str], Any] = {}
+        senders = dict.fromkeys(flow.sender for flow in flows)
+        hosts = senders | dict.fromkeys(host for flow in flows for host in flow.receivers)
+        self._senders = [crew.agents[host] for host in senders]
+        # A host that sends and receives is started with the senders: its receivers wait for the first byte.
+        self._receivers = [crew.agents[host] for host in hosts if host not in senders]
+
+    def run(self) -> Collected:
+        """Make the traffic and collect what was counted.
+
+        Raises `MeasureError`; the agents have then forgotten the run, as far as they still answer.
+        """
+        begin = time.monotonic()
+        self._crew.events.clear()
+        try:
+            self._prepare()
+            self._start()
+            self._watch()
+            results = self._collect()
+        except BaseException:
+            self._drop()
+            raise
+        return Collected(results, self._granted, time.monotonic() - begin)
+
+    # Before
+
+    def _prepare(self) -> None:
+        doors: dict[str, list[str]] = {}
+        groups: dict[str, str] = {}
+        asked = []
+        for flow in self._flows:
+            for host in flow.receivers:
+                if flow.group is not None:
+                    # All receivers of a group need its one port: the first one finds it.
+                    self._listened(flow, host, self._listen(flow, host, groups.get(flow.name)), doors, groups)
+                else:
+                    asked.append((flow, host, self._listen(flow, host, None)))
+        for flow, host, number in asked:
+            self._listened(flow, host, number, doors, groups)
+        numbers = [
+            (flow, self._connect(flow, doors[flow.name], groups.get(flow.name))) for flow in self._flows
+        ]
+        for flow, number in numbers:
+            try:
+                answer = self._crew.answer(self._crew.agents[flow.sender], number)
+            except MeasureError as error:
+                raise _between(flow, error) from None
+            self._granted[flow.name, flow.sender] = answer.get("streams")
+
+    def _listen(self, flow: Flow, host: str, group: str | None) -> int:
+        fields = dict(flow.receive)
+        if flow.group is not None:
+            fields["group"] = group or socket_address(flow.group, 0)
+        peers = self._addresses.all_of(flow.sender)
+        return self._crew.agents[host].ask(
+            "prepare", run=self._token, flow=flow.name, side="listen", peers=peers, **fields
+        )
+
+    def _listened(
+        self, flow: Flow, host: str, number: int, doors: dict[str, list[str]], groups: dict[str, str]
+    ) -> None:
+        answer = self._crew.answer(self._crew.agents[host], number)
+        address = self._addresses.of(host, seen_from=flow.sender)
+        doors.setdefault(flow.name, []).append(socket_address(address, int(answer["port"])))
+        if answer.get("group"):
+            groups[flow.name] = answer["group"]
+
+    def _connect(self, flow: Flow, doors: list[str], group: str | None) -> int:
+        fields = dict(flow.send)
+        if group is not None:
+            fields["group"] = group
+        return self._crew.agents[flow.sender].ask(
+            "prepare", run=self._token, flow=flow.name, side="connect", to=doors, **fields
+        )
+
+    # Between
+
+    def _start(self) -> None:
+        self._all(self._receivers, "start")
+        begin: dict[str, int] = {}
+        for flow in self._flows:
+            if begin.setdefault(flow.sender, flow.start_ns) != flow.start_ns:
+                raise MeasureError(
+                    f"host `{flow.sender}` starts traffic at several times, which its agent does not",
+                    "let all traffic of a host start together",
+                )
+        numbers = [
+            (agent, agent.ask("start", run=self._token, after_ns=begin[agent.host] + _LEAD_NS))
+            for agent in self._senders
+        ]
+        for agent, number in numbers:
+            self._crew.answer(agent, number)
+
+    def _watch(self) -> None:
+        """Wait until every sender says that it is done."""
+        left = {(flow.sender, flow.name) for flow in self._flows}
+        longest = max(flow.end_ns for flow in self._flows) / 1e9
+        for _ in self._crew.wait(longest + _LATE_SECONDS):
+            if self._stopped():
+                raise KeyboardInterrupt
+            for agent, event in self._crew.events:
+                if event.get("event") == "done":
+                    refuse_early_end(str(event.get("flow")), agent.host, event)
+                    if event.get("role") == "send":
+                        left.discard((agent.host, str(event.get("flow"))))
+            self._crew.events.clear()
+            if not left:
+                return
+        hosts = ", ".join(f"`{name}` at host `{host}`" for host, name in sorted(left))
+        raise MeasureError(
+            f"{hosts} did not end in time: {longest + _LATE_SECONDS:.1f} s",
+            "look whether that host is overloaded",
+        )
+
+    # After
+
+    def _collect(self) -> dict[str, Mapping[str, Any]]:
+        self._pause(_RESIDUE_SECONDS)
+        # Receivers empty their sockets and stop before anybody reads a counter.
+        agents = [*self._receivers, *self._senders]
+        answers = self._all(agents, "collect", ANSWER_SECONDS + _MOST_RESIDUE_SECONDS)
+        return {agent.host: answer for agent, answer in zip(agents, answers, strict=True)}
+
+    def _pause(self, seconds: float) -> None:
+        for _ in self._crew.wait(seconds):
+            pass
+
+    def _all(
+        self, agents: Sequence[Agent], do: str, seconds: float = ANSWER_SECONDS
+    ) -> list[Mapping[str, Any]]:
+        numbers = [agent.ask(do, run=self._token) for agent in agents]
+        return [self._crew.answer(agent, n, seconds) for agent, n in zip(agents, numbers, strict=True)]
+
+    def _drop(self) -> None:
+        """Let the agents that are still there forget the run."""
+        numbers = []
+        for agent in list(self._crew.agents.values()):
+            if not agent.gone:
+                with contextlib.suppress(MeasureError):
+                    numbers.append((agent, agent.ask("drop", run=self._token)))
+        for agent, number in numbers:
+            # Who knows of no such run had none; who does not answer is dropped by its next request.
+            with contextlib.suppress(MeasureError):
+                self._crew.answer(agent, number, 3.0)
+
+
+def _between(flow: Flow, error: MeasureError) -> MeasureError:
+    to = ", ".join(f"`{host}`" for host in flow.receivers)
+    return MeasureError(f"traffic `{flow.name}` from `{flow.sender}` to {to}: {error.message}", error.help)

@@ -1,0 +1,92 @@
+"""How the agents of a testbed's hosts are started, and at which addresses they find each other."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from engpass.measure.agent import MeasureError
+from engpass.netlab import Lab
+from engpass.netlab.kernel import Kernel
+
+AGENT = "ENGPASS_AGENT"
+"""The variable that names another command to start agents with, here and over ssh."""
+
+
+def way(host: str, reach: str | None, lab: Lab | None) -> tuple[str, list[str]]:
+    """How a host is reached, in words, and the command that starts its agent."""
+    if reach is None:
+        if lab is None:
+            raise MeasureError(
+                f"host `{host}` does not say how it is reached, and others do",
+                'give every host that sends or receives a `reach`: "local", "netns NAME" or "ssh USER@HOST"',
+            )
+        return f"namespace of {lab.id}", lab.kernel.inside(lab.members[host].namespace, _here())
+    word, _, name = reach.partition(" ")
+    if word == "local":
+        return reach, _here()
+    if word == "netns":
+        return reach, Kernel().inside(name, _here())
+    remote = os.environ.get(AGENT, "engpass agent")
+    # Without a terminal nobody could answer a question of ssh.
+    quiet = [] if sys.stdin is not None and sys.stdin.isatty() else ["-o", "BatchMode=yes"]
+    alive = ["-o", "ConnectTimeout=8", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"]
+    return reach, ["ssh", "-T", *quiet, *alive, "--", name, shlex.join(shlex.split(remote))]
+
+
+def _here() -> list[str]:
+    given = os.environ.get(AGENT)
+    return shlex.split(given) if given else [sys.executable, "-m", "engpass", "agent"]
+
+
+class Addresses:
+    """Where the hosts of a testbed find each other."""
+
+    def __init__(
+        self, hosts: Mapping[str, Any], lab: Lab | None, hellos: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self._hosts, self._lab, self._hellos = hosts, lab, hellos
+
+    def of(self, host: str, seen_from: str) -> str:
+        """The address at which one host sends to another; raises `MeasureError`."""
+        if self._lab is not None:
+            found = self._lab.ways.get(seen_from, {}).get(host)
+            if found is None:
+                raise MeasureError(f"no way leads from `{seen_from}` to `{host}`", "join them by links")
+            return found
+        own = self._hosts[host]["address"]
+        if own is not None:
+            return str(own)
+        both = {str(self._hosts[name]["reach"]) for name in (host, seen_from)}
+        if both == {"local"}:
+            return "127.0.0.1"
+        for address in self.all_of(host):
+            parsed = ipaddress.ip_address(address)
+            if not parsed.is_loopback and not parsed.is_link_local:
+                return address
+        raise MeasureError(
+            f"host `{host}` has no address but its own loopback", f'give `[host.{host}]` an `address = "..."`'
+        )
+
+    def all_of(self, host: str) -> list[str]:
+        """Every address that packets of a host may come from."""
+        known = self._hosts[host]["address"]
+        found = [str(known)] if known is not None else []
+        for entry in self._hellos[host].get("host", {}).get("addresses", []):
+            address = str(entry.get("address", "")).partition("/")[0]
+            try:
+                ipaddress.ip_address(address)
+            except ValueError:
+                continue
+            if address not in found:
+                found.append(address)
+        return found or ["127.0.0.1"]
+
+
+def socket_address(address: str, port: int) -> str:
+    """Address and port as an agent reads them."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

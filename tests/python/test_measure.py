@@ -1,0 +1,240 @@
+"""The controller of `measure`, with agents that make no traffic: what is asked, what is stored, bad days."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Cli, Program
+from engpass.error import EngpassError
+from engpass.measure import agent as agents
+from engpass.measure.flows import flows, untold
+from engpass.measure.reach import way
+from engpass.testbed import loads
+
+FAKE = f"{sys.executable} {Path(__file__).parent / 'fake_agent.py'}"
+
+FILE = """\
+name = "two"
+[host.a]
+reach = "local"
+tcp = { congestion = "reno", rto_minimum = "1 s" }
+[host.b]
+reach = "local"
+[link.cable]
+ends = ["a", "b"]
+medium = "ethernet-1g"
+[traffic.bulk]
+kind = "tcp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+tcp = { congestion = "cubic", nagle = "off" }
+live = { dscp = "ef", send_cores = [1], method = "sendfile" }
+[traffic.paced]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+rate = "8 Mbit/s"
+live = { pacing = "busy" }
+[traffic.probe]
+kind = "request-response"
+from = "b"
+to = "a"
+request = "100 B"
+response = "200 B"
+transport = "udp"
+every = "10 ms"
+[run]
+duration = "200 ms"
+warmup = "100 ms"
+[sweep]
+"traffic.bulk.message" = ["1 kB", "2 kB", "3 kB"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    monkeypatch.setenv("ENGPASS_AGENT", FAKE)
+    monkeypatch.delenv("FAKE_AGENT", raising=False)
+    yield monkeypatch
+    assert not _agents_of(os.getpid()), "agents outlive their campaign"
+
+
+def _agents_of(controller: int) -> list[int]:
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            command = (process / "cmdline").read_bytes()
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            continue
+        if b"fake_agent.py" in command and parent == controller:
+            found.append(int(process.name))
+    return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "two.toml"
+    path.write_text(FILE)
+    return path
+
+
+def numbers(change: dict[str, str] | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(loads(FILE, change).campaign.numbers("base", []))
+    return found
+
+
+def outcomes(cli: Cli, *args: str, code: int = 0) -> list[dict[str, Any]]:
+    said = cli("run", "two.toml", "--engine", "measure", "--json", *args, code=code)
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+def test_each_end_is_asked_for_its_own_part() -> None:
+    bulk, paced, probe = flows(numbers(), seed=7)
+    assert (bulk.sender, bulk.receivers) == ("a", ("b",))
+    assert bulk.send["socket"] == {"dscp": 46, "nodelay": True, "congestion": "cubic"}
+    assert (bulk.send["method"], bulk.send["cores"]) == ("sendfile", [1])
+    assert not {"method", "cores"} & set(bulk.receive)
+    assert (bulk.send["warmup_ns"], bulk.send["duration_ns"]) == (100_000_000, 100_000_000)
+    assert paced.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 8_000_000}
+    assert (paced.send["pacing"], paced.receive["gaps"]) == ("busy", True)
+    assert paced.receive["socket"]["receive_buffer_bytes"] == 4 << 20
+    # 100 B every 10 ms are 80 kbit/s of requests.
+    assert probe.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 80_000}
+    assert (probe.send["transport"], probe.send["response_bytes"]) == ("udp", 200)
+
+
+def test_a_traffic_has_a_window_of_its_own() -> None:
+    change = {"traffic.paced.start": "150 ms", "traffic.probe.stop": "160 ms"}
+    _, paced, probe = flows(numbers(change), seed=1)
+    assert (paced.start_ns, paced.warmup_ns, paced.duration_ns) == (150_000_000, 0, 50_000_000)
+    assert (probe.start_ns, probe.warmup_ns, probe.duration_ns) == (0, 100_000_000, 60_000_000)
+
+
+def test_what_a_socket_cannot_be_told_is_said() -> None:
+    (said,) = untold(numbers())
+    assert said == "TCP of host `a` is the kernel's own: `rto_minimum` of `tcp` cannot be told to a socket"
+
+
+def test_ssh_takes_its_destination_for_no_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENGPASS_AGENT", "/opt/engpass agent --max-rate 5")
+    how, argv = way("b", "ssh kim@example.org", None)
+    assert how == "ssh kim@example.org"
+    assert argv[0] == "ssh"
+    assert argv[-3:] == ["--", "kim@example.org", "/opt/engpass agent --max-rate 5"]
+
+
+def test_points_are_stored_as_those_of_other_engines(cli: Cli, file: Path) -> None:
+    found = outcomes(cli)
+    assert [o["sweep"]["traffic.bulk.message"] for o in found] == [1000, 2000, 3000]
+    first = found[0]
+    assert first["engine"] == "measure"
+    bulk = first["flows"]["bulk"]
+    # 100 ms of 100 messages a second, of which one does not come in.
+    assert bulk["offered_bit_per_s"] == 10 * 8000 / 0.1
+    assert bulk["goodput_bit_per_s"] == 9 * 8000 / 0.1
+    assert (bulk["retransmitted_segments"], bulk["smoothed_rtt_s"]) == (5, 42e-6)
+    assert bulk["receive_window_limited_share"] == 0.25
+    assert bulk["ends"]["a"]["granted"] == [{"congestion": "fake"}]
+    paced = first["flows"]["paced"]
+    assert (paced["sent_datagrams"], paced["received_datagrams"], paced["lost_datagrams"]) == (10, 9, 1)
+    probe = first["flows"]["probe"]
+    assert (probe["transactions_per_s"], probe["latency_p99_s"]) == (100.0, 9e-6)
+    assert first["hosts"]["b"]["after"] == {"at_ns": 2}
+    assert first["measured"]["carrier"] == "hosts"
+    again = cli("run", "two.toml", "--engine", "measure")
+    assert "all 3 points are there" in again.stderr
+
+
+def test_limit_simulation_and_measurement_stand_side_by_side(cli: Cli, file: Path) -> None:
+    text = file.read_text()
+    file.write_text(text[: text.index("[traffic.probe]")] + text[text.index("[run]") :])
+    said = cli("run", "two.toml", "--engine", "limit,simulate,measure")
+    assert all(word in said.stdout for word in ("Engine", "simulate", "measure"))
+    assert "note: limit and simulate: `traffic.bulk.live` is left out" in said.stderr
+    assert "note: measure: TCP of host `a` is the kernel's own" in said.stderr
+    cli("report", "last", "-o", "r.html")
+    assert "measure" in (file.parent / "r.html").read_text()
+
+
+def test_the_engines_of_the_model_refuse_what_they_do_not_know(cli: Cli, file: Path) -> None:
+    said = cli("run", "two.toml", "--engine", "limit", code=1)
+    assert "traffic `probe` is `request-response`, which only real hosts make" in said.stderr
+    assert "help: run it with `--engine measure`" in said.stderr
+    said = cli("limit", "two.toml", code=2)
+    assert "error: traffic `probe` is `request-response`" in said.stderr
+
+
+def test_a_failed_point_does_not_end_the_campaign(cli: Cli, file: Path, fake: pytest.MonkeyPatch) -> None:
+    fake.setenv("FAKE_AGENT", "fail=2000")
+    found = outcomes(cli, code=1)
+    assert ["error" in o for o in found] == [False, True, False]
+    assert found[1]["error"] == "host `b`: nobody listens\nhelp: look at the firewall"
+    fake.delenv("FAKE_AGENT")
+    said = cli("run", "two.toml", "--engine", "measure")
+    assert "2 of 3 points are there; 1 that failed are tried again" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("how", "cause"),
+    [
+        ("broken", "the agent of host `a` (local) ended with exit code 3: no libraries here"),
+        ("old", "the agent of host `a` speaks protocol 9, and this is 1"),
+        ("silent", "host `a` (local) does not answer within 0.3 s"),
+        ("die-in-run", "the agent of host `a` (local) ended with exit code 9: out of luck"),
+    ],
+)
+def test_an_agent_that_fails_is_told_with_its_reason(
+    cli: Cli, file: Path, fake: pytest.MonkeyPatch, how: str, cause: str
+) -> None:
+    fake.setenv("FAKE_AGENT", how)
+    fake.setattr(agents, "HELLO_SECONDS", 0.3 if how == "silent" else 10.0)
+    errors = [o["error"].splitlines()[0] for o in outcomes(cli, code=1)]
+    assert len(errors) == 3
+    assert all(cause in error or cause.replace("`a`", "`b`") in error for error in errors), errors
+
+
+def test_a_host_that_nobody_reaches(cli: Cli, file: Path) -> None:
+    # Nothing listens at that port, on the loopback of this machine.
+    file.write_text(FILE.replace('reach = "local"', 'reach = "ssh -p"', 1))
+    assert "would be taken for an option" in cli("run", "two.toml", "--engine", "measure", code=2).stderr
+    file.write_text(FILE.replace('reach = "local"', 'reach = "ssh nobody.invalid"', 1))
+    said = cli("run", "two.toml", "--engine", "measure", code=1).stderr
+    assert "host `a`: ssh nobody.invalid failed" in said or "`ssh` cannot be run" in said
+    assert "3 of 3 points failed" in said
+
+
+def test_some_hosts_say_how_they_are_reached(cli: Cli, file: Path) -> None:
+    file.write_text(FILE.replace('reach = "local"', "", 1))
+    said = cli("run", "two.toml", "--engine", "measure", code=1).stderr
+    assert "host `a` does not say how it is reached, and others do" in said
+
+
+def test_cells_are_no_traffic_of_hosts() -> None:
+    found = numbers()
+    found["flows"][0]["cells"] = True
+    with pytest.raises(EngpassError, match="it sends cells, and no host does"):
+        flows(found, 1)
+
+
+def test_an_interrupt_ends_the_point_and_keeps_the_others(program: Program, file: Path) -> None:
+    file.write_text(FILE.replace('duration = "200 ms"', 'duration = "2 s"'))
+    running = program.start("run", "two.toml", "--engine", "measure", "--json")
+    while running.poll() is None and len(_agents_of(running.pid)) < 2:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 130, said
+    assert not _agents_of(running.pid)
+    assert b"goes on where this one stopped" in said

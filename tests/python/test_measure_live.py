@@ -1,0 +1,220 @@
+"""The engine `measure` with real agents in real namespaces. Needs root and the agent; skipped without."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Cli, Program
+from engpass import netlab
+from engpass.cli import COMMANDS
+from engpass.netlab import kernel, registry
+
+pytestmark = [
+    pytest.mark.skipif(
+        not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,
+        reason="needs CAP_NET_ADMIN and CAP_SYS_ADMIN, `ip` and `tc`",
+    ),
+    pytest.mark.skipif(
+        "ENGPASS_AGENT" not in os.environ and all(command.name != "agent" for command in COMMANDS),
+        reason="needs the agent",
+    ),
+]
+
+SHAPED = """\
+name = "shaped"
+[host.a]
+[host.b]
+[host.c]
+[switch.s]
+kind = "ethernet"
+[link.la]
+ends = ["a", "s"]
+medium = "ethernet-100"
+[link.lb]
+ends = ["b", "s"]
+medium = "ethernet-100"
+[link.lc]
+ends = ["c", "s"]
+medium = "ethernet-100"
+[run]
+duration = "500 ms"
+warmup = "100 ms"
+"""
+
+BULK = """\
+[traffic.bulk]
+kind = "tcp-stream"
+from = "a"
+to = "b"
+message = "8 kB"
+tcp = { congestion = "cubic" }
+"""
+
+PACED = """\
+[traffic.paced]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1000 B"
+rate = "4 Mbit/s"
+[traffic.probe]
+kind = "request-response"
+from = "c"
+to = "b"
+request = "64 B"
+response = "64 B"
+transport = "udp"
+every = "10 ms"
+"""
+
+GROUP = """\
+[traffic.group]
+kind = "multicast"
+from = "a"
+to = ["b", "c"]
+message = "1000 B"
+rate = "4 Mbit/s"
+"""
+
+
+def ours() -> set[str]:
+    there = Path("/run/netns")
+    return (
+        {path.name for path in there.iterdir() if registry.OURS.fullmatch(path.name)}
+        if there.is_dir()
+        else set()
+    )
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    before = ours()
+    yield
+    assert ours() == before
+
+
+def run(cli: Cli, text: str, *args: str, code: int = 0) -> list[dict[str, Any]]:
+    (cli.directory / "live.toml").write_text(text)
+    said = cli("run", "live.toml", "--engine", "limit,measure", "--json", *args, code=code)
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+def test_tcp_gets_no_more_than_its_limit_and_much_of_it(cli: Cli) -> None:
+    limit, measured = run(cli, SHAPED + BULK)
+    most, got = (o["flows"]["bulk"]["goodput_bit_per_s"] for o in (limit, measured))
+    # The bucket holds some frames beyond the rate; a busy machine may reach little.
+    assert 0.3 * most < got < 1.05 * most
+    bulk = measured["flows"]["bulk"]
+    assert bulk["ends"]["a"]["granted"][0]["congestion"] == "cubic"
+    assert bulk["smoothed_rtt_s"] > 0
+    assert measured["measured"]["carrier"] == "veth"
+
+
+def test_datagrams_and_questions_side_by_side(cli: Cli) -> None:
+    (cli.directory / "live.toml").write_text(SHAPED + PACED)
+    said = cli("run", "live.toml", "--engine", "measure", "--json")
+    flows = json.loads(said.stdout)["flows"]
+    paced, probe = flows["paced"], flows["probe"]
+    # 400 ms of 500 datagrams a second; a busy machine may skip some.
+    assert 150 <= paced["sent_datagrams"] <= 201
+    assert paced["sent_datagrams"] == paced["received_datagrams"] + paced["lost_datagrams"]
+    assert paced["goodput_bit_per_s"] == paced["received_datagrams"] * 8000 / 0.4
+    assert 0 < probe["latency_p50_s"] <= probe["latency_p99_s"]
+
+
+def test_every_receiver_of_a_group_is_told(cli: Cli) -> None:
+    (cli.directory / "live.toml").write_text(SHAPED + GROUP)
+    said = cli("run", "live.toml", "--engine", "measure", "--json")
+    group = json.loads(said.stdout)["flows"]["group"]
+    assert set(group["receivers"]) == {"b", "c"}
+    for one in group["receivers"].values():
+        assert one["received_datagrams"] > 0.9 * group["sent_datagrams"]
+
+
+def agents_in(namespace: str) -> list[int]:
+    return kernel.Kernel().processes(namespace)
+
+
+def wait_for(program: subprocess.Popen[bytes], host: str, file: Path) -> list[int]:
+    """Agents in a host of the testbed that a run has made."""
+    while program.poll() is None:
+        for lab in netlab.labs():
+            if (
+                lab.file == str(file)
+                and lab.state == "up"
+                and (found := agents_in(lab.members[host].namespace))
+            ):
+                return found
+        time.sleep(0.02)
+    raise AssertionError(program.communicate())
+
+
+def test_an_agent_that_is_killed_costs_one_point(program: Program) -> None:
+    file = program.directory / "live.toml"
+    file.write_text(
+        SHAPED.replace("500 ms", "1500 ms") + BULK + '[sweep]\n"traffic.bulk.message" = ["1 kB", "2 kB"]\n'
+    )
+    running = program.start("run", str(file), "--engine", "measure", "--json")
+    (agent, *_) = wait_for(running, "b", file)
+    time.sleep(0.7)
+    os.kill(agent, signal.SIGKILL)
+    out, said = running.communicate(timeout=60)
+    assert running.returncode == 1, said
+    errors = [json.loads(line).get("error") for line in out.splitlines()]
+    assert len([error for error in errors if error is None]) == 1, errors
+    (error,) = [error for error in errors if error is not None]
+    assert "host `b`" in error or "host `a`" in error
+
+
+def test_a_killed_controller_leaves_what_clean_removes(cli: Cli, program: Program) -> None:
+    file = program.directory / "live.toml"
+    file.write_text(SHAPED.replace("500 ms", "30 s") + BULK)
+    running = program.start("run", str(file), "--engine", "measure")
+    agents = wait_for(running, "b", file)
+    running.kill()
+    running.communicate()
+    last = time.monotonic() + 20
+    while any(Path(f"/proc/{agent}").exists() for agent in agents) and time.monotonic() < last:
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{agent}").exists() for agent in agents)
+    assert "removed testbed" in cli("clean").stderr
+
+
+def test_a_way_that_swallows_packets_is_told_in_time(cli: Cli, program: Program) -> None:
+    (cli.directory / "there.toml").write_text(SHAPED + BULK)
+    cli("up", "there.toml")
+    try:
+        lab = netlab.find(str(cli.directory / "there.toml"))
+        text = SHAPED + BULK
+        for host in ("a", "b"):
+            address = lab.members[host].addresses[0]
+            reach = f'reach = "netns {lab.members[host].namespace}"\naddress = "{address}"'
+            text = text.replace(f"[host.{host}]", f"[host.{host}]\n{reach}")
+        # What comes back from `b` is lost.
+        program(
+            "exec",
+            "there.toml",
+            "b",
+            "--",
+            "ip",
+            "route",
+            "add",
+            "blackhole",
+            f"{lab.members['a'].addresses[0]}/32",
+        )
+        found = run(cli, text, code=1)
+        error = found[1]["error"]
+        assert "traffic `bulk` from `a` to `b`" in error, error
+        assert "help:" in error
+    finally:
+        cli("down", "there.toml")
