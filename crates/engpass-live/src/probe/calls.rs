@@ -10,7 +10,7 @@ use super::sys;
 /// Bytes of one call.
 pub(super) const CALL: usize = 128 << 10;
 
-/// A kernel's copy, over a file of so many bytes, [`CALL`] bytes a call.
+/// A kernel's copy in the CPU time of the thread, over a file of so many bytes, [`CALL`] bytes a call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelCopy {
     /// Size of the file that the calls go round in.
@@ -32,7 +32,7 @@ pub(super) fn kernel_copy(cpu: usize, bytes: u64, repeats: usize) -> io::Result<
         let mut buffer = sys::Region::new(CALL)?;
         let rounds = ((128 << 20) / bytes).max(1);
         let mut rate = |into: bool| -> io::Result<f64> {
-            let begin = sys::now();
+            let begin = sys::thread_cpu();
             for _ in 0..rounds {
                 for at in (0..bytes).step_by(CALL) {
                     match into {
@@ -41,7 +41,7 @@ pub(super) fn kernel_copy(cpu: usize, bytes: u64, repeats: usize) -> io::Result<
                     };
                 }
             }
-            Ok((bytes * rounds) as f64 * 1e9 / (sys::now() - begin).max(1) as f64)
+            Ok((bytes * rounds) as f64 * 1e9 / (sys::thread_cpu() - begin).max(1) as f64)
         };
         let (mut out, mut into) = (Vec::new(), Vec::new());
         for _ in 0..repeats {

@@ -107,7 +107,7 @@ pub struct Report {
     pub gpus: Section<Vec<Gpu>>,
     /// What was measured twice.
     pub again: Vec<Again>,
-    /// Whether all of that was the same within 5 %.
+    /// Whether all of that was the same within 5 %, and others took less than 5 % of the CPU.
     pub steady: bool,
     /// The most that each data path can carry.
     pub rooflines: Vec<Roofline>,
@@ -298,7 +298,9 @@ impl Probe {
             (Some(why), true) => Section::NotMeasured(why.clone()),
             (None, true) => Section::not_yet(),
         };
-        report.steady = !report.again.is_empty()
+        let alone = report.timer.as_ref().is_none_or(|timer| timer.stolen < APART);
+        report.steady = alone
+            && !report.again.is_empty()
             && report.again.iter().all(|again| (again.last / again.first - 1.0).abs() <= APART);
         report.bandwidths = judge::bandwidths(&self.points, last_cache);
         if let Some(bandwidths) = &report.bandwidths {

@@ -47,7 +47,11 @@ pub fn measure(kernels: &[Kernel], bytes: usize, cpus: &[usize], effort: Effort)
         let (kernels, barrier) = (&kernels, &barrier);
         let workers: Vec<_> = cpus
             .iter()
-            .map(|cpu| scope.spawn(move || thread(kernels, bytes, *cpu, (effort.repeats, inner), barrier)))
+            .map(|cpu| {
+                scope.spawn(move || {
+                    thread(kernels, bytes, *cpu, (effort.repeats, inner), (barrier, cpus.len() == 1))
+                })
+            })
             .collect();
         workers.into_iter().map(|worker| worker.join().expect("a worker only moves memory")).collect()
     });
@@ -72,7 +76,7 @@ fn thread(
     bytes: usize,
     cpu: usize,
     (repeats, inner): (usize, usize),
-    barrier: &Barrier,
+    (barrier, alone): (&Barrier, bool),
 ) -> io::Result<Vec<(u64, u64)>> {
     sys::pin(cpu);
     let regions = sys::Region::new(bytes).and_then(|from| Ok((from, sys::Region::new(bytes)?)));
@@ -80,17 +84,19 @@ fn thread(
     barrier.wait();
     let (from, mut to) = regions?;
     let width = Width::widest();
+    // Alone, what others take of the CPU does not count; together, the threads need one clock.
+    let clock = if alone { sys::thread_cpu } else { sys::now };
     let mut times = Vec::with_capacity(kernels.len() * repeats);
     for _ in 0..repeats {
         for kernel in kernels {
             // The caches are in the state that this kernel leaves them in.
             black_box(work(*kernel, width, from.bytes(), to.bytes_mut()));
             barrier.wait();
-            let begin = sys::now();
+            let begin = clock();
             for _ in 0..inner {
                 black_box(work(*kernel, width, from.bytes(), to.bytes_mut()));
             }
-            times.push((begin, sys::now()));
+            times.push((begin, clock()));
         }
     }
     Ok(times)
