@@ -1,7 +1,7 @@
 //! The ways of IP packets: shortest paths over links that carry frames and over circuits.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::topology::{CircuitPath, Hop, Leg, LinkEnds, NodeId, reversed};
 
@@ -11,8 +11,11 @@ pub(crate) struct Ways {
     forwards: Vec<bool>,
     /// Legs that begin at each node.
     at: Vec<Vec<Step>>,
+    /// Those of them that lead from a node that passes packets on to another: of many thousand hosts there are few.
+    inner: Vec<Vec<Step>>,
 }
 
+#[derive(Clone)]
 struct Step {
     leg: Leg,
     to: NodeId,
@@ -48,26 +51,53 @@ impl Ways {
                 at[from].push(Step { leg: Leg::Circuit { circuit, forward }, to, links });
             }
         }
-        Self { forwards, at }
+        let to_others = |node: usize| {
+            let steps = at[node].iter().filter(|step| forwards[node] && forwards[step.to]);
+            steps.cloned().collect()
+        };
+        let inner = (0..at.len()).map(to_others).collect();
+        Self { forwards, at, inner }
     }
 
     /// The shortest way; among several, the one whose links, from the first on, come earliest in the file, and of circuits
     /// over the same links the first.
     pub(crate) fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<Leg>> {
-        let distance = self.distances(to);
+        let distance = self.inner_distances(to);
         let mut legs = Vec::new();
         let mut node = from;
         while node != to {
-            let left = distance[node]?;
             // Legs both ways are alike, so what is as far as it should be from the end leads there.
-            let nearer = (self.at[node].iter())
-                .filter(|step| step.to == to || self.forwards[step.to])
-                .filter(|step| distance[step.to].is_some_and(|after| after + step.links.len() == left));
-            let step = nearer.min_by(|one, other| one.links.cmp(&other.links))?;
+            let steps = if self.forwards[node] { &self.inner[node] } else { &self.at[node] };
+            let onward = steps.iter().filter(|step| step.to != to && self.forwards[step.to]).cloned();
+            let ends = self.at[to].iter().filter(|step| step.to == node).map(|step| {
+                let links = step.links.iter().rev().copied().collect();
+                Step { leg: step.leg.back(), to, links }
+            });
+            let steps = onward
+                .chain(ends)
+                .filter_map(|step| Some((distance.get(&step.to)? + step.links.len(), step)));
+            let (_, step) =
+                steps.min_by(|(one, this), (two, other)| (one, &this.links).cmp(&(two, &other.links)))?;
             legs.push(step.leg);
             node = step.to;
         }
         Some(legs)
+    }
+
+    /// Links from the nodes that pass packets on to `to` on the shortest way.
+    fn inner_distances(&self, to: NodeId) -> BTreeMap<NodeId, usize> {
+        let mut distance = BTreeMap::new();
+        let mut next = BinaryHeap::from([Reverse((0, to))]);
+        while let Some(Reverse((length, node))) = next.pop() {
+            if distance.contains_key(&node) {
+                continue;
+            }
+            distance.insert(node, length);
+            let steps = if node == to { &self.at[node] } else { &self.inner[node] };
+            let onward = steps.iter().filter(|step| self.forwards[step.to]);
+            next.extend(onward.map(|step| Reverse((length + step.links.len(), step.to))));
+        }
+        distance
     }
 
     /// The shortest way that takes this circuit, in either direction, and meets no node twice; among several as in
