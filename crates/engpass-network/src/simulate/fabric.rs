@@ -156,6 +156,7 @@ impl Fabric {
     }
 
     /// A datagram comes into being.
+    #[inline]
     pub(super) fn begin_datagram(&mut self, datagram: Datagram) -> u32 {
         let (flow, to, elastic) = (datagram.flow, datagram.to, datagram.counted);
         let id = self.datagrams.insert(datagram);

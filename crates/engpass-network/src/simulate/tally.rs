@@ -16,6 +16,12 @@ impl Window {
         self.from.is_none_or(|from| at > from) && at <= self.end
     }
 
+    /// Whether all of what lasts from `begin` to `end` lies in it, as far as whole picoseconds say.
+    #[inline]
+    pub(super) fn holds_all(&self, begin: u64, end: u64) -> bool {
+        end <= self.end && self.from.is_none_or(|from| begin >= from)
+    }
+
     /// The same with everything before it.
     pub(super) fn with_warmup(self) -> Self {
         Self { from: None, ..self }
