@@ -451,3 +451,20 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
         "501 of 1,000 points, 1 failed, 10.0 points/s, 50 s left\n"
         "602 of 1,000 points, 2 failed, 10.1 points/s, 40 s left\n"
     )
+
+
+def test_a_log_says_how_far_a_long_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from engpass.lab import Progress
+    from engpass.progress import bar
+
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    log = io.StringIO()
+    with bar(log) as watch:
+        assert watch is not None
+        for second in range(1, 25):
+            now[0] = float(second)
+            watch(Progress(1, 0, 0, 0, 0, second / 50))
+    assert log.getvalue() == (
+        "0 of 1 points, 20.0% of a point, 40 s left\n0 of 1 points, 40.0% of a point, 30 s left\n"
+    )

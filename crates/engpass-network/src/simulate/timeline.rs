@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::frames::FramePort;
 use super::outcome::in_order;
-use super::{Network, SimError, SimOutcome};
+use super::{Network, SimError, SimOutcome, Watch};
 
 /// Most entries of a list of events; a longer one is cut, and says so.
 pub const MOST_EVENTS: usize = 10_000;
@@ -160,9 +160,9 @@ pub fn timeline(
     topology: &Topology,
     seed: u64,
     samples: usize,
-    interrupted: &dyn Fn() -> bool,
+    watch: &dyn Watch,
 ) -> Result<Timeline, SimError> {
-    watched(testbed, topology, seed, samples, interrupted).map(|(timeline, _)| timeline)
+    watched(testbed, topology, seed, samples, watch).map(|(timeline, _)| timeline)
 }
 
 /// The timeline, and the outcome of the run that was watched.
@@ -172,7 +172,7 @@ pub fn watched(
     topology: &Topology,
     seed: u64,
     samples: usize,
-    interrupted: &dyn Fn() -> bool,
+    watch: &dyn Watch,
 ) -> Result<(Timeline, SimOutcome), SimError> {
     let mut network = Network::new(testbed, topology, seed)?;
     let steps = samples.max(2) as u64 - 1;
@@ -183,10 +183,10 @@ pub fn watched(
     let mut warmup = network.fabric.window.from;
     for at in instants {
         if let Some(from) = warmup.take_if(|from| *from <= at) {
-            network.run_until(from, interrupted)?;
+            network.run_until(from, watch)?;
             network.begin_window(from);
         }
-        network.run_until(at, interrupted)?;
+        network.run_until(at, watch)?;
         network.sample(&mut timeline, at);
     }
     network.finish();
