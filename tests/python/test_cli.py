@@ -381,6 +381,21 @@ def terminal(program: Program, *args: str, **env: str) -> str:
     return shown.decode()
 
 
+def test_show_delays(program: Program, testbed_file: Path) -> None:
+    program("run", testbed_file.name, "--engine", "simulate", "--variant", "plain", "--jobs", "1")
+    shown = program("show", "--delays").stdout
+    assert "Delay 50 %" in shown
+    assert "Delay 99.9 %" in shown
+    assert "Round trip" not in shown, "only TCP measures them"
+    # 20 us and 10 ns a byte at the sender, then 22 cells on the line: 82 us for a message of 1 kB.
+    row = next(line for line in shown.splitlines() if "1 kB" in line)
+    half = re.search(r"([\d.]+) µs", row)
+    assert half is not None
+    assert 80 < float(half[1]) < 100
+    program("run", testbed_file.name, "--engine", "limit", "--fresh")
+    assert "no point has delays" in program("show", "--delays").stdout
+
+
 def test_colour_and_a_bar_only_on_a_terminal(program: Program, testbed_file: Path) -> None:
     shown = terminal(program, "run", testbed_file.name, "--set", "run.duration=200 ms")
     assert "\x1b[1m" in shown

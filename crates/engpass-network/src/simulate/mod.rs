@@ -14,6 +14,7 @@ mod host;
 mod ledger;
 mod nic;
 mod outcome;
+mod sketch;
 mod tally;
 mod tcp;
 mod timeline;
@@ -30,6 +31,7 @@ use host::{Cpu, Process, Socket};
 pub use ledger::{Accounts, BookSeen};
 use nic::Nic;
 pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
+pub use sketch::{Delays, RoundTrips};
 use tcp::Endpoint;
 #[doc(hidden)]
 pub use timeline::watched;
