@@ -51,6 +51,9 @@ class Interrupt:
     def is_set(self) -> bool:
         """Whether it was set."""
 
+    def under_way(self) -> float:
+        """How much of the runs under way is done: the sum of their shares of virtual time."""
+
 @final
 class Campaign:
     """A checked testbed with its variants and sweep."""

@@ -1,9 +1,9 @@
 //! `engpass._engpass`: a handful of coarse calls between Python and the core. Everything structured crosses as JSON;
 //! nothing calls back per packet; runs release the interpreter lock.
 
+mod interrupt;
+
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use engpass_live::{Limits, nanoseconds};
@@ -14,6 +14,8 @@ use engpass_testbed::{Campaign, Diagnostics, Source};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+
+use interrupt::Interrupt;
 
 pyo3::create_exception!(
     _engpass,
@@ -33,28 +35,6 @@ pyo3::create_exception!(
     PyRuntimeError,
     "The engine does not carry something in the testbed."
 );
-
-/// A flag that ends runs early.
-#[pyclass(name = "Interrupt", module = "engpass._engpass", frozen)]
-struct Interrupt(Arc<AtomicBool>);
-
-#[pymethods]
-impl Interrupt {
-    #[new]
-    fn new() -> Self {
-        Self(Arc::new(AtomicBool::new(false)))
-    }
-
-    /// End all runs that were given this flag, now and later.
-    fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it is set.
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// A checked testbed file with its variants and sweep.
 #[pyclass(name = "Campaign", module = "engpass._engpass", frozen)]
@@ -134,7 +114,7 @@ impl PyCampaign {
     ) -> PyResult<String> {
         let point = self.point(py, variant, &sweep)?;
         let seed = point.testbed.run.seed + u64::from(repeat);
-        let flag = Arc::clone(&interrupt.0);
+        let watch = interrupt.watch(&point);
         let outcome = match engine {
             "limit" => {
                 if let Some(why) = engpass_network::unmodelled(&point.testbed) {
@@ -143,9 +123,7 @@ impl PyCampaign {
                 py.detach(|| serde_json::to_value(limit(&point.testbed, &point.topology)))
             }
             "simulate" => {
-                let outcome = py.detach(|| {
-                    simulate(&point.testbed, &point.topology, seed, &|| flag.load(Ordering::Relaxed))
-                });
+                let outcome = py.detach(|| simulate(&point.testbed, &point.topology, seed, &watch));
                 serde_json::to_value(outcome.map_err(refused)?)
             }
             other => {
@@ -182,10 +160,8 @@ impl PyCampaign {
     ) -> PyResult<String> {
         let point = self.point(py, variant, &sweep)?;
         let seed = point.testbed.run.seed + u64::from(repeat);
-        let flag = Arc::clone(&interrupt.0);
-        let timeline = py.detach(|| {
-            timeline(&point.testbed, &point.topology, seed, samples, &|| flag.load(Ordering::Relaxed))
-        });
+        let watch = interrupt.watch(&point);
+        let timeline = py.detach(|| timeline(&point.testbed, &point.topology, seed, samples, &watch));
         let timeline = serde_json::to_string(&timeline.map_err(refused)?);
         Ok(timeline.expect("a timeline is plain data"))
     }

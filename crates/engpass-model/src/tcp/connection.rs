@@ -60,6 +60,8 @@ pub struct Out {
     pub reset: bool,
     /// The retransmission timer expired, and since that instant nothing had been sent or received: the wait was for the timer.
     pub timer_since: Option<Time>,
+    /// A round trip that was measured (RFC 6298 section 3).
+    pub round_trip: Option<Time>,
 }
 
 /// What the handshake has agreed on.

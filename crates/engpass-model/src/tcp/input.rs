@@ -125,7 +125,7 @@ impl Connection {
         if duplicate {
             self.rare().stats.duplicate_acks += 1;
         }
-        self.measure(now, segment, &progress);
+        self.measure(now, segment, &progress, out);
         let rate = self.measure_delivery(now, &progress);
         if progress.acked > 0 {
             self.detect_spurious(segment);
@@ -197,11 +197,8 @@ impl Connection {
         self.tx.una = segment.ack;
         self.tx.take_window(segment);
         self.expired = false;
-        if self.p.rtt_every_ack {
-            self.rtt.sample(&self.p, &mut self.backoff, run.first_at, now);
-        } else {
-            self.measure_timed(now);
-        }
+        let sent = if self.p.rtt_every_ack { Some(run.first_at) } else { self.take_timed() };
+        self.take_sample(now, sent, out);
         if self.is_watched() {
             self.judge_run(now, run);
         } else {
@@ -307,25 +304,32 @@ impl Connection {
     }
 
     /// Take a sample of the round trip (RFC 6298 section 3, Karn; RFC 7323 section 4).
-    fn measure(&mut self, now: Time, segment: &Segment, progress: &Progress) {
-        if self.p.rtt_every_ack {
+    fn measure(&mut self, now: Time, segment: &Segment, progress: &Progress, out: &mut Out) {
+        let sent = if self.p.rtt_every_ack {
             let echo = segment.timestamps.and_then(|stamp| stamp.echo());
             let echo = echo.filter(|_| self.agreed.timestamps && progress.acked > 0);
-            if let Some(sent) = progress.sample.or(echo) {
-                self.rtt.sample(&self.p, &mut self.backoff, sent, now);
-            }
+            progress.sample.or(echo)
         } else {
-            self.measure_timed(now);
+            self.take_timed()
+        };
+        self.take_sample(now, sent, out);
+    }
+
+    /// What was sent then, if anything, has arrived.
+    #[inline]
+    fn take_sample(&mut self, now: Time, sent: Option<Time>, out: &mut Out) {
+        if let Some(sent) = sent {
+            self.rtt.sample(&self.p, &mut self.backoff, sent, now);
+            out.round_trip = Some(now.saturating_sub(sent));
         }
     }
 
-    /// Take a sample if the one segment that is timed has arrived.
-    fn measure_timed(&mut self, now: Time) {
+    /// When the one segment that is timed was sent, if it has arrived.
+    fn take_timed(&mut self) -> Option<Time> {
         let timed = self.rare.as_ref().and_then(|rare| rare.timed);
-        if let Some((_, sent)) = timed.filter(|(end, _)| self.tx.una >= *end) {
-            self.rare().timed = None;
-            self.rtt.sample(&self.p, &mut self.backoff, sent, now);
-        }
+        let (_, sent) = timed.filter(|(end, _)| self.tx.una >= *end)?;
+        self.rare().timed = None;
+        Some(sent)
     }
 
     /// Estimate the delivery rate (draft-ietf-ccwg-bbr, section 4.1.2.3).

@@ -56,6 +56,8 @@ pub(super) struct Datagram {
     pub(super) counted: bool,
     /// Bytes of the transport's header.
     pub(super) header: u32,
+    /// When its sender began with it.
+    pub(super) begun: u64,
     /// When and where it lost its first cell, by what is known: ports look at their cells in no common order.
     pub(super) loss: Option<(u64, Place)>,
     /// Frames on the way, plus one while its process works on it or its receiver holds it.

@@ -3,6 +3,8 @@
 use engpass_model::element::{Cells, Loss};
 use engpass_model::queue::Cause;
 
+use super::sketch::Sketch;
+
 /// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
@@ -68,6 +70,10 @@ pub(super) struct Tally {
     pub(super) ever_bytes: u64,
     pub(super) places: Vec<Losses>,
     pub(super) receptions: Receptions,
+    /// From the beginning of a datagram to its reception.
+    pub(super) delays: Sketch,
+    /// Round trips that TCP measured at the writing ends.
+    pub(super) round_trips: Sketch,
 }
 
 /// What a flow lost at one place.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::frames::FramePort;
 use super::outcome::in_order;
-use super::{Network, SimError, SimOutcome};
+use super::{Network, SimError, SimOutcome, Watch};
 
 /// Most entries of a list of events; a longer one is cut, and says so.
 pub const MOST_EVENTS: usize = 10_000;
@@ -160,9 +160,9 @@ pub fn timeline(
     topology: &Topology,
     seed: u64,
     samples: usize,
-    interrupted: &dyn Fn() -> bool,
+    watch: &dyn Watch,
 ) -> Result<Timeline, SimError> {
-    watched(testbed, topology, seed, samples, interrupted).map(|(timeline, _)| timeline)
+    watched(testbed, topology, seed, samples, watch).map(|(timeline, _)| timeline)
 }
 
 /// The timeline, and the outcome of the run that was watched.
@@ -172,9 +172,9 @@ pub fn watched(
     topology: &Topology,
     seed: u64,
     samples: usize,
-    interrupted: &dyn Fn() -> bool,
+    watch: &dyn Watch,
 ) -> Result<(Timeline, SimOutcome), SimError> {
-    Network::new(testbed, topology, seed)?.watched(testbed, topology, samples, interrupted)
+    Network::new(testbed, topology, seed)?.watched(testbed, topology, samples, watch)
 }
 
 /// The ports of the queues, and the timeline while it is filled.
@@ -188,7 +188,7 @@ impl Network {
         testbed: &Testbed,
         topology: &Topology,
         samples: usize,
-        interrupted: &dyn Fn() -> bool,
+        watch: &dyn Watch,
     ) -> Result<(Timeline, SimOutcome), SimError> {
         let steps = samples.max(2) as u64 - 1;
         let end = u128::from(self.end);
@@ -198,10 +198,10 @@ impl Network {
         let mut warmup = self.fabric.window.from;
         for at in instants {
             if let Some(from) = warmup.take_if(|from| *from <= at) {
-                self.run_until(from, interrupted)?;
+                self.run_until(from, watch)?;
                 self.begin_window(from);
             }
-            self.run_until(at, interrupted)?;
+            self.run_until(at, watch)?;
             self.sample(&mut timeline, at);
         }
         self.finish();
