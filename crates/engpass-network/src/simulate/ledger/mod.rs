@@ -235,6 +235,12 @@ impl Ledger {
         self.first_of_window(port, cells, count)
     }
 
+    /// Whether the first transmission of the window on the line of `port` was seen.
+    #[inline]
+    pub(super) fn has_started(&self, port: usize) -> bool {
+        self.lines[port].started || !self.on
+    }
+
     fn first_of_window(&mut self, port: usize, cells: &Cells, count: u64) -> u64 {
         let line = &mut self.lines[port];
         line.started = true;
