@@ -158,7 +158,7 @@ def test_points_are_stored_as_those_of_other_engines(cli: Cli, file: Path) -> No
 
 
 def test_limit_simulation_and_measurement_stand_side_by_side(cli: Cli, file: Path) -> None:
-    text = file.read_text()
+    text = file.read_text().replace("ethernet-1g", "ethernet-10")
     file.write_text(text[: text.index("[traffic.probe]")] + text[text.index("[run]") :])
     said = cli("run", "two.toml", "--engine", "limit,simulate,measure")
     assert all(word in said.stdout for word in ("Engine", "simulate", "measure"))
