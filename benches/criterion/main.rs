@@ -6,6 +6,7 @@ mod cells;
 mod events;
 mod processor;
 mod runs;
+mod segments;
 
 use std::time::Duration;
 
@@ -25,6 +26,6 @@ criterion_group! {
     name = hot;
     config = config();
     targets = runs::lines, runs::kyoto, runs::ports, runs::generators, runs::packets, runs::booking, cells::gcra, cells::discard,
-        events::hold
+        events::hold, segments::endpoints
 }
 criterion_main!(hot);

@@ -1,11 +1,12 @@
 //! What touches the world: sockets, clocks and threads. The *agent* runs on each host of a testbed, makes traffic and measures it; `docs/agent.md` is its
-//! contract with the controller.
+//! contract with the controller. The *probe* ([`probe`]) measures what a host can give.
 //!
 //! `unsafe` stands only in [`sys`], one system call each, each with its reason.
 
 mod agent;
 mod flow;
 mod head;
+pub mod probe;
 mod problem;
 mod readings;
 mod statistic;

@@ -3,7 +3,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// The largest text that is read, in bytes.
-pub const MAX_TEXT: usize = 4 << 20;
+pub const MAX_TEXT: usize = 16 << 20;
 
 /// A text and what it is called in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]

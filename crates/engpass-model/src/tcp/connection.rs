@@ -1,15 +1,15 @@
 //! One endpoint of a connection: its parts, and how the outside sees them.
 
-use super::congestion::{CongestionControl, Window};
+use super::congestion::{Control, Window};
 use super::limited::LimitedBy;
-use super::parameters::{RecoveryKind, Role, TcpParameters};
+use super::parameters::{RecoveryKind, Role, Shared};
 use super::receive::Receiver;
 use super::recovery::{Phase, Recovery};
-use super::rtt::Rtt;
+use super::rtt::{Backoff, Rtt};
 use super::scoreboard::Scoreboard;
 use super::segment::Segment;
 use super::send::Sender;
-use super::stats::{Snapshot, Stats};
+use super::stats::{Counts, Snapshot, Stats};
 use super::tail_probe::TailProbe;
 use super::timers::{Timer, Timers};
 use crate::time::Time;
@@ -48,6 +48,8 @@ pub struct Out {
     pub established: bool,
     /// Bytes newly in order: readable, or already read where reading is automatic.
     pub delivered: u64,
+    /// Bytes that came and were refused: they were there already, or lie beyond the window.
+    pub refused: u64,
     /// Bytes newly acknowledged.
     pub acked: u64,
     /// The other side will send no more.
@@ -87,100 +89,137 @@ pub(super) struct Delivery {
     pub(super) application_limited_to: u64,
 }
 
+/// What is going on that most segments do not meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Special(u8);
+
+impl Special {
+    /// A SYN must go out.
+    pub(super) const SYN_DUE: Self = Self(0x01);
+    /// A reset must go out.
+    pub(super) const RESET_DUE: Self = Self(0x02);
+    /// A probe of the window must go out.
+    pub(super) const PROBE_DUE: Self = Self(0x04);
+    /// What is in the network is a byte beyond the window.
+    pub(super) const PROBING: Self = Self(0x08);
+    /// The persist timer runs, or has expired without progress.
+    pub(super) const PERSISTING: Self = Self(0x10);
+    /// A tail loss probe must go out.
+    pub(super) const TAIL_PROBE_DUE: Self = Self(0x20);
+    /// A tail loss probe is out.
+    pub(super) const TAIL_PROBING: Self = Self(0x40);
+
+    #[inline]
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline]
+    pub(super) fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) fn set(&mut self, other: Self, on: bool) {
+        self.0 = if on { self.0 | other.0 } else { self.0 & !other.0 };
+    }
+}
+
+/// What is kept once something rare has happened.
+#[derive(Debug, Default)]
+pub(super) struct Rare {
+    /// Counts of rare things; the others are in [`Counts`].
+    pub(super) stats: Stats,
+    /// Bytes of payload sent again, window probes included.
+    pub(super) bytes_again: u64,
+    pub(super) saved: Option<Saved>,
+    /// ECN: no further reduction until everything below is acknowledged.
+    pub(super) cwr_until: u64,
+    /// The one segment that is timed, where not every acknowledgment gives a sample: its end, and when it was sent.
+    pub(super) timed: Option<(u64, Time)>,
+    pub(super) tail_probe: Option<TailProbe>,
+    /// Where the delivery rate is measured.
+    pub(super) delivery: Delivery,
+}
+
 /// One endpoint of a TCP connection.
+///
+/// Its size matters: what an idle connection does not need is allocated when it is needed, and kept.
 #[derive(Debug)]
 pub struct Connection {
-    pub(super) p: TcpParameters,
-    pub(super) state: State,
-    pub(super) agreed: Agreed,
+    pub(super) p: Shared,
     pub(super) tx: Sender,
     pub(super) rx: Receiver,
     pub(super) board: Scoreboard,
     pub(super) rtt: Rtt,
-    pub(super) recovery: Recovery,
     pub(super) window: Window,
-    pub(super) control: Box<dyn CongestionControl>,
-    pub(super) delivery: Delivery,
+    pub(super) control: Control,
     pub(super) timers: Timers,
-    /// A SYN must go out.
-    pub(super) syn_due: bool,
-    /// When the first SYN went out, until another did.
-    pub(super) syn_sent: Option<Time>,
-    /// The SYN was sent more than once.
+    pub(super) recovery: Recovery,
+    /// When something was last received.
+    pub(super) active_at: Time,
+    /// When something but an acknowledgment was last sent.
+    pub(super) sent_at: Time,
+    pub(super) counts: Counts,
+    pub(super) rare: Option<Box<Rare>>,
+    pub(super) state: State,
+    pub(super) special: Special,
+    pub(super) agreed: Agreed,
+    pub(super) backoff: Backoff,
+    /// A SYN was sent; more than one.
+    pub(super) syn_sent: bool,
     pub(super) syn_resent: bool,
-    /// A reset must go out.
-    pub(super) reset_due: bool,
-    /// A probe of the window must go out.
-    pub(super) probe_due: bool,
-    /// What is in the network is a byte beyond the window.
-    pub(super) probing: bool,
     /// How often the persist timer has expired in a row.
-    pub(super) persist_count: u32,
-    /// How often the retransmission timer has expired without progress.
-    pub(super) expiries: u32,
-    /// The one segment that is timed, where not every acknowledgment gives a sample: its end, and when it was sent.
-    pub(super) timed: Option<(u64, Time)>,
+    pub(super) persist_count: u8,
+    /// The retransmission timer has expired, without progress since.
+    pub(super) expired: bool,
     /// ECN: CWR goes on the next new segment.
     pub(super) cwr_due: bool,
-    /// ECN: no further reduction until everything below is acknowledged.
-    pub(super) cwr_until: u64,
-    pub(super) saved: Option<Saved>,
-    /// A tail loss probe must go out.
-    pub(super) tail_probe_due: bool,
-    pub(super) tail_probe: Option<TailProbe>,
-    /// When something was last sent or received.
-    pub(super) active_at: Time,
-    /// When data was last sent.
-    pub(super) sent_at: Time,
-    pub(super) stats: Stats,
 }
 
 impl Connection {
     /// An endpoint that opens the connection at its first [`transmit`](Self::transmit), or waits for the other's SYN.
-    pub fn new(parameters: &TcpParameters, role: Role) -> Self {
-        let p = parameters.clone();
+    ///
+    /// Connections with the same parameters share them when they are given as [`Shared`].
+    pub fn new(parameters: impl Into<Shared>, role: Role) -> Self {
+        let p: Shared = parameters.into();
+        let mut special = Special::default();
+        special.set(Special::SYN_DUE, role == Role::Active);
         Self {
-            state: if role == Role::Active { State::SynSent } else { State::Listen },
-            agreed: Agreed::default(),
-            tx: Sender::new(&p),
-            rx: Receiver::new(&p),
-            board: Scoreboard::default(),
-            rtt: Rtt::new(&p),
-            recovery: Recovery::default(),
-            window: Window {
-                size: p.initial_window * p.mss,
-                threshold: u64::MAX,
-                mss: p.mss,
-                byte_counting: p.byte_counting,
-            },
-            control: p.congestion.control(&p),
-            delivery: Delivery::default(),
+            tx: Sender::new(),
+            rx: Receiver::new(),
+            board: Scoreboard::new(1),
+            rtt: Rtt::new(),
+            window: Window::new(p.initial_window, p.mss, p.byte_counting),
+            control: Control::new(&p),
             timers: Timers::default(),
-            syn_due: role == Role::Active,
-            syn_sent: None,
-            syn_resent: false,
-            reset_due: false,
-            probe_due: false,
-            probing: false,
-            persist_count: 0,
-            expiries: 0,
-            timed: None,
-            cwr_due: false,
-            cwr_until: 0,
-            saved: None,
-            tail_probe_due: false,
-            tail_probe: None,
+            recovery: Recovery::default(),
             active_at: Time::ZERO,
             sent_at: Time::ZERO,
-            stats: Stats::default(),
+            counts: Counts::default(),
+            rare: None,
+            state: if role == Role::Active { State::SynSent } else { State::Listen },
+            special,
+            agreed: Agreed::default(),
+            backoff: Backoff::default(),
+            syn_sent: false,
+            syn_resent: false,
+            persist_count: 0,
+            expired: false,
+            cwr_due: false,
             p,
         }
     }
 
+    pub(super) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
     /// A segment arrives.
     pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
-        self.stats.segments_received += 1;
-        self.stats.ce_received += u64::from(segment.ce);
+        self.counts.segments_received += 1;
+        if segment.ce {
+            self.rare().stats.ce_received += 1;
+        }
         self.receive_segment(now, segment, out);
         self.active_at = now;
         self.rearm(now);
@@ -188,9 +227,7 @@ impl Connection {
 
     /// A wake is due. Does nothing when none is.
     pub fn on_timer(&mut self, now: Time, out: &mut Out) {
-        if self.rx.acks.on_timer(now) {
-            self.stats.delayed_acks += 1;
-        }
+        self.rx.on_timer(now);
         if self.timers.expired(Timer::TimeWait, now) {
             self.set_closed(out);
         }
@@ -213,8 +250,10 @@ impl Connection {
     }
 
     /// When [`on_timer`](Self::on_timer) must be called next.
+    #[inline]
     pub fn next_wake(&self) -> Option<Time> {
-        [self.timers.next(), self.rx.acks.deadline()].into_iter().flatten().min()
+        let at = self.timers.next().min(self.rx.acks.deadline());
+        (at != Time::MAX).then_some(at)
     }
 
     /// The application writes `bytes` at once. Returns how many are taken: the rest is the application's to keep and
@@ -228,7 +267,7 @@ impl Connection {
     /// How many bytes of a write of which `left` are to come the socket copies next, at most a segment; 0 while the
     /// application is blocked. Give them with [`put`](Self::put) when they are copied.
     pub fn next_copy(&mut self, left: u64) -> u64 {
-        self.tx.next_copy(&self.p, left)
+        self.tx.next_copy(&self.p, self.window.mss(), left)
     }
 
     /// What [`next_copy`](Self::next_copy) said is copied; `ends` when the write ends there.
@@ -245,7 +284,7 @@ impl Connection {
 
     /// The application reads up to `bytes`. Returns how many.
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
-        let taken = self.rx.read(&self.p, bytes);
+        let taken = self.rx.read(&self.p, self.window.mss(), bytes);
         self.rearm(now);
         taken
     }
@@ -266,9 +305,10 @@ impl Connection {
 
     /// Give the connection up: a reset goes out, then it is gone.
     pub fn abort(&mut self) {
-        self.reset_due = !matches!(self.state, State::Closed | State::Listen);
+        let resets = !matches!(self.state, State::Closed | State::Listen);
+        self.special.set(Special::RESET_DUE, resets);
         self.timers.stop_all();
-        if !self.reset_due {
+        if !resets {
             self.state = State::Closed;
         }
     }
@@ -289,6 +329,7 @@ impl Connection {
     }
 
     /// Duplicates have come, and what is outstanding is too little for as many as mean a loss.
+    #[inline]
     fn only_the_timer_goes_on(&self) -> bool {
         let enough = self.board.len() > self.p.duplicate_threshold as usize;
         self.recovery.duplicates > 0
@@ -298,13 +339,31 @@ impl Connection {
     }
 
     /// The connection's state.
+    #[inline]
     pub fn state(&self) -> State {
         self.state
     }
 
     /// The counters.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
+    #[inline]
+    pub fn stats(&self) -> Stats {
+        let rare = self.rare.as_ref();
+        Stats {
+            segments_sent: self.counts.segments_sent,
+            acks_sent: self.counts.acks_sent,
+            bytes_sent: self.tx.bytes_sent() + rare.map_or(0, |rare| rare.bytes_again),
+            bytes_acked: self.tx.bytes_acked(),
+            segments_received: self.counts.segments_received,
+            bytes_received: self.rx.bytes_received(),
+            delayed_acks: self.rx.delayed_acks(),
+            ..rare.map_or_else(Stats::default, |rare| rare.stats)
+        }
+    }
+
+    /// Segments sent so far, all kinds: one of [`stats`](Self::stats).
+    #[inline]
+    pub fn segments_sent(&self) -> u64 {
+        self.counts.segments_sent
     }
 
     /// The control loops' state.
@@ -312,23 +371,41 @@ impl Connection {
         Snapshot {
             congestion_window: self.window_size(),
             slow_start_threshold: self.window.threshold,
-            in_flight: self.board.in_flight(),
-            unacknowledged: self.board.outstanding(),
-            send_window: self.tx.window,
+            in_flight: self.in_flight(),
+            unacknowledged: self.outstanding(),
+            send_window: u64::from(self.tx.window),
             smoothed_rtt: self.rtt.smoothed(),
             minimum_rtt: self.rtt.minimum(),
-            timeout: self.rtt.timeout(&self.p),
+            timeout: self.timeout(),
         }
     }
 
     /// The segment size in use, options subtracted.
     pub fn segment_size(&self) -> u64 {
-        self.tx.mss
+        self.window.mss()
     }
 
     /// The congestion window with the inflation of fast recovery.
+    #[inline]
     pub(super) fn window_size(&self) -> u64 {
-        self.window.size.saturating_add_signed(self.recovery.inflation).max(self.tx.mss)
+        self.window.size.saturating_add_signed(self.recovery.inflation()).max(self.window.mss())
+    }
+
+    /// Sequence numbers sent and not acknowledged.
+    #[inline]
+    pub(super) fn outstanding(&self) -> u64 {
+        self.tx.next - self.tx.una
+    }
+
+    /// Sequence numbers held to be in the network.
+    #[inline]
+    pub(super) fn in_flight(&self) -> u64 {
+        self.outstanding() - self.board.absent()
+    }
+
+    #[inline]
+    pub(super) fn timeout(&self) -> Time {
+        self.rtt.timeout(&self.p, self.backoff)
     }
 
     pub(super) fn set_closed(&mut self, out: &mut Out) {

@@ -4,46 +4,55 @@ use super::parameters::{AckCounting, TcpParameters};
 use crate::time::Time;
 
 /// What is owed to the sender.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct DelayedAck {
-    /// An acknowledgment is due.
-    due: bool,
+    /// When the timer releases the acknowledgment; [`Time::MAX`] where it does not run.
+    deadline: Time,
     /// Duplicate acknowledgments due: each is a segment of its own (RFC 5681 section 4.2).
     duplicates: u32,
-    /// Segments since the last acknowledgment.
-    segments: u32,
-    /// Bytes since then.
-    bytes: u64,
-    /// When the timer releases the acknowledgment.
-    deadline: Option<Time>,
+    /// Bytes since the last acknowledgment.
+    bytes: u32,
     /// Segments of data acknowledged at once so far.
     quick: u32,
+    /// Segments since the last acknowledgment.
+    segments: u16,
+    /// An acknowledgment is due.
+    due: bool,
+}
+
+impl Default for DelayedAck {
+    fn default() -> Self {
+        Self { deadline: Time::MAX, duplicates: 0, bytes: 0, quick: 0, segments: 0, due: false }
+    }
 }
 
 impl DelayedAck {
     /// A segment came in order.
-    pub(super) fn in_order(&mut self, p: &TcpParameters, mss: u64, len: u64, now: Time) {
+    #[inline]
+    pub(super) fn in_order(&mut self, p: &TcpParameters, mss: u64, len: u32, now: Time) {
         let before = self.bytes;
-        self.segments += 1;
-        self.bytes += len;
+        // What is counted beyond any parameter's range is enough.
+        self.segments = self.segments.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(len);
         let enough = match p.ack_counting {
-            AckCounting::Segments => self.segments >= p.ack_every,
+            AckCounting::Segments => u32::from(self.segments) >= p.ack_every,
             // "an ACK SHOULD be generated for at least every second full-sized segment" (RFC 9293, SHLD-19).
-            AckCounting::FullSegments => self.bytes >= u64::from(p.ack_every) * mss,
+            AckCounting::FullSegments => u64::from(self.bytes) >= u64::from(p.ack_every) * mss,
             AckCounting::FullSegmentsOrTails => {
-                self.bytes >= u64::from(p.ack_every) * mss || (len < mss && !before.is_multiple_of(mss))
+                u64::from(self.bytes) >= u64::from(p.ack_every) * mss
+                    || (u64::from(len) < mss && !u64::from(before).is_multiple_of(mss))
             }
         };
         if enough || self.quick < p.quick_acks {
             self.quick = self.quick.saturating_add(1);
             self.due = true;
-        } else if self.deadline.is_none() {
+        } else if self.deadline == Time::MAX {
             let delay = p.ack_delay.ps();
-            self.deadline = Some(if p.ack_heartbeat && delay > 0 {
+            self.deadline = if p.ack_heartbeat && delay > 0 {
                 p.next_tick(Time(now.ps() + 1), p.ack_delay)
             } else {
                 now + p.ack_delay
-            });
+            };
         }
     }
 
@@ -59,18 +68,21 @@ impl DelayedAck {
 
     /// Let the timer expire. True when it did.
     pub(super) fn on_timer(&mut self, now: Time) -> bool {
-        let expired = self.deadline.is_some_and(|at| at <= now);
+        let expired = self.deadline <= now;
         if expired {
-            self.deadline = None;
+            self.deadline = Time::MAX;
             self.due = true;
         }
         expired
     }
 
-    pub(super) fn deadline(&self) -> Option<Time> {
+    /// When the timer expires; [`Time::MAX`] where it does not run.
+    #[inline]
+    pub(super) fn deadline(&self) -> Time {
         self.deadline
     }
 
+    #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.due || self.duplicates > 0
     }
@@ -81,11 +93,12 @@ impl DelayedAck {
     }
 
     /// A segment with an acknowledgment went out; `pure` when it carried nothing else.
+    #[inline]
     pub(super) fn sent(&mut self, pure: bool) {
         self.due = false;
         self.segments = 0;
         self.bytes = 0;
-        self.deadline = None;
+        self.deadline = Time::MAX;
         if pure {
             self.duplicates = self.duplicates.saturating_sub(1);
         }

@@ -1,7 +1,7 @@
 //! Opening and closing (RFC 9293 sections 3.5 and 3.6).
 
-use super::connection::{Agreed, Connection, Out, State};
-use super::segment::Segment;
+use super::connection::{Agreed, Connection, Out, Special, State};
+use super::segment::{Flags, Segment};
 use super::timers::Timer;
 use crate::time::Time;
 
@@ -16,78 +16,82 @@ impl Connection {
 
     /// A segment for a connection that is not open.
     pub(super) fn receive_opening(&mut self, now: Time, segment: &Segment, out: &mut Out) {
-        let flags = segment.flags;
+        let (syn, ack, rst) =
+            (segment.flags.has(Flags::SYN), segment.flags.has(Flags::ACK), segment.flags.has(Flags::RST));
         match self.state {
-            State::Listen if flags.syn && !flags.rst => {
+            State::Listen if syn && !rst => {
                 self.agree(segment);
                 self.state = State::SynReceived;
-                self.syn_due = true;
+                self.special.set(Special::SYN_DUE, true);
             }
-            State::SynSent if flags.rst && flags.ack => self.reset(out),
-            State::SynSent if flags.syn => {
+            State::SynSent if rst && ack => self.reset(out),
+            State::SynSent if syn => {
                 self.agree(segment);
-                if flags.ack && segment.ack == 1 {
+                if ack && segment.ack == 1 {
                     self.take_syn_sample(now);
                     self.establish(segment, out);
                     self.rx.acks.at_once();
                 } else {
                     // Both have opened at once (figure 7).
                     self.state = State::SynReceived;
-                    self.syn_due = true;
+                    self.special.set(Special::SYN_DUE, true);
                 }
             }
-            State::SynReceived if flags.rst => self.reset(out),
-            State::SynReceived if flags.syn && !flags.ack => self.syn_due = true,
-            State::SynReceived if flags.ack && segment.ack == 1 => {
+            State::SynReceived if rst => self.reset(out),
+            State::SynReceived if syn && !ack => self.special.set(Special::SYN_DUE, true),
+            State::SynReceived if ack && segment.ack == 1 => {
                 self.take_syn_sample(now);
                 self.establish(segment, out);
                 self.receive_open(now, segment, out);
             }
             // The first byte may overtake nothing: a segment with another acknowledgment is old.
-            _ => self.stats.bytes_refused += segment.len,
+            _ => self.refuse(segment.payload(), out),
         }
     }
 
     /// Take the options of the other side's SYN.
     fn agree(&mut self, syn: &Segment) {
         // RFC 9293 section 3.7.1: without the option the segment size is 536.
-        let offered = syn.mss.unwrap_or(536);
+        let offered = if syn.mss > 0 { u64::from(syn.mss) } else { 536 };
+        let flags = syn.flags;
         self.agreed = Agreed {
             timestamps: self.p.timestamps && syn.timestamps.is_some(),
-            sack: syn.sack_permitted && self.wants_sack(),
+            sack: syn.sack_permitted && self.p.derived().sack,
             // RFC 3168 section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK answers with ECE alone.
-            ecn: self.p.ecn && syn.flags.ece && (syn.flags.cwr != syn.flags.ack),
+            ecn: self.p.ecn && flags.has(Flags::ECE) && flags.has(Flags::CWR) != flags.has(Flags::ACK),
             scaling: self.p.window_scaling && syn.window_scale.is_some(),
         };
         let mss = self.p.mss.min(offered);
+        let before = self.window.mss();
         // RFC 6691: the option does not count TCP options, so each segment has as much less room for data.
-        self.tx.mss = mss - if self.agreed.timestamps { 12 } else { 0 };
-        self.window.mss = self.tx.mss;
-        let scale = self.agreed.scaling.then(|| self.rx.wanted_scale());
-        self.rx.synchronize(&self.p, self.tx.mss, scale);
+        let mss = mss - if self.agreed.timestamps { 12 } else { 0 };
+        self.window.set_mss(mss);
+        let scale = self.agreed.scaling.then(|| self.rx.wanted_scale(&self.p, before));
+        self.rx.synchronize(&self.p, mss, scale);
         if let Some(stamp) = syn.timestamps.filter(|_| self.agreed.timestamps) {
-            self.rx.note_syn_timestamp(stamp.value);
+            self.rx.note_syn_timestamp(stamp.value());
         }
     }
 
     fn establish(&mut self, segment: &Segment, out: &mut Out) {
         self.state = State::Established;
-        self.syn_due = false;
+        self.special.set(Special::SYN_DUE, false);
         self.timers.stop(Timer::Retransmission);
-        self.expiries = 0;
+        self.expired = false;
         self.tx.take_window(segment);
         // RFC 5681 section 3.1: "if the SYN or SYN/ACK is lost, the initial window used […] MUST be one segment".
         let segments = if self.syn_resent { 1 } else { self.p.initial_window };
-        self.window.size = segments * self.tx.mss;
+        self.window.size = segments * self.window.mss();
         if self.syn_resent {
-            self.rtt.after_lost_syn();
+            self.backoff.after_lost_syn();
         }
         out.established = true;
     }
 
     fn take_syn_sample(&mut self, now: Time) {
-        if let Some(sent) = self.syn_sent.filter(|_| !self.syn_resent) {
-            self.rtt.sample(&self.p, sent, now);
+        // The SYN is all that was sent.
+        if self.syn_sent && !self.syn_resent {
+            self.rtt.sample(&self.p, &mut self.backoff, self.sent_at, now);
         }
     }
 

@@ -1,53 +1,58 @@
 //! What a segment and an expired timer do to an open connection.
 
 use super::congestion::{Ack, RateSample, Signal};
-use super::connection::{Connection, Out, Saved, State};
+use super::connection::{Connection, Out, Saved, Special, State};
 use super::parameters::RecoveryKind;
+use super::progress::{Answers, Progress, Run};
 use super::recovery::rack::Clock;
 use super::recovery::{AckView, Phase, Verdict};
-use super::scoreboard::{Answers, Progress};
-use super::segment::Segment;
+use super::segment::{Flags, Segment};
 use super::timers::Timer;
 use crate::time::Time;
 
 impl Connection {
-    /// Whether this kind of recovery uses SACK.
-    pub(super) fn wants_sack(&self) -> bool {
-        matches!(self.p.recovery, RecoveryKind::Sack | RecoveryKind::RackTlp)
-    }
-
+    #[inline]
     pub(super) fn receive_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         match self.state {
-            State::Closed => self.stats.bytes_refused += segment.len,
+            State::Closed => self.refuse(segment.payload(), out),
             State::Listen | State::SynSent | State::SynReceived => self.receive_opening(now, segment, out),
             _ => self.receive_open(now, segment, out),
         }
     }
 
+    /// Bytes came that are no use.
+    pub(super) fn refuse(&mut self, bytes: u64, out: &mut Out) {
+        if bytes > 0 {
+            self.rare().stats.bytes_refused += bytes;
+            out.refused += bytes;
+        }
+    }
+
     /// A segment for an open connection: acknowledgment, then data, then FIN.
+    #[inline]
     pub(super) fn receive_open(&mut self, now: Time, segment: &Segment, out: &mut Out) {
-        if segment.flags.rst {
+        if segment.flags.has(Flags::RST) {
             self.reset(out);
             return;
         }
-        if segment.flags.ack && !segment.flags.syn {
+        if segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::SYN) {
             self.receive_ack(now, segment, out);
         }
         if self.state == State::Closed {
             return;
         }
-        let received = self.rx.take(&self.p, segment, now);
-        self.stats.bytes_received += received.in_order;
-        self.stats.bytes_refused += received.refused;
+        let received = self.rx.take(&self.p, self.window.mss(), segment, now);
         out.delivered += received.in_order;
+        self.refuse(received.refused, out);
         if received.finished {
             self.after_fin_received(now, out);
-        } else if self.state == State::TimeWait && segment.flags.fin {
+        } else if self.state == State::TimeWait && segment.flags.has(Flags::FIN) {
             // RFC 9293 section 3.10.7.4, eighth step: "Restart the 2 MSL time-wait timeout."
             self.wait(now);
         }
     }
 
+    #[inline]
     fn receive_ack(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         // RFC 9293 section 3.10.7.4: an acknowledgment of something not yet sent is answered and dropped.
         if segment.ack > self.tx.next {
@@ -57,27 +62,126 @@ impl Connection {
         if segment.ack < self.tx.una {
             return;
         }
+        // What nearly all acknowledgments are, in the manner of "header prediction": nothing special goes on, and they
+        // either say nothing new beside data, or take segments in order of which none has a history.
+        let expected = self.state == State::Established
+            && self.special.is_empty()
+            && self.recovery.phase == Phase::Open
+            && segment.flags.is_plain()
+            && segment.sack.is_empty();
+        if expected && self.board.is_empty() {
+            self.tx.take_window(segment);
+            return;
+        }
+        if expected
+            && segment.ack > self.tx.una
+            && segment.len == 0
+            && self.board.absent() == 0
+            && !self.p.derived().rates
+            && self.rare.as_ref().is_none_or(|rare| rare.saved.is_none())
+            && let Some(run) = self.board.plain_run(segment.ack)
+        {
+            self.take_run(now, segment, &run, out);
+            return;
+        }
+        self.take_odd_ack(now, segment, out);
+    }
+
+    /// Whether RACK watches this connection.
+    fn is_watched(&self) -> bool {
+        self.p.derived().rack && self.agreed.sack
+    }
+
+    /// An acknowledgment takes segments in order that were sent once: what [`take_odd_ack`](Self::take_odd_ack) comes to then.
+    #[inline]
+    fn take_run(&mut self, now: Time, segment: &Segment, run: &Run, out: &mut Out) {
+        let before = self.outstanding();
+        let acked = segment.ack - self.tx.una;
+        self.board.take_run(run);
+        self.tx.una = segment.ack;
+        self.tx.take_window(segment);
+        self.expired = false;
+        if self.p.rtt_every_ack {
+            self.rtt.sample(&self.p, &mut self.backoff, run.first_at, now);
+        } else {
+            self.measure_timed(now);
+        }
+        if self.is_watched() {
+            self.judge_run(now, run);
+        } else {
+            self.recovery.advance();
+        }
+        self.grow(Ack {
+            now,
+            acked,
+            delivered: acked,
+            total_delivered: 0,
+            in_flight_before: before,
+            in_flight: self.in_flight(),
+            next: self.tx.next,
+            unacknowledged: self.tx.una,
+            rtt: None,
+            smoothed_rtt: self.rtt.smoothed(),
+            window_limited: self.is_window_limited(before),
+            marked: false,
+            recovering: self.recovery.phase == Phase::Fast,
+            lost: 0,
+            rate: None,
+        });
+        if self.board.is_empty() {
+            self.timers.stop(Timer::Retransmission);
+        } else {
+            self.start_timer(now);
+        }
+        self.arm_tail_probe(now);
+        out.acked += acked;
+    }
+
+    /// RACK's part of it.
+    fn judge_run(&mut self, now: Time, run: &Run) {
+        let limited = self.recovery.limited_transmitted();
+        self.recovery.advance();
+        if self.recovery.more().rack.note_run(run, now, &self.board) {
+            let clock = self.clock(now);
+            let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
+            self.apply(now, verdict, Phase::Open, limited);
+        }
+        self.watch_reordering();
+    }
+
+    /// Let the congestion control answer to new data that arrived.
+    #[inline]
+    fn grow(&mut self, ack: Ack) {
+        self.control.on_ack(&mut self.window, &ack);
+        self.window.size = self.window.size.min(self.largest_congestion_window());
+    }
+
+    /// An acknowledgment that may be anything.
+    fn take_odd_ack(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         let mut progress = self.new_progress(now, segment);
-        let (before, outstanding) = (self.board.in_flight(), self.board.outstanding());
+        let (before, outstanding) = (self.in_flight(), self.outstanding());
         self.board.acknowledge(segment.ack, &mut progress);
         if self.agreed.sack {
-            self.board.sack(&segment.sack, &mut progress);
+            self.board.sack(&segment.sack.whole(segment.ack), &mut progress);
         }
         self.tx.una = segment.ack;
         let window_changed = self.tx.take_window(segment);
         if progress.acked > 0 {
-            self.probing = false;
-            self.expiries = 0;
+            self.special.set(Special::PROBING, false);
+            self.expired = false;
         }
         if window_changed {
             self.after_window_change();
         }
         // RFC 5681 section 2; with SACK a duplicate is one that brings new SACK information (RFC 6675 section 2).
-        let plain = outstanding > 0 && segment.len == 0 && !segment.flags.fin && !window_changed;
+        let fin = segment.flags.has(Flags::FIN);
+        let plain = outstanding > 0 && segment.len == 0 && !fin && !window_changed;
         let duplicate = progress.acked == 0
-            && !self.probing
+            && !self.special.has(Special::PROBING)
             && if self.agreed.sack { progress.sacked > 0 } else { plain };
-        self.stats.duplicate_acks += u64::from(duplicate);
+        if duplicate {
+            self.rare().stats.duplicate_acks += 1;
+        }
         self.measure(now, segment, &progress);
         let rate = self.measure_delivery(now, &progress);
         if progress.acked > 0 {
@@ -89,13 +193,13 @@ impl Connection {
             next: self.tx.next,
             duplicate,
             progress: &progress,
-            mss: self.tx.mss,
+            mss: self.window.mss(),
             reported_duplicate: segment.sack.duplicate(segment.ack).is_some(),
             now,
             minimum_rtt: self.rtt.minimum().unwrap_or(Time::ZERO),
             smoothed_rtt: self.rtt.smoothed().unwrap_or(Time::ZERO),
         };
-        let limited = self.recovery.limited_transmitted;
+        let limited = self.recovery.limited_transmitted();
         let waiting_before = self.board.waiting();
         let verdict = self.recovery.on_ack(&self.p, self.agreed.sack, &mut self.board, &view);
         let recovering = phase_before == Phase::Fast || self.recovery.phase == Phase::Fast;
@@ -104,34 +208,29 @@ impl Connection {
         self.take_tail_probe_answer(now, segment, progress.acked);
         self.take_mark(now, segment);
         if progress.delivered > 0 {
-            let ack = Ack {
+            let newest = progress.newest.filter(|newest| !newest.ambiguous);
+            self.grow(Ack {
                 now,
                 acked: progress.acked,
                 delivered: progress.delivered,
-                total_delivered: self.delivery.total,
+                total_delivered: self.rare.as_ref().map_or(0, |rare| rare.delivery.total),
                 in_flight_before: before,
-                in_flight: self.board.in_flight(),
+                in_flight: self.in_flight(),
                 next: self.tx.next,
                 unacknowledged: self.tx.una,
-                rtt: progress
-                    .newest
-                    .filter(|newest| !newest.ambiguous)
-                    .map(|newest| now.saturating_sub(newest.at)),
+                rtt: newest.map(|newest| now.saturating_sub(newest.at)),
                 smoothed_rtt: self.rtt.smoothed(),
                 window_limited: self.is_window_limited(before),
-                marked: self.agreed.ecn && segment.flags.ece,
+                marked: self.agreed.ecn && segment.flags.has(Flags::ECE),
                 recovering,
                 lost: self.board.waiting().saturating_sub(waiting_before),
                 rate,
-            };
-            self.control.on_ack(&mut self.window, &ack);
-            self.window.size = self.window.size.min(self.largest_congestion_window());
+            });
         }
         self.restart_timer(now, &progress, verdict);
         if progress.acked > 0 {
             let fin = u64::from(self.tx.is_finished());
             out.acked += progress.acked - fin;
-            self.stats.bytes_acked += progress.acked - fin;
             if fin == 1 {
                 self.after_fin_acknowledged(now, out);
             }
@@ -139,7 +238,7 @@ impl Connection {
     }
 
     fn new_progress(&self, now: Time, segment: &Segment) -> Progress {
-        let echo = segment.timestamps.and_then(|stamp| stamp.echo).filter(|_| self.agreed.timestamps);
+        let echo = segment.timestamps.and_then(|stamp| stamp.echo()).filter(|_| self.agreed.timestamps);
         let answers = Answers {
             now,
             echo,
@@ -147,7 +246,7 @@ impl Connection {
             minimum_rtt: self.rtt.minimum().unwrap_or(Time::ZERO),
         };
         Progress {
-            highest: self.recovery.rack.highest,
+            highest: self.recovery.rack().map_or(0, |rack| rack.highest),
             answers: (self.p.recovery == RecoveryKind::RackTlp).then_some(answers),
             ..Progress::default()
         }
@@ -155,7 +254,7 @@ impl Connection {
 
     /// Set RACK's timer as its last look at the scoreboard asks for.
     fn watch_reordering(&mut self) {
-        match self.recovery.rack.deadline {
+        match self.recovery.rack().and_then(|rack| rack.deadline) {
             Some(at) => self.timers.set(Timer::Reordering, at),
             None => self.timers.stop(Timer::Reordering),
         }
@@ -173,7 +272,7 @@ impl Connection {
     pub(super) fn on_reordering_end(&mut self, now: Time) {
         let (clock, phase) = (self.clock(now), self.recovery.phase);
         let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
-        let limited = self.recovery.limited_transmitted;
+        let limited = self.recovery.limited_transmitted();
         self.apply(now, verdict, phase, limited);
         self.watch_reordering();
     }
@@ -185,7 +284,7 @@ impl Connection {
 
     fn is_window_limited(&self, in_flight: u64) -> bool {
         !self.p.window_validation
-            || in_flight + self.tx.mss > self.window.size
+            || in_flight + self.window.mss() > self.window.size
             // In slow start a flight of half the window is growth enough to double it.
             || (self.window.in_slow_start() && self.window.size < 2 * in_flight)
     }
@@ -193,35 +292,42 @@ impl Connection {
     /// Take a sample of the round trip (RFC 6298 section 3, Karn; RFC 7323 section 4).
     fn measure(&mut self, now: Time, segment: &Segment, progress: &Progress) {
         if self.p.rtt_every_ack {
-            let echo = segment.timestamps.and_then(|stamp| stamp.echo);
+            let echo = segment.timestamps.and_then(|stamp| stamp.echo());
             let echo = echo.filter(|_| self.agreed.timestamps && progress.acked > 0);
             if let Some(sent) = progress.sample.or(echo) {
-                self.rtt.sample(&self.p, sent, now);
+                self.rtt.sample(&self.p, &mut self.backoff, sent, now);
             }
-        } else if let Some((end, sent)) = self.timed
-            && self.tx.una >= end
-        {
-            self.timed = None;
-            self.rtt.sample(&self.p, sent, now);
+        } else {
+            self.measure_timed(now);
+        }
+    }
+
+    /// Take a sample if the one segment that is timed has arrived.
+    fn measure_timed(&mut self, now: Time) {
+        let timed = self.rare.as_ref().and_then(|rare| rare.timed);
+        if let Some((_, sent)) = timed.filter(|(end, _)| self.tx.una >= *end) {
+            self.rare().timed = None;
+            self.rtt.sample(&self.p, &mut self.backoff, sent, now);
         }
     }
 
     /// Estimate the delivery rate (draft-ietf-ccwg-bbr, section 4.1.2.3).
     fn measure_delivery(&mut self, now: Time, progress: &Progress) -> Option<RateSample> {
-        if progress.delivered == 0 {
+        if progress.delivered == 0 || !self.p.derived().rates {
             return None;
         }
-        self.delivery.total += progress.delivered;
-        self.delivery.at = now;
-        if self.delivery.total > self.delivery.application_limited_to {
-            self.delivery.application_limited_to = 0;
+        let delivery = &mut self.rare().delivery;
+        delivery.total += progress.delivered;
+        delivery.at = now;
+        if delivery.total > delivery.application_limited_to {
+            delivery.application_limited_to = 0;
         }
         let newest = progress.newest?;
-        self.delivery.first_sent_at = newest.at;
+        delivery.first_sent_at = newest.at;
         let sending = newest.at.saturating_sub(newest.rate.first_sent_at);
         let acking = now.saturating_sub(newest.rate.delivered_at);
         Some(RateSample {
-            delivered: self.delivery.total - newest.rate.delivered,
+            delivered: delivery.total - newest.rate.delivered,
             interval: sending.max(acking),
             prior_delivered: newest.rate.delivered,
             application_limited: newest.rate.application_limited,
@@ -231,18 +337,19 @@ impl Connection {
     /// The Eifel detection algorithm (RFC 3522): an acknowledgment that echoes a timestamp from before the
     /// retransmission acknowledges the original.
     fn detect_spurious(&mut self, segment: &Segment) {
-        let Some(saved) = self.saved else { return };
+        let Some(rare) = &mut self.rare else { return };
+        let Some(saved) = rare.saved else { return };
         let Some(resent) = saved.resent_at else { return };
-        self.saved = None;
-        let echo = segment.timestamps.and_then(|stamp| stamp.echo);
+        rare.saved = None;
+        let echo = segment.timestamps.and_then(|stamp| stamp.echo());
         if !self.agreed.timestamps || echo.is_none_or(|echo| echo >= resent) {
             return;
         }
-        self.stats.spurious += 1;
+        rare.stats.spurious += 1;
         if self.p.undo {
             self.window.size = self.window.size.max(saved.window.size);
             self.window.threshold = self.window.threshold.max(saved.window.threshold);
-            self.control.on_undo(&self.window);
+            self.control.get_mut().on_undo(&self.window);
             self.board.unmark_lost();
             self.recovery.undo();
         }
@@ -252,25 +359,28 @@ impl Connection {
     fn apply(&mut self, now: Time, verdict: Verdict, phase_before: Phase, limited: u64) {
         match verdict {
             Verdict::Enter => {
-                self.stats.fast_recoveries += 1;
-                self.saved = Some(Saved { window: self.window, resent_at: None });
+                let (saved, next) = (Saved { window: self.window, resent_at: None }, self.tx.next);
+                let rare = self.rare();
+                rare.stats.fast_recoveries += 1;
+                rare.saved = Some(saved);
+                rare.cwr_until = next;
                 let flight = self.flight_size(limited);
-                self.control.on_signal(&mut self.window, Signal::Loss, flight, now);
+                self.control.get_mut().on_signal(&mut self.window, Signal::Loss, flight, now);
                 self.cwr_due = self.agreed.ecn;
-                self.cwr_until = self.tx.next;
             }
             Verdict::Exit if phase_before == Phase::Fast => {
-                if !self.control.rules_recovery() {
+                if !self.p.derived().rules_recovery {
                     self.window.size = self.window.threshold;
                     if !(self.agreed.sack || self.p.recovery == RecoveryKind::Reno) {
                         // RFC 6582 section 3.2 step 3, option 1: "min (ssthresh, max(FlightSize, SMSS) + SMSS)".
-                        let flight = self.board.outstanding().max(self.tx.mss) + self.tx.mss;
+                        let mss = self.window.mss();
+                        let flight = self.outstanding().max(mss) + mss;
                         self.window.size = self.window.threshold.min(flight);
                     }
                 }
-                self.control.on_recovered(&mut self.window, now);
+                self.control.get_mut().on_recovered(&mut self.window, now);
             }
-            Verdict::Exit => self.control.on_recovered(&mut self.window, now),
+            Verdict::Exit => self.control.get_mut().on_recovered(&mut self.window, now),
             Verdict::Nothing | Verdict::Partial(_) => {}
         }
     }
@@ -281,18 +391,20 @@ impl Connection {
     /// hole while a recovery lasts, or each recovery would end with a larger window than the one before: like the
     /// stacks, it is at most the congestion window.
     pub(super) fn flight_size(&self, limited: u64) -> u64 {
-        self.board.outstanding().saturating_sub(limited).min(self.window.size)
+        self.outstanding().saturating_sub(limited).min(self.window.size)
     }
 
     /// React to an echoed mark, once for a window of data (RFC 3168 section 6.1.2).
     fn take_mark(&mut self, now: Time, segment: &Segment) {
-        let marked = self.agreed.ecn && segment.flags.ece;
-        if marked && self.tx.una > self.cwr_until && self.recovery.phase == Phase::Open {
+        let marked = self.agreed.ecn && segment.flags.has(Flags::ECE);
+        if marked && self.recovery.phase == Phase::Open && self.tx.una > self.rare().cwr_until {
             let flight = self.flight_size(0);
-            self.control.on_signal(&mut self.window, Signal::Mark, flight, now);
-            self.stats.ecn_reductions += 1;
+            self.control.get_mut().on_signal(&mut self.window, Signal::Mark, flight, now);
             self.cwr_due = true;
-            self.cwr_until = self.tx.next;
+            let next = self.tx.next;
+            let rare = self.rare();
+            rare.stats.ecn_reductions += 1;
+            rare.cwr_until = next;
         }
     }
 
@@ -311,35 +423,40 @@ impl Connection {
 
     /// Start the retransmission timer anew.
     pub(super) fn start_timer(&mut self, now: Time) {
-        self.timers.set(Timer::Retransmission, self.rtt.deadline(&self.p, now));
+        let at = self.rtt.deadline(&self.p, self.backoff, now);
+        self.timers.set(Timer::Retransmission, at);
     }
 
     /// The retransmission timer has expired (RFC 6298 (5.4) to (5.7)).
     pub(super) fn on_timeout(&mut self, now: Time, out: &mut Out) {
-        self.stats.timeouts += 1;
+        self.rare().stats.timeouts += 1;
         out.timer_since = Some(self.active_at.max(self.sent_at));
-        self.rtt.back_off();
+        self.backoff.back_off();
         if !self.is_open() {
-            self.syn_due = true;
+            self.special.set(Special::SYN_DUE, true);
             self.syn_resent = true;
             self.start_timer(now);
             return;
         }
-        if self.saved.is_none() && self.recovery.phase == Phase::Open {
-            self.saved = Some(Saved { window: self.window, resent_at: None });
+        let (window, next) = (self.window, self.tx.next);
+        let calm = self.recovery.phase == Phase::Open;
+        let rare = self.rare();
+        if calm {
+            rare.saved.get_or_insert(Saved { window, resent_at: None });
         }
-        let again = self.expiries > 0;
-        self.expiries += 1;
-        let flight = self.flight_size(self.recovery.limited_transmitted);
-        self.control.on_signal(&mut self.window, Signal::Timeout { again }, flight, now);
+        rare.cwr_until = next;
+        rare.timed = None;
+        rare.tail_probe = None;
+        let again = std::mem::replace(&mut self.expired, true);
+        let flight = self.flight_size(self.recovery.limited_transmitted());
+        self.control.get_mut().on_signal(&mut self.window, Signal::Timeout { again }, flight, now);
         let clock = self.clock(now);
         self.recovery.on_timeout(&self.p, self.agreed.sack, &mut self.board, self.tx.next, &clock);
         self.timers.stop(Timer::TailProbe);
         self.timers.stop(Timer::Reordering);
-        (self.tail_probe, self.tail_probe_due) = (None, false);
+        self.special.set(Special::TAIL_PROBE_DUE, false);
+        self.special.set(Special::TAIL_PROBING, false);
         self.cwr_due = self.agreed.ecn;
-        self.cwr_until = self.tx.next;
-        self.timed = None;
         self.start_timer(now);
     }
 }

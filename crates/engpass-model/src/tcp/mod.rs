@@ -16,7 +16,7 @@
 //! checksums, urgent data and keep-alives are not modelled. Times are integers, windows are bytes, nothing is a float.
 //!
 //! One file is one part: [`segment`], `handshake`, `send`, `receive`, `delayed_ack`, `rtt` (timeouts), `persist`,
-//! `scoreboard` (what is in the network), `recovery/` (which of it is lost), [`congestion`] (how much it may be).
+//! `scoreboard` (what is in the network), `progress` (what an acknowledgment says of it), `recovery/` (which of it is lost), [`congestion`] (how much it may be).
 
 pub mod config;
 pub mod congestion;
@@ -28,8 +28,10 @@ pub mod limited;
 pub mod parameters;
 mod persist;
 pub mod profile;
+mod progress;
 mod receive;
 mod recovery;
+mod ring;
 mod rtt;
 mod scoreboard;
 pub mod segment;
@@ -42,7 +44,7 @@ mod transmit;
 pub use config::TcpConfig;
 pub use connection::{Connection, Out, State};
 pub use limited::LimitedBy;
-pub use parameters::{Role, TcpParameters};
+pub use parameters::{Role, Shared, TcpParameters};
 pub use profile::Profile;
 pub use segment::{Flags, SackBlocks, Segment, Timestamps};
 pub use stats::{Snapshot, Stats};

@@ -1,9 +1,12 @@
 //! The parameters of one TCP endpoint, resolved: every value is there.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::congestion::Congestion;
+use super::congestion::{Congestion, Control};
 use crate::time::Time;
 
 /// Which end of the connection this is.
@@ -194,5 +197,107 @@ impl TcpParameters {
     /// Ticks of a heartbeat with this period up to and including `at`, but for a constant.
     pub(super) fn ticks(&self, at: Time, period: Time) -> u64 {
         (at.ps() + period.ps() - self.heartbeat_phase.ps() % period.ps()) / period.ps()
+    }
+}
+
+/// Parameters that connections share, with what follows from them for every segment.
+#[derive(Clone, Debug)]
+pub struct Shared(Arc<Prepared>);
+
+#[derive(Debug)]
+struct Prepared {
+    parameters: TcpParameters,
+    derived: Derived,
+}
+
+/// What follows from the parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Derived {
+    /// Tick of the timestamp clock, and how many of it are in 2^64 picoseconds.
+    tick: u64,
+    inverse: u64,
+    /// This kind of recovery uses SACK.
+    pub(super) sack: bool,
+    /// It is RACK-TLP.
+    pub(super) rack: bool,
+    /// The congestion control asks for samples of the delivery rate.
+    pub(super) rates: bool,
+    /// It asks the other side to echo every mark.
+    pub(super) exact_marks: bool,
+    /// It sets the window in recovery too.
+    pub(super) rules_recovery: bool,
+}
+
+impl Shared {
+    #[inline]
+    pub(super) fn derived(&self) -> &Derived {
+        &self.0.derived
+    }
+
+    /// `now` on the timestamp clock: cut to its tick, without a division.
+    #[inline]
+    pub(super) fn timestamp(&self, now: Time) -> Time {
+        let Derived { tick, inverse, .. } = self.0.derived;
+        // The quotient is at most one too small: the inverse is rounded down, and `now` is below 2^64.
+        let quotient = ((u128::from(now.ps()) * u128::from(inverse)) >> 64) as u64;
+        let rest = now.ps() - quotient * tick;
+        Time(now.ps() - if rest >= tick { rest - tick } else { rest })
+    }
+}
+
+impl Deref for Shared {
+    type Target = TcpParameters;
+
+    #[inline]
+    fn deref(&self) -> &TcpParameters {
+        &self.0.parameters
+    }
+}
+
+impl From<TcpParameters> for Shared {
+    fn from(parameters: TcpParameters) -> Self {
+        let tick = parameters.timestamp_tick.ps().max(1);
+        let control = Control::new(&parameters);
+        let derived = Derived {
+            tick,
+            inverse: u64::MAX / tick,
+            sack: matches!(parameters.recovery, RecoveryKind::Sack | RecoveryKind::RackTlp),
+            rack: parameters.recovery == RecoveryKind::RackTlp,
+            rates: control.get().wants_rates(),
+            exact_marks: control.get().wants_exact_marks(),
+            rules_recovery: control.get().rules_recovery(),
+        };
+        Self(Arc::new(Prepared { parameters, derived }))
+    }
+}
+
+impl From<&TcpParameters> for Shared {
+    fn from(parameters: &TcpParameters) -> Self {
+        parameters.clone().into()
+    }
+}
+
+impl From<&Shared> for Shared {
+    fn from(shared: &Shared) -> Self {
+        shared.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::Profile;
+
+    #[test]
+    fn the_timestamp_clock_is_a_division() {
+        for tick in [1, 2, 3, 1000, 999_999_937, 1_000_000_000, 10_000_000_000, u64::MAX / 2] {
+            let p = TcpParameters { timestamp_tick: Time(tick), ..Profile::Linux6.parameters(1500) };
+            let shared = Shared::from(p);
+            let near = |at: u64| [at.saturating_sub(1), at, at.saturating_add(1)];
+            let times = [0, tick, tick.saturating_mul(7), 1 << 40, u64::MAX / tick * tick, u64::MAX - 1];
+            for now in times.into_iter().flat_map(near) {
+                assert_eq!(shared.timestamp(Time(now)), Time(now / tick * tick), "{now} by {tick}");
+            }
+        }
     }
 }

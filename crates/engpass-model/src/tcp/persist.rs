@@ -1,6 +1,6 @@
 //! Probing a closed window (RFC 9293 section 3.8.6.1) and the overriding timeout of silly window avoidance.
 
-use super::connection::Connection;
+use super::connection::{Connection, Special};
 use super::limited::LimitedBy;
 use super::timers::Timer;
 use crate::time::Time;
@@ -8,45 +8,57 @@ use crate::time::Time;
 impl Connection {
     /// Whether only the other side's window keeps data back, with nothing in the network that would be answered.
     fn is_shut_out(&self) -> bool {
-        if !self.is_open() || self.probe_due || self.tx.unsent() == 0 && !self.probing {
+        let probe_due = self.special.has(Special::PROBE_DUE);
+        let probing = self.special.has(Special::PROBING);
+        if !self.is_open() || probe_due || self.tx.unsent() == 0 && !probing {
             return false;
         }
-        if self.probing {
+        if probing {
             return true;
         }
-        let piece = self.tx.next_piece(&self.p, true);
+        let piece = self.tx.next_piece(&self.p, self.window.mss(), true);
         self.board.is_empty() && matches!(piece, Err(LimitedBy::ReceiveWindow | LimitedBy::SillyWindow))
     }
 
     /// Set or stop the persist timer, after any input.
+    #[inline]
     pub(super) fn rearm(&mut self, now: Time) {
+        // With data in the network the window is probed by it.
+        if !self.special.is_empty() || self.board.is_empty() && self.tx.unsent() > 0 {
+            self.rearm_persist(now);
+        }
+    }
+
+    fn rearm_persist(&mut self, now: Time) {
         if !self.is_shut_out() {
-            if !self.probe_due {
+            if !self.special.has(Special::PROBE_DUE) {
                 self.timers.stop(Timer::Persist);
                 self.persist_count = 0;
+                self.special.set(Special::PERSISTING, false);
             }
         } else if !self.timers.is_set(Timer::Persist) {
             // "The transmitting host SHOULD send the first zero-window probe when a zero window has existed for the
             // retransmission timeout period […] and SHOULD increase exponentially the interval between successive
             // probes" (SHLD-29, SHLD-30).
-            let doubled = u128::from(self.rtt.timeout(&self.p).ps()) << self.persist_count.min(32);
+            let doubled = u128::from(self.timeout().ps()) << self.persist_count.min(32);
             let interval = u64::try_from(doubled).unwrap_or(u64::MAX);
             let interval = interval.clamp(self.p.persist_minimum.ps(), self.p.persist_maximum.ps());
             self.timers.set(Timer::Persist, now + Time(interval));
+            self.special.set(Special::PERSISTING, true);
         }
     }
 
     /// The persist timer has expired.
     pub(super) fn on_persist(&mut self) {
-        self.persist_count += 1;
-        self.probe_due = true;
+        self.persist_count = self.persist_count.saturating_add(1);
+        self.special.set(Special::PROBE_DUE, true);
     }
 
     /// The window has changed: a probe that was refused may be sent as data now.
     pub(super) fn after_window_change(&mut self) {
-        self.probe_due = false;
-        if self.probing && self.tx.una + self.tx.window >= self.tx.next {
-            self.probing = false;
+        self.special.set(Special::PROBE_DUE, false);
+        if self.special.has(Special::PROBING) && self.tx.una + u64::from(self.tx.window) >= self.tx.next {
+            self.special.set(Special::PROBING, false);
             if !self.board.is_empty() {
                 self.board.mark_lost(0);
                 self.recovery.force = true;

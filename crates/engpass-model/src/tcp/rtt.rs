@@ -12,19 +12,35 @@ pub(super) struct Rtt {
     variance4: u64,
     /// The smallest sample.
     minimum: Time,
-    /// RTO without back-off.
-    timeout: Time,
-    /// How often the timeout has doubled.
-    backoff: u32,
+}
+
+/// How often the timeout has doubled, and whether it must be long for a lost SYN.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Backoff {
+    doubled: u8,
+    lost_syn: bool,
+}
+
+impl Backoff {
+    /// RFC 6298 (5.5): "back off the timer".
+    pub(super) fn back_off(&mut self) {
+        self.doubled = (self.doubled + 1).min(32);
+    }
+
+    /// RFC 6298 (5.7): after a lost SYN the timeout for data is at least 3 seconds.
+    pub(super) fn after_lost_syn(&mut self) {
+        *self = Self { doubled: 0, lost_syn: true };
+    }
 }
 
 impl Rtt {
-    pub(super) fn new(p: &TcpParameters) -> Self {
-        Self { smoothed8: 0, variance4: 0, minimum: Time::MAX, timeout: p.rto_initial, backoff: 0 }
+    pub(super) fn new() -> Self {
+        Self { smoothed8: 0, variance4: 0, minimum: Time::MAX }
     }
 
     /// Take a sample that Karn's rule allows, of a segment sent at `sent`.
-    pub(super) fn sample(&mut self, p: &TcpParameters, sent: Time, now: Time) {
+    #[inline]
+    pub(super) fn sample(&mut self, p: &TcpParameters, backoff: &mut Backoff, sent: Time, now: Time) {
         let exact = now.saturating_sub(sent);
         self.minimum = self.minimum.min(exact);
         let r = if p.rto_heartbeat {
@@ -43,40 +59,42 @@ impl Rtt {
             self.variance4 = self.variance4 - self.variance4 / 4 + error;
             self.smoothed8 = (self.smoothed8 - self.smoothed8 / 8 + r).max(1);
         }
+        // RFC 6298 (5.7), note: a new measurement ends the back-off.
+        backoff.doubled = 0;
+    }
+
+    /// The timeout without back-off.
+    #[inline]
+    fn base(&self, p: &TcpParameters, backoff: Backoff) -> u64 {
+        if self.smoothed8 == 0 {
+            let initial = p.rto_initial;
+            return if backoff.lost_syn { initial.max(Time::from_secs(3)) } else { initial }.ps();
+        }
         let smoothed = self.smoothed8 / 8;
         // RFC 6298 (2.3): "RTO <- SRTT + max (G, K*RTTVAR)", K = 4.
         let spread = self.variance4.max(p.rto_tick.ps());
-        let timeout = match p.rto_floor {
+        match p.rto_floor {
             RtoFloor::Timeout => (smoothed + spread).max(p.rto_minimum.ps()),
             RtoFloor::Variance => smoothed + spread.max(p.rto_minimum.ps()),
-        };
-        self.timeout = Time(timeout.min(p.rto_maximum.ps()));
-        // RFC 6298 (5.7), note: a new measurement ends the back-off.
-        self.backoff = 0;
-    }
-
-    /// RFC 6298 (5.5): "back off the timer".
-    pub(super) fn back_off(&mut self) {
-        self.backoff = (self.backoff + 1).min(32);
-    }
-
-    /// RFC 6298 (5.7): after a lost SYN the timeout for data is at least 3 seconds.
-    pub(super) fn after_lost_syn(&mut self) {
-        self.backoff = 0;
-        if self.smoothed8 == 0 {
-            self.timeout = self.timeout.max(Time::from_secs(3));
         }
     }
 
     /// The timeout, back-off included.
-    pub(super) fn timeout(&self, p: &TcpParameters) -> Time {
-        let doubled = u128::from(self.timeout.ps()) << self.backoff;
-        Time(u64::try_from(doubled).unwrap_or(u64::MAX).min(p.rto_maximum.ps()))
+    #[inline]
+    pub(super) fn timeout(&self, p: &TcpParameters, backoff: Backoff) -> Time {
+        let most = p.rto_maximum.ps();
+        let base = self.base(p, backoff);
+        if backoff.doubled == 0 {
+            return Time(base.min(most));
+        }
+        let doubled = u128::from(base) << backoff.doubled;
+        Time(u64::try_from(doubled).unwrap_or(u64::MAX).min(most))
     }
 
     /// When a timer that is set at `now` expires.
-    pub(super) fn deadline(&self, p: &TcpParameters, now: Time) -> Time {
-        let at = now + self.timeout(p);
+    #[inline]
+    pub(super) fn deadline(&self, p: &TcpParameters, backoff: Backoff, now: Time) -> Time {
+        let at = now + self.timeout(p, backoff);
         if p.rto_heartbeat { p.next_tick(at, p.rto_tick) } else { at }
     }
 

@@ -6,12 +6,57 @@
 
 use std::collections::VecDeque;
 
-use super::segment::SackBlocks;
+use super::progress::{Progress, RateMark, Run};
+use super::ring::Ring;
+use super::segment::Blocks;
 use crate::time::Time;
 
-/// One segment in the network.
+/// One segment in the network. It begins where the one before it ends.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    /// One past its last sequence number, a FIN included, above [`MARKS`] bits for what is known of it.
+    tagged: u64,
+    /// When it was last sent.
+    at: Time,
+}
+
+const MARKS: u32 = 5;
+/// Its last sequence number is the FIN.
+const FIN: u64 = 1;
+/// The other side has reported it with SACK.
+const SACKED: u64 = 2;
+/// Held to be lost.
+const LOST: u64 = 4;
+/// Sent again since it was last held to be lost.
+const RESENT: u64 = 8;
+/// Sent more than once: Karn's rule takes no sample from it.
+const AMBIGUOUS: u64 = 16;
+
+impl Sent {
+    #[inline]
+    fn new(end: u64, at: Time, fin: bool) -> Self {
+        Self { tagged: end << MARKS | if fin { FIN } else { 0 }, at }
+    }
+
+    #[inline]
+    fn end(&self) -> u64 {
+        self.tagged >> MARKS
+    }
+
+    #[inline]
+    fn is(&self, mark: u64) -> bool {
+        self.tagged & mark != 0
+    }
+
+    #[inline]
+    fn waits(&self) -> bool {
+        self.tagged & (LOST | RESENT | SACKED) == LOST
+    }
+}
+
+/// A segment in the network, and what is known of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
+pub(super) struct Record {
     /// First sequence number.
     pub(super) seq: u64,
     /// One past the last, a FIN included.
@@ -28,228 +73,243 @@ pub(super) struct Sent {
     pub(super) resent: bool,
     /// Sent more than once: Karn's rule takes no sample from it.
     pub(super) ambiguous: bool,
-    /// State of the rate estimate when it was sent.
-    pub(super) rate: RateMark,
 }
 
-/// What the rate estimate must remember of the time when a segment was sent (draft-ietf-ccwg-bbr, section 4.1).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RateMark {
-    /// Bytes delivered so far.
-    pub(super) delivered: u64,
-    /// When the last of them was.
-    pub(super) delivered_at: Time,
-    /// When the first segment of that flight was sent.
-    pub(super) first_sent_at: Time,
-    /// Whether the application, not the network, set the pace.
-    pub(super) application_limited: bool,
-}
-
-impl Sent {
-    fn len(&self) -> u64 {
-        self.end - self.seq
-    }
-
-    fn waits(&self) -> bool {
-        self.lost && !self.resent && !self.sacked
-    }
-}
-
-/// The segment that was sent last of those an acknowledgment reports for the first time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Newest {
-    pub(super) at: Time,
-    pub(super) end: u64,
-    pub(super) ambiguous: bool,
-    pub(super) rate: RateMark,
-}
-
-/// What one acknowledgment told.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
-    /// Sequence numbers that are now acknowledged cumulatively.
-    pub(super) acked: u64,
-    /// Bytes newly known to have arrived, in order or not.
-    pub(super) delivered: u64,
-    /// Bytes newly SACKed.
-    pub(super) sacked: u64,
-    /// When the oldest segment was sent that Karn's rule allows to measure.
-    pub(super) sample: Option<Time>,
-    /// The segment among the newly delivered that was sent last.
-    pub(super) newest: Option<Newest>,
-    /// Highest sequence number that has arrived; set it to the highest before.
-    pub(super) highest: u64,
-    /// Something sent once arrived below what had arrived before: packets were reordered (RFC 8985 section 6.2).
-    pub(super) reordered: bool,
-    /// What tells an answer to a retransmission from one to the original; `None` accepts everything.
-    pub(super) answers: Option<Answers>,
-}
-
-/// RFC 8985 section 6.2 step 2: an acknowledgment of a segment sent again may be for the original.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Answers {
-    pub(super) now: Time,
-    /// TSecr, cut to the tick of the timestamp clock.
-    pub(super) echo: Option<Time>,
-    pub(super) tick: Time,
-    pub(super) minimum_rtt: Time,
-}
-
-impl Answers {
-    fn original(&self, sent: Time) -> bool {
-        self.echo.is_some_and(|echo| echo + self.tick <= sent)
-            || self.now.saturating_sub(sent) < self.minimum_rtt
-    }
-}
-
+/// What is in the network.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
-    sent: VecDeque<Sent>,
-    sacked: u64,
+    sent: Ring<Sent>,
+    /// First sequence number that is not acknowledged.
+    from: u64,
+    /// Of these, SACKed. Windows are below 2^30 (RFC 7323 section 2.3).
+    sacked: u32,
+    /// Of these, lost and to be sent again.
+    waiting: u32,
+    more: Option<Box<More>>,
+}
+
+/// What is kept once something was SACKed or lost, or where the delivery rate is measured.
+#[derive(Clone, Debug, Default)]
+struct More {
     sacked_records: usize,
-    waiting: u64,
     /// Nothing below is lost and waits to be sent again.
     waiting_from: u64,
     /// Below, RFC 6675's IsLost has been applied to every record.
     judged_to: u64,
     /// Blocks of the last option, so that a growing block is not walked from its start each time.
-    known: SackBlocks,
+    known: Blocks,
+    /// Beside each record, where the delivery rate is measured.
+    rates: VecDeque<RateMark>,
 }
 
 impl Scoreboard {
-    /// Sequence numbers held to be in the network.
-    pub(super) fn in_flight(&self) -> u64 {
-        self.outstanding() - self.sacked - self.waiting
+    /// Nothing is sent, and `from` is the first sequence number that will be.
+    pub(super) fn new(from: u64) -> Self {
+        Self { from, ..Self::default() }
     }
 
-    /// Sequence numbers sent and not acknowledged.
-    pub(super) fn outstanding(&self) -> u64 {
-        match (self.sent.front(), self.sent.back()) {
-            (Some(first), Some(last)) => last.end - first.seq,
-            _ => 0,
-        }
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
     }
 
+    /// Of the sequence numbers that are sent and not acknowledged, those that are not in the network: SACKed, or lost and to be sent again.
+    #[inline]
+    pub(super) fn absent(&self) -> u64 {
+        u64::from(self.sacked) + u64::from(self.waiting)
+    }
+
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.sent.is_empty()
     }
 
-    pub(super) fn get(&self, index: usize) -> &Sent {
-        &self.sent[index]
+    /// First sequence number of a record.
+    fn start(&self, index: usize) -> u64 {
+        if index == 0 { self.from } else { self.sent[index - 1].end() }
+    }
+
+    fn length(&self, index: usize) -> u32 {
+        (self.sent[index].end() - self.start(index)) as u32
+    }
+
+    pub(super) fn get(&self, index: usize) -> Record {
+        let sent = &self.sent[index];
+        Record {
+            seq: self.start(index),
+            end: sent.end(),
+            at: sent.at,
+            fin: sent.is(FIN),
+            sacked: sent.is(SACKED),
+            lost: sent.is(LOST),
+            resent: sent.is(RESENT),
+            ambiguous: sent.is(AMBIGUOUS),
+        }
     }
 
     /// Records that the other side has reported with SACK.
     pub(super) fn sacked_segments(&self) -> usize {
-        self.sacked_records
+        self.more.as_ref().map_or(0, |more| more.sacked_records)
     }
 
     /// Whether the other side has dropped what it had reported: the oldest hole is none (RFC 2018 section 8).
     pub(super) fn reneged(&self) -> bool {
-        self.sent.front().is_some_and(|first| first.sacked)
+        self.sent.get(0).is_some_and(|first| first.is(SACKED))
     }
 
-    pub(super) fn last(&self) -> Option<&Sent> {
-        self.sent.back()
+    pub(super) fn last(&self) -> Option<Record> {
+        (!self.is_empty()).then(|| self.get(self.len() - 1))
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.sent.len()
     }
 
     /// Sequence numbers that are lost and wait to be sent again.
+    #[inline]
     pub(super) fn waiting(&self) -> u64 {
-        self.waiting
+        u64::from(self.waiting)
     }
 
+    #[inline]
     pub(super) fn has_sacked(&self) -> bool {
         self.sacked > 0
     }
 
-    /// A new segment went out.
-    pub(super) fn push(&mut self, sent: Sent) {
-        debug_assert!(self.sent.back().is_none_or(|last| last.end == sent.seq), "segments follow each other");
-        self.sent.push_back(sent);
+    /// A new segment went out, up to `end`. `rate` where the delivery rate is measured.
+    #[inline]
+    pub(super) fn push(&mut self, end: u64, at: Time, fin: bool, rate: Option<RateMark>) {
+        debug_assert!(self.sent.back().is_none_or(|last| last.end() <= end), "segments follow each other");
+        self.sent.push(Sent::new(end, at, fin));
+        if let Some(rate) = rate {
+            self.more().rates.push_back(rate);
+        }
+    }
+
+    /// What an acknowledgment of everything below `una` would take, if nothing of it was ever SACKed, lost or sent again.
+    #[inline]
+    pub(super) fn plain_run(&self, una: u64) -> Option<Run> {
+        let first = self.sent.get(0)?;
+        let (mut last, mut whole) = (first, 0);
+        loop {
+            if last.is(SACKED | LOST | RESENT | AMBIGUOUS) {
+                return None;
+            }
+            whole += usize::from(last.end() <= una);
+            if last.end() >= una {
+                break;
+            }
+            last = self.sent.get(whole)?;
+        }
+        Some(Run {
+            una,
+            whole,
+            first_at: first.at,
+            first_end: first.end(),
+            last_at: last.at,
+            last_end: last.end(),
+        })
+    }
+
+    /// Take it.
+    #[inline]
+    pub(super) fn take_run(&mut self, run: &Run) {
+        self.sent.pop(run.whole);
+        self.from = run.una;
+    }
+
+    /// Whether the first record was sent after the one that was sent at `at` and ends at `end`, and once.
+    pub(super) fn begins_after(&self, at: Time, end: u64) -> bool {
+        self.sent.get(0).is_none_or(|first| (first.at, first.end()) >= (at, end) && !first.is(AMBIGUOUS))
     }
 
     /// Everything below `una` has arrived.
     pub(super) fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
+        progress.acked = una - self.from;
         let (mut oldest, mut ambiguous) = (None, false);
-        while let Some(first) = self.sent.front_mut() {
-            if first.seq >= una {
-                break;
-            }
-            let covered = first.end.min(una) - first.seq;
-            progress.acked += covered;
-            self.waiting -= if first.waits() { covered } else { 0 };
-            if first.sacked {
-                self.sacked -= covered;
-                self.sacked_records -= usize::from(first.end <= una);
+        while self.from < una {
+            let first = self.sent[0];
+            let covered = first.end().min(una) - self.from;
+            self.waiting -= if first.waits() { covered as u32 } else { 0 };
+            if first.is(SACKED) {
+                self.sacked -= covered as u32;
+                self.more().sacked_records -= usize::from(first.end() <= una);
             } else {
                 progress.delivered += covered;
-                ambiguous |= first.ambiguous;
+                ambiguous |= first.is(AMBIGUOUS);
                 oldest = oldest.or(Some(first.at));
-                note_newest(progress, first);
+                progress.note(first.at, first.end(), first.is(AMBIGUOUS), self.rate(0));
             }
-            if first.end > una {
-                first.seq = una;
-                break;
+            self.from += covered;
+            if first.end() <= una {
+                self.sent.pop(1);
+                if let Some(more) = &mut self.more {
+                    more.rates.pop_front();
+                }
             }
-            self.sent.pop_front();
         }
         // A sample behind a hole that a retransmission filled would measure the hole.
         progress.sample = if ambiguous { None } else { oldest };
     }
 
+    fn rate(&self, index: usize) -> RateMark {
+        let rates = self.more.as_ref().map(|more| &more.rates);
+        rates.and_then(|rates| rates.get(index)).copied().unwrap_or_default()
+    }
+
     /// Mark what the blocks report; blocks below the cumulative acknowledgment are skipped (RFC 2883 duplicates).
-    pub(super) fn sack(&mut self, blocks: &SackBlocks, progress: &mut Progress) {
+    pub(super) fn sack(&mut self, blocks: &Blocks, progress: &mut Progress) {
+        let known = std::mem::replace(&mut self.more().known, *blocks);
         let mut ascending = *blocks;
         ascending.sort();
         for &(start, end) in ascending.as_slice() {
-            let seen = self
-                .known
-                .as_slice()
-                .iter()
-                .find(|(s, e)| *s <= start && start <= *e && *e <= end)
-                .map(|b| b.1);
+            let seen =
+                known.as_slice().iter().find(|(s, e)| *s <= start && start <= *e && *e <= end).map(|b| b.1);
             let mut index = self.index_of(seen.unwrap_or(start));
-            while let Some(record) = self.sent.get_mut(index) {
+            while index < self.len() {
+                let record = self.get(index);
                 if record.end > end {
                     break;
                 }
                 if record.seq >= start && !record.sacked {
-                    let len = record.len();
-                    self.waiting -= if record.waits() { len } else { 0 };
-                    record.sacked = true;
-                    self.sacked_records += 1;
-                    self.sacked += len;
-                    progress.sacked += len;
-                    progress.delivered += len;
-                    if !record.ambiguous {
-                        progress.sample = progress.sample.or(Some(record.at));
-                    }
-                    note_newest(progress, record);
+                    self.mark_sacked(index, progress);
                 }
                 index += 1;
             }
         }
-        self.known = *blocks;
+    }
+
+    fn mark_sacked(&mut self, index: usize, progress: &mut Progress) {
+        let (len, rate) = (self.length(index), self.rate(index));
+        let record = &mut self.sent[index];
+        self.waiting -= if record.waits() { len } else { 0 };
+        record.tagged |= SACKED;
+        self.sacked += len;
+        progress.sacked += u64::from(len);
+        progress.delivered += u64::from(len);
+        if !record.is(AMBIGUOUS) {
+            progress.sample = progress.sample.or(Some(record.at));
+        }
+        progress.note(record.at, record.end(), record.is(AMBIGUOUS), rate);
+        self.more().sacked_records += 1;
     }
 
     /// Index of the first record that ends after `seq`.
     fn index_of(&self, seq: u64) -> usize {
-        self.sent.partition_point(|record| record.end <= seq)
+        self.sent.partition_point(|record| record.end() <= seq)
     }
 
     /// Hold a record to be lost, whether or not it was sent again before.
     pub(super) fn mark_lost(&mut self, index: usize) {
+        let (seq, len) = (self.start(index), self.length(index));
         let record = &mut self.sent[index];
-        if record.sacked || record.waits() {
+        if record.is(SACKED) || record.waits() {
             return;
         }
-        record.lost = true;
-        record.resent = false;
-        self.waiting += record.len();
-        self.waiting_from = self.waiting_from.min(record.seq);
+        record.tagged = (record.tagged | LOST) & !RESENT;
+        self.waiting += len;
+        let more = self.more();
+        more.waiting_from = more.waiting_from.min(seq);
     }
 
     /// Hold everything to be lost that is not SACKed (a retransmission timeout).
@@ -258,71 +318,84 @@ impl Scoreboard {
         if self.reneged() {
             self.forget_sacks();
         }
-        for index in 0..self.sent.len() {
+        for index in 0..self.len() {
             self.mark_lost(index);
         }
-        self.waiting_from = 0;
+        self.more().waiting_from = 0;
     }
 
     fn forget_sacks(&mut self) {
-        for record in &mut self.sent {
-            record.sacked = false;
+        for index in 0..self.len() {
+            let len = self.length(index);
+            let record = &mut self.sent[index];
+            record.tagged &= !SACKED;
             if record.waits() {
-                self.waiting += record.len();
+                self.waiting += len;
             }
         }
         self.sacked = 0;
-        self.sacked_records = 0;
-        self.known = SackBlocks::default();
-        self.judged_to = 0;
-        self.waiting_from = 0;
+        let more = self.more();
+        more.sacked_records = 0;
+        more.known = Blocks::default();
+        more.judged_to = 0;
+        more.waiting_from = 0;
     }
 
     /// Take back that anything is lost (a timeout that was spurious).
     pub(super) fn unmark_lost(&mut self) {
-        for record in &mut self.sent {
+        for index in 0..self.len() {
+            let record = &mut self.sent[index];
             if record.waits() {
-                record.lost = false;
+                record.tagged &= !LOST;
             }
         }
         self.waiting = 0;
     }
 
     /// The first record that is lost and not yet sent again.
+    #[inline]
     pub(super) fn next_lost(&self) -> Option<usize> {
-        if self.waiting == 0 {
-            return None;
-        }
-        let from = self.index_of(self.waiting_from);
-        (from..self.sent.len()).find(|index| self.sent[*index].waits())
+        if self.waiting == 0 { None } else { self.find_lost() }
+    }
+
+    fn find_lost(&self) -> Option<usize> {
+        let from = self.index_of(self.more.as_ref().map_or(0, |more| more.waiting_from));
+        (from..self.len()).find(|index| self.sent[*index].waits())
     }
 
     /// A record was sent again.
-    pub(super) fn resend(&mut self, index: usize, now: Time, rate: RateMark) {
+    pub(super) fn resend(&mut self, index: usize, now: Time, rate: Option<RateMark>) {
+        let len = self.length(index);
         let record = &mut self.sent[index];
-        if record.waits() {
-            self.waiting -= record.len();
-            self.waiting_from = record.end;
-        }
-        record.resent = true;
-        record.ambiguous = true;
+        let (waited, end) = (record.waits(), record.end());
+        record.tagged |= RESENT | AMBIGUOUS;
         record.at = now;
-        record.rate = rate;
+        if waited {
+            self.waiting -= len;
+            self.more().waiting_from = end;
+        }
+        if let Some(rate) = rate {
+            self.more().rates[index] = rate;
+        }
     }
 
     /// RFC 6675 section 4, IsLost: apply it to every record. True when something is newly lost.
     pub(super) fn judge(&mut self, duplicate_threshold: u32, mss: u64) -> bool {
+        if self.sacked == 0 {
+            return false;
+        }
         // "The routine returns true when either DupThresh discontiguous SACKed sequences have arrived above SeqNum or
         // more than (DupThresh - 1) * SMSS bytes with sequence numbers greater than SeqNum have been SACKed."
         let enough = u64::from(duplicate_threshold - 1) * mss;
         let (mut bytes, mut runs, mut above) = (0, 0, u64::MAX);
         let mut lost_below = None;
-        for record in self.sent.iter().rev() {
-            if self.sacked == bytes {
+        for index in (0..self.len()).rev() {
+            if u64::from(self.sacked) == bytes {
                 break;
             }
+            let record = self.get(index);
             if record.sacked {
-                bytes += record.len();
+                bytes += record.end - record.seq;
                 runs += u32::from(above != record.end);
                 above = record.seq;
                 if bytes > enough || runs >= duplicate_threshold {
@@ -333,40 +406,25 @@ impl Scoreboard {
         }
         let Some(below) = lost_below else { return false };
         let mut found = false;
-        let mut index = self.index_of(self.judged_to);
-        while let Some(record) = self.sent.get(index).copied().filter(|record| record.end <= below) {
-            if !record.sacked && !record.lost {
+        let judged_to = self.more().judged_to;
+        let mut index = self.index_of(judged_to);
+        while let Some(record) = self.sent.get(index).copied().filter(|record| record.end() <= below) {
+            if !record.is(SACKED | LOST) {
                 self.mark_lost(index);
                 found = true;
             }
             index += 1;
         }
-        self.judged_to = self.judged_to.max(below);
+        self.more().judged_to = judged_to.max(below);
         found
     }
 
     /// RFC 6675 section 4, NextSeg rule 3: the first record below the highest SACKed one that was never sent again.
     pub(super) fn first_unsent_hole(&self) -> Option<usize> {
-        let highest = self.sent.iter().rposition(|record| record.sacked)?;
-        (0..highest).find(|index| {
-            let record = &self.sent[*index];
-            !record.sacked && !record.lost
-        })
-    }
-}
-
-fn note_newest(progress: &mut Progress, record: &Sent) {
-    if record.end > progress.highest {
-        progress.highest = record.end;
-    } else if record.end < progress.highest && !record.ambiguous {
-        progress.reordered = true;
-    }
-    if record.ambiguous && progress.answers.is_some_and(|answers| answers.original(record.at)) {
-        return;
-    }
-    let later = progress.newest.is_none_or(|newest| (record.at, record.end) >= (newest.at, newest.end));
-    if later {
-        progress.newest =
-            Some(Newest { at: record.at, end: record.end, ambiguous: record.ambiguous, rate: record.rate });
+        if self.sacked == 0 {
+            return None;
+        }
+        let highest = (0..self.len()).rfind(|index| self.sent[*index].is(SACKED))?;
+        (0..highest).find(|index| !self.sent[*index].is(SACKED | LOST))
     }
 }

@@ -1,24 +1,78 @@
 //! A segment: what one TCP tells the other, without the bytes.
 
+use std::fmt;
+use std::num::NonZero;
+use std::ops::{BitOr, BitOrAssign};
+
 use crate::time::Time;
 
 /// TCP's control bits that the model uses (RFC 9293 section 3.1, RFC 3168 section 6.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags {
-    /// Synchronize sequence numbers.
-    pub syn: bool,
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flags(u8);
+
+impl Flags {
     /// No more data from the sender.
-    pub fin: bool,
-    /// The acknowledgment number counts.
-    pub ack: bool,
-    /// Push: the data ends a write, or empties the send buffer.
-    pub psh: bool,
+    pub const FIN: Self = Self(0x01);
+    /// Synchronize sequence numbers.
+    pub const SYN: Self = Self(0x02);
     /// Reset the connection.
-    pub rst: bool,
+    pub const RST: Self = Self(0x04);
+    /// Push: the data ends a write, or empties the send buffer.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgment number counts.
+    pub const ACK: Self = Self(0x10);
     /// ECN-Echo.
-    pub ece: bool,
+    pub const ECE: Self = Self(0x40);
     /// Congestion window reduced.
-    pub cwr: bool,
+    pub const CWR: Self = Self(0x80);
+
+    /// Whether all of `others` are set.
+    #[inline]
+    pub const fn has(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// These, and `others` where `set`.
+    #[inline]
+    #[must_use]
+    pub const fn and_if(self, set: bool, others: Self) -> Self {
+        if set { Self(self.0 | others.0) } else { self }
+    }
+
+    /// Whether it is an acknowledgment with nothing but a push beside: what nearly all segments are.
+    #[inline]
+    pub(super) const fn is_plain(self) -> bool {
+        self.0 & !Self::PSH.0 == Self::ACK.0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+    fn bitor(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+}
+
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, others: Self) {
+        self.0 |= others.0;
+    }
+}
+
+impl fmt::Debug for Flags {
+    /// As tcpdump writes them, with `E` for ECE and `W` for CWR.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letters = [
+            (Self::SYN, "S"),
+            (Self::FIN, "F"),
+            (Self::PSH, "P"),
+            (Self::RST, "R"),
+            (Self::ECE, "E"),
+            (Self::CWR, "W"),
+            (Self::ACK, "."),
+        ];
+        letters.iter().filter(|(flag, _)| self.has(*flag)).try_for_each(|(_, letter)| f.write_str(letter))
+    }
 }
 
 /// The timestamps option (RFC 7323 section 3).
@@ -26,17 +80,58 @@ pub struct Flags {
 /// Both values are model times cut to the sender's timestamp clock; the 32-bit wrap is not modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
+    /// One more than the time, so that there is an impossible value for "none".
+    value: NonZero<u64>,
+    echo: Option<NonZero<u64>>,
+}
+
+impl Timestamps {
+    /// The sender's clock (TSval), and the other side's, echoed (TSecr); `None` where the ACK bit is not set.
+    #[inline]
+    pub fn new(value: Time, echo: Option<Time>) -> Self {
+        let shifted = |time: Time| NonZero::new(time.ps() + 1).expect("a time is below 2^64 - 1 ps");
+        Self { value: shifted(value), echo: echo.map(shifted) }
+    }
+
     /// TSval: the sender's clock.
-    pub value: Time,
-    /// TSecr: the other side's clock, echoed; `None` where the ACK bit is not set.
-    pub echo: Option<Time>,
+    #[inline]
+    pub fn value(&self) -> Time {
+        Time(self.value.get() - 1)
+    }
+
+    /// TSecr: the other side's clock, echoed.
+    #[inline]
+    pub fn echo(&self) -> Option<Time> {
+        self.echo.map(|echo| Time(echo.get() - 1))
+    }
 }
 
 /// The blocks of a SACK option (RFC 2018): at most four, three beside timestamps.
+///
+/// As on the wire, 32 bits of each edge travel; what is above them is the acknowledgment number's, so that edges are within 2 GiB
+/// of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
+    /// A block without length is none.
+    blocks: [(u32, u32); 4],
+}
+
+/// The blocks of a SACK option as whole sequence numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Blocks {
     blocks: [(u64, u64); 4],
-    count: u8,
+    count: usize,
+}
+
+impl Blocks {
+    pub(super) fn as_slice(&self) -> &[(u64, u64)] {
+        &self.blocks[..self.count]
+    }
+
+    /// Put them in the order of their sequence numbers.
+    pub(super) fn sort(&mut self) {
+        self.blocks[..self.count].sort_unstable();
+    }
 }
 
 impl SackBlocks {
@@ -45,32 +140,46 @@ impl SackBlocks {
     /// # Panics
     /// When there are four already: the option has no room.
     pub fn push(&mut self, start: u64, end: u64) {
-        assert!(self.count < 4, "a SACK option has room for four blocks");
-        self.blocks[usize::from(self.count)] = (start, end);
-        self.count += 1;
+        debug_assert!(start < end, "a block has a length");
+        let count = self.count();
+        assert!(count < 4, "a SACK option has room for four blocks");
+        self.blocks[count] = (start as u32, end as u32);
     }
 
-    /// The blocks, in the order of the option.
-    pub fn as_slice(&self) -> &[(u64, u64)] {
-        &self.blocks[..usize::from(self.count)]
+    fn count(&self) -> usize {
+        self.blocks.iter().take_while(|(start, end)| start != end).count()
+    }
+
+    /// The blocks of a segment that acknowledges `ack`, in the order of the option.
+    pub fn iter(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let whole = move |low: u32| ack.wrapping_add_signed(i64::from(low.wrapping_sub(ack as u32) as i32));
+        self.blocks[..self.count()].iter().map(move |(start, end)| (whole(*start), whole(*end)))
+    }
+
+    /// The same as a slice.
+    pub(super) fn whole(&self, ack: u64) -> Blocks {
+        let mut blocks = Blocks::default();
+        for block in self.iter(ack) {
+            blocks.blocks[blocks.count] = block;
+            blocks.count += 1;
+        }
+        blocks
     }
 
     /// The duplicate that the first block reports, if it does (RFC 2883 section 4): it lies below `ack`, or within the
     /// second block.
     pub fn duplicate(&self, ack: u64) -> Option<(u64, u64)> {
-        let (first, second) = (self.as_slice().first()?, self.as_slice().get(1));
+        let mut blocks = self.iter(ack);
+        let (first, second) = (blocks.next()?, blocks.next());
         let within = second.is_some_and(|second| second.0 <= first.0 && first.1 <= second.1);
-        (first.1 <= ack || within).then_some(*first)
-    }
-
-    /// Put the blocks in the order of their sequence numbers.
-    pub(super) fn sort(&mut self) {
-        self.blocks[..usize::from(self.count)].sort_unstable();
+        (first.1 <= ack || within).then_some(first)
     }
 
     /// Whether there is none: the segment has no SACK option.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        let (start, end) = self.blocks[0];
+        start == end
     }
 }
 
@@ -81,24 +190,24 @@ impl SackBlocks {
 pub struct Segment {
     /// Sequence number of the first byte, or of the SYN.
     pub seq: u64,
-    /// Bytes of payload.
-    pub len: u64,
-    /// Next sequence number expected from the other side, where `flags.ack`.
+    /// Next sequence number expected from the other side, where [`Flags::ACK`].
     pub ack: u64,
-    /// Receive window in bytes, with the scale already applied.
-    pub window: u64,
-    /// Control bits.
-    pub flags: Flags,
-    /// Maximum segment size option, in bytes; on a SYN.
-    pub mss: Option<u64>,
-    /// Window scale option; on a SYN.
-    pub window_scale: Option<u8>,
-    /// SACK-permitted option; on a SYN.
-    pub sack_permitted: bool,
     /// Timestamps option.
     pub timestamps: Option<Timestamps>,
     /// SACK option.
     pub sack: SackBlocks,
+    /// Bytes of payload.
+    pub len: u32,
+    /// Receive window in bytes, with the scale already applied.
+    pub window: u32,
+    /// Maximum segment size option, in bytes; 0 where there is none. On a SYN.
+    pub mss: u16,
+    /// Window scale option; on a SYN.
+    pub window_scale: Option<u8>,
+    /// Control bits.
+    pub flags: Flags,
+    /// SACK-permitted option; on a SYN.
+    pub sack_permitted: bool,
     /// The IP header says that the transport understands ECN (ECT(0)).
     pub ect: bool,
     /// The network has marked the packet: congestion experienced. Set it only where `ect`.
@@ -106,14 +215,27 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Bytes of payload, for sums.
+    #[inline]
+    pub fn payload(&self) -> u64 {
+        u64::from(self.len)
+    }
+
+    /// One past the last byte of payload.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.seq + self.payload()
+    }
+
     /// Sequence numbers that the segment takes: payload, SYN and FIN.
     pub fn sequence_len(&self) -> u64 {
-        self.len + u64::from(self.flags.syn) + u64::from(self.flags.fin)
+        self.payload() + u64::from(self.flags.has(Flags::SYN)) + u64::from(self.flags.has(Flags::FIN))
     }
 
     /// Whether it carries nothing but an acknowledgment.
     pub fn is_pure_ack(&self) -> bool {
-        self.flags.ack && self.sequence_len() == 0 && !self.flags.rst
+        const OTHERS: u8 = Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0;
+        self.len == 0 && self.flags.0 & (Flags::ACK.0 | OTHERS) == Flags::ACK.0
     }
 
     /// Length of the TCP header in bytes, options and their padding included.
@@ -121,23 +243,23 @@ impl Segment {
     /// Options are laid out as stacks do: on a SYN packed and padded to four bytes, on other segments each aligned by
     /// two NOPs (RFC 7323 appendix A).
     pub fn header_len(&self) -> u64 {
-        let options = if self.flags.syn {
-            let mss = if self.mss.is_some() { 4 } else { 0 };
+        let options = if self.flags.has(Flags::SYN) {
+            let mss = if self.mss > 0 { 4 } else { 0 };
             let sack = if self.sack_permitted { 2 } else { 0 };
             let timestamps = if self.timestamps.is_some() { 10 } else { 0 };
             let scale = if self.window_scale.is_some() { 3 } else { 0 };
             mss + sack + timestamps + scale
         } else {
             let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
-            let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * u64::from(self.sack.count) };
+            let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.count() as u64 };
             timestamps + sack
         };
-        20 + u64::next_multiple_of(options, 4)
+        20 + ((options + 3) & !3)
     }
 
     /// Header and payload, in bytes: what IP carries.
     pub fn wire_len(&self) -> u64 {
-        self.header_len() + self.len
+        self.header_len() + self.payload()
     }
 }
 
@@ -147,13 +269,13 @@ mod tests {
 
     #[test]
     fn headers_have_the_length_of_their_options() {
-        let mut syn = Segment { flags: Flags { syn: true, ..Flags::default() }, ..Segment::default() };
+        let mut syn = Segment { flags: Flags::SYN, ..Segment::default() };
         assert_eq!(syn.header_len(), 20);
-        syn.mss = Some(1460);
+        syn.mss = 1460;
         assert_eq!(syn.header_len(), 24);
         syn.window_scale = Some(7);
         syn.sack_permitted = true;
-        syn.timestamps = Some(Timestamps { value: Time::ZERO, echo: None });
+        syn.timestamps = Some(Timestamps::new(Time::ZERO, None));
         assert_eq!(
             syn.header_len(),
             40,
@@ -165,5 +287,20 @@ mod tests {
             ack.sack.push(block * 10, block * 10 + 5);
         }
         assert_eq!(ack.header_len(), 60, "three blocks and timestamps fill the largest header");
+    }
+    #[test]
+    fn edges_beyond_32_bits_are_whole_again() {
+        let ack = (7 << 32) + 5;
+        let mut sack = SackBlocks::default();
+        sack.push(ack - 1000, ack - 500);
+        sack.push(ack + 10, ack + (1 << 30));
+        let blocks: Vec<_> = sack.iter(ack).collect();
+        assert_eq!(blocks, [(ack - 1000, ack - 500), (ack + 10, ack + (1 << 30))]);
+        assert_eq!(sack.duplicate(ack), Some((ack - 1000, ack - 500)));
+    }
+
+    #[test]
+    fn a_segment_is_small() {
+        assert!(size_of::<Segment>() <= 80, "{}", size_of::<Segment>());
     }
 }

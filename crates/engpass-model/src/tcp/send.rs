@@ -15,24 +15,24 @@ pub(super) struct Sender {
     pub(super) next: u64,
     /// One past the last byte that the application wrote.
     written: u64,
+    /// Sequence number of the segment that announced the window (SND.WL1). Its acknowledgment number (SND.WL2) is never beyond
+    /// `una`, so that it decides nothing.
+    announced_by: u64,
+    /// End of the last segment sent that was not full.
+    small_end: u64,
+    /// Ends of writes that are not sent, where segments end there.
+    #[allow(clippy::box_collection, reason = "most connections have none: a pointer is all that they pay")]
+    boundaries: Option<Box<VecDeque<u64>>>,
+    /// Window that the other side announced (SND.WND), in bytes from `una`.
+    pub(super) window: u32,
+    /// The largest window ever announced (Max(SND.WND)).
+    largest_window: u32,
+    /// Length of the last segment sent.
+    last_len: u32,
     /// The application writes no more.
     pub(super) closing: bool,
     /// The FIN was sent.
     pub(super) fin_sent: bool,
-    /// Window that the other side announced (SND.WND), in bytes from `una`.
-    pub(super) window: u64,
-    /// Sequence and acknowledgment number of the segment that announced it (SND.WL1, SND.WL2).
-    announced_by: (u64, u64),
-    /// The largest window ever announced (Max(SND.WND)).
-    largest_window: u64,
-    /// Segment size, options subtracted (Eff.snd.MSS).
-    pub(super) mss: u64,
-    /// Ends of writes that are not sent.
-    boundaries: VecDeque<u64>,
-    /// End of the last segment sent that was not full.
-    small_end: u64,
-    /// Length of the last segment sent.
-    last_len: u64,
     /// [`SendBufferRule::HighWater`] has stopped the application.
     stopped: bool,
     /// The application could not write all it wanted.
@@ -47,20 +47,19 @@ pub(super) struct Piece {
 }
 
 impl Sender {
-    pub(super) fn new(p: &TcpParameters) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             una: 1,
             next: 1,
             written: 1,
+            announced_by: 0,
+            small_end: 0,
+            boundaries: None,
+            window: 0,
+            largest_window: 0,
+            last_len: 0,
             closing: false,
             fin_sent: false,
-            window: 0,
-            announced_by: (0, 0),
-            largest_window: 0,
-            mss: p.mss,
-            boundaries: VecDeque::new(),
-            small_end: 0,
-            last_len: 0,
             stopped: false,
             refused: false,
         }
@@ -85,8 +84,8 @@ impl Sender {
     /// Sockets copy a write piece by piece, and what is copied can be sent before the next piece is: STREAMS in messages
     /// of a multiple of the segment size, BSD in clusters, Linux in segments. Here a piece is a segment for all of them.
     /// Winsock's rule asks about the whole write.
-    pub(super) fn next_copy(&mut self, p: &TcpParameters, left: u64) -> u64 {
-        let piece = if p.send_buffer_rule == SendBufferRule::WholeWrites { left } else { left.min(self.mss) };
+    pub(super) fn next_copy(&mut self, p: &TcpParameters, mss: u64, left: u64) -> u64 {
+        let piece = if p.send_buffer_rule == SendBufferRule::WholeWrites { left } else { left.min(mss) };
         let taken = piece.min(self.room(p, piece));
         self.refused = left > 0 && taken == 0;
         taken
@@ -96,7 +95,7 @@ impl Sender {
     pub(super) fn put(&mut self, p: &TcpParameters, bytes: u64, ends: bool) {
         self.written += bytes;
         if p.write_boundaries && ends {
-            self.boundaries.push_back(self.written);
+            self.boundaries.get_or_insert_default().push_back(self.written);
         }
         if p.send_buffer_rule == SendBufferRule::HighWater && self.unsent() >= p.send_buffer {
             self.stopped = true;
@@ -120,8 +119,9 @@ impl Sender {
     }
 
     /// Bytes written and not sent.
+    #[inline]
     pub(super) fn unsent(&self) -> u64 {
-        self.written - self.next.min(self.written)
+        self.written.saturating_sub(self.next)
     }
 
     /// Whether the FIN was sent and acknowledged.
@@ -129,18 +129,30 @@ impl Sender {
         self.fin_sent && self.una == self.next
     }
 
+    /// Bytes of payload sent, each counted once.
+    pub(super) fn bytes_sent(&self) -> u64 {
+        self.next - 1 - u64::from(self.fin_sent)
+    }
+
+    /// Bytes of payload acknowledged.
+    pub(super) fn bytes_acked(&self) -> u64 {
+        self.una - 1 - u64::from(self.is_finished())
+    }
+
     /// Bytes that the announced window still allows.
+    #[inline]
     pub(super) fn usable_window(&self) -> u64 {
-        (self.una + self.window).saturating_sub(self.next)
+        (self.una + u64::from(self.window)).saturating_sub(self.next)
     }
 
     /// Take the window of an acceptable acknowledgment (RFC 9293 section 3.10.7.4, fifth step). True when it changed.
+    #[inline]
     pub(super) fn take_window(&mut self, segment: &Segment) -> bool {
         // "If SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK)".
-        if self.announced_by > (segment.seq, segment.ack) {
+        if self.announced_by > segment.seq {
             return false;
         }
-        self.announced_by = (segment.seq, segment.ack);
+        self.announced_by = segment.seq;
         self.largest_window = self.largest_window.max(segment.window);
         let changed = self.window != segment.window;
         self.window = segment.window;
@@ -148,7 +160,8 @@ impl Sender {
     }
 
     /// The next piece of new data, or why there is none. `idle`: nothing is unacknowledged.
-    pub(super) fn next_piece(&self, p: &TcpParameters, idle: bool) -> Result<Piece, LimitedBy> {
+    #[inline]
+    pub(super) fn next_piece(&self, p: &TcpParameters, mss: u64, idle: bool) -> Result<Piece, LimitedBy> {
         let unsent = self.unsent();
         if unsent == 0 {
             return match (self.closing, self.fin_sent) {
@@ -158,19 +171,35 @@ impl Sender {
                 _ => Err(LimitedBy::Application),
             };
         }
-        let mut want = unsent.min(self.mss);
-        let to_boundary = self.boundaries.front().map_or(want, |end| want.min(end - self.next));
-        if to_boundary < want && !self.nagle_holds(p, idle, to_boundary) {
+        let to_boundary = self.next_boundary().map_or(u64::MAX, |end| end - self.next);
+        if unsent >= mss && to_boundary >= mss && self.usable_window() >= mss {
+            // What nearly all segments are: full.
+            return Ok(Piece { len: mss, fin: self.closing && unsent == mss });
+        }
+        self.next_odd_piece(p, mss, idle, unsent)
+    }
+
+    /// The same where the window, the end of the data or of a write may matter.
+    fn next_odd_piece(
+        &self,
+        p: &TcpParameters,
+        mss: u64,
+        idle: bool,
+        unsent: u64,
+    ) -> Result<Piece, LimitedBy> {
+        let mut want = unsent.min(mss);
+        let to_boundary = self.next_boundary().map_or(want, |end| want.min(end - self.next));
+        if to_boundary < want && !self.nagle_holds(p, mss, idle, to_boundary) {
             want = to_boundary;
         }
         let len = want.min(self.usable_window());
-        if len < want && len < self.mss {
+        if len < want && len < mss {
             // RFC 9293 section 3.8.6.2.1: "if the maximum-sized segment can be sent", else if "at least a fraction Fs
             // of the maximum window can be sent", Fs = 1/2.
             if len == 0 {
                 return Err(LimitedBy::ReceiveWindow);
             }
-            if len < self.largest_window / 2 {
+            if len < u64::from(self.largest_window) / 2 {
                 // Less than a segment is left of the window because the rest of it is in flight.
                 let taken = self.next > self.una;
                 return Err(if taken { LimitedBy::ReceiveWindow } else { LimitedBy::SillyWindow });
@@ -178,17 +207,21 @@ impl Sender {
         }
         let fin = self.closing && len == unsent;
         let last = len == want && want == unsent;
-        if last && !fin && len < self.mss && self.nagle_holds(p, idle, len) {
+        if last && !fin && len < mss && self.nagle_holds(p, mss, idle, len) {
             // The application would have filled the segment.
             return Err(if self.refused { LimitedBy::SendBuffer } else { LimitedBy::Nagle });
         }
         Ok(Piece { len, fin })
     }
 
+    fn next_boundary(&self) -> Option<u64> {
+        self.boundaries.as_ref()?.front().copied()
+    }
+
     /// Whether Nagle's rule holds back a segment of `len` bytes.
-    fn nagle_holds(&self, p: &TcpParameters, idle: bool, len: u64) -> bool {
-        let naglim = p.naglim.min(self.mss);
-        len < self.mss
+    fn nagle_holds(&self, p: &TcpParameters, mss: u64, idle: bool, len: u64) -> bool {
+        let naglim = p.naglim.min(mss);
+        len < mss
             && match p.nagle {
                 Nagle::Off => false,
                 // RFC 896: "inhibit the sending of new TCP segments when new outgoing data arrives from the user if
@@ -196,20 +229,23 @@ impl Sender {
                 Nagle::Rfc896 => !idle,
                 // draft-minshall-nagle-01: only while a small segment is unacknowledged.
                 Nagle::Minshall => self.small_end > self.una,
-                Nagle::Naglim => !idle && len < naglim && self.last_len < naglim,
+                Nagle::Naglim => !idle && len < naglim && u64::from(self.last_len) < naglim,
             }
     }
 
     /// A piece is sent. Returns whether it ends a write or empties the buffer (PSH).
-    pub(super) fn sent(&mut self, p: &TcpParameters, piece: Piece) -> bool {
+    #[inline]
+    pub(super) fn sent(&mut self, p: &TcpParameters, mss: u64, piece: Piece) -> bool {
         self.next += piece.len;
         let mut ends_write = self.next == self.written;
-        while self.boundaries.front().is_some_and(|end| *end <= self.next) {
-            ends_write |= self.boundaries.pop_front() == Some(self.next);
+        if let Some(boundaries) = &mut self.boundaries {
+            while boundaries.front().is_some_and(|end| *end <= self.next) {
+                ends_write |= boundaries.pop_front() == Some(self.next);
+            }
         }
         if piece.len > 0 {
-            self.last_len = piece.len;
-            if piece.len < self.mss {
+            self.last_len = piece.len as u32;
+            if piece.len < mss {
                 self.small_end = self.next;
             }
         }

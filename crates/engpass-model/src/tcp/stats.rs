@@ -43,6 +43,14 @@ pub struct Stats {
     pub ce_received: u64,
 }
 
+/// What a connection counts itself; the rest of [`Stats`] follows from its sequence numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) segments_sent: u64,
+    pub(super) acks_sent: u64,
+    pub(super) segments_received: u64,
+}
+
 /// The state of a connection's control loops at one instant, for time series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {

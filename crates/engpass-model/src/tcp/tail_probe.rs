@@ -2,8 +2,7 @@
 //! are found by SACK and not by the retransmission timer.
 
 use super::congestion::Signal;
-use super::connection::Connection;
-use super::parameters::RecoveryKind;
+use super::connection::{Connection, Special};
 use super::recovery::Phase;
 use super::segment::Segment;
 use super::send::Piece;
@@ -25,14 +24,20 @@ pub(super) struct TailProbe {
 
 impl Connection {
     /// Set the probe timer after new data went out or was acknowledged, or stop it (section 7.2).
+    #[inline]
     pub(super) fn arm_tail_probe(&mut self, now: Time) {
-        let applies = self.p.recovery == RecoveryKind::RackTlp
-            && self.agreed.sack
+        if self.p.derived().rack {
+            self.arm_or_stop_tail_probe(now);
+        }
+    }
+
+    fn arm_or_stop_tail_probe(&mut self, now: Time) {
+        let applies = self.agreed.sack
             && self.recovery.phase == Phase::Open
             && !self.board.is_empty()
             && !self.board.has_sacked()
-            && !self.probing
-            && self.tail_probe.is_none();
+            && !self.special.has(Special::PROBING)
+            && !self.special.has(Special::TAIL_PROBING);
         if !applies {
             self.timers.stop(Timer::TailProbe);
             return;
@@ -49,8 +54,9 @@ impl Connection {
 
     /// The probe timer has expired.
     pub(super) fn on_tail_probe(&mut self, now: Time) {
-        self.tail_probe_due = !self.board.is_empty() && self.recovery.phase == Phase::Open;
-        if self.tail_probe_due {
+        let due = !self.board.is_empty() && self.recovery.phase == Phase::Open;
+        self.special.set(Special::TAIL_PROBE_DUE, due);
+        if due {
             // The retransmission timer starts anew with the probe.
             self.start_timer(now);
         }
@@ -58,7 +64,7 @@ impl Connection {
 
     /// What a probe sends: the next new segment whatever the congestion window says, or the last one again.
     pub(super) fn decide_tail_probe(&self) -> Next {
-        let unsent = self.tx.unsent().min(self.tx.mss);
+        let unsent = self.tx.unsent().min(self.window.mss());
         if unsent > 0 && self.tx.usable_window() >= unsent {
             Next::New(Piece { len: unsent, fin: false })
         } else {
@@ -68,28 +74,37 @@ impl Connection {
 
     /// A probe went out; `again` when it is an old segment.
     pub(super) fn after_tail_probe(&mut self, now: Time, again: bool) {
-        self.tail_probe_due = false;
-        self.tail_probe = Some(TailProbe { end: self.tx.next, again });
-        self.stats.tail_probes += 1;
+        self.special.set(Special::TAIL_PROBE_DUE, false);
+        self.special.set(Special::TAIL_PROBING, true);
+        let end = self.tx.next;
+        let rare = self.rare();
+        rare.tail_probe = Some(TailProbe { end, again });
+        rare.stats.tail_probes += 1;
         self.timers.stop(Timer::TailProbe);
         self.start_timer(now);
     }
 
     /// Whether the probe has repaired a loss that the congestion control must hear of (section 7.4.2).
     pub(super) fn take_tail_probe_answer(&mut self, now: Time, segment: &Segment, acked: u64) {
-        let Some(probe) = self.tail_probe.filter(|probe| segment.ack >= probe.end) else { return };
+        let probe = self.rare.as_ref().and_then(|rare| rare.tail_probe);
+        let Some(probe) = probe.filter(|probe| segment.ack >= probe.end) else { return };
         let reported = segment.sack.duplicate(segment.ack).is_some_and(|(_, end)| end == probe.end);
         if !probe.again || reported {
-            self.tail_probe = None;
+            self.forget_tail_probe();
         } else if segment.ack > probe.end {
-            self.tail_probe = None;
+            self.forget_tail_probe();
             if self.recovery.phase == Phase::Open {
                 let flight = self.flight_size(0);
-                self.control.on_signal(&mut self.window, Signal::Loss, flight, now);
+                self.control.get_mut().on_signal(&mut self.window, Signal::Loss, flight, now);
             }
         } else if acked == 0 && segment.sack.is_empty() && segment.is_pure_ack() {
             // A duplicate: the original and the probe have both arrived, and nothing was lost.
-            self.tail_probe = None;
+            self.forget_tail_probe();
         }
+    }
+
+    fn forget_tail_probe(&mut self) {
+        self.rare().tail_probe = None;
+        self.special.set(Special::TAIL_PROBING, false);
     }
 }

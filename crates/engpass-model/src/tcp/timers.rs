@@ -5,8 +5,6 @@ use crate::time::Time;
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// Retransmission (RFC 6298), of the SYN too.
-    Retransmission,
     /// Probe of a closed window (RFC 9293 section 3.8.6.1).
     Persist,
     /// End of TIME-WAIT.
@@ -17,46 +15,85 @@ pub(super) enum Timer {
     Reordering,
     /// Tail loss probe (RFC 8985 section 7).
     TailProbe,
+    /// Retransmission (RFC 6298), of the SYN too.
+    Retransmission,
 }
 
-const COUNT: usize = 6;
+/// Timers that not every connection has.
+const OTHERS: usize = Timer::Retransmission as usize;
 
 /// When each timer expires. The acknowledgment timer is in [`super::delayed_ack`].
-#[derive(Clone, Debug, Default)]
-pub(super) struct Timers([Option<Time>; COUNT]);
+#[derive(Clone, Debug)]
+pub(super) struct Timers {
+    /// [`Time::MAX`] where it does not run, as for the others.
+    retransmission: Time,
+    others: Option<Box<[Time; OTHERS]>>,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self { retransmission: Time::MAX, others: None }
+    }
+}
 
 impl Timers {
+    #[inline]
     pub(super) fn set(&mut self, timer: Timer, at: Time) {
-        self.0[timer as usize] = Some(at);
+        // Nothing expires at the end of time.
+        let place = match timer {
+            Timer::Retransmission => &mut self.retransmission,
+            other => &mut self.others.get_or_insert_with(|| Box::new([Time::MAX; OTHERS]))[other as usize],
+        };
+        *place = at;
     }
 
+    #[inline]
     pub(super) fn stop(&mut self, timer: Timer) {
-        self.0[timer as usize] = None;
+        match (timer, &mut self.others) {
+            (Timer::Retransmission, _) => self.retransmission = Time::MAX,
+            (other, Some(others)) => others[other as usize] = Time::MAX,
+            (_, None) => {}
+        }
     }
 
+    #[inline]
     pub(super) fn is_set(&self, timer: Timer) -> bool {
-        self.0[timer as usize].is_some()
+        self.at(timer).is_some()
     }
 
     /// Whether `timer` has expired; then it is stopped.
     pub(super) fn expired(&mut self, timer: Timer, now: Time) -> bool {
-        let expired = self.0[timer as usize].is_some_and(|at| at <= now);
+        let expired = self.at(timer).is_some_and(|at| at <= now);
         if expired {
             self.stop(timer);
         }
         expired
     }
 
+    #[inline]
     pub(super) fn at(&self, timer: Timer) -> Option<Time> {
-        self.0[timer as usize]
+        let at = match (timer, &self.others) {
+            (Timer::Retransmission, _) => self.retransmission,
+            (other, Some(others)) => others[other as usize],
+            (_, None) => Time::MAX,
+        };
+        (at != Time::MAX).then_some(at)
     }
 
     pub(super) fn stop_all(&mut self) {
-        self.0 = [None; COUNT];
+        self.retransmission = Time::MAX;
+        if let Some(others) = &mut self.others {
+            **others = [Time::MAX; OTHERS];
+        }
     }
 
-    /// The earliest.
-    pub(super) fn next(&self) -> Option<Time> {
-        self.0.iter().flatten().min().copied()
+    /// The earliest; [`Time::MAX`] where none runs.
+    #[inline]
+    pub(super) fn next(&self) -> Time {
+        let others = self
+            .others
+            .as_ref()
+            .map_or(Time::MAX, |others| others.iter().fold(Time::MAX, |least, at| least.min(*at)));
+        self.retransmission.min(others)
     }
 }

@@ -1,10 +1,10 @@
 //! What goes out next, and why nothing does.
 
-use super::connection::{Connection, State};
+use super::connection::{Connection, Special, State};
 use super::limited::LimitedBy;
 use super::parameters::RecoveryKind;
+use super::progress::RateMark;
 use super::recovery::Phase;
-use super::scoreboard::{RateMark, Sent};
 use super::segment::{Flags, Segment, Timestamps};
 use super::send::Piece;
 use super::timers::Timer;
@@ -26,22 +26,36 @@ pub(super) enum Next {
 
 impl Connection {
     /// The next thing to send, or why there is none.
+    #[inline]
     pub(super) fn decide(&self, now: Time) -> Result<Next, LimitedBy> {
-        if self.reset_due {
+        if self.state != State::Established || !self.special.is_empty() || self.rx.has_early() {
+            return self.decide_odd(now);
+        }
+        self.or_acknowledge(self.decide_paced(now))
+    }
+
+    fn decide_odd(&self, now: Time) -> Result<Next, LimitedBy> {
+        if self.special.has(Special::RESET_DUE) {
             return Ok(Next::Reset);
         }
         match self.state {
             State::Closed => return Err(LimitedBy::Closed),
             State::Listen => return Err(LimitedBy::Handshake),
             State::SynSent | State::SynReceived => {
-                return if self.syn_due { Ok(Next::Syn) } else { Err(LimitedBy::Handshake) };
+                let due = self.special.has(Special::SYN_DUE);
+                return if due { Ok(Next::Syn) } else { Err(LimitedBy::Handshake) };
             }
             _ => {}
         }
         if self.rx.has_early() {
             return Ok(Next::EarlyAck);
         }
-        match self.decide_data(now) {
+        self.or_acknowledge(self.decide_data(now))
+    }
+
+    #[inline]
+    fn or_acknowledge(&self, decided: Result<Next, LimitedBy>) -> Result<Next, LimitedBy> {
+        match decided {
             Err(_) if self.rx.acks.is_due() => Ok(Next::Ack),
             decided => decided,
         }
@@ -51,19 +65,24 @@ impl Connection {
         if !self.is_open() {
             return Err(LimitedBy::Closed);
         }
-        if self.probe_due {
+        if self.special.has(Special::PROBE_DUE) {
             return Ok(if self.board.is_empty() {
                 Next::New(Piece { len: self.tx.usable_window().min(self.tx.unsent()).max(1), fin: false })
             } else {
                 Next::Again(0)
             });
         }
-        if self.tail_probe_due && !self.board.is_empty() {
+        if self.special.has(Special::TAIL_PROBE_DUE) && !self.board.is_empty() {
             return Ok(self.decide_tail_probe());
         }
-        if self.probing {
+        if self.special.has(Special::PROBING) {
             return Err(LimitedBy::ReceiveWindow);
         }
+        self.decide_paced(now)
+    }
+
+    #[inline]
+    fn decide_paced(&self, now: Time) -> Result<Next, LimitedBy> {
         let next = self.decide_within_window()?;
         // A pure FIN is not paced.
         let paced = !matches!(next, Next::New(Piece { len: 0, .. }));
@@ -73,9 +92,10 @@ impl Connection {
         Ok(next)
     }
 
+    #[inline]
     fn decide_within_window(&self) -> Result<Next, LimitedBy> {
         let window = self.window_size();
-        let in_flight = self.board.in_flight();
+        let in_flight = self.in_flight();
         if let Some(index) = self.board.next_lost() {
             let lost = self.board.get(index);
             let fits = in_flight + (lost.end - lost.seq) <= window;
@@ -85,7 +105,7 @@ impl Connection {
                 Err(LimitedBy::CongestionWindow)
             };
         }
-        let piece = match self.tx.next_piece(&self.p, self.board.is_empty()) {
+        let piece = match self.tx.next_piece(&self.p, self.window.mss(), self.board.is_empty()) {
             Ok(piece) => piece,
             Err(reason) => return self.decide_hole(in_flight, window).ok_or(reason),
         };
@@ -96,17 +116,25 @@ impl Connection {
     }
 
     /// RFC 3042: the first duplicate acknowledgments each let a new segment out. With SACK they do so by themselves.
+    #[inline]
     fn limited_transmit(&self) -> u64 {
+        if self.recovery.duplicates == 0 {
+            return 0;
+        }
         let applies = self.p.limited_transmit && !self.agreed.sack && self.recovery.phase == Phase::Open;
         let duplicates = self.recovery.duplicates.min(self.p.duplicate_threshold - 1);
-        if applies { u64::from(duplicates) * self.tx.mss } else { 0 }
+        if applies { u64::from(duplicates) * self.window.mss() } else { 0 }
     }
 
     /// RFC 6675 section 4, NextSeg rules 3 and 4: with no new data, what may be lost goes out again.
+    #[inline]
     fn decide_hole(&self, in_flight: u64, window: u64) -> Option<Next> {
-        let applies =
-            self.agreed.sack && self.p.recovery == RecoveryKind::Sack && self.recovery.phase == Phase::Fast;
-        if !applies || in_flight + self.tx.mss > window {
+        let applies = self.recovery.phase == Phase::Fast && self.agreed.sack;
+        if applies { self.find_hole(in_flight, window) } else { None }
+    }
+
+    fn find_hole(&self, in_flight: u64, window: u64) -> Option<Next> {
+        if self.p.recovery != RecoveryKind::Sack || in_flight + self.window.mss() > window {
             return None;
         }
         if let Some(index) = self.board.first_unsent_hole() {
@@ -115,7 +143,7 @@ impl Connection {
         let last = self.board.last()?;
         // Rule 4: once in a recovery, the last segment if it is "unSACKed" and below RecoveryPoint.
         let rescue =
-            !self.recovery.rescued && !last.sacked && !last.resent && last.end <= self.recovery.recover;
+            !self.recovery.rescued && !last.sacked && !last.resent && last.end <= self.recovery.recover();
         rescue.then(|| Next::Again(self.board.len() - 1))
     }
 
@@ -130,42 +158,42 @@ impl Connection {
             Next::New(piece) => self.send_new(now, piece),
             Next::Ack => self.send_ack(now),
         };
-        self.stats.segments_sent += 1;
-        self.stats.bytes_sent += segment.len;
-        if !segment.is_pure_ack() {
+        self.counts.segments_sent += 1;
+        if segment.is_pure_ack() {
+            self.counts.acks_sent += 1;
+        } else {
             self.sent_at = now;
             self.pace(now, &segment);
-        } else {
-            self.stats.acks_sent += 1;
         }
         self.rearm(now);
         Some(segment)
     }
 
     /// A segment with what every segment of an open connection carries.
+    #[inline]
     fn base(&mut self, now: Time, seq: u64) -> Segment {
-        let window = self.rx.announce();
+        let window = self.rx.announce(&self.p, self.window.mss());
         Segment {
             seq,
             ack: self.rx.next(),
             window,
-            flags: Flags { ack: true, ece: self.agreed.ecn && self.rx.echoes_mark(), ..Flags::default() },
+            flags: Flags::ACK.and_if(self.agreed.ecn && self.rx.echoes_mark(), Flags::ECE),
             timestamps: self.agreed.timestamps.then(|| self.stamp(now)),
             ..Segment::default()
         }
     }
 
+    #[inline]
     fn stamp(&self, now: Time) -> Timestamps {
-        let tick = self.p.timestamp_tick.ps().max(1);
-        Timestamps { value: Time(now.ps() / tick * tick), echo: self.rx.recent_timestamp() }
+        Timestamps::new(self.p.timestamp(now), self.rx.recent_timestamp())
     }
 
     fn send_reset(&mut self) -> Segment {
-        self.reset_due = false;
+        self.special.set(Special::RESET_DUE, false);
         self.state = State::Closed;
         Segment {
             seq: self.tx.next,
-            flags: Flags { rst: true, ack: true, ..Flags::default() },
+            flags: Flags::RST | Flags::ACK,
             ack: self.rx.next(),
             ..Segment::default()
         }
@@ -173,23 +201,24 @@ impl Connection {
 
     fn send_syn(&mut self, now: Time) -> Segment {
         let answer = self.state == State::SynReceived;
-        self.syn_due = false;
-        if self.syn_sent.is_some() {
-            self.syn_resent = true;
-        }
-        self.syn_sent = Some(now);
+        self.special.set(Special::SYN_DUE, false);
+        self.syn_resent |= self.syn_sent;
+        self.syn_sent = true;
         self.start_timer(now);
         // A SYN-ACK offers only what the SYN did (RFC 7323 sections 2.2 and 3.2, RFC 2018 section 2).
         let timestamps = if answer { self.agreed.timestamps } else { self.p.timestamps };
         let scaling = if answer { self.agreed.scaling } else { self.p.window_scaling };
-        let sack = if answer { self.agreed.sack } else { self.wants_sack() };
+        let sack = if answer { self.agreed.sack } else { self.p.derived().sack };
         let ecn = if answer { self.agreed.ecn } else { self.p.ecn };
         Segment {
             ack: if answer { 1 } else { 0 },
-            window: self.rx.syn_window(),
-            flags: Flags { syn: true, ack: answer, ece: ecn, cwr: ecn && !answer, ..Flags::default() },
-            mss: Some(self.p.mss),
-            window_scale: scaling.then(|| self.rx.wanted_scale()),
+            window: self.rx.syn_window(&self.p, self.window.mss()),
+            flags: Flags::SYN
+                .and_if(answer, Flags::ACK)
+                .and_if(ecn, Flags::ECE)
+                .and_if(ecn && !answer, Flags::CWR),
+            mss: u16::try_from(self.p.mss).unwrap_or(u16::MAX),
+            window_scale: scaling.then(|| self.rx.wanted_scale(&self.p, self.window.mss())),
             sack_permitted: sack,
             timestamps: timestamps.then(|| self.stamp(now)),
             ..Segment::default()
@@ -209,54 +238,66 @@ impl Connection {
     fn send_early_ack(&mut self, now: Time) -> Segment {
         let mut segment = self.base(now, self.tx.next);
         let (ack, echo) = self.rx.take_early().expect("an early acknowledgment was decided on");
-        segment.window += segment.ack - ack;
+        segment.window += (segment.ack - ack) as u32;
         segment.ack = ack;
-        segment.flags.ece = self.agreed.ecn && echo;
+        segment.flags = Flags::ACK.and_if(self.agreed.ecn && echo, Flags::ECE);
         segment
     }
 
-    fn rate_mark(&mut self, now: Time) -> RateMark {
-        if self.board.is_empty() {
-            self.delivery.first_sent_at = now;
-            self.delivery.at = now;
-        }
-        RateMark {
-            delivered: self.delivery.total,
-            delivered_at: self.delivery.at,
-            first_sent_at: self.delivery.first_sent_at,
-            application_limited: self.delivery.application_limited_to > 0,
-        }
+    /// What the rate estimate must remember of now, where there is one.
+    #[inline]
+    fn rate_mark(&mut self, now: Time) -> Option<RateMark> {
+        self.p.derived().rates.then(|| {
+            let idle = self.board.is_empty();
+            let delivery = &mut self.rare().delivery;
+            if idle {
+                delivery.first_sent_at = now;
+                delivery.at = now;
+            }
+            RateMark {
+                delivered: delivery.total,
+                delivered_at: delivery.at,
+                first_sent_at: delivery.first_sent_at,
+                application_limited: delivery.application_limited_to > 0,
+            }
+        })
     }
 
     fn send_again(&mut self, now: Time, index: usize) -> Segment {
-        if !self.board.get(index).lost && !self.probe_due && !self.tail_probe_due {
+        let (probe, tail_probe) =
+            (self.special.has(Special::PROBE_DUE), self.special.has(Special::TAIL_PROBE_DUE));
+        if !self.board.get(index).lost && !probe && !tail_probe {
             if self.board.first_unsent_hole().is_none() {
                 self.recovery.rescued = true;
             }
             self.board.mark_lost(index);
         }
         self.recovery.force = false;
-        self.timed = None;
         let rate = self.rate_mark(now);
         self.board.resend(index, now, rate);
-        let sent = *self.board.get(index);
+        let sent = self.board.get(index);
         let mut segment = self.base(now, sent.seq);
-        segment.len = sent.end - sent.seq - u64::from(sent.fin);
-        segment.flags.fin = sent.fin;
-        segment.flags.psh = index + 1 == self.board.len() && self.tx.unsent() == 0;
-        let stamp = segment.timestamps.map_or(now, |stamp| stamp.value);
-        if let Some(saved) = &mut self.saved {
+        segment.len = (sent.end - sent.seq - u64::from(sent.fin)) as u32;
+        let pushes = index + 1 == self.board.len() && self.tx.unsent() == 0;
+        segment.flags = segment.flags.and_if(sent.fin, Flags::FIN).and_if(pushes, Flags::PSH);
+        let stamp = segment.timestamps.map_or(now, |stamp| stamp.value());
+        let bytes = segment.payload();
+        let rare = self.rare();
+        rare.timed = None;
+        if let Some(saved) = &mut rare.saved {
             saved.resent_at.get_or_insert(stamp);
         }
+        rare.bytes_again += bytes;
         self.rx.acknowledged(false);
-        if self.probe_due {
-            self.probe_due = false;
-            self.probing = true;
-            self.stats.window_probes += 1;
+        if probe {
+            self.rare().stats.window_probes += 1;
+            self.special.set(Special::PROBE_DUE, false);
+            self.special.set(Special::PROBING, true);
         } else {
-            self.stats.retransmissions += 1;
-            self.stats.bytes_retransmitted += segment.len;
-            if self.tail_probe_due {
+            let stats = &mut self.rare().stats;
+            stats.retransmissions += 1;
+            stats.bytes_retransmitted += bytes;
+            if tail_probe {
                 self.after_tail_probe(now, true);
             }
             if !self.timers.is_set(Timer::Retransmission) {
@@ -266,50 +307,44 @@ impl Connection {
         segment
     }
 
+    #[inline]
     fn send_new(&mut self, now: Time, piece: Piece) -> Segment {
         self.restart_after_idle(now);
-        let beyond = piece.len > self.tx.usable_window();
         let rate = self.rate_mark(now);
-        if self.recovery.phase == Phase::Open && self.recovery.duplicates > 0 {
-            self.recovery.limited_transmitted += piece.len;
+        if self.recovery.duplicates > 0 && self.recovery.phase == Phase::Open {
+            self.recovery.more().limited_transmitted += piece.len;
         }
-        self.control.on_send(now, self.board.in_flight(), piece.len);
+        let probes = self.special.has(Special::PROBE_DUE);
+        let beyond = probes && piece.len > self.tx.usable_window();
         let seq = self.tx.next;
-        let psh = self.tx.sent(&self.p, piece);
-        self.board.push(Sent {
-            seq,
-            end: self.tx.next,
-            at: now,
-            fin: piece.fin,
-            sacked: false,
-            lost: false,
-            resent: false,
-            ambiguous: false,
-            rate,
-        });
+        let pushes = self.tx.sent(&self.p, self.window.mss(), piece);
+        self.board.push(self.tx.next, now, piece.fin, rate);
         let mut segment = self.base(now, seq);
-        segment.len = piece.len;
-        segment.flags.fin = piece.fin;
-        segment.flags.psh = psh;
+        segment.len = piece.len as u32;
+        segment.flags = segment.flags.and_if(piece.fin, Flags::FIN).and_if(pushes, Flags::PSH);
         if piece.len > 0 {
             segment.ect = self.agreed.ecn;
-            segment.flags.cwr = std::mem::take(&mut self.cwr_due);
-            self.timed = self.timed.or(Some((self.tx.next, now)));
+            segment.flags = segment.flags.and_if(self.cwr_due, Flags::CWR);
+            self.cwr_due = false;
+            if !self.p.rtt_every_ack {
+                let end = self.tx.next;
+                self.rare().timed.get_or_insert((end, now));
+            }
         }
         if piece.fin {
             self.after_fin_sent();
         }
         self.rx.acknowledged(false);
-        if self.probe_due {
-            self.probe_due = false;
-            self.probing = beyond;
-            self.stats.window_probes += 1;
+        if probes {
+            self.rare().stats.window_probes += 1;
+            self.special.set(Special::PROBE_DUE, false);
+            self.special.set(Special::PROBING, beyond);
         }
         // RFC 6298 (5.1): "if the timer is not running, start it running". A refused probe is the persist timer's.
-        if !self.probing && !self.timers.is_set(Timer::Retransmission) {
+        if !self.timers.is_set(Timer::Retransmission) && !self.special.has(Special::PROBING) {
             self.start_timer(now);
         }
-        if self.tail_probe_due {
+        if self.special.has(Special::TAIL_PROBE_DUE) {
             self.after_tail_probe(now, false);
         } else {
             self.arm_tail_probe(now);
@@ -319,26 +354,35 @@ impl Connection {
     }
 
     /// RFC 5681 section 4.1: after more than a timeout without data the window starts again.
+    #[inline]
     fn restart_after_idle(&mut self, now: Time) {
         let idle = now.saturating_sub(self.sent_at);
-        if !self.board.is_empty() || idle <= self.rtt.timeout(&self.p) {
+        if !self.board.is_empty() || idle <= self.timeout() {
             return;
         }
-        self.control.on_idle(idle);
-        if self.p.restart_after_idle && !self.control.rules_recovery() {
-            self.window.size = self.window.size.min(self.p.initial_window * self.tx.mss);
+        self.control.get_mut().on_idle(idle);
+        if self.p.restart_after_idle && !self.p.derived().rules_recovery {
+            self.window.size = self.window.size.min(self.p.initial_window * self.window.mss());
         }
     }
 
     /// With nothing left to send and room in the window, the application sets the pace from here on.
+    #[inline]
     fn note_application_limit(&mut self) {
-        if self.tx.unsent() == 0 && self.board.in_flight() < self.window_size() {
-            self.delivery.application_limited_to = self.delivery.total + self.board.in_flight();
+        if self.p.derived().rates && self.tx.unsent() == 0 && self.in_flight() < self.window_size() {
+            let in_flight = self.in_flight();
+            let delivery = &mut self.rare().delivery;
+            delivery.application_limited_to = delivery.total + in_flight;
         }
     }
 
+    #[inline]
     fn pace(&mut self, now: Time, segment: &Segment) {
-        if let Some(rate) = self.control.pacing_rate().filter(|_| segment.len > 0) {
+        // Who paces measures rates.
+        if segment.len == 0 || !self.p.derived().rates {
+            return;
+        }
+        if let Some(rate) = self.control.get().pacing_rate() {
             let bits = u128::from(segment.wire_len()) * 8 * u128::from(SECOND);
             let gap = u64::try_from(bits.div_ceil(u128::from(rate.max(1)))).unwrap_or(SECOND);
             self.timers.set(Timer::Pacing, now + Time(gap));

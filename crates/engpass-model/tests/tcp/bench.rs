@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use engpass_model::random::Stream;
 use engpass_model::tcp::parameters::Role;
-use engpass_model::tcp::{Connection, Out, Segment, State, TcpParameters};
+use engpass_model::tcp::{Connection, Flags, Out, Segment, State, TcpParameters};
 use engpass_model::time::{SECOND, Time};
 
 pub(crate) const fn ms(milliseconds: u64) -> Time {
@@ -99,7 +99,7 @@ impl Pipe {
     }
 
     fn send(&mut self, now: Time, mut segment: Segment) {
-        let data = segment.len > 0 || segment.flags.fin;
+        let data = segment.len > 0 || segment.flags.has(Flags::FIN);
         let lost = self.loses(data);
         self.seen += 1;
         self.seen_data += u64::from(data);
@@ -107,7 +107,7 @@ impl Pipe {
         let backlog = self.backlog(now);
         if lost || backlog + bytes > self.queue {
             self.dropped += 1;
-            self.dropped_payload += segment.len;
+            self.dropped_payload += segment.payload();
             return;
         }
         if segment.ect && self.mark_above.is_some_and(|mark| backlog > mark) {
@@ -246,7 +246,9 @@ impl Bench {
                 let segment = end.transmit(self.now);
                 assert_eq!(wanted, segment.is_some(), "what is announced is sent");
                 let Some(segment) = segment else { break };
-                if let Some(log) = self.log.as_mut().filter(|_| segment.len > 0 || segment.flags.fin) {
+                if let Some(log) =
+                    self.log.as_mut().filter(|_| segment.len > 0 || segment.flags.has(Flags::FIN))
+                {
                     log.push((self.now, segment));
                 }
                 pipe.send(self.now, segment);

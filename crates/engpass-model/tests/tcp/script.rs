@@ -118,21 +118,23 @@ impl Script {
         let shown = show(&(time, segment));
         assert_eq!(time, at, "{line}: got {shown}");
         let wanted = parse(words);
-        let end = |segment: &Segment| segment.seq + segment.len;
-        assert_eq!((segment.seq, end(&segment)), (wanted.seq, end(&wanted)), "{line}: got {shown}");
-        let letters = |flags: Flags| (flags.syn, flags.fin, flags.rst, flags.ack);
+        assert_eq!((segment.seq, segment.end()), (wanted.seq, wanted.end()), "{line}: got {shown}");
+        let letters =
+            |flags: Flags| [Flags::SYN, Flags::FIN, Flags::RST, Flags::ACK].map(|flag| flags.has(flag));
         assert_eq!(letters(segment.flags), letters(wanted.flags), "{line}: got {shown}");
         for (index, word) in words.iter().enumerate() {
             match *word {
                 "ack" => assert_eq!(segment.ack, wanted.ack, "{line}: got {shown}"),
                 "win" => assert_eq!(segment.window, wanted.window, "{line}: got {shown}"),
                 "sack" => assert_eq!(segment.sack, wanted.sack, "{line}: got {shown}"),
-                "ECE" => assert!(segment.flags.ece, "{line}: got {shown}"),
-                "noECE" => assert!(!segment.flags.ece, "{line}: got {shown}"),
-                "CWR" => assert!(segment.flags.cwr, "{line}: got {shown}"),
+                "ECE" => assert!(segment.flags.has(Flags::ECE), "{line}: got {shown}"),
+                "noECE" => assert!(!segment.flags.has(Flags::ECE), "{line}: got {shown}"),
+                "CWR" => assert!(segment.flags.has(Flags::CWR), "{line}: got {shown}"),
                 "ECT" => assert!(segment.ect, "{line}: got {shown}"),
                 "scale" => assert_eq!(segment.window_scale, wanted.window_scale, "{line}: got {shown}"),
-                _ if index == 0 && word.contains('P') => assert!(segment.flags.psh, "{line}: got {shown}"),
+                _ if index == 0 && word.contains('P') => {
+                    assert!(segment.flags.has(Flags::PSH), "{line}: got {shown}")
+                }
                 _ => {}
             }
         }
@@ -140,20 +142,15 @@ impl Script {
 }
 
 fn show((time, s): &(Time, Segment)) -> String {
-    let flags = s.flags;
-    let letters: String =
-        [(flags.syn, 'S'), (flags.fin, 'F'), (flags.psh, 'P'), (flags.rst, 'R'), (flags.ack, '.')]
-            .into_iter()
-            .filter_map(|(set, letter)| set.then_some(letter))
-            .collect();
     let ms = time.ps() as f64 / (SECOND / 1000) as f64;
     format!(
-        "{ms} > {letters} {}:{} ack {} win {} {:?}",
+        "{ms} > {:?} {}:{} ack {} win {} {:?}",
+        s.flags,
         s.seq,
-        s.seq + s.len,
+        s.end(),
         s.ack,
         s.window,
-        s.sack.as_slice()
+        s.sack.iter(s.ack).collect::<Vec<_>>()
     )
 }
 
@@ -163,15 +160,13 @@ fn parse(words: &[&str]) -> Segment {
     let (seq, end): (u64, u64) = (seq.parse().expect("a number"), end.parse().expect("a number"));
     let mut segment = Segment {
         seq,
-        len: end - seq,
-        flags: Flags {
-            syn: flags.contains('S'),
-            fin: flags.contains('F'),
-            psh: flags.contains('P'),
-            rst: flags.contains('R'),
-            ack: flags.contains('.'),
-            ..Flags::default()
-        },
+        len: (end - seq) as u32,
+        flags: Flags::default()
+            .and_if(flags.contains('S'), Flags::SYN)
+            .and_if(flags.contains('F'), Flags::FIN)
+            .and_if(flags.contains('P'), Flags::PSH)
+            .and_if(flags.contains('R'), Flags::RST)
+            .and_if(flags.contains('.'), Flags::ACK),
         window: 65535,
         ..Segment::default()
     };
@@ -180,12 +175,12 @@ fn parse(words: &[&str]) -> Segment {
         let mut number = || words.next().expect("a value").parse::<u64>().expect("a number");
         match *word {
             "ack" => segment.ack = number(),
-            "win" => segment.window = number(),
-            "mss" => segment.mss = Some(number()),
+            "win" => segment.window = number() as u32,
+            "mss" => segment.mss = number() as u16,
             "scale" => segment.window_scale = Some(number() as u8),
             "sackok" => segment.sack_permitted = true,
-            "ECE" => segment.flags.ece = true,
-            "CWR" => segment.flags.cwr = true,
+            "ECE" => segment.flags |= Flags::ECE,
+            "CWR" => segment.flags |= Flags::CWR,
             "CE" => (segment.ce, segment.ect) = (true, true),
             "ECT" => segment.ect = true,
             "sack" => {

@@ -76,6 +76,11 @@ impl Layers {
         self.parts.iter().sum()
     }
 
+    /// So many of them.
+    pub(crate) fn times(&self, count: u64) -> Self {
+        Self { parts_per_bit: self.parts_per_bit, parts: self.parts.map(|parts| parts * count) }
+    }
+
     /// Cells of the message; 0 where the medium has none.
     pub const fn cells(&self) -> u64 {
         self.parts(Layer::CellHeader) / (CELL_HEADER_BYTES * 8 * self.parts_per_bit)

@@ -65,6 +65,8 @@ pub(super) struct Events {
     nodes: Vec<Node>,
     free: u32,
     later: BinaryHeap<Reverse<u128>>,
+    /// The day of the first of these, the last of all days if there is none.
+    later_day: u64,
     /// Events taken in this term, and when it began.
     taken: u32,
     since: u64,
@@ -90,6 +92,7 @@ impl Default for Events {
             nodes: Vec::with_capacity(FEW),
             free: NONE,
             later: BinaryHeap::with_capacity(FEW),
+            later_day: u64::MAX,
             taken: 0,
             since: 0,
         }
@@ -98,7 +101,7 @@ impl Default for Events {
 
 impl Events {
     /// Let `event` happen at `at`, for the flow (or port, or router) at `position` of the file.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, at: u64, position: usize, event: Event) {
         let (group, payload) = match event {
             Event::Arrive(port) => (0, port),
@@ -118,12 +121,14 @@ impl Events {
         self.enter(u128::from(at) << 64 | u128::from(low));
     }
 
-    #[inline]
     fn enter(&mut self, key: u128) {
         let day = (key >> 64) as u64 >> self.length;
         match day.checked_sub(self.day) {
             Some(ahead) if ahead <= MASK => self.write(day, key),
-            Some(_) => self.later.push(Reverse(key)),
+            Some(_) => {
+                self.later.push(Reverse(key));
+                self.later_day = self.later_day.min(day);
+            }
             None => {
                 // It comes soon: look from the end.
                 let behind = self.today.iter().rev().take_while(|other| **other < key).count();
@@ -187,12 +192,27 @@ impl Events {
         Some((at, event))
     }
 
+    /// Whether the next event comes after everything that happens at `at` up to an arrival at `position`.
+    #[inline]
+    pub(super) fn is_before_all(&mut self, at: u64, position: usize) -> bool {
+        if self.today.is_empty() {
+            self.turn();
+        }
+        let key = u128::from(at) << 64 | u128::from((position as u64 & 0x1fff_ffff) << 32);
+        self.today.last().is_none_or(|next| key < *next)
+    }
+
     /// Go on to the next day on which anything happens.
     fn turn(&mut self) {
-        let marked = self.next_marked();
-        let later = self.later.peek().map(|Reverse(key)| (key >> 64) as u64 >> self.length);
-        let Some(day) = marked.into_iter().chain(later).min() else { return };
-        if marked == Some(day) {
+        let first = (self.day & MASK) as usize;
+        let rest = self.marks[first / 64] >> (first % 64);
+        let marked =
+            if rest == 0 { self.marked_behind() } else { self.day + u64::from(rest.trailing_zeros()) };
+        let day = marked.min(self.later_day);
+        if day == u64::MAX {
+            return;
+        }
+        if marked == day {
             let page = (day & MASK) as usize;
             let mut place = std::mem::replace(&mut self.pages[page], NONE);
             while let Some(node) = self.nodes.get_mut(place as usize) {
@@ -207,33 +227,39 @@ impl Events {
             }
         }
         self.day = day + 1;
-        while let Some(Reverse(key)) = self.later.peek()
-            && (key >> 64) as u64 >> self.length <= day
-        {
-            self.today.push(*key);
-            self.later.pop();
+        if self.later_day == day {
+            self.take_later(day);
         }
         if self.today.len() > 1 {
             self.today.sort_unstable_by(|one, other| other.cmp(one));
         }
     }
 
-    /// The first day that has not come and has events on its page.
-    fn next_marked(&self) -> Option<u64> {
-        if self.marked == 0 {
-            return None;
+    /// The day has come for some of what was far away.
+    fn take_later(&mut self, day: u64) {
+        self.later_day = u64::MAX;
+        while let Some(Reverse(key)) = self.later.peek() {
+            let next = (key >> 64) as u64 >> self.length;
+            if next > day {
+                self.later_day = next;
+                break;
+            }
+            self.today.push(*key);
+            self.later.pop();
         }
-        let first = (self.day & MASK) as usize;
-        let (word, bit) = (first / 64, first % 64);
-        let rest = self.marks[word] >> bit;
-        if rest != 0 {
-            return Some(self.day + u64::from(rest.trailing_zeros()));
+    }
+
+    /// The first day with events on its page that is not in the word of the next one, or before it there.
+    fn marked_behind(&self) -> u64 {
+        if self.marked == 0 {
+            return u64::MAX;
         }
         // The words behind it, around the end to this one, which comes last.
+        let word = (self.day & MASK) as usize / 64;
         let behind = self.marked.rotate_right(word as u32 + 1).trailing_zeros() as usize + 1;
         let found = (word + behind) % (DAYS / 64);
         let page = (found * 64) as u64 + u64::from(self.marks[found].trailing_zeros());
-        Some(self.day + (page.wrapping_sub(self.day) & MASK))
+        self.day + (page.wrapping_sub(self.day) & MASK)
     }
 
     /// A term is over: days are to be as long as it takes for an event or two.
@@ -246,6 +272,7 @@ impl Events {
         }
         let mut all = std::mem::take(&mut self.today);
         all.extend(self.later.drain().map(|Reverse(key)| key));
+        self.later_day = u64::MAX;
         for page in &mut self.pages {
             let mut place = std::mem::replace(page, NONE);
             while let Some(node) = self.nodes.get(place as usize) {

@@ -200,9 +200,17 @@ impl Fabric {
                 self.count_loss(index);
             }
         }
+        self.ledger.end_runs();
     }
 
+    #[inline]
     fn count_loss(&mut self, datagram: u32) {
+        if self.datagrams[datagram].loss.is_some() {
+            self.count_lost(datagram);
+        }
+    }
+
+    fn count_lost(&mut self, datagram: u32) {
         let this = &mut self.datagrams[datagram];
         let Some((at, place)) = this.loss.take() else { return };
         let tally = &mut self.flows[this.flow as usize];
@@ -239,6 +247,7 @@ impl Fabric {
         }
     }
 
+    #[inline]
     pub(super) fn release_datagram(&mut self, datagram: u32) {
         let this = &mut self.datagrams[datagram];
         this.holds -= 1;

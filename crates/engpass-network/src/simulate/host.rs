@@ -275,6 +275,7 @@ impl Network {
     }
 
     /// The last packet of a datagram was handed over.
+    #[inline]
     pub(super) fn datagram_sent(&mut self, id: u32) {
         let datagram = &mut self.fabric.datagrams[id];
         datagram.sent = true;
@@ -290,6 +291,7 @@ impl Network {
     }
 
     /// A datagram is complete at its host.
+    #[inline]
     pub(super) fn receive(&mut self, datagram: u32) {
         let this = &mut self.fabric.datagrams[datagram];
         if this.to.is_some() {

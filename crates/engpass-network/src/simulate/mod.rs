@@ -68,9 +68,15 @@ pub struct Network {
     sources: Vec<Source>,
     /// Of flows.
     names: Vec<String>,
-    /// Events handled.
+    /// Events handled, and at how many somebody is asked whether to go on.
     handled: u64,
+    next_question: u64,
+    /// Nothing later is to happen yet.
+    until: u64,
 }
+
+/// Events between two questions whether to go on.
+const QUESTIONS: u64 = 4096;
 
 /// Every port is advanced at least this often, in picoseconds of virtual time.
 const SWEEP: u64 = 10_000_000_000;
@@ -119,17 +125,19 @@ impl Network {
 
     /// Handle everything that happens at or before `until`.
     fn run_until(&mut self, until: u64, interrupted: &dyn Fn() -> bool) -> Result<(), SimError> {
+        self.until = until;
         loop {
-            let next = self.events.next().unwrap_or(u64::MAX).min(until);
-            if next > self.next_sweep && self.next_sweep < self.end {
-                self.sweep();
-            } else if let Some((at, event)) = self.events.pop_until(until) {
+            let limit = self.next_sweep.min(until);
+            if let Some((at, event)) = self.events.pop_until(limit) {
                 self.now = at;
                 self.handled += 1;
                 self.handle(event);
-                if !self.handled.is_multiple_of(4096) {
+                if self.handled < self.next_question {
                     continue;
                 }
+                self.next_question = self.handled + QUESTIONS;
+            } else if limit < until {
+                self.sweep();
             } else {
                 break;
             }
@@ -140,6 +148,7 @@ impl Network {
         Ok(())
     }
 
+    #[inline]
     fn handle(&mut self, event: Event) {
         match event {
             Event::Arrive(port) => self.frame_lands(port),

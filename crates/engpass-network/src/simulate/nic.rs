@@ -63,6 +63,7 @@ impl Nic {
         }
     }
 
+    #[inline]
     fn has_room(&mut self, now: u64, bytes: u64) -> bool {
         while let Some(&(left, bytes)) = self.leaving.front()
             && left <= now
@@ -87,6 +88,7 @@ impl Network {
     }
 
     /// What a sender has ready: a process its fragment, an endpoint its segment.
+    #[inline]
     fn sending(&self, sender: usize) -> Sending {
         match sender.checked_sub(self.processes.len()) {
             None => self.processes[sender].sending(),
@@ -128,17 +130,20 @@ impl Network {
             return;
         }
         self.nics[nic].waiting.pop_front();
+        let others = !self.nics[nic].waiting.is_empty();
         self.emit(sender, sending);
         match sender.checked_sub(self.processes.len()) {
             None => self.fragment_handed(sender),
             Some(endpoint) => self.segment_handed(endpoint),
         }
-        if !self.nics[nic].waiting.is_empty() {
-            // Others may fit at this very instant, after what this handing has caused.
+        // An endpoint that comes back to an empty queue sees to its own turn.
+        if others {
+            // They may fit at this very instant, after what this handing has caused.
             self.push_room(self.now, nic);
         }
     }
 
+    #[inline]
     fn nic_has_room(&mut self, sending: &Sending) -> bool {
         let nic = sending.nic;
         let bytes = sending.memory();
@@ -176,6 +181,7 @@ impl Network {
     }
 
     /// The sender's packet enters the NIC now.
+    #[inline]
     fn emit(&mut self, sender: usize, sending: Sending) {
         let bytes = sending.memory();
         self.nics[sending.nic].occupied += bytes;

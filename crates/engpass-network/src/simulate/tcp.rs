@@ -67,9 +67,9 @@ pub(super) struct Counted {
     pub(super) fast_recoveries: u64,
 }
 
-impl From<&Stats> for Counted {
-    fn from(stats: &Stats) -> Self {
-        let &Stats { retransmissions, timeouts, fast_recoveries, .. } = stats;
+impl From<Stats> for Counted {
+    fn from(stats: Stats) -> Self {
+        let Stats { retransmissions, timeouts, fast_recoveries, .. } = stats;
         Self { retransmissions, timeouts, fast_recoveries }
     }
 }
@@ -114,6 +114,7 @@ impl Endpoint {
     }
 
     /// Whether its application lets it send: it has begun, or only reads.
+    #[inline]
     fn is_open(&self) -> bool {
         self.application.as_ref().is_none_or(|application| application.open)
     }
@@ -179,6 +180,7 @@ impl Network {
     }
 
     /// The connection has taken an input.
+    #[inline]
     fn after_input(&mut self, endpoint: usize, out: Out) {
         if let Some(application) = &mut self.endpoints[endpoint].application {
             application.connected |= out.established;
@@ -205,6 +207,7 @@ impl Network {
     }
 
     /// The next piece of the application's writes, if the send buffer takes one and none is being copied.
+    #[inline]
     fn next_copy(&mut self, endpoint: usize) -> bool {
         let Some(application) = &self.endpoints[endpoint].application else { return false };
         if application.copying > 0 {
@@ -220,6 +223,7 @@ impl Network {
     }
 
     /// A piece of a write has been copied to the send buffer.
+    #[inline]
     fn put(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let application = this.application.as_mut().expect("only the writing end writes");
@@ -279,6 +283,7 @@ impl Network {
     }
 
     /// Where all this costs nothing and the CPU is idle: send and write until neither goes on.
+    #[inline]
     fn do_all(&mut self, endpoint: usize) {
         let (now, sender) = (Time(self.now), self.processes.len() + endpoint);
         let mut limited = None;
@@ -319,22 +324,23 @@ impl Network {
     }
 
     /// Form the endpoint's next segment, if there is one: what the CPU takes for it.
+    #[inline]
     pub(super) fn form_segment(&mut self, endpoint: usize) -> Option<u64> {
         let this = &mut self.endpoints[endpoint];
-        let before = this.connection.stats().retransmissions;
+        let before = self.fabric.trace.as_ref().map(|_| this.connection.stats().retransmissions);
         let segment = this.connection.transmit(Time(self.now))?;
         if let Some(trace) = &mut self.fabric.trace
-            && this.connection.stats().retransmissions > before
+            && before.is_some_and(|before| this.connection.stats().retransmissions > before)
         {
             trace.sent_again(this.flow as usize, self.now);
         }
         let header = segment.header_len();
-        let cost = this.segment_cost(segment.len, false);
-        this.ip = (IP_HEADER_BYTES + header + segment.len) as u32;
+        let cost = this.segment_cost(segment.payload(), false);
+        this.ip = (IP_HEADER_BYTES + header) as u32 + segment.len;
         let datagram = Datagram {
             flow: this.flow,
-            index: this.connection.stats().segments_sent,
-            bytes: segment.len,
+            index: this.connection.segments_sent(),
+            bytes: segment.payload(),
             fragments: 1,
             arrived: 0,
             sent: false,
@@ -375,6 +381,7 @@ impl Network {
     }
 
     /// The segment is in the NIC.
+    #[inline]
     fn entered(&mut self, endpoint: usize) {
         let datagram = self.endpoints[endpoint].formed.take().expect("what was handed over was a segment");
         self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
@@ -404,15 +411,14 @@ impl Network {
     }
 
     /// The connection takes the segment.
+    #[inline]
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let now = self.now;
         let this = &self.fabric.datagrams[datagram];
         let endpoint = this.to.expect("a segment goes to an endpoint") as usize;
         let mut out = Out::default();
         let connection = &mut self.endpoints[endpoint].connection;
-        let refused = connection.stats().bytes_refused;
         connection.on_segment(Time(now), &self.fabric.segments[datagram as usize], &mut out);
-        let refused = connection.stats().bytes_refused - refused;
         if this.counted {
             let counts = self.fabric.window.holds(now);
             let tally = &mut self.fabric.flows[this.flow as usize];
@@ -422,11 +428,11 @@ impl Network {
                 tally.received += 1;
                 // What came for the first time, whether or not bytes before it are missing: more than the lines carried
                 // cannot arrive.
-                tally.received_bytes += this.bytes.saturating_sub(refused);
+                tally.received_bytes += this.bytes.saturating_sub(out.refused);
             }
         }
-        if refused > 0 {
-            self.fabric.ledger.refused(datagram, refused);
+        if out.refused > 0 {
+            self.fabric.ledger.refused(datagram, out.refused);
         }
         self.fabric.ledger.stirs(self.processes.len() + endpoint, now);
         self.after_input(endpoint, out);

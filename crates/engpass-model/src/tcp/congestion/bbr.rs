@@ -111,10 +111,10 @@ impl Control {
 
     /// BBRInflight(gain): `gain` times the product of rate and round trip, and room for three quanta.
     fn in_flight(&self, window: &Window, gain: u64) -> u64 {
-        let Some((round_trip, _)) = self.round_trip else { return self.initial_window * window.mss };
+        let Some((round_trip, _)) = self.round_trip else { return self.initial_window * window.mss() };
         let product = u128::from(self.bandwidth()) * u128::from(round_trip.ps()) / u128::from(SECOND);
         let scaled = product * u128::from(gain) / u128::from(ONE);
-        u64::try_from(scaled).unwrap_or(u64::MAX / 2) + 3 * window.mss
+        u64::try_from(scaled).unwrap_or(u64::MAX / 2) + 3 * window.mss()
     }
 
     /// Sections 4.1.1.3 and 4.1.1.5: rounds, and the maximum filter.
@@ -217,7 +217,7 @@ impl Control {
             return;
         }
         match self.probe_end {
-            None if ack.in_flight <= LEAST_SEGMENTS * window.mss => {
+            None if ack.in_flight <= LEAST_SEGMENTS * window.mss() => {
                 self.probe_end = Some(ack.now + PROBE_TIME);
                 self.probe_round = self.round;
                 self.round_end = ack.total_delivered;
@@ -239,8 +239,10 @@ impl Control {
             self.bandwidth()
         } else {
             let rtt = ack.smoothed_rtt.unwrap_or(Time(SECOND / 1000)).ps().max(1);
-            u64::try_from(u128::from(self.initial_window * window.mss) * u128::from(SECOND) / u128::from(rtt))
-                .unwrap_or(u64::MAX / ONE)
+            u64::try_from(
+                u128::from(self.initial_window * window.mss()) * u128::from(SECOND) / u128::from(rtt),
+            )
+            .unwrap_or(u64::MAX / ONE)
         };
         let pace = u64::try_from(u128::from(rate) * 8 * u128::from(self.pacing_gain) / u128::from(ONE))
             .unwrap_or(u64::MAX);
@@ -259,12 +261,12 @@ impl Control {
             window.size = window.size.max(ack.in_flight + ack.delivered);
         } else if self.filled {
             window.size = (window.size + ack.delivered).min(target);
-        } else if window.size < target || ack.total_delivered < self.initial_window * window.mss {
+        } else if window.size < target || ack.total_delivered < self.initial_window * window.mss() {
             window.size += ack.delivered;
         }
-        window.size = window.size.max(LEAST_SEGMENTS * window.mss);
+        window.size = window.size.max(LEAST_SEGMENTS * window.mss());
         if self.mode == Mode::ProbeRoundTrip {
-            window.size = window.size.min(LEAST_SEGMENTS * window.mss);
+            window.size = window.size.min(LEAST_SEGMENTS * window.mss());
         }
     }
 }
@@ -298,13 +300,13 @@ impl CongestionControl for Control {
                 self.in_recovery = true;
                 // One round of packet conservation.
                 self.conserve_until = Some(self.round + 1);
-                window.size = in_flight.max(window.mss);
+                window.size = in_flight.max(window.mss());
             }
             Signal::Timeout { .. } => {
                 self.prior_window = self.prior_window.max(window.size);
                 self.in_recovery = true;
                 self.conserve_until = Some(self.round + 1);
-                window.size = window.mss;
+                window.size = window.mss();
             }
         }
     }
@@ -329,6 +331,10 @@ impl CongestionControl for Control {
     }
 
     fn rules_recovery(&self) -> bool {
+        true
+    }
+
+    fn wants_rates(&self) -> bool {
         true
     }
 }

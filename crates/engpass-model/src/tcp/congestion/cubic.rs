@@ -93,7 +93,7 @@ impl Control {
         } else {
             // RFC 9438 figure 2: K = cbrt((W_max - cwnd_epoch) / C), in segments; C = 0.4.
             let rise = u128::from(self.maximum - window.size);
-            self.k = cube_root(rise * SECOND3 * 10 / (4 * u128::from(window.mss)));
+            self.k = cube_root(rise * SECOND3 * 10 / (4 * u128::from(window.mss())));
             self.origin = self.maximum;
         }
     }
@@ -110,7 +110,7 @@ impl Control {
     fn grow_estimate(&mut self, window: &Window, acked: u64) {
         // alpha = 3 * (1 - beta) / (1 + beta) = 9/17 until W_est has reached the window before the loss, then 1.
         let (num, den) = if self.estimate < self.prior { (9, 17) } else { (1, 1) };
-        let sum = u128::from(window.mss) * u128::from(acked) * num + u128::from(self.estimate_rest);
+        let sum = u128::from(window.mss()) * u128::from(acked) * num + u128::from(self.estimate_rest);
         let by = u128::from(window.size) * den;
         self.estimate += (sum / by) as u64;
         self.estimate_rest = (sum % by) as u64;
@@ -125,14 +125,14 @@ impl Control {
         if self.config.reno_friendly {
             self.grow_estimate(window, ack.acked);
             // RFC 9438 section 4.3: "if W_cubic(t) < W_est(t)", cwnd is set to W_est.
-            if self.curve(t, window.mss) < self.estimate {
+            if self.curve(t, window.mss()) < self.estimate {
                 window.size = window.size.max(self.estimate);
                 return;
             }
         }
         // RFC 9438 section 4.2: target = W_cubic(t + RTT), between cwnd and 1.5 cwnd.
         let rtt = ack.smoothed_rtt.unwrap_or(Time::ZERO).ps() / 1_000_000;
-        let target = self.curve(t + rtt, window.mss).clamp(window.size, window.size + window.size / 2);
+        let target = self.curve(t + rtt, window.mss()).clamp(window.size, window.size + window.size / 2);
         // Sections 4.4 and 4.5: cwnd grows by (target - cwnd) / cwnd for every segment acknowledged.
         let sum = u128::from(target - window.size) * u128::from(ack.acked) + u128::from(self.rest);
         let by = u128::from(window.size);
@@ -168,7 +168,7 @@ impl CongestionControl for Control {
                 window.size
             };
             // Section 4.6: ssthresh = flight_size * beta, at least two segments; beta = 0.7.
-            window.threshold = (in_flight * 7 / 10).max(2 * window.mss);
+            window.threshold = (in_flight * 7 / 10).max(2 * window.mss());
         }
         self.epoch = None;
         self.fresh = false;
@@ -177,7 +177,7 @@ impl CongestionControl for Control {
             Signal::Timeout { .. } => {
                 // Section 4.8: after a timeout the first congestion avoidance starts with K = 0 where it is.
                 self.fresh = true;
-                window.mss
+                window.mss()
             }
         };
     }

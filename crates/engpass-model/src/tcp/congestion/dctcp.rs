@@ -61,7 +61,7 @@ impl CongestionControl for Control {
         }
         // "cwnd = cwnd * (1 - DCTCP.Alpha / 2)".
         let less = (u128::from(window.size) * u128::from(self.alpha) / u128::from(2 * ONE)) as u64;
-        window.size = (window.size - less).max(2 * window.mss);
+        window.size = (window.size - less).max(2 * window.mss());
         window.threshold = window.size;
     }
 
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn alpha_approaches_the_share_of_marks() {
         let mut control = Control::default();
-        let mut window = Window { size: 100_000, threshold: 100_000, mss: 1000, byte_counting: 1 };
+        let mut window = Window { threshold: 100_000, ..Window::new(100, 1000, 1) };
         for round in 1..400u64 {
             let ack = Ack {
                 now: Time::ZERO,

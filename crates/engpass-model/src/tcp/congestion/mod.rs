@@ -34,14 +34,43 @@ pub struct Window {
     pub size: u64,
     /// Slow start threshold in bytes.
     pub threshold: u64,
-    /// Segment size in bytes (SMSS).
-    pub mss: u64,
-    /// The most that one acknowledgment may count in slow start, in segments; 0 counts acknowledgments.
-    pub byte_counting: u64,
+    mss: u32,
+    byte_counting: u32,
 }
 
 impl Window {
+    /// A window of `segments` segments of `mss` bytes before any loss. `byte_counting` is the most that one acknowledgment may count in
+    /// slow start, in segments; 0 counts acknowledgments.
+    pub fn new(segments: u64, mss: u64, byte_counting: u64) -> Self {
+        let mut window = Self {
+            size: segments * mss,
+            threshold: u64::MAX,
+            mss: 0,
+            byte_counting: u32::try_from(byte_counting).unwrap_or(u32::MAX),
+        };
+        window.set_mss(mss);
+        window
+    }
+
+    /// The segment size is known, in bytes.
+    pub(super) fn set_mss(&mut self, mss: u64) {
+        self.mss = u32::try_from(mss).expect("a segment is at most 64 KiB long");
+    }
+
+    /// Segment size in bytes (SMSS).
+    #[inline]
+    pub fn mss(&self) -> u64 {
+        u64::from(self.mss)
+    }
+
+    /// Whether acknowledgments are counted instead of bytes.
+    #[inline]
+    pub fn counts_acknowledgments(&self) -> bool {
+        self.byte_counting == 0
+    }
+
     /// Slow start below the threshold (RFC 5681 section 3.1: "cwnd < ssthresh").
+    #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.size < self.threshold
     }
@@ -49,10 +78,11 @@ impl Window {
     /// Grow by slow start; returns the acknowledged bytes that are left once the threshold is reached.
     ///
     /// RFC 5681 (2): "cwnd += min (N, SMSS)", with RFC 3465's limit in the place of SMSS.
+    #[inline]
     pub fn slow_start(&mut self, acked: u64) -> u64 {
         let step = match self.byte_counting {
-            0 => self.mss,
-            limit => acked.min(limit.saturating_mul(self.mss)),
+            0 => self.mss(),
+            limit => acked.min(u64::from(limit) * self.mss()),
         };
         let room = self.threshold - self.size;
         self.size += step.min(room);
@@ -61,7 +91,7 @@ impl Window {
 
     /// RFC 5681 (4): "ssthresh = max (FlightSize / 2, 2*SMSS)".
     pub fn half_of(&self, in_flight: u64) -> u64 {
-        (in_flight / 2).max(2 * self.mss)
+        (in_flight / 2).max(2 * self.mss())
     }
 }
 
@@ -138,16 +168,13 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     /// Recovery is over.
     fn on_recovered(&mut self, _window: &mut Window, _now: Time) {}
 
-    /// A segment of `len` bytes is sent; `in_flight` bytes are outstanding before it.
-    fn on_send(&mut self, _now: Time, _in_flight: u64, _len: u64) {}
-
     /// The sender was idle for `idle`.
     fn on_idle(&mut self, _idle: Time) {}
 
     /// The last reduction was unnecessary: `window` is what it was before.
     fn on_undo(&mut self, _window: &Window) {}
 
-    /// Pace of sending in bit/s; `None` sends whenever the window allows.
+    /// Pace of sending in bit/s; `None` sends whenever the window allows. Asked only of one that [wants rates](Self::wants_rates).
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
@@ -157,20 +184,57 @@ pub trait CongestionControl: std::fmt::Debug + Send {
         false
     }
 
+    /// Whether it looks at [`Ack::rate`], [`Ack::rtt`] and [`Ack::total_delivered`]; where not, they are not measured.
+    fn wants_rates(&self) -> bool {
+        false
+    }
+
     /// Whether the receiver must echo every mark exactly (RFC 8257 section 3.2).
     fn wants_exact_marks(&self) -> bool {
         false
     }
 }
 
-impl Congestion {
+/// The control of one connection. Reno's few bytes are in place, the others' are allocated.
+#[derive(Debug)]
+pub(super) enum Control {
+    Reno(reno::Control),
+    Other(Box<dyn CongestionControl>),
+}
+
+impl Control {
     /// The control of a new connection.
-    pub fn control(&self, p: &TcpParameters) -> Box<dyn CongestionControl> {
+    pub(super) fn new(p: &TcpParameters) -> Self {
+        match &p.congestion {
+            Congestion::Reno(_) => Self::Reno(reno::Control::default()),
+            Congestion::Bbr(_) => Self::Other(Box::new(bbr::Control::new(p))),
+            Congestion::Dctcp(_) => Self::Other(Box::new(dctcp::Control::default())),
+            Congestion::Cubic(config) => Self::Other(Box::new(cubic::Control::new(config, p))),
+        }
+    }
+
+    /// See [`CongestionControl::on_ack`]: Reno's is not called through a table.
+    #[inline]
+    pub(super) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         match self {
-            Self::Reno(_) => Box::new(reno::Control::default()),
-            Self::Bbr(_) => Box::new(bbr::Control::new(p)),
-            Self::Dctcp(_) => Box::new(dctcp::Control::default()),
-            Self::Cubic(config) => Box::new(cubic::Control::new(config, p)),
+            Self::Reno(control) => control.on_ack(window, ack),
+            Self::Other(control) => control.on_ack(window, ack),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> &dyn CongestionControl {
+        match self {
+            Self::Reno(control) => control,
+            Self::Other(control) => control.as_ref(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self) -> &mut dyn CongestionControl {
+        match self {
+            Self::Reno(control) => control,
+            Self::Other(control) => control.as_mut(),
         }
     }
 }

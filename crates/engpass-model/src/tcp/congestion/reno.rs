@@ -21,16 +21,16 @@ pub struct Control {
 impl Control {
     /// Congestion avoidance.
     pub fn avoid(&mut self, window: &mut Window, acked: u64) {
-        if window.byte_counting == 0 {
+        if window.counts_acknowledgments() {
             // RFC 5681 (3): "cwnd += SMSS*SMSS/cwnd", at least one byte.
-            window.size += (window.mss * window.mss / window.size).max(1);
+            window.size += (window.mss() * window.mss() / window.size).max(1);
             return;
         }
         // RFC 3465 section 2.1: once cwnd bytes are acknowledged, cwnd grows by a segment.
         self.credit += acked;
         if self.credit >= window.size {
             self.credit -= window.size;
-            window.size += window.mss;
+            window.size += window.mss();
         }
     }
 }
@@ -59,7 +59,7 @@ impl CongestionControl for Control {
                 if !again {
                     window.threshold = window.half_of(in_flight);
                 }
-                window.size = window.mss;
+                window.size = window.mss();
             }
         }
     }

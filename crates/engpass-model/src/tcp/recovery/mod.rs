@@ -10,7 +10,8 @@ mod reno;
 mod sack;
 
 use super::parameters::{RecoveryKind, TcpParameters};
-use super::scoreboard::{Progress, Scoreboard};
+use super::progress::Progress;
+use super::scoreboard::Scoreboard;
 use crate::time::Time;
 use rack::{Clock, Rack};
 
@@ -71,24 +72,65 @@ impl AckView<'_> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {
     pub(super) phase: Phase,
-    /// Recovery ends when everything below is acknowledged (RFC 6582 `recover`, RFC 6675 RecoveryPoint).
-    pub(super) recover: u64,
-    /// Duplicate acknowledgments in a row.
-    pub(super) duplicates: u32,
-    /// What duplicate and partial acknowledgments add to the window in fast recovery (RFC 5681, RFC 6582).
-    pub(super) inflation: i64,
     /// One lost segment goes out whatever the window says.
     pub(super) force: bool,
     /// The timer was already started again in this recovery (RFC 6582 section 3.2 step 3: "first partial ACK").
     pub(super) partial_seen: bool,
     /// RFC 6675 NextSeg rule 4 was used in this recovery.
     pub(super) rescued: bool,
+    /// Duplicate acknowledgments in a row.
+    pub(super) duplicates: u32,
+    more: Option<Box<More>>,
+}
+
+/// What is kept once a recovery has begun, or where RACK watches.
+#[derive(Clone, Debug, Default)]
+pub(super) struct More {
+    /// Recovery ends when everything below is acknowledged (RFC 6582 `recover`, RFC 6675 RecoveryPoint).
+    pub(super) recover: u64,
+    /// What duplicate and partial acknowledgments add to the window in fast recovery (RFC 5681, RFC 6582).
+    pub(super) inflation: i64,
     /// Bytes that duplicate acknowledgments have let out (RFC 3042): no part of FlightSize.
     pub(super) limited_transmitted: u64,
     pub(super) rack: Rack,
 }
 
 impl Recovery {
+    pub(super) fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    /// See [`More::recover`].
+    pub(super) fn recover(&self) -> u64 {
+        self.more.as_ref().map_or(0, |more| more.recover)
+    }
+
+    /// See [`More::inflation`].
+    #[inline]
+    pub(super) fn inflation(&self) -> i64 {
+        self.more.as_ref().map_or(0, |more| more.inflation)
+    }
+
+    /// See [`More::limited_transmitted`].
+    pub(super) fn limited_transmitted(&self) -> u64 {
+        self.more.as_ref().map_or(0, |more| more.limited_transmitted)
+    }
+
+    /// RACK, where it watches.
+    #[inline]
+    pub(super) fn rack(&self) -> Option<&Rack> {
+        self.more.as_ref().map(|more| &more.rack)
+    }
+
+    /// New data is acknowledged: duplicates count from 0.
+    #[inline]
+    pub(super) fn advance(&mut self) {
+        self.duplicates = 0;
+        if let Some(more) = &mut self.more {
+            more.limited_transmitted = 0;
+        }
+    }
+
     /// Judge an acknowledgment.
     pub(super) fn on_ack(
         &mut self,
@@ -98,15 +140,14 @@ impl Recovery {
         view: &AckView,
     ) -> Verdict {
         if view.progress.acked > 0 {
-            self.duplicates = 0;
-            self.limited_transmitted = 0;
+            self.advance();
         }
         if view.duplicate {
             self.duplicates += 1;
         }
-        if self.phase == Phase::Timeout && view.una >= self.recover {
+        if self.phase == Phase::Timeout && view.una >= self.recover() {
             self.phase = Phase::Open;
-            self.rack.on_exit();
+            self.more().rack.on_exit();
             return Verdict::Exit;
         }
         match p.recovery {
@@ -129,7 +170,7 @@ impl Recovery {
     /// Fast recovery begins; what is lost is marked.
     fn enter_at(&mut self, next: u64) -> Verdict {
         self.phase = Phase::Fast;
-        self.recover = next;
+        self.more().recover = next;
         self.partial_seen = false;
         self.rescued = false;
         self.force = true;
@@ -138,7 +179,7 @@ impl Recovery {
 
     fn exit(&mut self) -> Verdict {
         self.phase = Phase::Open;
-        self.inflation = 0;
+        self.more().inflation = 0;
         self.force = false;
         Verdict::Exit
     }
@@ -146,7 +187,7 @@ impl Recovery {
     /// The recovery was unnecessary: nothing is lost.
     pub(super) fn undo(&mut self) {
         self.phase = Phase::Open;
-        self.inflation = 0;
+        self.more().inflation = 0;
         self.force = false;
     }
 
@@ -161,15 +202,14 @@ impl Recovery {
     ) {
         let phase_before = self.phase;
         self.phase = Phase::Timeout;
-        self.recover = next;
         self.duplicates = 0;
-        self.inflation = 0;
         self.force = true;
         self.rescued = false;
-        self.limited_transmitted = 0;
-        self.rack.deadline = None;
+        let more = self.more();
+        (more.recover, more.inflation, more.limited_transmitted) = (next, 0, 0);
+        more.rack.deadline = None;
         if with_sack && p.recovery == RecoveryKind::RackTlp && !board.reneged() {
-            self.rack.on_timeout(p, phase_before, board, clock);
+            more.rack.on_timeout(p, phase_before, board, clock);
         } else {
             board.mark_all_lost();
         }
@@ -183,7 +223,8 @@ impl Recovery {
         next: u64,
         clock: &Clock,
     ) -> Verdict {
-        let found = self.rack.detect(p, self.phase, board, clock);
+        let phase = self.phase;
+        let found = self.more().rack.detect(p, phase, board, clock);
         if found && self.phase == Phase::Open { self.enter_at(next) } else { Verdict::Nothing }
     }
 }

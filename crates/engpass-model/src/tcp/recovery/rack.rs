@@ -2,7 +2,8 @@
 
 use super::{AckView, Phase, Recovery, Verdict};
 use crate::tcp::parameters::TcpParameters;
-use crate::tcp::scoreboard::{Newest, Scoreboard};
+use crate::tcp::progress::{Newest, Run};
+use crate::tcp::scoreboard::Scoreboard;
 use crate::time::Time;
 
 /// RACK's state (RFC 8985 section 5.2).
@@ -40,6 +41,22 @@ impl Rack {
         }
         self.highest = self.highest.max(view.progress.highest);
         self.reordering_seen |= view.progress.reordered;
+    }
+
+    /// All of it for an acknowledgment that takes segments in order. True when [`detect`](Self::detect) may find something.
+    pub(in crate::tcp) fn note_run(&mut self, run: &Run, now: Time, board: &Scoreboard) -> bool {
+        let last = (run.last_at, run.last_end);
+        if self.newest.is_none_or(|newest| last > newest) {
+            self.newest = Some(last);
+            self.rtt = now.saturating_sub(run.last_at);
+        }
+        self.reordering_seen |= run.first_end < self.highest;
+        self.highest = self.highest.max(run.last_end);
+        if self.duplicate_round.is_some_and(|round| run.una >= round) {
+            self.duplicate_round = None;
+        }
+        self.deadline = None;
+        self.newest.is_some_and(|(at, end)| !board.begins_after(at, end))
     }
 
     /// Step 4: adapt the reordering window to duplicates that the other side reports.
@@ -85,7 +102,7 @@ impl Rack {
         let window = self.reordering_window(p, phase, board, clock);
         let mut found = false;
         for index in 0..board.len() {
-            let record = *board.get(index);
+            let record = board.get(index);
             if (record.at, record.end) >= newest {
                 if !record.ambiguous {
                     // Records follow in the order of their first transmission: the rest was sent later still.
@@ -127,13 +144,15 @@ pub(in crate::tcp) struct Clock {
 }
 
 pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
-    r.rack.note(view);
-    r.rack.adapt(view);
-    if r.phase == Phase::Fast && view.una >= r.recover {
-        r.rack.on_exit();
+    let phase = r.phase;
+    let more = r.more();
+    more.rack.note(view);
+    more.rack.adapt(view);
+    if phase == Phase::Fast && view.una >= more.recover {
+        more.rack.on_exit();
         return r.exit();
     }
-    let found = r.rack.detect(p, r.phase, board, &view.clock());
+    let found = more.rack.detect(p, phase, board, &view.clock());
     if found && r.phase == Phase::Open {
         return r.enter_at(view.next);
     }

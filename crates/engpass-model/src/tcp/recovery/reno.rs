@@ -16,14 +16,14 @@ pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard
     match r.phase {
         Phase::Fast => {
             // Step 4: "For each additional duplicate ACK received, cwnd MUST be incremented by SMSS."
-            r.inflation += view.mss as i64;
+            r.more().inflation += view.mss as i64;
             Verdict::Nothing
         }
         // Reno keeps no `recover`: duplicates after a timeout may start another, false, fast retransmit.
         Phase::Open | Phase::Timeout if r.duplicates == p.duplicate_threshold => {
             let verdict = r.enter(board, view);
             // Step 3: "cwnd set to ssthresh plus 3*SMSS".
-            r.inflation = i64::from(p.duplicate_threshold) * view.mss as i64;
+            r.more().inflation = i64::from(p.duplicate_threshold) * view.mss as i64;
             verdict
         }
         _ => Verdict::Nothing,

@@ -5,7 +5,7 @@ use crate::tcp::parameters::TcpParameters;
 use crate::tcp::scoreboard::Scoreboard;
 
 pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
-    if r.phase == Phase::Fast && view.una >= r.recover {
+    if r.phase == Phase::Fast && view.una >= r.recover() {
         return r.exit();
     }
     let found = board.judge(p.duplicate_threshold, view.mss);

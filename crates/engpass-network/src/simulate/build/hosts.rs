@@ -3,7 +3,7 @@
 use engpass_model::host::{Side, ps};
 use engpass_model::random::Stream;
 use engpass_model::source::{TcpStream, Traffic};
-use engpass_model::tcp::{Connection, Role, TcpParameters};
+use engpass_model::tcp::{Connection, Role, Shared};
 use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
@@ -53,7 +53,7 @@ impl Builder<'_> {
     }
 
     /// One end of a connection of a flow: the one that writes, with its number, or the one that reads.
-    pub(super) fn endpoint(&self, flow: usize, writes: Option<(&TcpStream, u32)>) -> Endpoint {
+    pub(super) fn endpoint(&mut self, flow: usize, writes: Option<(&TcpStream, u32)>) -> Endpoint {
         let path = &self.topology.flows[flow];
         let (nic, way) = self.way_of(flow, writes.is_none());
         let (at, role, side) = match writes {
@@ -84,7 +84,7 @@ impl Builder<'_> {
             host: at as u32,
             nic: nic as u32,
             way,
-            connection: Connection::new(&self.tcp_of(at, flow, path.path_mtu), role),
+            connection: Connection::new(self.tcp_of(at, flow, path.path_mtu), role),
             cost: (&host.occupation(side, self.testbed.traffic[flow].data_path(side))).into(),
             timer: u64::MAX,
             formed: None,
@@ -95,13 +95,23 @@ impl Builder<'_> {
         }
     }
 
-    /// The parameters of a host's TCP for a flow. Heartbeats of different hosts are not in step.
-    fn tcp_of(&self, host: usize, flow: usize, mtu: u64) -> TcpParameters {
-        let name = format!("host.{}.tcp", self.topology.nodes[host]);
-        let phase = Stream::new(self.seed, &name).below(SECOND);
+    /// The parameters of a host's TCP for a flow, shared by all that have the same.
+    fn tcp_of(&mut self, host: usize, flow: usize, mtu: u64) -> Shared {
         let tcp = &self.testbed.hosts[host].tcp;
         let own = self.testbed.traffic[flow].tcp().map(|own| own.over(tcp));
-        TcpParameters { heartbeat_phase: Time(phase), ..own.as_ref().unwrap_or(tcp).resolve(mtu) }
+        let mut p = own.as_ref().unwrap_or(tcp).resolve(mtu);
+        if p.ack_heartbeat || p.rto_heartbeat {
+            // Heartbeats of different hosts are not in step.
+            let name = format!("host.{}.tcp", self.topology.nodes[host]);
+            p.heartbeat_phase = Time(Stream::new(self.seed, &name).below(SECOND));
+        }
+        // Flows of one kind stand together in a file.
+        if let Some(shared) = self.tcp.iter().rev().take(16).find(|shared| ***shared == p) {
+            return shared.clone();
+        }
+        let shared = Shared::from(p);
+        self.tcp.push(shared.clone());
+        shared
     }
 
     pub(super) fn socket(&self, flow: usize) -> Socket {

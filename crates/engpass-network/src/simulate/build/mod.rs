@@ -13,6 +13,7 @@ use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::shape::{AdaptiveRate, PolicingAction};
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
@@ -29,7 +30,7 @@ use crate::simulate::host::{Cpu, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, Way};
 use crate::simulate::tally::{Tally, Window};
-use crate::simulate::{Network, SWEEP, SimError};
+use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
 
 /// A generator, kept to count at the end what it has sent.
 pub(in crate::simulate) struct Source {
@@ -54,6 +55,8 @@ struct Builder<'a> {
     onward: Vec<Vec<Onward>>,
     sources: Vec<Source>,
     adapting: Vec<Adapting>,
+    /// Parameters of TCP that occur.
+    tcp: Vec<Shared>,
 }
 
 impl Network {
@@ -77,6 +80,7 @@ impl Network {
             onward: Vec::new(),
             sources: Vec::new(),
             adapting: Vec::new(),
+            tcp: Vec::new(),
         };
         builder.add_ports();
         builder.add_vcs();
@@ -225,7 +229,7 @@ impl Builder<'_> {
         (self.port_of(&hop), Way::Frames { route: (flow * 2 + usize::from(back)) as u32 })
     }
 
-    fn finish(self) -> Result<Network, SimError> {
+    fn finish(mut self) -> Result<Network, SimError> {
         let mut events = Events::default();
         let mut processes = Vec::new();
         let mut endpoints = Vec::new();
@@ -304,6 +308,8 @@ impl Builder<'_> {
             },
             frames,
             handled: 0,
+            next_question: QUESTIONS,
+            until: 0,
         })
     }
 }

@@ -16,7 +16,7 @@ use super::arena::Arena;
 use super::event::Event;
 use super::nic::Sending;
 use super::tally::Place;
-use port::Joined;
+use port::{Flying, Joined};
 pub(super) use port::{FramePort, PortTally};
 
 /// What carries frames.
@@ -94,6 +94,7 @@ pub(super) struct Engine {
 
 impl Network {
     /// A packet of a host enters its NIC: when it has left.
+    #[inline]
     pub(super) fn emit_frame(&mut self, sender: usize, sending: Sending, route: u32) -> u64 {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
         let Sending { datagram, nic, .. } = sending;
@@ -137,6 +138,7 @@ impl Network {
     }
 
     /// A packet comes to the node before the port of `step` at `at`. Returns when it leaves the port, if that is known.
+    #[inline]
     fn come(&mut self, id: u32, step: Step, at: u64) -> Option<u64> {
         if let Some(router) = step.router {
             let packet = &mut self.frames.packets[id];
@@ -174,6 +176,7 @@ impl Network {
     }
 
     /// A packet joins the queue of a port at `at`. Returns when it leaves, if that is known.
+    #[inline]
     fn join(&mut self, port: usize, id: u32, at: u64) -> Option<u64> {
         let &Packet { datagram, ip, sender, hop, priority, ecn, .. } = &self.frames.packets[id];
         let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
@@ -256,18 +259,33 @@ impl Network {
         self.fabric.release_datagram(datagram);
     }
 
-    /// A frame arrives at the node behind this port.
+    /// A frame arrives at the node behind this port; and so do those behind it, as long as nothing else comes first.
     pub(super) fn frame_lands(&mut self, port: u32) {
         let port = port as usize;
-        let this = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
-        let (landed, next) = this.land(self.now);
-        if let Some(at) = next {
-            self.events.push(at, port, Event::Arrive(port as u32));
+        loop {
+            let this = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
+            let (landed, next) = this.land(self.now);
+            if let Some(landed) = landed {
+                self.landed(port, landed);
+            }
+            let Some(next) = next else { return };
+            // While it is handled, nothing can come to this line that arrives before what is there.
+            if next > self.until || next > self.next_sweep || !self.events.is_before_all(next, port) {
+                self.events.push(next, port, Event::Arrive(port as u32));
+                return;
+            }
+            self.now = next;
+            self.handled += 1;
         }
-        let Some(landed) = landed else { return };
+    }
+
+    #[inline]
+    fn landed(&mut self, port: usize, landed: Flying) {
         if landed.damaged {
-            if self.fabric.window.holds(self.now) {
-                this.tally.lost += 1;
+            if self.fabric.window.holds(self.now)
+                && let Some(port) = &mut self.frames.ports[port]
+            {
+                port.tally.lost += 1;
             }
             self.lose_packet(landed.packet, Place::Line(port), self.now);
             return;
@@ -286,6 +304,7 @@ impl Network {
         }
     }
 
+    #[inline]
     fn packet_arrived(&mut self, packet: u32) {
         let Packet { datagram, ecn, .. } = self.frames.packets[packet];
         self.frames.packets.release(packet);
@@ -302,6 +321,7 @@ impl Network {
     }
 
     /// A packet has come to the node before a port, a router perhaps: when its engine has done it, if that need not be waited for.
+    #[inline]
     fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
         let Some(router) = step.router else { return Some(self.now) };
         let engine = &mut self.frames.routers[router as usize];

@@ -301,7 +301,9 @@ impl FramePort {
             return (None, ready);
         };
         let more = scheduler.backlog().packets > 0;
+        let held = self.held_since.take().map_or(0, |since| now - since);
         let left = self.send(now, u64::from(packet.bytes) + self.physical, window);
+        self.last.held = held;
         let again = more.then_some(self.clock.end);
         if let (Waiting::Service { asked, .. }, Some(again)) = (&mut self.waiting, again) {
             *asked = again;
@@ -312,17 +314,15 @@ impl FramePort {
     /// Put a frame of so many bytes of the line on it, behind what is there: when its last bit has left.
     #[inline]
     fn send(&mut self, now: u64, bytes: u64, window: Window) -> u64 {
-        let held = self.held_since.take().map_or(0, |since| now - since);
-        self.last = Transmission { bytes, physical: self.physical, held, ..Transmission::default() };
-        if let Some(idle) = now.checked_sub(self.clock.end)
-            && idle > 0
-        {
-            (self.last.idle, self.last.rounding) = (idle, self.clock.rounding());
+        let (mut idle, mut rounding) = (0, 0);
+        if now > self.clock.end {
+            (idle, rounding) = (now - self.clock.end, self.clock.rounding());
             self.clock.restart(now);
         }
-        self.last.begin = self.clock.exact;
+        let begin = self.clock.exact;
         let left = self.clock.send(bytes);
-        self.last.end = self.clock.end;
+        let (end, physical) = (self.clock.end, self.physical);
+        self.last = Transmission { idle, rounding, held: 0, begin, bytes, physical, end };
         if window.holds(left) {
             self.tally.frames += 1;
             self.tally.bytes += bytes;
@@ -387,6 +387,7 @@ impl FramePort {
     }
 
     /// The packet that arrives now, and when to look for the next one.
+    #[inline]
     pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, Option<u64>) {
         if self.wake != now {
             return (None, None);
@@ -399,6 +400,7 @@ impl FramePort {
 }
 
 impl InOrder {
+    #[inline]
     fn hold(&mut self, left: u64, bytes: u32) {
         self.held.push_back((left, bytes));
         self.backlog.packets += 1;
@@ -406,6 +408,7 @@ impl InOrder {
     }
 
     /// Forget what has left by `now`.
+    #[inline]
     fn release(&mut self, now: u64) {
         while let Some(&(left, bytes)) = self.held.front()
             && left <= now

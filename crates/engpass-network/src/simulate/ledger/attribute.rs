@@ -1,7 +1,7 @@
 //! Idle time by reason: whose sender could have used a line, and what it did instead.
 
 use super::waits::{Sums, Wait};
-use super::{Ledger, Line, User};
+use super::{Book, Ledger, Line, User};
 
 /// Picoseconds by reason: the waits of a sender in their order, and behind them what is not its own doing.
 pub(super) type Reasons = [u64; Wait::COUNT + 2];
@@ -32,20 +32,6 @@ pub(super) const NAMES: [&str; Wait::COUNT + 2] = [
 ];
 
 impl Ledger {
-    /// The last cell of an elastic frame leaves a line that its sender shares with others: what the line was idle since the
-    /// last one goes by what the sender did since its own last one here.
-    pub(super) fn frame_left(&mut self, port: usize, book: u32, stamp: &Sums) {
-        let line = &mut self.lines[port];
-        let this = &mut self.books[book as usize];
-        let idle = line.idle - line.booked;
-        if idle > 0 {
-            let own = line.ps_of(line.elastic);
-            share(&mut line.reasons, idle, since(stamp, &this.stamp), own, this.shaped);
-        }
-        (line.booked, line.elastic, line.last) = (line.idle, 0, Some(book));
-        this.stamp = *stamp;
-    }
-
     /// The line of `port` was idle for so long just now because its discipline held back what waited: it shapes.
     pub(super) fn held(&mut self, port: usize, ps: u64) {
         let line = &mut self.lines[port];
@@ -89,6 +75,19 @@ impl Ledger {
 }
 
 impl Line {
+    /// The last cell of an elastic frame leaves a line that its sender shares with others: what the line was idle since the
+    /// last one goes by what the sender did since its own last one here.
+    #[inline]
+    pub(super) fn frame_left(&mut self, book: &mut Book, place: u32, stamp: &Sums) {
+        let idle = self.idle - self.booked;
+        if idle > 0 {
+            let own = self.ps_of(self.elastic);
+            share(&mut self.reasons, idle, since(stamp, &book.stamp), own, book.shaped);
+        }
+        (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
+        book.stamp = *stamp;
+    }
+
     /// Time that so many grains take, rounded down.
     fn ps_of(&self, grains: u64) -> u64 {
         (u128::from(grains) * u128::from(self.ticks) / u128::from(self.ticks_per_ps)) as u64

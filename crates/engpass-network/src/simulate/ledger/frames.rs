@@ -22,6 +22,7 @@ pub(in crate::simulate) struct Transmission {
 
 impl Ledger {
     /// A packet of a datagram goes on the line of `port`, hop `hop` of its way.
+    #[inline]
     pub(in crate::simulate) fn transmits(
         &mut self,
         port: usize,
@@ -50,13 +51,14 @@ impl Ledger {
             let way = self.ways[datagram as usize];
             if way.elastic {
                 line.elastic += bytes;
-                let stamp = self.packet_stamps[packet as usize];
-                self.frame_left(port, way.book + u32::from(hop), &stamp);
+                let book = &mut self.books[(way.book + u32::from(hop)) as usize];
+                line.frame_left(book, way.book + u32::from(hop), &self.packet_stamps[packet as usize]);
             }
         }
     }
 
     /// A packet enters the NIC of a line that carries frames, and has left at `until` with all that is around it.
+    #[inline]
     pub(in crate::simulate) fn emitted_packet(
         &mut self,
         sender: usize,
@@ -64,7 +66,7 @@ impl Ledger {
         now: u64,
         until: u64,
     ) {
-        if let Some(stamp) = self.emit(sender, datagram, now, until) {
+        if let Some(&stamp) = self.emit(sender, datagram, now, until) {
             put(&mut self.packet_stamps, packet, stamp);
         }
     }

@@ -46,6 +46,9 @@ pub(super) struct Ledger {
     ways: Vec<Way>,
     /// What of a datagram has been carried, by hop: `stride` places for each.
     carried: Vec<u32>,
+    /// By lane and direction: datagrams of one kind that were carried in one way, not yet booked. Behind them, how they were carried.
+    runs: Vec<Run>,
+    alike: Vec<u32>,
     /// One for every process and endpoint.
     senders: Vec<Waits>,
     /// Their sums when the window began.
@@ -158,11 +161,22 @@ struct Book {
 /// Which books a datagram is written to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Way {
+    /// Place of its direction of its lane in `first`, and the first of its books.
+    lane: u32,
     book: u32,
     /// It carries data of a sender.
     elastic: bool,
+    /// Its frames carry what their sender did.
+    stamped: bool,
     /// Bytes of it that the receiver had already, or did not want.
     refused: u32,
+}
+
+/// Datagrams one after the other that were delivered, with the same cargo, and of which each line carried the same.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    cargo: Cargo,
+    count: u64,
 }
 
 /// What became of a datagram.
@@ -186,6 +200,7 @@ pub(super) enum Cargo {
 
 impl Ledger {
     /// A new datagram of `flow`; if it carries a segment, to this endpoint.
+    #[inline]
     pub(super) fn begin(&mut self, datagram: u32, flow: u32, to: Option<u32>, elastic: bool) {
         if !self.on {
             return;
@@ -196,10 +211,11 @@ impl Ledger {
             self.carried.resize((index + 1) * places, 0);
         }
         // Segments for the end that writes, an even one, go against their flow.
-        let (lane, against) = to.map_or((flow, false), |to| (self.flows + to / 2, to % 2 == 0));
-        let book = self.first[lane as usize * 2 + usize::from(against)];
-        self.ways[index] = Way { book, elastic, refused: 0 };
-        self.carried[index * places..(index + 1) * places].fill(0);
+        let lane = to.map_or(flow * 2, |to| (self.flows + to / 2) * 2 + u32::from(to % 2 == 0));
+        let book = self.first[lane as usize];
+        let stamped = elastic && self.books[book as usize].stamped;
+        self.ways[index] = Way { lane, book, elastic, stamped, refused: 0 };
+        self.carried[index * places..][..places].fill(0);
     }
 
     /// The receiver did not want so many bytes of the segment.
@@ -252,30 +268,77 @@ impl Ledger {
     pub(super) fn carried(&mut self, port: usize, hop: u16, datagram: u32, cells: &Cells, count: u64) {
         let (index, hop) = (datagram as usize, usize::from(hop));
         self.carried[index * self.stride + hop] += count as u32;
-        if self.lines[port].user == User::Shared {
+        let line = &mut self.lines[port];
+        if line.user == User::Shared {
             let way = self.ways[index];
             if way.elastic {
-                self.lines[port].elastic += cells.count;
+                line.elastic += cells.count;
                 if cells.ends_frame() {
-                    let stamp = self.stamps[cells.frame as usize];
-                    self.frame_left(port, way.book + hop as u32, &stamp);
+                    let book = way.book + hop as u32;
+                    line.frame_left(&mut self.books[book as usize], book, &self.stamps[cells.frame as usize]);
                 }
             }
         }
     }
 
     /// The fate of a datagram is known: book what of it was carried.
+    #[inline]
     pub(super) fn settle(&mut self, datagram: u32, fate: Fate, cargo: Cargo) {
         if !self.on {
             return;
         }
         let way = self.ways[datagram as usize];
-        let first = way.book as usize;
         let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
-        for (book, &units) in self.books[first..].iter_mut().zip(carried) {
+        if fate != Fate::Delivered || way.refused > 0 {
+            self.book(way.book, datagram, fate, cargo, way.refused);
+            return;
+        }
+        let run = &mut self.runs[way.lane as usize];
+        let alike = &self.alike[way.lane as usize * self.stride..][..self.stride];
+        if run.count > 0 && run.cargo == cargo && carried.iter().zip(alike).all(|(one, other)| one == other) {
+            run.count += 1;
+        } else {
+            self.begin_run(way.lane, datagram, cargo);
+        }
+    }
+
+    /// What is delivered now is not like what was delivered before.
+    fn begin_run(&mut self, lane: u32, datagram: u32, cargo: Cargo) {
+        self.end_run(lane as usize);
+        self.runs[lane as usize] = Run { cargo, count: 1 };
+        let places = self.stride;
+        let carried = &self.carried[datagram as usize * places..][..places];
+        self.alike[lane as usize * places..][..places].copy_from_slice(carried);
+    }
+
+    /// Book a run.
+    fn end_run(&mut self, lane: usize) {
+        let Run { cargo, count } = self.runs[lane];
+        if count == 0 {
+            return;
+        }
+        let alike = &self.alike[lane * self.stride..][..self.stride];
+        for (book, &units) in self.books[self.first[lane] as usize..].iter_mut().zip(alike) {
             if units > 0 {
                 let unit = self.lines[book.line as usize].unit;
-                book.settle(u64::from(units), unit, fate, cargo, u64::from(way.refused));
+                book.settle((u64::from(units), count), unit, Fate::Delivered, cargo, 0);
+            }
+        }
+        self.runs[lane].count = 0;
+    }
+
+    /// Book what was not booked: the run is over.
+    pub(super) fn end_runs(&mut self) {
+        (0..self.runs.len()).for_each(|lane| self.end_run(lane));
+    }
+
+    /// Book what was carried of one datagram.
+    fn book(&mut self, first: u32, datagram: u32, fate: Fate, cargo: Cargo, refused: u32) {
+        let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
+        for (book, &units) in self.books[first as usize..].iter_mut().zip(carried) {
+            if units > 0 {
+                let unit = self.lines[book.line as usize].unit;
+                book.settle((u64::from(units), 1), unit, fate, cargo, u64::from(refused));
             }
         }
     }
@@ -356,7 +419,7 @@ impl Ledger {
     /// A frame of a datagram enters the NIC; its last cell leaves the line at `until` if nothing else is in its way.
     #[inline]
     pub(super) fn emitted(&mut self, sender: usize, frame: FrameId, datagram: u32, now: u64, until: u64) {
-        if let Some(stamp) = self.emit(sender, datagram, now, until) {
+        if let Some(&stamp) = self.emit(sender, datagram, now, until) {
             put(&mut self.stamps, frame, stamp);
         }
     }
@@ -367,14 +430,14 @@ impl Ledger {
     }
 
     /// The sums of the sender, if the frame must carry them with it.
-    fn emit(&mut self, sender: usize, datagram: u32, now: u64, until: u64) -> Option<Sums> {
+    #[inline]
+    fn emit(&mut self, sender: usize, datagram: u32, now: u64, until: u64) -> Option<&Sums> {
         if !self.on {
             return None;
         }
         let waits = &mut self.senders[sender];
         waits.emit(now, until);
-        let way = self.ways[datagram as usize];
-        (way.elastic && self.books[way.book as usize].stamped).then(|| *waits.sums())
+        self.ways[datagram as usize].stamped.then(|| waits.sums())
     }
 }
 
@@ -400,22 +463,23 @@ impl Line {
 }
 
 impl Book {
-    fn settle(&mut self, units: u64, unit: u64, fate: Fate, cargo: Cargo, refused: u64) {
+    /// `count` datagrams, of each of which `units` were carried.
+    fn settle(&mut self, (units, count): (u64, u64), unit: u64, fate: Fate, cargo: Cargo, refused: u64) {
         match (fate, cargo) {
-            (_, Cargo::Control) => self.control += units,
-            (Fate::Dead, _) => self.dead += units,
-            (Fate::Delivered, Cargo::Datagram) if units == u64::from(self.of) => self.whole += 1,
+            (_, Cargo::Control) => self.control += units * count,
+            (Fate::Dead, _) => self.dead += units * count,
+            (Fate::Delivered, Cargo::Datagram) if units == u64::from(self.of) => self.whole += count,
             (Fate::Delivered, Cargo::Segment { header, bytes }) => {
                 let layers = layers_of(&self.wire, header, bytes, &self.cuts);
                 if units * unit != booked(&layers) {
-                    self.in_flight += units;
+                    self.in_flight += units * count;
                     return;
                 }
-                self.segments += layers;
+                self.segments += layers.times(count);
                 let payload = layers.parts(Layer::Payload);
-                self.duplicate += payload / bytes.max(1) * refused.min(bytes);
+                self.duplicate += payload / bytes.max(1) * refused.min(bytes) * count;
             }
-            _ => self.in_flight += units,
+            _ => self.in_flight += units * count,
         }
     }
 }

@@ -9,7 +9,7 @@ use engpass_testbed::{Testbed, Topology};
 
 use super::attribute::Reasons;
 use super::waits::{Wait, Waits};
-use super::{Book, Edge, Ledger, Line, User, booked, layers_of};
+use super::{Book, Cargo, Edge, Ledger, Line, Run, User, booked, layers_of};
 use crate::limit::layers::{Layer, Wire};
 use crate::simulate::fabric::Vc;
 use crate::simulate::frames::Frames;
@@ -55,6 +55,8 @@ impl Ledger {
             stride: hops.chain(steps).max().unwrap_or(0),
             ways: Vec::new(),
             carried: Vec::new(),
+            runs: Vec::new(),
+            alike: Vec::new(),
             senders: vec![Waits::default(); senders],
             before: vec![[0; Wait::COUNT]; senders],
             stamps: Vec::new(),
@@ -79,6 +81,8 @@ impl Ledger {
             ledger.add_lane(opening, [Some(lane), Some(back)]);
         }
         ledger.find_users(topology);
+        ledger.runs = vec![Run { cargo: Cargo::Control, count: 0 }; ledger.first.len()];
+        ledger.alike = vec![0; ledger.first.len() * ledger.stride];
         ledger
     }
 

@@ -54,23 +54,31 @@ pub(super) struct Waits {
     /// Everything before this is in the sums; in the future while the NIC emits.
     until: u64,
     state: Wait,
-    /// The sums when something last came in or went out.
+    /// The sums when something last came in or went out, and a bit for every state in which they are others now.
     active: Sums,
+    moved: u16,
 }
 
 impl Default for Waits {
     fn default() -> Self {
         let nothing = [0; Wait::COUNT];
-        Self { sums: nothing, until: 0, state: Wait::Application, active: nothing }
+        Self { sums: nothing, until: 0, state: Wait::Application, active: nothing, moved: 0 }
     }
 }
 
 impl Waits {
+    #[inline]
     fn pass(&mut self, now: u64) {
-        if let Some(passed) = now.checked_sub(self.until) {
-            self.sums[self.state as usize] += passed;
+        if now > self.until {
+            self.add(self.state, now - self.until);
             self.until = now;
         }
+    }
+
+    #[inline]
+    fn add(&mut self, state: Wait, ps: u64) {
+        self.sums[state as usize] += ps;
+        self.moved |= 1 << state as u16;
     }
 
     /// From `now` on it does this. While the NIC emits, that is what it does, whatever its process does.
@@ -84,14 +92,21 @@ impl Waits {
     #[inline]
     pub(super) fn emit(&mut self, now: u64, until: u64) {
         self.pass(now);
-        self.sums[Wait::Sending as usize] += until.saturating_sub(self.until);
-        self.until = self.until.max(until);
+        if until > self.until {
+            self.add(Wait::Sending, until - self.until);
+            self.until = until;
+        }
     }
 
     /// Something came in or went out: a wait for the retransmission timer begins anew.
+    #[inline]
     pub(super) fn stir(&mut self, now: u64) {
         self.pass(now);
-        self.active = self.sums;
+        while self.moved != 0 {
+            let state = self.moved.trailing_zeros() as usize;
+            self.active[state] = self.sums[state];
+            self.moved &= self.moved - 1;
+        }
     }
 
     /// The retransmission timer expires, and nothing has stirred since `since`: the wait was for the timer.
@@ -99,7 +114,7 @@ impl Waits {
         self.pass(now);
         let waited: u64 = self.sums.iter().sum::<u64>() - self.active.iter().sum::<u64>();
         self.sums = self.active;
-        self.sums[Wait::RetransmissionTimer as usize] += waited;
+        self.add(Wait::RetransmissionTimer, waited);
     }
 
     /// How long it was in each state up to what is known.

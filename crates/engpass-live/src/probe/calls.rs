@@ -1,0 +1,65 @@
+//! What the kernel's own copies give: reading from and writing to a file in memory.
+
+use std::io;
+
+use serde::Serialize;
+
+use super::statistic::{Spread, spread};
+use super::sys;
+
+/// Bytes of one call.
+pub(super) const CALL: usize = 128 << 10;
+
+/// A kernel's copy in the CPU time of the thread, over a file of so many bytes, [`CALL`] bytes a call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KernelCopy {
+    /// Size of the file that the calls go round in.
+    pub bytes: u64,
+    /// Bytes per second from the kernel to the program (`pread`).
+    pub out: Spread,
+    /// Bytes per second from the program to the kernel (`pwrite`).
+    pub into: Spread,
+}
+
+/// Measure it.
+///
+/// # Errors
+/// When the kernel gives no memory for the file.
+pub(super) fn kernel_copy(cpu: usize, bytes: u64, repeats: usize) -> io::Result<KernelCopy> {
+    let work = move || {
+        sys::pin(cpu);
+        let file = sys::memory_file(bytes)?;
+        let mut buffer = sys::Region::new(CALL)?;
+        let rounds = ((128 << 20) / bytes).max(1);
+        let mut rate = |into: bool| -> io::Result<f64> {
+            let begin = sys::thread_cpu();
+            for _ in 0..rounds {
+                for at in (0..bytes).step_by(CALL) {
+                    match into {
+                        true => sys::write_at(&file, buffer.bytes(), at)?,
+                        false => sys::read_at(&file, buffer.bytes_mut(), at)?,
+                    };
+                }
+            }
+            Ok((bytes * rounds) as f64 * 1e9 / (sys::thread_cpu() - begin).max(1) as f64)
+        };
+        let (mut out, mut into) = (Vec::new(), Vec::new());
+        for _ in 0..repeats {
+            out.push(rate(false)?);
+            into.push(rate(true)?);
+        }
+        Ok(KernelCopy { bytes, out: spread(&out), into: spread(&into) })
+    };
+    std::thread::scope(|scope| scope.spawn(work).join().expect("it only copies"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_copies() {
+        let found = kernel_copy(sys::cpus()[0], 1 << 20, 1).unwrap();
+        assert!(found.out.best > 1e6 && found.into.best > 1e6, "{found:?}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Bandwidth of the memory, over the size of what is worked on and the number of threads.
+
+mod kernel;
+
+use std::hint::black_box;
+use std::io;
+use std::sync::Barrier;
+
+use serde::Serialize;
+
+pub use kernel::{BLOCK, Kernel, Width, work};
+
+use super::statistic::{Spread, spread};
+use super::sys;
+
+/// What was measured at one size, with so many threads, each with arrays of its own.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// What was done.
+    pub kernel: Kernel,
+    /// Bytes of one array; a copy works on two.
+    pub bytes: u64,
+    /// Threads, each on a CPU of its own.
+    pub threads: usize,
+    /// Bytes per second of all threads together, every byte counted once, whatever a copy does with it.
+    pub rate: Spread,
+}
+
+/// How long and how often to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Samples of each point.
+    pub repeats: usize,
+    /// Bytes that a sample works on, at least; arrays that are larger are gone through once.
+    pub sample: usize,
+}
+
+/// Measure kernels at one size. The samples of the kernels take turns, so that what disturbs the machine for a while disturbs them all.
+///
+/// # Errors
+/// When there is not so much memory.
+pub fn measure(kernels: &[Kernel], bytes: usize, cpus: &[usize], effort: Effort) -> io::Result<Vec<Point>> {
+    let kernels: Vec<Kernel> = kernels.iter().copied().filter(|kernel| kernel.is_here()).collect();
+    let barrier = Barrier::new(cpus.len());
+    let inner = (effort.sample / bytes).max(1);
+    let taken: io::Result<Vec<Vec<(u64, u64)>>> = std::thread::scope(|scope| {
+        let (kernels, barrier) = (&kernels, &barrier);
+        let workers: Vec<_> = cpus
+            .iter()
+            .map(|cpu| {
+                scope.spawn(move || {
+                    thread(kernels, bytes, *cpu, (effort.repeats, inner), (barrier, cpus.len() == 1))
+                })
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker only moves memory")).collect()
+    });
+    let taken = taken?;
+    let points = kernels.iter().enumerate().map(|(index, kernel)| {
+        let rates: Vec<f64> = (0..effort.repeats)
+            .map(|repeat| {
+                let at = repeat * kernels.len() + index;
+                let begin = taken.iter().map(|one| one[at].0).min().expect("there is a thread");
+                let end = taken.iter().map(|one| one[at].1).max().expect("there is a thread");
+                (bytes * inner * cpus.len()) as f64 * 1e9 / (end - begin).max(1) as f64
+            })
+            .collect();
+        Point { kernel: *kernel, bytes: bytes as u64, threads: cpus.len(), rate: spread(&rates) }
+    });
+    Ok(points.collect())
+}
+
+/// One thread's begins and ends in nanoseconds: all kernels, and then again.
+fn thread(
+    kernels: &[Kernel],
+    bytes: usize,
+    cpu: usize,
+    (repeats, inner): (usize, usize),
+    (barrier, alone): (&Barrier, bool),
+) -> io::Result<Vec<(u64, u64)>> {
+    sys::pin(cpu);
+    let regions = sys::Region::new(bytes).and_then(|from| Ok((from, sys::Region::new(bytes)?)));
+    // Nobody waits for one that has no memory: all of them come here, and then go on or not.
+    barrier.wait();
+    let (from, mut to) = regions?;
+    let width = Width::widest();
+    // Alone, what others take of the CPU does not count; together, the threads need one clock.
+    let clock = if alone { sys::thread_cpu } else { sys::now };
+    let mut times = Vec::with_capacity(kernels.len() * repeats);
+    for _ in 0..repeats {
+        for kernel in kernels {
+            // The caches are in the state that this kernel leaves them in.
+            black_box(work(*kernel, width, from.bytes(), to.bytes_mut()));
+            barrier.wait();
+            let begin = clock();
+            for _ in 0..inner {
+                black_box(work(*kernel, width, from.bytes(), to.bytes_mut()));
+            }
+            times.push((begin, clock()));
+        }
+    }
+    Ok(times)
+}
+
+/// Sizes of arrays to measure: doubling from 8 KiB to four times the last cache, so that the last is the memory's; of them every
+/// third for a quick look. None is larger than half a gibibyte or than an eighth of what memory is free.
+pub fn sizes(last_cache: u64, available: u64, quick: bool) -> Vec<usize> {
+    const FIRST: u64 = 8 << 10;
+    let most = (4 * last_cache).clamp(64 << 20, 512 << 20).min((available / 8).max(FIRST));
+    let all: Vec<usize> =
+        (0..).map(|step| FIRST << step).take_while(|bytes| *bytes <= most).map(|b| b as usize).collect();
+    let step = if quick { 3 } else { 1 };
+    let (last, rest) = all.split_last().expect("the first is never too large");
+    rest.iter().rev().skip(step - 1).step_by(step).rev().chain([last]).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_here_is_measured() {
+        let effort = Effort { repeats: 2, sample: 1 << 14 };
+        let points = measure(&Kernel::ALL, 1 << 13, &sys::cpus()[..1], effort).unwrap();
+        assert_eq!(points.len(), Kernel::ALL.into_iter().filter(|kernel| kernel.is_here()).count());
+        for point in points {
+            assert!(point.rate.least > 0.0 && point.rate.least <= point.rate.median, "{point:?}");
+            assert!(point.rate.median <= point.rate.best, "{point:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_end_beyond_the_last_cache() {
+        let all = sizes(32 << 20, 24 << 30, false);
+        assert_eq!((all[0], all[all.len() - 1], all.len()), (8 << 10, 128 << 20, 15));
+        let quick = sizes(32 << 20, 24 << 30, true);
+        assert_eq!((quick[quick.len() - 1], quick.len()), (128 << 20, 5));
+        assert_eq!(sizes(1 << 30, 24 << 30, false).last(), Some(&(512 << 20)));
+        assert_eq!(sizes(32 << 20, 1 << 20, false).last(), Some(&(128 << 10)));
+    }
+}

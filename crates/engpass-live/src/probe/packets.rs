@@ -1,0 +1,124 @@
+//! How many datagrams a second this host's stack takes, over loopback.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::sys;
+
+/// How datagrams are handed to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Calls {
+    /// One call each.
+    Send,
+    /// 64 in a call of `sendmmsg`.
+    Batch,
+    /// 64 in a call with `UDP_SEGMENT`: one trip through the stack.
+    Segmented,
+}
+
+/// Datagrams of one size, in one way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Packets {
+    /// How they are handed over.
+    pub calls: Calls,
+    /// Payload of each, in bytes.
+    pub payload: u64,
+    /// Datagrams sent per second.
+    pub sent: f64,
+    /// Of those, received per second.
+    pub received: f64,
+    /// Microseconds of the sender's thread for each, the receiver's protocol work included.
+    pub cpu_us: f64,
+}
+
+/// Payload of a short datagram.
+pub(super) const SHORT: usize = 64;
+const BATCH: usize = 64;
+
+/// Measure all ways, each for so long.
+///
+/// # Errors
+/// When the loopback interface cannot be used.
+pub(super) fn packets(each: Duration) -> io::Result<Vec<Packets>> {
+    [Calls::Send, Calls::Batch, Calls::Segmented].into_iter().map(|calls| one(calls, each)).collect()
+}
+
+fn one(calls: Calls, each: Duration) -> io::Result<Packets> {
+    let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    sender.connect(receiver.local_addr()?)?;
+    receiver.set_read_timeout(Some(Duration::from_millis(100)))?;
+    // As much as may be asked for: what is not granted only loses datagrams.
+    let _ = sys::option(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUF, 8 << 20);
+    let many = vec![0; SHORT * BATCH];
+    if calls == Calls::Segmented {
+        const UDP_SEGMENT: i32 = 103;
+        sys::option(&sender, libc::SOL_UDP, UDP_SEGMENT, SHORT as i32)?;
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let taking = scope.spawn(|| {
+            let mut buffer = vec![0; SHORT * BATCH];
+            let mut count = 0_u64;
+            while !over.load(Ordering::Relaxed) {
+                if sys::receive(&receiver, &mut buffer, 0).is_ok() {
+                    count += 1;
+                }
+            }
+            // What is still in the socket has arrived, too.
+            while sys::receive(&receiver, &mut buffer, libc::MSG_DONTWAIT).is_ok() {
+                count += 1;
+            }
+            count
+        });
+        let (begin, begin_cpu) = (sys::now(), sys::thread_cpu());
+        let end = begin + each.as_nanos() as u64;
+        let mut sent = 0_u64;
+        let mut failed = None;
+        while failed.is_none() && sys::now() < end {
+            let taken = match calls {
+                Calls::Send => sys::send(&sender, &many[..SHORT], 0).map(|_| 1),
+                Calls::Batch => sys::send_many(&sender, &many[..SHORT], BATCH),
+                Calls::Segmented => sys::send(&sender, &many, 0).map(|_| BATCH),
+            };
+            match taken {
+                Ok(count) => sent += count as u64,
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        let (time, cpu) = (sys::now() - begin, sys::thread_cpu() - begin_cpu);
+        over.store(true, Ordering::Relaxed);
+        let received = taking.join().expect("it only receives");
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(Packets {
+                calls,
+                payload: SHORT as u64,
+                sent: sent as f64 * 1e9 / time as f64,
+                received: received as f64 * 1e9 / time as f64,
+                cpu_us: cpu as f64 / 1e3 / (sent.max(1)) as f64,
+            }),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_go_and_come() {
+        for found in packets(Duration::from_millis(30)).unwrap() {
+            assert!(
+                found.sent > 100.0 && found.received <= found.sent * 1.01 && found.cpu_us > 0.0,
+                "{found:?}"
+            );
+        }
+    }
+}

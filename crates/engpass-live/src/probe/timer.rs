@@ -1,0 +1,106 @@
+//! Clocks, timers and system calls.
+
+use serde::Serialize;
+
+use super::statistic::quantile;
+use super::sys;
+
+/// How good the clock and the timers of this host are. Times in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Timer {
+    /// Resolution that the kernel states.
+    pub resolution: u64,
+    /// Reading the clock.
+    pub reading: f64,
+    /// The shortest system call.
+    pub system_call: f64,
+    /// How late a sleep to an instant ends, 100 us after the one before: half of them, 99 % and all are not later.
+    pub late_half: u64,
+    /// See `late_half`.
+    pub late_99: u64,
+    /// See `late_half`.
+    pub late_most: u64,
+    /// The longest time that was taken away from a thread that only reads the clock.
+    pub longest_gap: u64,
+    /// Share of the time that was taken away in pieces of more than 10 us.
+    pub stolen: f64,
+}
+
+const PERIOD: u64 = 100_000;
+
+/// Measure them, on this CPU.
+pub(super) fn timer(cpu: usize, quick: bool) -> Timer {
+    let (sleeps, calls) = if quick { (500, 50_000) } else { (3_000, 300_000) };
+    let work = move || {
+        sys::pin(cpu);
+        sys::exact_timers();
+        let reading = least_of(5, calls, || {
+            std::hint::black_box(sys::now());
+        });
+        let system_call = least_of(5, calls, sys::empty_call);
+        let mut late: Vec<u64> = Vec::with_capacity(sleeps);
+        let mut next = sys::now();
+        for _ in 0..sleeps {
+            next += PERIOD;
+            sys::sleep_until(next);
+            let now = sys::now();
+            late.push(now.saturating_sub(next));
+            // One that was missed by far is not made up for.
+            next = next.max(now.saturating_sub(PERIOD));
+        }
+        late.sort_unstable();
+        let (longest_gap, stolen) = spin(if quick { 50_000_000 } else { 300_000_000 });
+        Timer {
+            resolution: sys::resolution(),
+            reading,
+            system_call,
+            late_half: quantile(&late, 500),
+            late_99: quantile(&late, 990),
+            late_most: quantile(&late, 1000),
+            longest_gap,
+            stolen,
+        }
+    };
+    std::thread::scope(|scope| scope.spawn(work).join().expect("it reads clocks"))
+}
+
+/// Nanoseconds of one of many calls, the least of some tries.
+pub(super) fn least_of(tries: usize, calls: u32, mut call: impl FnMut()) -> f64 {
+    let one = |call: &mut dyn FnMut()| {
+        let begin = sys::now();
+        for _ in 0..calls {
+            call();
+        }
+        (sys::now() - begin) as f64 / f64::from(calls)
+    };
+    (0..tries).map(|_| one(&mut call)).fold(f64::INFINITY, f64::min)
+}
+
+/// The longest gap between two readings of the clock, and the share of the time in gaps of more than 10 us.
+fn spin(duration: u64) -> (u64, f64) {
+    let begin = sys::now();
+    let (mut before, mut longest, mut stolen) = (begin, 0, 0);
+    while before - begin < duration {
+        let now = sys::now();
+        let gap = now - before;
+        longest = longest.max(gap);
+        if gap > 10_000 {
+            stolen += gap;
+        }
+        before = now;
+    }
+    (longest, stolen as f64 / (before - begin) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_are_told_in_order() {
+        let found = timer(sys::cpus()[0], true);
+        assert!(found.late_half <= found.late_99 && found.late_99 <= found.late_most, "{found:?}");
+        assert!(found.reading > 0.0 && found.system_call > 0.0 && found.longest_gap > 0, "{found:?}");
+        assert!((0.0..=1.0).contains(&found.stolen), "{found:?}");
+    }
+}

@@ -1,0 +1,130 @@
+//! A ring of records in 24 bytes: what is in the network is a queue that is also looked into.
+
+/// A queue with a power of two of places. It allocates when it grows, and only then.
+#[derive(Clone, Debug)]
+pub(super) struct Ring<T> {
+    places: Box<[T]>,
+    head: u32,
+    len: u32,
+}
+
+impl<T> Default for Ring<T> {
+    fn default() -> Self {
+        Self { places: Box::default(), head: 0, len: 0 }
+    }
+}
+
+impl<T: Copy + Default> Ring<T> {
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    fn place(&self, index: usize) -> usize {
+        // Without places there is no record, and the mask is not used.
+        (self.head as usize + index) & self.places.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        if index < self.len() { self.places.get(self.place(index)) } else { None }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        let place = self.place(index);
+        if index < self.len() { self.places.get_mut(place) } else { None }
+    }
+
+    pub(super) fn back(&self) -> Option<&T> {
+        self.get(self.len().wrapping_sub(1))
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, record: T) {
+        if self.len() == self.places.len() {
+            self.grow();
+        }
+        let place = self.place(self.len());
+        self.places[place] = record;
+        self.len += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut places = Vec::with_capacity((2 * self.places.len()).max(4));
+        let (behind, before) = self.places.split_at(self.head as usize);
+        places.extend_from_slice(before);
+        places.extend_from_slice(behind);
+        places.resize(places.capacity(), T::default());
+        self.places = places.into_boxed_slice();
+        self.head = 0;
+    }
+
+    /// Drop the first `count` records; they must be there.
+    #[inline]
+    pub(super) fn pop(&mut self, count: usize) {
+        debug_assert!(count <= self.len(), "the records are there");
+        self.head = self.place(count) as u32;
+        self.len -= count as u32;
+    }
+
+    /// How many records from the first on satisfy `is_before`, which holds for a part of them from the first on.
+    pub(super) fn partition_point(&self, is_before: impl Fn(&T) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if is_before(&self.places[self.place(middle)]) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+impl<T: Copy + Default> std::ops::Index<usize> for Ring<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, index: usize) -> &T {
+        self.get(index).expect("the record is there")
+    }
+}
+
+impl<T: Copy + Default> std::ops::IndexMut<usize> for Ring<T> {
+    #[inline]
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        self.get_mut(index).expect("the record is there")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn it_is_a_queue(steps in prop::collection::vec(0u8..5, 0..300)) {
+            let (mut ring, mut queue) = (Ring::default(), VecDeque::new());
+            for (number, step) in (1u64..).zip(steps) {
+                if step < 3 {
+                    ring.push(number);
+                    queue.push_back(number);
+                } else if queue.pop_front().is_some() {
+                    ring.pop(1);
+                }
+                prop_assert_eq!(ring.len(), queue.len());
+                prop_assert!((0..queue.len() + 2).all(|index| ring.get(index) == queue.get(index)));
+                prop_assert_eq!(ring.back(), queue.back());
+                let half = number / 2;
+                prop_assert_eq!(ring.partition_point(|n| *n <= half), queue.partition_point(|n| *n <= half));
+            }
+        }
+    }
+}
