@@ -151,7 +151,9 @@ class Measurement:
     # After
 
     def _collect(self) -> dict[str, Mapping[str, Any]]:
-        self._pause(_RESIDUE_SECONDS)
+        # A stream says itself when all of it has come.
+        if any(flow.common["kind"] == "udp-stream" for flow in self._flows):
+            self._pause(_RESIDUE_SECONDS)
         # Receivers empty their sockets and stop before anybody reads a counter.
         agents = [*self._receivers, *self._senders]
         answers = self._all(agents, "collect", ANSWER_SECONDS + _MOST_RESIDUE_SECONDS)
