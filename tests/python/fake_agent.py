@@ -57,7 +57,13 @@ class Fake:
             return {"ok": {"started_ns": 1}}
         if do == "collect":
             flows, self.flows = [self.result(flow) for flow in self.flows], []
-            return {"ok": {"flows": flows, "before": {"at_ns": 1}, "after": {"at_ns": 2}}}
+            return {
+                "ok": {
+                    "flows": flows,
+                    "before": {"at_ns": 1, "snmp": {"Udp": {"NoPorts": 1}}},
+                    "after": {"at_ns": 5, "snmp": {"Udp": {"NoPorts": 1}}},
+                }
+            }
         if do == "drop":
             self.flows = []
         return {"ok": {}}
@@ -88,7 +94,7 @@ class Fake:
         if flow["kind"] == "tcp-stream" and role == "send":
             opened = {"total_retrans": 3, "busy_us": 0, "rwnd_limited_us": 0}
             closed = {"total_retrans": 8, "busy_us": 1000, "rwnd_limited_us": 250, "rtt_us": 42}
-            found["streams"] = [{"tcp": {"open": opened, "close": closed}}]
+            found["streams"] = [{"granted": {"congestion": "fake"}, "tcp": {"open": opened, "close": closed}}]
         return found
 
 

@@ -115,7 +115,7 @@ def test_tcp_gets_no_more_than_its_limit_and_much_of_it(cli: Cli) -> None:
     # The bucket holds some frames beyond the rate; a busy machine may reach little.
     assert 0.3 * most < got < 1.05 * most
     bulk = measured["flows"]["bulk"]
-    assert bulk["ends"]["a"]["granted"][0]["congestion"] == "cubic"
+    assert bulk["ends"]["a"]["streams"][0]["granted"]["congestion"] == "cubic"
     assert bulk["smoothed_rtt_s"] > 0
     assert measured["measured"]["carrier"] == "veth"
 

@@ -126,9 +126,18 @@ class Session:
     def _hellos(self) -> dict[str, Mapping[str, Any]]:
         return {host: agent.hello for host, agent in self._crew.agents.items()}
 
+    def _limits(self, point: Point) -> dict[str, Any]:
+        """The most each flow could get; nothing where the model does not carry the testbed."""
+        with contextlib.suppress(_engpass.Unsupported):
+            answer = self._campaign.run("limit", point.variant, point.sweep, 0, _engpass.Interrupt())
+            found: dict[str, Any] = json.loads(answer)["flows"]
+            return found
+        return {}
+
     def _outcome(
         self, point: Point, seed: int, numbers: Mapping[str, Any], planned: list[Flow], collected: Collected
     ) -> dict[str, Any]:
+        hosts = outcome_hosts(self._hellos(), collected.results)
         notes = untold(numbers)
         if self._lab is not None:
             notes += veth.notes(numbers)
@@ -138,10 +147,10 @@ class Session:
             "repeat": point.repeat,
             "seed": seed,
             "sweep": sweep_numbers(point, self._axes),
-            "flows": outcome_flows(planned, collected.results, collected.granted),
+            "flows": outcome_flows(planned, collected.results, hosts, self._limits(point)),
             "links": {},
             "drops": [],
-            "hosts": outcome_hosts(self._hellos(), collected.results),
+            "hosts": hosts,
             "measured": {
                 "at": now(),
                 "took_s": round(collected.seconds, 3),

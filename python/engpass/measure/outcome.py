@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engpass.measure.agent import MeasureError
+from engpass.measure.counters import changes, thinned
 from engpass.measure.flows import Flow
+from engpass.measure.why import explained
 
 _S = 1e9
 
@@ -14,10 +16,11 @@ _S = 1e9
 def outcome_flows(
     flows: Sequence[Flow],
     results: Mapping[str, Mapping[str, Any]],
-    granted: Mapping[tuple[str, str], Any],
+    hosts: Mapping[str, Any],
+    limits: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The flows of an outcome, in the order of the file."""
-    return {flow.name: _flow(flow, results, granted) for flow in flows}
+    """The flows of an outcome, in the order of the file; `hosts` as `outcome_hosts` gives them."""
+    return {flow.name: _flow(flow, results, hosts, limits.get(flow.name)) for flow in flows}
 
 
 _EARLY = {
@@ -51,7 +54,10 @@ def _end(results: Mapping[str, Mapping[str, Any]], flow: Flow, host: str, role: 
 
 
 def _flow(
-    flow: Flow, results: Mapping[str, Mapping[str, Any]], granted: Mapping[tuple[str, str], Any]
+    flow: Flow,
+    results: Mapping[str, Mapping[str, Any]],
+    hosts: Mapping[str, Any],
+    limit: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     sender = _end(results, flow, flow.sender, "send")
     receivers = {host: _end(results, flow, host, "receive") for host in flow.receivers}
@@ -71,8 +77,9 @@ def _flow(
         "sender_cpu_s_per_gb": cpu[flow.sender],
         "receiver_cpu_s_per_gb": cpu[flow.receivers[0]],
     }
+    found |= explained(flow, found, ends, hosts, limit)
     # The rest is kept as it came: numbers of the kernel with its names.
-    found["ends"] = {host: {**end, "granted": granted.get((flow.name, host))} for host, end in ends.items()}
+    found["ends"] = {host: thinned(end) for host, end in ends.items()}
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -184,14 +191,13 @@ def _seconds(nanoseconds: float | None) -> float | None:
 def outcome_hosts(
     hellos: Mapping[str, Mapping[str, Any]], results: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What is known of each host: what its agent said of it, and its counters before and after."""
+    """What is known of each host: what its agent said of it, and what its counters grew by."""
     return {
         host: {
             "host": hellos[host].get("host"),
             "settings": hellos[host].get("settings"),
             "timer": hellos[host].get("timer"),
-            "before": result.get("before"),
-            "after": result.get("after"),
+            "changes": changes(result.get("before"), result.get("after")),
         }
         for host, result in results.items()
     }

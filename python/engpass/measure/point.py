@@ -25,8 +25,6 @@ class Collected:
     """What the agents gave back, by host."""
 
     results: dict[str, Mapping[str, Any]]
-    granted: dict[tuple[str, str], Any]
-    """What sockets were granted, by flow and host."""
     seconds: float
 
 
@@ -38,7 +36,6 @@ class Measurement:
     ) -> None:
         self._crew, self._addresses, self._flows, self._stopped = crew, addresses, flows, stopped
         self._token = secrets.token_hex(16)
-        self._granted: dict[tuple[str, str], Any] = {}
         senders = dict.fromkeys(flow.sender for flow in flows)
         hosts = senders | dict.fromkeys(host for flow in flows for host in flow.receivers)
         self._senders = [crew.agents[host] for host in senders]
@@ -60,7 +57,7 @@ class Measurement:
         except BaseException:
             self._drop()
             raise
-        return Collected(results, self._granted, time.monotonic() - begin)
+        return Collected(results, time.monotonic() - begin)
 
     # Before
 
@@ -82,10 +79,9 @@ class Measurement:
         ]
         for flow, number in numbers:
             try:
-                answer = self._crew.answer(self._crew.agents[flow.sender], number)
+                self._crew.answer(self._crew.agents[flow.sender], number)
             except MeasureError as error:
                 raise _between(flow, error) from None
-            self._granted[flow.name, flow.sender] = answer.get("streams")
 
     def _listen(self, flow: Flow, host: str, group: str | None) -> int:
         fields = dict(flow.receive)
@@ -155,7 +151,9 @@ class Measurement:
     # After
 
     def _collect(self) -> dict[str, Mapping[str, Any]]:
-        self._pause(_RESIDUE_SECONDS)
+        # A stream says itself when all of it has come.
+        if any(flow.common["kind"] == "udp-stream" for flow in self._flows):
+            self._pause(_RESIDUE_SECONDS)
         # Receivers empty their sockets and stop before anybody reads a counter.
         agents = [*self._receivers, *self._senders]
         answers = self._all(agents, "collect", ANSWER_SECONDS + _MOST_RESIDUE_SECONDS)

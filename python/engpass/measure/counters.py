@@ -1,0 +1,51 @@
+"""Counters of hosts: what changed during a point; and histograms, short enough to keep: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_MOST_BINS = 48
+
+
+def changes(before: Any, after: Any) -> Any:  # noqa: ANN401 (whatever a kernel counts)
+    """What grew between two readings of the same shape; nothing where nothing did."""
+    if isinstance(after, Mapping):
+        if "core" in after and not isinstance(before, Mapping):
+            return None
+        grown = {
+            key: change
+            for key, value in after.items()
+            if key not in ("core", "dev", "kind", "handle")
+            and (change := changes(before.get(key) if isinstance(before, Mapping) else None, value))
+            is not None
+        }
+        names = {key: after[key] for key in ("core", "dev", "kind") if key in after}
+        return {**names, **grown} if grown else None
+    if isinstance(after, list):
+        pairs = zip(before if isinstance(before, list) else [], after, strict=False)
+        found = [change for old, new in pairs if (change := changes(old, new)) is not None]
+        return found or None
+    if isinstance(after, bool) or not isinstance(after, int) or not isinstance(before, int):
+        return None
+    return after - before if after != before else None
+
+
+def thinned(end: Mapping[str, Any]) -> dict[str, Any]:
+    """An agent's result with histograms of some dozen bins, which is what a figure can show."""
+    found = dict(end)
+    for key, value in end.items():
+        if isinstance(value, Mapping) and isinstance(value.get("histogram"), list):
+            found[key] = {**value, "histogram": _merged(value["histogram"])}
+    if isinstance(end.get("streams"), list):
+        found["streams"] = [thinned(stream) for stream in end["streams"]]
+    return found
+
+
+def _merged(bins: list[list[int]]) -> list[list[int]]:
+    """Neighbours joined under the higher value, evenly by their number of bins; counts stay whole."""
+    if len(bins) <= _MOST_BINS:
+        return bins
+    step = -(-len(bins) // _MOST_BINS)
+    parts = [bins[i : i + step] for i in range(0, len(bins), step)]
+    return [[part[-1][0], sum(count for _, count in part)] for part in parts]

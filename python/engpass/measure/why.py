@@ -1,0 +1,162 @@
+"""What held a flow back, from what the kernel told: pure.
+
+Each finding has evidence and a weight from 0 to 1: how near to its bound the thing was, or for which share of
+the time it held the sender. The heaviest is the bottleneck, the next one follows. Where nothing weighs enough
+it is unknown, and that is what is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engpass.measure.flows import Flow
+
+ENOUGH = 0.5
+"""A finding of less weight is no bottleneck."""
+
+_NEAR_LINK = 0.9
+_OFFERED = 0.98
+_BUSY = 0.9
+_PER_CENT = 100.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that may hold a flow back."""
+
+    name: str
+    weight: float
+    evidence: str
+
+
+def explained(
+    flow: Flow,
+    figures: Mapping[str, Any],
+    ends: Mapping[str, Mapping[str, Any]],
+    hosts: Mapping[str, Any],
+    limit: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Bottleneck, the next one, a sentence with the evidence, and all findings of a flow."""
+    found = [
+        *_application(flow, figures),
+        *_link(figures, limit),
+        *_tcp(figures),
+        *_losses(flow, figures, hosts),
+        *_cpus(flow, ends),
+    ]
+    found.sort(key=lambda one: -one.weight)
+    named = [one for one in found if one.weight >= ENOUGH]
+    bottleneck = named[0].name if named else "unknown"
+    said = (
+        f"{named[0].name} limits `{flow.name}`: {named[0].evidence}"
+        if named
+        else f"what limits `{flow.name}` is unknown: nothing that was seen was near its bound"
+    )
+    rest = found[1:] if named else found
+    if rest:
+        said += f"; next is {rest[0].name}: {rest[0].evidence}"
+    return {
+        "bottleneck": bottleneck,
+        "next": rest[0].name if rest else None,
+        "sentence": said,
+        "findings": [{"name": f.name, "weight": round(f.weight, 4), "evidence": f.evidence} for f in found],
+    }
+
+
+def _share(value: float) -> str:
+    return f"{value * _PER_CENT:.0f} %"
+
+
+def _application(flow: Flow, figures: Mapping[str, Any]) -> list[Finding]:
+    """A sender on a schedule that it kept, and all of it came in."""
+    schedule = flow.send.get("schedule")
+    if schedule is None:
+        if flow.kind == "request-response":
+            return [Finding("the round trip", 1.0, "each request waits for the answer before it")]
+        return []
+    asked = schedule["rate_bit_per_s"] * flow.common.get("streams", 1)
+    kept, came = figures["offered_bit_per_s"] / asked, figures["goodput_bit_per_s"] / asked
+    if kept < _OFFERED:
+        missed = 1.0 - kept
+        return [
+            Finding(
+                f"the sender of host `{flow.sender}`",
+                max(ENOUGH, min(1.0, missed + ENOUGH)),
+                f"it kept up {_share(kept)} of the rate that it was asked for",
+            )
+        ]
+    if came < _OFFERED:
+        return []
+    return [Finding("the application", 1.0, f"{_share(min(came, 1.0))} of what it offers comes in")]
+
+
+def _link(figures: Mapping[str, Any], limit: Mapping[str, Any] | None) -> list[Finding]:
+    if limit is None or not limit.get("goodput_bit_per_s"):
+        return []
+    share = figures["goodput_bit_per_s"] / limit["goodput_bit_per_s"]
+    if share < _NEAR_LINK or "link" not in str(limit.get("bottleneck")):
+        return []
+    evidence = f"the flow gets {_share(share)} of what it lets through at most"
+    return [Finding(str(limit["bottleneck"]), min(share, 1.0), evidence)]
+
+
+def _tcp(figures: Mapping[str, Any]) -> list[Finding]:
+    """The kernel's own clocks: for which share of its busy time the sender waited for what."""
+    found = []
+    window, buffer = (figures.get(f"{key}_limited_share") for key in ("receive_window", "send_buffer"))
+    if window:
+        found.append(
+            Finding("the receive window", window, f"the sender waited for it {_share(window)} of the time")
+        )
+    if buffer:
+        found.append(Finding("the send buffer", buffer, f"it was too small {_share(buffer)} of the time"))
+    again = figures.get("retransmitted_segments")
+    if again:
+        rest = max(0.0, 1.0 - (window or 0.0) - (buffer or 0.0))
+        # What is lost may be lost on purpose: by a full queue of a link that is busy, which weighs more then.
+        found.append(
+            Finding("the congestion window", rest * 0.8, f"{again:,} segments were lost and sent again")
+        )
+    return found
+
+
+def _losses(flow: Flow, figures: Mapping[str, Any], hosts: Mapping[str, Any]) -> list[Finding]:
+    """Datagrams that the receiver's host lost, by its own counters."""
+    lost, sent = figures.get("lost_datagrams") or 0, figures.get("sent_datagrams") or 0
+    if not lost or not sent:
+        return []
+    counted = hosts.get(flow.receivers[0], {}).get("changes") or {}
+    overflow = ((counted.get("snmp") or {}).get("Udp") or {}).get("RcvbufErrors") or 0
+    backlog = sum(core.get("dropped", 0) for core in counted.get("softnet") or [])
+    found = []
+    for name, count in (
+        ("the receiver's socket buffer", overflow),
+        ("the receiver's packet backlog", backlog),
+    ):
+        if count:
+            weight = min(1.0, ENOUGH + count / sent)
+            found.append(
+                Finding(name, weight, f"it overflowed {count:,} times, and {lost:,} of {sent:,} are lost")
+            )
+    if not found:
+        evidence = f"{lost:,} of {sent:,} datagrams are lost, and no counter of the receiver saw them"
+        found.append(Finding("loss on the way", min(1.0, ENOUGH + lost / sent), evidence))
+    return found
+
+
+def _cpus(flow: Flow, ends: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    """Threads that were never idle; a sender that asks the clock until its next instant is not busy."""
+    found = []
+    for host, end in ends.items():
+        cpu, elapsed = end.get("cpu") or {}, end.get("elapsed_ns") or 0
+        streams = len(end.get("streams") or []) or 1
+        if not elapsed or (end.get("pacing") or {}).get("method") in ("busy", "hybrid"):
+            continue
+        share = (cpu.get("user_ns", 0) + cpu.get("system_ns", 0)) / (elapsed * streams)
+        if share >= _BUSY:
+            doing = "sending" if host == flow.sender else "receiving"
+            evidence = f"its {doing} threads ran {_share(min(share, 1.0))} of the time"
+            found.append(Finding(f"the CPU of host `{host}`", min(share, 1.0) * 0.95, evidence))
+    return found

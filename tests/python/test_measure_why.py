@@ -1,0 +1,107 @@
+"""What held a flow back, from figures and counters made up by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engpass.measure.counters import changes, thinned
+from engpass.measure.flows import Flow
+from engpass.measure.why import explained
+
+
+def flow(kind: str = "tcp-stream", schedule: dict[str, Any] | None = None) -> Flow:
+    common = {"streams": 1, "message_bytes": 1000}
+    send = common | ({"schedule": schedule} if schedule else {})
+    return Flow("bulk", kind, "a", ("b",), 0, 0, 10**9, common, send, common)
+
+
+def why(
+    figures: dict[str, Any],
+    *,
+    of: Flow | None = None,
+    ends: dict[str, Any] | None = None,
+    changed: dict[str, Any] | None = None,
+    limit: dict[str, Any] | None = None,
+) -> tuple[str, str]:
+    base = {"goodput_bit_per_s": 80e6, "offered_bit_per_s": 80e6}
+    hosts = {"b": {"changes": changed}}
+    found = explained(of or flow(), base | figures, ends or {}, hosts, limit)
+    return found["bottleneck"], found["sentence"]
+
+
+LINK = {"goodput_bit_per_s": 100e6, "bottleneck": "link `wan`"}
+CBR = {"kind": "cbr", "rate_bit_per_s": 80_000_000}
+
+
+def test_nothing_near_its_bound_is_unknown() -> None:
+    name, said = why({}, limit=LINK)
+    assert name == "unknown"
+    assert said == "what limits `bulk` is unknown: nothing that was seen was near its bound"
+
+
+def test_a_link_that_gives_nearly_all_it_can() -> None:
+    name, said = why({"goodput_bit_per_s": 97e6}, limit=LINK)
+    assert name == "link `wan`"
+    assert said == "link `wan` limits `bulk`: the flow gets 97 % of what it lets through at most"
+
+
+def test_the_kernels_clocks_name_the_window() -> None:
+    name, said = why({"receive_window_limited_share": 0.8, "send_buffer_limited_share": 0.1})
+    assert name == "the receive window"
+    assert said.endswith("next is the send buffer: it was too small 10 % of the time")
+
+
+def test_losses_point_at_the_congestion_window() -> None:
+    assert why({"retransmitted_segments": 12})[0] == "the congestion window"
+    assert why({"retransmitted_segments": 12, "receive_window_limited_share": 0.9})[0] == "the receive window"
+
+
+def test_an_application_that_offers_no_more() -> None:
+    assert why({}, of=flow("udp-stream", CBR))[0] == "the application"
+    slow = {"goodput_bit_per_s": 60e6, "offered_bit_per_s": 60e6}
+    name, said = why(slow, of=flow("udp-stream", CBR))
+    assert name == "the sender of host `a`"
+    assert "it kept up 75 % of the rate" in said
+
+
+def test_the_receivers_own_counters_say_where_datagrams_went() -> None:
+    lost = {"goodput_bit_per_s": 60e6, "sent_datagrams": 1000, "lost_datagrams": 250}
+    overflow = {"snmp": {"Udp": {"RcvbufErrors": 250}}}
+    assert why(lost, of=flow("udp-stream", CBR), changed=overflow)[0] == "the receiver's socket buffer"
+    assert why(lost, of=flow("udp-stream", CBR), changed={})[0] == "loss on the way"
+
+
+def test_a_thread_that_is_never_idle_is_a_cpu_that_is_full() -> None:
+    busy = {"cpu": {"user_ns": 10**8, "system_ns": 9 * 10**8}, "elapsed_ns": 10**9}
+    name, said = why({}, ends={"a": {}, "b": busy})
+    assert name == "the CPU of host `b`"
+    assert "its receiving threads ran 100 % of the time" in said
+    # Who asks the clock all the time is not busy with sending.
+    assert why({}, ends={"a": busy | {"pacing": {"method": "busy"}}})[0] == "unknown"
+
+
+def test_counters_are_kept_as_what_they_grew_by() -> None:
+    before = {
+        "snmp": {"Udp": {"InErrors": 4, "NoPorts": 1}},
+        "softnet": [{"core": 0, "dropped": 1}, {"core": 1, "dropped": 0}],
+    }
+    after = {
+        "snmp": {"Udp": {"InErrors": 9, "NoPorts": 1}},
+        "softnet": [{"core": 0, "dropped": 1}, {"core": 1, "dropped": 2}],
+    }
+    assert changes(before, after) == {
+        "snmp": {"Udp": {"InErrors": 5}},
+        "softnet": [{"core": 1, "dropped": 2}],
+    }
+    assert changes(after, after) is None
+    # What was not seen before has grown by nobody knows how much.
+    assert changes({}, {"new": 3}) is None
+
+
+def test_a_histogram_keeps_its_count() -> None:
+    bins = [[value, value % 3] for value in range(1000)]
+    short = thinned({"late": {"count": 999, "histogram": bins}, "bytes": 5})
+    assert len(short["late"]["histogram"]) <= 48
+    assert sum(count for _, count in short["late"]["histogram"]) == sum(count for _, count in bins)
+    assert short["late"]["histogram"][-1][0] == 999
+    assert short["bytes"] == 5
