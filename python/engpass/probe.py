@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import platform
 import tempfile
@@ -81,7 +81,7 @@ def probe(
     temporary files go. `watch` is told the steps done, their number, and what the next one is about.
     """
     called = name or platform.node().split(".")[0] or "probed"
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     one = _engpass.Probe(quick, directory or tempfile.gettempdir())
     steps = one.steps()
     for step, about in enumerate(steps):
@@ -119,8 +119,9 @@ def facts(data: dict[str, Any]) -> list[tuple[str, str]]:
             ("system call", f"{timer['system_call']:.0f} ns"),
             (
                 "timers",
-                f"late by {timer['late_half'] / 1e3:.1f} us (half), {timer['late_99'] / 1e3:.1f} us (99 %), "
-                f"{timer['late_most'] / 1e3:.1f} us (most)",
+                "late by {:.1f} us (half), {:.1f} us (99 %), {:.1f} us (most)".format(
+                    *(timer[key] / 1e3 for key in ("late_half", "late_99", "late_most"))
+                ),
             ),
             ("longest gap", f"{timer['longest_gap'] / 1e3:.0f} us without the CPU"),
         ]

@@ -42,7 +42,7 @@ def command(
     disk: Directory = None,
     as_json: options.Json = False,
 ) -> None:
-    """Measure this host: memory over working sets, kernel copies, sockets, packets, timers, buses, disk, GPUs.
+    """Measure this host: memory over working sets, kernel copies, sockets, packets, timers, buses, disk, GPU.
 
     And what the copy model makes of it: the most that each data path can carry, beside what sockets reach.
     It needs no privileges and leaves nothing behind. What cannot be measured says why.

@@ -26,10 +26,9 @@ KERNELS = (
     ("copy-library", "copy: memcpy"),
     ("copy-non-temporal", "copy past the caches"),
     ("copy-string", "copy: rep movsb"),
-    ("copy-words", "copy: 64 bits at a time"),
     ("checksum", "Internet checksum"),
 )
-"""What is drawn of the memory, and how it is called."""
+"""What is drawn of the memory, and how it is called: as many as there are shapes."""
 
 _FROM = (("from_memory", "from memory", "s1"), ("from_cache", "from the last cache", "s2"))
 
@@ -127,7 +126,9 @@ def _memory(data: dict[str, Any]) -> Drawing:
     caches = [{"kib": count / 1024, "name": name} for name, count in _caches(data)]
     there = alt.InlineData(values=[one for one in caches if least <= float(str(one["kib"])) <= most])
     rule = alt.Chart(there).mark_rule(style="reference").encode(x="kib:Q")
-    name = alt.Chart(there).mark_text(align="left", dx=4, dy=-6, baseline="bottom", color=theme.LIGHT["muted"])
+    name = alt.Chart(there).mark_text(
+        align="left", dx=4, dy=-6, baseline="bottom", color=theme.LIGHT["muted"]
+    )
     layers = [rule, name.encode(x="kib:Q", y=alt.value(0), text="name:N"), line, marks]
     heading = alt.TitleParams("Memory over the working set, one thread", offset=22)
     return alt.layer(*layers).properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
@@ -238,8 +239,8 @@ def _paths_section(data: dict[str, Any]) -> str:
         return ""
     key = block_key([Block(colour, name) for _, name, colour in _FROM])
     says = (
-        "Bars are upper bounds of the copy model; diamonds are what TCP over loopback reached, where there is "
-        "no bus, and a copy at either end. Paths that encrypt are not measured."
+        "Bars are upper bounds of the copy model; diamonds are what TCP over loopback reached, where there "
+        "is no bus, and a copy at either end. How fast this host encrypts is not measured."
     )
     return _box(_PATHS, says, key)
 
