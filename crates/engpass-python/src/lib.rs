@@ -4,8 +4,11 @@
 mod interrupt;
 
 use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use engpass_live::probe::Probe;
 use engpass_live::{Limits, nanoseconds};
 use engpass_network::limit::limit;
 use engpass_network::simulate::{SimError, simulate, timeline};
@@ -315,10 +318,59 @@ fn agent(
     Ok(ended.exit_code())
 }
 
+/// A probe of this host: run its steps one after the other, then ask for what they found.
+#[pyclass(name = "Probe", module = "engpass._engpass", frozen)]
+struct PyProbe(Mutex<Probe>);
+
+#[pymethods]
+impl PyProbe {
+    #[new]
+    #[pyo3(signature = (quick, directory))]
+    fn new(quick: bool, directory: PathBuf) -> Self {
+        Self(Mutex::new(Probe::new(quick, &directory)))
+    }
+
+    /// What the steps are about, in their order.
+    fn steps(&self, py: Python<'_>) -> Vec<String> {
+        py.detach(|| self.probe().steps())
+    }
+
+    /// Run a step, by its place among them.
+    fn run(&self, py: Python<'_>, step: usize) -> PyResult<()> {
+        py.detach(|| {
+            let mut probe = self.probe();
+            if step >= probe.steps().len() {
+                return Err(PyValueError::new_err(format!("there is no step {step}")));
+            }
+            probe.run(step);
+            Ok(())
+        })
+    }
+
+    /// What the steps found so far, as JSON.
+    fn report(&self, py: Python<'_>) -> String {
+        let report = py.detach(|| serde_json::to_string(&self.probe().report()));
+        report.expect("a report is plain data")
+    }
+
+    /// The host as a table of a testbed, under this name.
+    fn table(&self, py: Python<'_>, name: &str) -> String {
+        py.detach(|| self.probe().report().table(name))
+    }
+}
+
+impl PyProbe {
+    /// A step that panicked has not changed what others found.
+    fn probe(&self) -> std::sync::MutexGuard<'_, Probe> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[pymodule]
 fn _engpass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Interrupt>()?;
     module.add_class::<PyCampaign>()?;
+    module.add_class::<PyProbe>()?;
     let py = module.py();
     module.add("InvalidTestbed", py.get_type::<InvalidTestbed>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
