@@ -50,6 +50,7 @@ impl Connection {
     }
 
     /// Take a segment, whatever it is.
+    #[inline(never)]
     pub(super) fn take_any(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         if segment.ce {
             self.rare().stats.ce_received += 1;
@@ -239,6 +240,7 @@ impl Connection {
     }
 
     /// RACK's part of it.
+    #[inline(never)]
     fn judge_run(&mut self, now: Time, run: &Run) {
         let limited = self.recovery.limited_transmitted();
         self.recovery.advance();
@@ -325,6 +327,7 @@ impl Connection {
     }
 
     /// When the one segment that is timed was sent, if it has arrived.
+    #[inline(never)]
     fn take_timed(&mut self) -> Option<Time> {
         let timed = self.rare.as_ref().and_then(|rare| rare.timed);
         let (_, sent) = timed.filter(|(end, _)| self.tx.una >= *end)?;

@@ -29,6 +29,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn rearm_persist(&mut self, now: Time) {
         if !self.is_shut_out() {
             if !self.special.has(Special::PROBE_DUE) {

@@ -229,7 +229,7 @@ impl Receiver {
     }
 
     /// Take it: what [`take`](Self::take) comes to then.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_expected(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) {
         self.note_timestamp(segment);
         if segment.ect {

@@ -163,23 +163,18 @@ impl Sender {
     #[inline]
     pub(super) fn next_piece(&self, p: &TcpParameters, mss: u64, idle: bool) -> Result<Piece, LimitedBy> {
         let unsent = self.unsent();
-        if unsent == 0 {
-            return match (self.closing, self.fin_sent) {
-                (true, false) => Ok(Piece { len: 0, fin: true }),
-                (true, true) => Err(LimitedBy::Closed),
-                _ if self.refused => Err(LimitedBy::SendBuffer),
-                _ => Err(LimitedBy::Application),
-            };
-        }
-        let to_boundary = self.next_boundary().map_or(u64::MAX, |end| end - self.next);
-        if unsent >= mss && to_boundary >= mss && self.usable_window() >= mss {
+        if unsent >= mss && self.boundaries.is_none() && self.usable_window() >= mss {
             // What nearly all segments are: full.
             return Ok(Piece { len: mss as u32, fin: self.closing && unsent == mss });
+        }
+        if unsent == 0 && !self.closing {
+            return Err(if self.refused { LimitedBy::SendBuffer } else { LimitedBy::Application });
         }
         self.next_odd_piece(p, mss, idle, unsent)
     }
 
     /// The same where the window, the end of the data or of a write may matter.
+    #[inline(never)]
     fn next_odd_piece(
         &self,
         p: &TcpParameters,
@@ -187,6 +182,9 @@ impl Sender {
         idle: bool,
         unsent: u64,
     ) -> Result<Piece, LimitedBy> {
+        if unsent == 0 {
+            return if self.fin_sent { Err(LimitedBy::Closed) } else { Ok(Piece { len: 0, fin: true }) };
+        }
         let mut want = unsent.min(mss);
         let to_boundary = self.next_boundary().map_or(want, |end| want.min(end - self.next));
         if to_boundary < want && !self.nagle_holds(p, mss, idle, to_boundary) {

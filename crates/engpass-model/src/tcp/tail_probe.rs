@@ -31,6 +31,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn arm_or_stop_tail_probe(&mut self, now: Time) {
         let applies = self.agreed.sack
             && self.recovery.phase == Phase::Open

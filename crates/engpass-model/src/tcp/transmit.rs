@@ -5,7 +5,7 @@ use super::limited::LimitedBy;
 use super::parameters::RecoveryKind;
 use super::progress::RateMark;
 use super::recovery::Phase;
-use super::segment::{Flags, Segment, Timestamps};
+use super::segment::{Flags, SackBlocks, Segment, Timestamps};
 use super::send::Piece;
 use super::timers::Timer;
 use crate::time::{SECOND, Time};
@@ -28,12 +28,29 @@ impl Connection {
     /// The next thing to send, or why there is none.
     #[inline]
     pub(super) fn decide(&self, now: Time) -> Result<Next, LimitedBy> {
-        if self.state != State::Established || !self.special.is_empty() || self.rx.has_early() {
+        let calm = self.state == State::Established && self.special.is_empty() && !self.rx.has_early();
+        if !calm || self.board.waiting() > 0 || self.recovery.phase == Phase::Fast {
             return self.decide_odd(now);
         }
-        self.or_acknowledge(self.decide_paced(now))
+        let reason = match self.tx.next_piece(&self.p, self.window.mss(), self.board.is_empty()) {
+            Ok(piece) => {
+                let in_flight = self.in_flight() + u64::from(piece.len);
+                let window = self.window.size.max(self.window.mss());
+                if in_flight > window && piece.len > 0 && in_flight > window + self.limited_transmit() {
+                    LimitedBy::CongestionWindow
+                } else if self.p.derived().rates && piece.len > 0 && self.is_paced(now) {
+                    LimitedBy::Pacing
+                } else {
+                    return Ok(Next::New(piece));
+                }
+            }
+            Err(reason) => reason,
+        };
+        if self.rx.acks.is_due() { Ok(Next::Ack) } else { Err(reason) }
     }
 
+    /// The same where anything may go on.
+    #[inline(never)]
     fn decide_odd(&self, now: Time) -> Result<Next, LimitedBy> {
         if self.special.has(Special::RESET_DUE) {
             return Ok(Next::Reset);
@@ -50,12 +67,7 @@ impl Connection {
         if self.rx.has_early() {
             return Ok(Next::EarlyAck);
         }
-        self.or_acknowledge(self.decide_data(now))
-    }
-
-    #[inline]
-    fn or_acknowledge(&self, decided: Result<Next, LimitedBy>) -> Result<Next, LimitedBy> {
-        match decided {
+        match self.decide_data(now) {
             Err(_) if self.rx.acks.is_due() => Ok(Next::Ack),
             decided => decided,
         }
@@ -82,18 +94,18 @@ impl Connection {
         self.decide_paced(now)
     }
 
-    #[inline]
     fn decide_paced(&self, now: Time) -> Result<Next, LimitedBy> {
         let next = self.decide_within_window()?;
         // A pure FIN is not paced.
         let paced = !matches!(next, Next::New(Piece { len: 0, .. }));
-        if paced && self.timers.at(Timer::Pacing).is_some_and(|at| at > now) {
-            return Err(LimitedBy::Pacing);
-        }
-        Ok(next)
+        if paced && self.is_paced(now) { Err(LimitedBy::Pacing) } else { Ok(next) }
     }
 
-    #[inline]
+    /// Whether pacing keeps the next segment back.
+    fn is_paced(&self, now: Time) -> bool {
+        self.timers.at(Timer::Pacing).is_some_and(|at| at > now)
+    }
+
     fn decide_within_window(&self) -> Result<Next, LimitedBy> {
         let window = self.window_size();
         let in_flight = self.in_flight();
@@ -128,7 +140,6 @@ impl Connection {
     }
 
     /// RFC 6675 section 4, NextSeg rules 3 and 4: with no new data, what may be lost goes out again.
-    #[inline]
     fn decide_hole(&self, in_flight: u64, window: u64) -> Option<Next> {
         let applies = self.recovery.phase == Phase::Fast && self.agreed.sack;
         if applies { self.find_hole(in_flight, window) } else { None }
@@ -156,15 +167,15 @@ impl Connection {
 
     /// The next segment, or what [`limited_by`](Self::limited_by) says.
     pub fn next_segment(&mut self, now: Time) -> Result<Segment, LimitedBy> {
-        let piece = match self.decide(now) {
-            Ok(Next::New(piece)) => piece,
-            Ok(Next::Ack) => return Ok(self.send_ack(now)),
-            Ok(next) => return Ok(self.send_odd(now, next)),
-            Err(reason) => return Err(self.name(reason)),
-        };
-        Ok(self.send_new(now, piece))
+        match self.decide(now) {
+            Ok(Next::New(piece)) => Ok(self.send_new(now, piece)),
+            Ok(Next::Ack) => Ok(self.send_ack(now)),
+            Ok(next) => Ok(self.send_odd(now, next)),
+            Err(reason) => Err(self.name(reason)),
+        }
     }
 
+    #[inline(never)]
     fn send_odd(&mut self, now: Time, next: Next) -> Segment {
         let segment = match next {
             Next::Reset => self.send_reset(),
@@ -184,17 +195,22 @@ impl Connection {
         segment
     }
 
-    /// A segment with what every segment of an open connection carries; all that came is acknowledged by it.
-    #[inline]
-    fn base(&mut self, now: Time, seq: u64) -> Segment {
-        let window = self.rx.announce(&self.p, self.window.mss());
+    /// A segment with what every segment of an open connection carries.
+    #[inline(always)]
+    fn outgoing(&mut self, now: Time, seq: u64, len: u32, flags: Flags) -> Segment {
         Segment {
             seq,
             ack: self.rx.next(),
-            window,
-            flags: Flags::ACK.and_if(self.agreed.ecn && self.rx.echoes_mark(), Flags::ECE),
             timestamps: if self.agreed.timestamps { Some(self.stamp(now)) } else { None },
-            ..Segment::default()
+            sack: SackBlocks::default(),
+            len,
+            window: self.rx.announce(&self.p, self.window.mss()),
+            mss: 0,
+            window_scale: None,
+            flags: (Flags::ACK | flags).and_if(self.rx.echoes_mark() && self.agreed.ecn, Flags::ECE),
+            sack_permitted: false,
+            ect: false,
+            ce: false,
         }
     }
 
@@ -242,20 +258,20 @@ impl Connection {
 
     #[inline]
     fn send_ack(&mut self, now: Time) -> Segment {
-        let mut segment = self.base(now, self.tx.next);
-        if self.agreed.sack && self.rx.has_blocks() {
-            let room = if self.agreed.timestamps { 3 } else { 4 };
-            segment.sack = self.rx.sack_blocks(&self.p, room);
-        }
-        self.rx.acknowledged(true);
         self.counts.segments_sent += 1;
         self.counts.acks_sent += 1;
         self.rearm(now);
+        let mut segment = self.outgoing(now, self.tx.next, 0, Flags::default());
+        self.rx.acknowledged(true);
+        if self.rx.has_blocks() && self.agreed.sack {
+            let room = if self.agreed.timestamps { 3 } else { 4 };
+            segment.sack = self.rx.sack_blocks(&self.p, room);
+        }
         segment
     }
 
     fn send_early_ack(&mut self, now: Time) -> Segment {
-        let mut segment = self.base(now, self.tx.next);
+        let mut segment = self.outgoing(now, self.tx.next, 0, Flags::default());
         let (ack, echo) = self.rx.take_early().expect("an early acknowledgment was decided on");
         segment.window += (segment.ack - ack) as u32;
         segment.ack = ack;
@@ -266,20 +282,23 @@ impl Connection {
     /// What the rate estimate must remember of now, where there is one.
     #[inline]
     fn rate_mark(&mut self, now: Time) -> Option<RateMark> {
-        self.p.derived().rates.then(|| {
-            let idle = self.board.is_empty();
-            let delivery = &mut self.rare().delivery;
-            if idle {
-                delivery.first_sent_at = now;
-                delivery.at = now;
-            }
-            RateMark {
-                delivered: delivery.total,
-                delivered_at: delivery.at,
-                first_sent_at: delivery.first_sent_at,
-                application_limited: delivery.application_limited_to > 0,
-            }
-        })
+        if self.p.derived().rates { Some(self.mark_rate(now)) } else { None }
+    }
+
+    #[inline(never)]
+    fn mark_rate(&mut self, now: Time) -> RateMark {
+        let idle = self.board.is_empty();
+        let delivery = &mut self.rare().delivery;
+        if idle {
+            delivery.first_sent_at = now;
+            delivery.at = now;
+        }
+        RateMark {
+            delivered: delivery.total,
+            delivered_at: delivery.at,
+            first_sent_at: delivery.first_sent_at,
+            application_limited: delivery.application_limited_to > 0,
+        }
     }
 
     fn send_again(&mut self, now: Time, index: usize) -> Segment {
@@ -295,10 +314,10 @@ impl Connection {
         let rate = self.rate_mark(now);
         self.board.resend(index, now, rate);
         let sent = self.board.get(index);
-        let mut segment = self.base(now, sent.seq);
-        segment.len = (sent.end - sent.seq - u64::from(sent.fin)) as u32;
+        let len = (sent.end - sent.seq - u64::from(sent.fin)) as u32;
         let pushes = index + 1 == self.board.len() && self.tx.unsent() == 0;
-        segment.flags = segment.flags.and_if(sent.fin, Flags::FIN).and_if(pushes, Flags::PSH);
+        let flags = Flags::default().and_if(sent.fin, Flags::FIN).and_if(pushes, Flags::PSH);
+        let segment = self.outgoing(now, sent.seq, len, flags);
         let stamp = segment.timestamps.map_or(now, |stamp| stamp.value());
         let bytes = segment.payload();
         let rare = self.rare();
@@ -328,7 +347,9 @@ impl Connection {
 
     #[inline]
     fn send_new(&mut self, now: Time, piece: Piece) -> Segment {
-        self.restart_after_idle(now);
+        if self.board.is_empty() {
+            self.restart_after_idle(now);
+        }
         let rate = self.rate_mark(now);
         if self.recovery.duplicates > 0 && self.recovery.phase == Phase::Open {
             self.recovery.more().limited_transmitted += u64::from(piece.len);
@@ -338,22 +359,18 @@ impl Connection {
         let seq = self.tx.next;
         let pushes = self.tx.sent(&self.p, self.window.mss(), piece);
         self.board.push(self.tx.next, now, piece.fin, rate);
-        let mut segment = self.base(now, seq);
-        segment.len = piece.len;
-        segment.flags = segment.flags.and_if(piece.fin, Flags::FIN).and_if(pushes, Flags::PSH);
+        let mut flags = Flags::default().and_if(pushes, Flags::PSH);
         if piece.len > 0 {
-            segment.ect = self.agreed.ecn;
-            segment.flags = segment.flags.and_if(self.cwr_due, Flags::CWR);
+            flags = flags.and_if(self.cwr_due, Flags::CWR);
             self.cwr_due = false;
             if !self.p.rtt_every_ack {
-                let end = self.tx.next;
-                self.rare().timed.get_or_insert((end, now));
+                self.time_to(self.tx.next, now);
             }
         }
         if piece.fin {
+            flags |= Flags::FIN;
             self.after_fin_sent();
         }
-        self.rx.acknowledged(false);
         if probes {
             self.rare().stats.window_probes += 1;
             self.special.set(Special::PROBE_DUE, false);
@@ -368,19 +385,30 @@ impl Connection {
         } else {
             self.arm_tail_probe(now);
         }
-        self.note_application_limit();
         self.counts.segments_sent += 1;
         self.sent_at = now;
-        self.pace(now, &segment);
         self.rearm(now);
+        let mut segment = self.outgoing(now, seq, piece.len, flags);
+        segment.ect = self.agreed.ecn && piece.len > 0;
+        self.rx.acknowledged(false);
+        if self.p.derived().rates {
+            self.note_application_limit();
+            self.pace(now, &segment);
+        }
         segment
     }
 
+    /// Time the segment that ends here, if none is timed.
+    #[inline(never)]
+    fn time_to(&mut self, end: u64, now: Time) {
+        self.rare().timed.get_or_insert((end, now));
+    }
+
     /// RFC 5681 section 4.1: after more than a timeout without data the window starts again.
-    #[inline]
+    #[inline(never)]
     fn restart_after_idle(&mut self, now: Time) {
         let idle = now.saturating_sub(self.sent_at);
-        if !self.board.is_empty() || idle <= self.timeout() {
+        if idle <= self.timeout() {
             return;
         }
         self.control.get_mut().on_idle(idle);
@@ -390,22 +418,16 @@ impl Connection {
     }
 
     /// With nothing left to send and room in the window, the application sets the pace from here on.
-    #[inline]
     fn note_application_limit(&mut self) {
-        if self.p.derived().rates && self.tx.unsent() == 0 && self.in_flight() < self.window_size() {
+        if self.tx.unsent() == 0 && self.in_flight() < self.window_size() {
             let in_flight = self.in_flight();
             let delivery = &mut self.rare().delivery;
             delivery.application_limited_to = delivery.total + in_flight;
         }
     }
 
-    #[inline]
     fn pace(&mut self, now: Time, segment: &Segment) {
-        // Who paces measures rates.
-        if segment.len == 0 || !self.p.derived().rates {
-            return;
-        }
-        if let Some(rate) = self.control.get().pacing_rate() {
+        if let Some(rate) = self.control.get().pacing_rate().filter(|_| segment.len > 0) {
             let bits = u128::from(segment.wire_len()) * 8 * u128::from(SECOND);
             let gap = u64::try_from(bits.div_ceil(u128::from(rate.max(1)))).unwrap_or(SECOND);
             self.timers.set(Timer::Pacing, now + Time(gap));

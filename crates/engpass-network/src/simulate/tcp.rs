@@ -296,15 +296,15 @@ impl Network {
             // What a window keeps back stays there, whatever more is written.
             let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut {
-                if self.form_segment(endpoint).is_some() {
+                let Err(reason) = self.form_segment(endpoint) else {
                     if !self.enters(sender) {
                         self.endpoints[endpoint].busy = true;
                         return;
                     }
                     self.entered(endpoint);
                     continue;
-                }
-                limited = Some(self.endpoints[endpoint].connection.limited_by(now));
+                };
+                limited = Some(reason);
             }
             if !self.next_copy(endpoint) {
                 break;
@@ -323,12 +323,12 @@ impl Network {
         this.waits_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
     }
 
-    /// Form the endpoint's next segment, if there is one: what the CPU takes for it.
+    /// Form the endpoint's next segment: what the CPU takes for it, or why there is none.
     #[inline]
-    pub(super) fn form_segment(&mut self, endpoint: usize) -> Option<u64> {
+    pub(super) fn form_segment(&mut self, endpoint: usize) -> Result<u64, LimitedBy> {
         let this = &mut self.endpoints[endpoint];
         let before = self.fabric.trace.as_ref().map(|_| this.connection.stats().retransmissions);
-        let segment = this.connection.transmit(Time(self.now))?;
+        let segment = this.connection.next_segment(Time(self.now))?;
         if let Some(trace) = &mut self.fabric.trace
             && before.is_some_and(|before| this.connection.stats().retransmissions > before)
         {
@@ -360,7 +360,7 @@ impl Network {
             }
         }
         self.endpoints[endpoint].formed = Some(id);
-        Some(cost)
+        Ok(cost)
     }
 
     /// The segment is formed: on to the NIC.

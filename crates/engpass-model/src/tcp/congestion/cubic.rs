@@ -100,9 +100,15 @@ impl Control {
 
     /// W_cubic(t) in bytes, `t` in microseconds since the epoch (RFC 9438 figure 1).
     fn curve(&self, t: u64, mss: u64) -> u64 {
-        let offset = u128::from(t.abs_diff(self.k).min(1 << 40));
-        let height = offset * offset * offset / (SECOND3 / 1_000_000) * 4 * u128::from(mss) / 10_000_000;
-        let height = u64::try_from(height).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
+        let offset = t.abs_diff(self.k).min(1 << 40);
+        let height = if offset < 1 << 21 {
+            // Two seconds: the cube has 63 bits.
+            offset * offset * offset / (SECOND3 / 1_000_000) as u64 * 4 * mss / 10_000_000
+        } else {
+            let offset = u128::from(offset);
+            let height = offset * offset * offset / (SECOND3 / 1_000_000) * 4 * u128::from(mss) / 10_000_000;
+            u64::try_from(height).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
+        };
         if t < self.k { self.origin.saturating_sub(height) } else { self.origin + height }
     }
 
@@ -110,10 +116,11 @@ impl Control {
     fn grow_estimate(&mut self, window: &Window, acked: u64) {
         // alpha = 3 * (1 - beta) / (1 + beta) = 9/17 until W_est has reached the window before the loss, then 1.
         let (num, den) = if self.estimate < self.prior { (9, 17) } else { (1, 1) };
-        let sum = u128::from(window.mss()) * u128::from(acked) * num + u128::from(self.estimate_rest);
-        let by = u128::from(window.size) * den;
-        self.estimate += (sum / by) as u64;
-        self.estimate_rest = (sum % by) as u64;
+        // A segment has 16 bits and a window 30: the sums fit.
+        let sum = window.mss() * acked * num + self.estimate_rest;
+        let by = window.size * den;
+        self.estimate += sum / by;
+        self.estimate_rest = sum % by;
     }
 
     fn avoid(&mut self, window: &mut Window, ack: &Ack) {
@@ -134,10 +141,9 @@ impl Control {
         let rtt = ack.smoothed_rtt.unwrap_or(Time::ZERO).ps() / 1_000_000;
         let target = self.curve(t + rtt, window.mss()).clamp(window.size, window.size + window.size / 2);
         // Sections 4.4 and 4.5: cwnd grows by (target - cwnd) / cwnd for every segment acknowledged.
-        let sum = u128::from(target - window.size) * u128::from(ack.acked) + u128::from(self.rest);
-        let by = u128::from(window.size);
-        self.rest = (sum % by) as u64;
-        window.size += (sum / by) as u64;
+        let sum = (target - window.size) * ack.acked + self.rest;
+        self.rest = sum % window.size;
+        window.size += sum / window.size;
     }
 }
 
