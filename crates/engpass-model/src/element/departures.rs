@@ -5,6 +5,9 @@ use super::{Cells, Outlet, Piece, VcId};
 /// How many of the last trains of a way are looked at for one that goes on.
 const OPEN: usize = 3;
 
+/// Pieces that a way has room for from the beginning: as many as a line of OC-3c sends cells between two looks at it.
+const PIECES: usize = 4096;
+
 /// Cells that have left, or will have, and were not handed on.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
@@ -52,6 +55,7 @@ impl Departures {
         let way = out.way(cells.vc);
         if way >= self.ways.len() {
             self.ways.resize_with(way + 1, Way::default);
+            self.ways[way].pieces.reserve(PIECES);
         }
         let trains = &mut self.ways[way].trains;
         let goes_on = |train: &Cells| {
