@@ -5,9 +5,6 @@ use super::{Cells, Outlet, Piece, VcId};
 /// How many of the last trains of a way are looked at for one that goes on.
 const OPEN: usize = 3;
 
-/// Pieces that a way has room for from the beginning: as many as a line of OC-3c sends cells between two looks at it.
-const PIECES: usize = 4096;
-
 /// Cells that have left, or will have, and were not handed on.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
@@ -18,6 +15,8 @@ pub(super) struct Departures {
     frames: bool,
     /// Pieces of cells that go to a host are not kept.
     gather: bool,
+    /// Pieces that a way has room for from the beginning.
+    room: usize,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +34,11 @@ pub(super) struct Open {
 }
 
 impl Departures {
+    /// Of a queue that holds so many cells.
+    pub(super) fn of(capacity: u64) -> Self {
+        Self { room: capacity.min(512) as usize, ..Self::default() }
+    }
+
     /// Departures in what comes are, or are not, kept in pieces where they only count.
     pub(super) fn gathers(&mut self, gather: bool) {
         self.gather = gather;
@@ -55,7 +59,7 @@ impl Departures {
         let way = out.way(cells.vc);
         if way >= self.ways.len() {
             self.ways.resize_with(way + 1, Way::default);
-            self.ways[way].pieces.reserve(PIECES);
+            self.ways[way].pieces.reserve(self.room);
         }
         let trains = &mut self.ways[way].trains;
         let goes_on = |train: &Cells| {
