@@ -135,6 +135,12 @@ impl Pace {
         self.num / self.den
     }
 
+    /// What a [`Stepper`] needs to go on by `units` at once, which take less than 213 days.
+    pub fn leap(self, units: u64) -> Leap {
+        let (parts, den) = (u128::from(units) * u128::from(self.num), u128::from(self.den));
+        Leap { whole: u64::try_from(parts / den).unwrap_or(u64::MAX), rest: (parts % den) as u64 }
+    }
+
     /// Units per second, for reports only.
     pub fn per_second(self) -> f64 {
         SECOND as f64 * self.den as f64 / self.num as f64
@@ -149,6 +155,13 @@ impl Pace {
     pub fn is_at_least(self, other: Self) -> bool {
         u128::from(self.num) * u128::from(other.den) >= u128::from(other.num) * u128::from(self.den)
     }
+}
+
+/// So many units of a pace, for a [`Stepper`] to go on by at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Leap {
+    whole: u64,
+    rest: u64,
 }
 
 /// Walks the ends of a [`Pace`] one by one without dividing: the same instants as [`Pace::after`].
@@ -212,6 +225,17 @@ impl Stepper {
         if self.remainder > 0 { self.den - self.remainder } else { 0 }
     }
 
+    /// Go on by some units of its pace: see [`Pace::leap`].
+    #[inline]
+    pub fn leap(&mut self, by: Leap) {
+        self.quotient += by.whole;
+        self.remainder += by.rest;
+        if self.remainder >= self.den {
+            self.remainder -= self.den;
+            self.quotient += 1;
+        }
+    }
+
     /// Go on to the next unit.
     #[inline]
     pub fn step(&mut self) {
@@ -255,6 +279,10 @@ mod tests {
                 prop_assert_eq!(stepper.after(), pace.after(unit));
                 stepper.step();
             }
+            stepper.leap(pace.leap(7));
+            prop_assert_eq!(stepper.after(), pace.after(from + 57));
+            stepper.seek_at(Pace::new(7, 3), from);
+            prop_assert_eq!(stepper.after(), Pace::new(7, 3).after(from));
         }
 
         #[test]

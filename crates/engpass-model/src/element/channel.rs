@@ -456,6 +456,86 @@ mod tests {
         assert_eq!(channel.last(), 200);
     }
 
+    /// Two trains of five and three cells at 10 ps, in turns: A A B A B B A A.
+    fn in_turns() -> Channel {
+        let train = |frame, n, count, last| Cells {
+            frame,
+            n,
+            count,
+            last,
+            cell: 7,
+            of: 7 + count as u16,
+            pace: Pace::new(10, 1),
+            ..cells(0, 0, 1)
+        };
+        let trains = [train(1, 1, 5, 80), train(2, 3, 3, 60)];
+        let pieces = [(1, 2, 0), (3, 1, 1), (4, 1, 0), (5, 2, 1), (7, 2, 0)];
+        let pieces = pieces.map(|(n, count, train)| Piece { n, count, train });
+        let mut channel = Channel::new(Pace::new(25, 10));
+        channel.announce_along(&trains, &pieces, 1000);
+        assert_eq!(channel.last(), 1080);
+        channel
+    }
+
+    #[test]
+    fn trains_come_between_each_other() {
+        let mut channel = in_turns();
+        // What is announced goes on with the last piece, or is a train of its own.
+        let next = channel.trains[0];
+        channel.announce(Cells { n: 9, count: 1, cell: 12, of: 13, last: 1090, ..next });
+        channel.announce(Cells { n: 11, count: 1, cell: 0, of: 1, last: 1110, frame: 3, ..next });
+        let mut seen = Vec::new();
+        while channel.head() != u64::MAX {
+            let front = channel.front();
+            let mut cell = front.cell;
+            channel.take_until(u64::MAX, |at| {
+                seen.push((at, front.frame, cell));
+                cell += 1;
+            });
+            assert_eq!(front.last, seen.last().expect("a record has a cell").0);
+        }
+        let ats: Vec<_> = seen.iter().map(|seen| seen.0).collect();
+        assert_eq!(ats, [1010, 1020, 1030, 1040, 1050, 1060, 1070, 1080, 1090, 1110]);
+        let frames: Vec<_> = seen.iter().map(|seen| (seen.1, seen.2)).collect();
+        let expected = [(1, 7), (1, 8), (2, 7), (1, 9), (2, 8), (2, 9), (1, 10), (1, 11), (1, 12), (3, 0)];
+        assert_eq!(frames, expected);
+        assert!(channel.trains.is_empty() && channel.pieces.is_empty());
+    }
+
+    #[test]
+    fn a_train_is_taken_up_to_where_another_comes_between() {
+        let mut channel = in_turns();
+        assert_eq!(channel.take_train(1010), (1, 1));
+        assert_eq!(channel.take_train(2000), (1, 2));
+        assert_eq!((channel.front().frame, channel.head()), (2, 1030));
+        // Of the next train too, to its end.
+        assert_eq!([channel.take_train(2000), channel.take_train(2000)], [(1, 3), (1, 4)]);
+        assert_eq!([channel.take_train(2000), channel.take_train(1070)], [(2, 6), (1, 7)]);
+        assert_eq!((channel.front().cell, channel.front().ends_frame()), (11, true));
+    }
+
+    #[test]
+    fn a_walk_ends_with_its_train() {
+        let mut channel = Channel::new(Pace::new(25, 10));
+        let train = Cells { count: 4, last: 100, ..cells(0, 1, 1) };
+        let train = Cells { pace: Pace::new(10, 1), ..train };
+        let pieces = [(1, 1), (3, 2), (10, 1)].map(|(n, count)| Piece { n, count, train: 0 });
+        channel.announce_along(&[train], &pieces, 0);
+        channel.announce(Cells { frame: 2, ..cells(500, 0, 1) });
+        let mut walk = channel.walk();
+        let mut seen = Vec::new();
+        while walk.head != u64::MAX {
+            seen.push(walk.head);
+            walk.step();
+            if walk.left == 0 {
+                walk = channel.walk_on(walk);
+            }
+        }
+        assert_eq!(seen, [10, 30, 40, 100]);
+        channel.walked(walk);
+        assert_eq!((channel.front().frame, channel.head()), (2, 500));
+    }
+
     #[test]
     fn many_at_once_equal_one_by_one() {
         for until in 90..130 {

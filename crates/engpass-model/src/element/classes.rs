@@ -36,7 +36,7 @@ pub struct Classes {
     /// Whether the cell being sent, or the last one sent, is still to be told of.
     unsettled: bool,
     /// Place of the channel whose cells overtake all others, if it is known in advance: see [`Self::overtaken_by`].
-    overtaking: Option<(usize, Rest)>,
+    overtaking: Option<Box<Rest>>,
 }
 
 /// The queue of one class.
@@ -120,16 +120,21 @@ impl Classes {
     /// All cells of class 0 come by the channel in this place, from one even generator at this pace without a policer, spaced by
     /// more than a slot: at most one of them waits at any time, so it need not be queued but is drawn when its turn comes.
     pub fn overtaken_by(&mut self, channel: usize, pace: Pace) {
-        self.overtaking = Some((channel, Rest::of(self.slot, pace)));
+        self.overtaking = Some(Box::new(Rest::of(self.slot, channel, pace)));
     }
 
     /// Take all cells that arrive at or before `until` and begin all transmissions that begin at or before it.
     pub fn advance(&mut self, until: u64, mut inputs: Inputs<'_>, rules: &mut [Rule], out: &mut impl Outlet) {
-        if let Some((channel, rest)) = self.overtaking
-            && let Some(high) = inputs.channel(channel).even()
-        {
-            Overtaken::new(self, (high, rest), until, out).advance(until, inputs, channel, rules);
-            return;
+        if let Some(rest) = self.overtaking.take() {
+            let high = inputs.channel(rest.channel).even();
+            let overtaken = high.map(|high| {
+                let overtaken = Overtaken::new(self, (high, &rest), until, out);
+                overtaken.advance(until, &mut inputs, rest.channel, rules);
+            });
+            self.overtaking = Some(rest);
+            if overtaken.is_some() {
+                return;
+            }
         }
         while let Some((channel, limit)) = inputs.earliest() {
             if channel.head() > until {

@@ -15,6 +15,8 @@ pub(super) struct Departures {
     frames: bool,
     /// Pieces of cells that go to a host are not kept.
     gather: bool,
+    /// Pieces that a way has room for from the beginning.
+    room: usize,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +34,11 @@ pub(super) struct Open {
 }
 
 impl Departures {
+    /// Of a queue that holds so many cells.
+    pub(super) fn of(capacity: u64) -> Self {
+        Self { room: capacity.min(512) as usize, ..Self::default() }
+    }
+
     /// Departures in what comes are, or are not, kept in pieces where they only count.
     pub(super) fn gathers(&mut self, gather: bool) {
         self.gather = gather;
@@ -52,6 +59,7 @@ impl Departures {
         let way = out.way(cells.vc);
         if way >= self.ways.len() {
             self.ways.resize_with(way + 1, Way::default);
+            self.ways[way].pieces.reserve(self.room);
         }
         let trains = &mut self.ways[way].trains;
         let goes_on = |train: &Cells| {

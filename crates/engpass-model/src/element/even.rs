@@ -1,7 +1,7 @@
 //! An even generator's cells, outside of their channel.
 
 use super::{Cells, Channel};
-use crate::time::Stepper;
+use crate::time::{Leap, Stepper};
 
 /// The cells of an evenly generated channel, taken one by one or many at once, outside of it.
 #[derive(Clone, Debug)]
@@ -31,6 +31,18 @@ impl EvenWalk {
     #[inline]
     pub(super) fn step(&mut self) {
         self.walk.step();
+    }
+
+    /// Go on by several cells, all of which there are.
+    #[inline]
+    pub(super) fn leap(&mut self, by: Leap) {
+        self.walk.leap(by);
+    }
+
+    /// When the last cell comes.
+    #[inline]
+    pub(super) fn last(&self) -> u64 {
+        self.last
     }
 }
 

@@ -47,7 +47,8 @@ impl Fifo {
     /// A line with a queue behind `gate`.
     pub fn new(slot: Pace, gate: Gate) -> Self {
         let plain = gate.only_when_full().then_some(gate.capacity());
-        Self { gate: Some(gate), plain, ..Self::unbounded(slot) }
+        let departures = Departures::of(gate.capacity());
+        Self { gate: Some(gate), plain, departures, ..Self::unbounded(slot) }
     }
 
     /// A line with a queue that takes everything: a NIC, whose memory is accounted for elsewhere.

@@ -6,7 +6,7 @@ mod trains;
 use super::classes::{Classes, Waiting};
 use super::even::Even;
 use super::{Cells, Channel, Inputs, Outlet, Rule};
-use crate::time::Pace;
+use crate::time::{Leap, Pace};
 use slots::LastHigh;
 
 /// [`Classes`] while the cells of one even generator, spaced by more than a slot, overtake all others.
@@ -26,26 +26,42 @@ pub(super) struct Overtaken<'a, O> {
     last_low: u64,
     /// Whether cells may be handed on together, whatever was sent between them.
     gather: bool,
-    /// What the generator leaves to class 1: the time between two cells of it while they wait, in picoseconds, rounded down.
-    share: u64,
-    /// See [`slots::drift`].
-    drift: u64,
+    rest: &'a Rest,
 }
 
 /// What the generator of class 0 leaves of a line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Rest {
-    /// See [`Overtaken`].
+    /// Place of the generator's channel.
+    pub(super) channel: usize,
+    /// The time between two cells of class 1 while some wait, in picoseconds, rounded down.
     share: u64,
+    /// See [`slots::drift`].
     drift: u64,
+    /// 2^64 over the time by which two cells of the generator are further apart than two slots, which is rounded up amply.
+    inverse_drift: u64,
+    /// That time of so many slots, or cells of the generator, for walks.
+    slots: [Leap; LEAPS],
+    highs: [Leap; LEAPS],
 }
 
+/// Cells that a walk goes on by at once are fewer.
+const LEAPS: usize = 8;
+
 impl Rest {
-    /// Of a line with this `slot` to a generator at this pace, which is wider.
-    pub(super) fn of(slot: Pace, generator: Pace) -> Self {
+    /// Of a line with this `slot` to the generator in `channel` at this pace, which is wider.
+    pub(super) fn of(slot: Pace, channel: usize, generator: Pace) -> Self {
         let (slot_ps, pace) = (slot.at_least(), generator.at_least());
-        let share = u128::from(slot_ps) * u128::from(pace) / u128::from((pace + 1 - slot_ps).max(1));
-        Self { share: u64::try_from(share).unwrap_or(u64::MAX), drift: slots::drift(generator, slot) }
+        let ample = u128::from(pace + 1 - slot_ps);
+        let share = u128::from(slot_ps) * u128::from(pace) / ample.max(1);
+        Self {
+            channel,
+            share: u64::try_from(share).unwrap_or(u64::MAX),
+            drift: slots::drift(generator, slot),
+            inverse_drift: ((1u128 << 64) / (ample + 4)) as u64,
+            slots: std::array::from_fn(|units| slot.leap(units as u64)),
+            highs: std::array::from_fn(|units| generator.leap(units as u64)),
+        }
     }
 }
 
@@ -62,18 +78,17 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
     /// Look at `queue` this way up to `until`, with what is left of the generator in `high`.
     pub(super) fn new(
         queue: &'a mut Classes,
-        (high, rest): (Even, Rest),
+        (high, rest): (Even, &'a Rest),
         until: u64,
         out: &'a mut O,
     ) -> Self {
-        let Rest { share, drift } = rest;
         let gather = until.saturating_add(2 * queue.slot_up) <= out.gathers_until();
         let (sent_high, handed) = (Cells::none(queue.slot), queue.classes[1].taken);
-        Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, share, drift }
+        Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, rest }
     }
 
     /// As [`Classes::advance`]; the generator's channel is in `place`.
-    pub(super) fn advance(mut self, until: u64, mut inputs: Inputs<'_>, place: usize, rules: &mut [Rule]) {
+    pub(super) fn advance(mut self, until: u64, inputs: &mut Inputs<'_>, place: usize, rules: &mut [Rule]) {
         let tail = self.queue.classes[1].gate.only_when_full();
         while let Some((channel, limit)) = inputs.earliest_but(place) {
             if channel.head() > until {

@@ -4,7 +4,7 @@ use super::super::classes::Classes;
 use super::super::even::Even;
 use super::super::{Cells, Outlet};
 use super::trains::Train;
-use super::{Hot, Overtaken};
+use super::{Hot, LEAPS, Overtaken};
 use crate::time::Pace;
 
 /// Slots from which on counting is quicker than choosing.
@@ -90,7 +90,7 @@ impl<O: Outlet> Overtaken<'_, O> {
     /// The slots behind the busy period.
     pub(super) fn slots(&self) -> Slots<'_> {
         let Classes { base, n, slot, .. } = *self.queue;
-        Slots { base, n, slot, high: &self.high, drift: self.drift }
+        Slots { base, n, slot, high: &self.high, drift: self.rest.drift }
     }
 
     /// Begin transmissions before `before` while cells of class 1 up to number `until` wait: only how many cells of either class
@@ -138,7 +138,7 @@ impl<O: Outlet> Overtaken<'_, O> {
     fn choose_many(&mut self, hot: &mut Hot, before: u64, until: u64) {
         let queue = &mut *self.queue;
         let (base, n, slot) = (queue.base, queue.n, queue.slot);
-        let slots = Slots { base, n, slot, high: &self.high, drift: self.drift };
+        let slots = Slots { base, n, slot, high: &self.high, drift: self.rest.drift };
         let wanted = until - hot.taken;
         let mut taken = slot.ended_within(before - 1 - base) + 1 - n;
         let mut highs = slots.highs(taken);
@@ -185,6 +185,7 @@ impl<O: Outlet> Overtaken<'_, O> {
         let (mut highs, mut last_high, mut last_low) = (0, 0, self.last_low);
         let (mut idle, mut rounding) = (0, 0);
         let mut next_high = high.head();
+        let (rest, high_up) = (self.rest, self.high.cells.pace.at_least() + 1);
         train.join();
         hot.joined += 1;
         'cells: while train.left() > 0 {
@@ -214,6 +215,18 @@ impl<O: Outlet> Overtaken<'_, O> {
             (serving, last_low) = (1, left);
             hot.taken += 1;
             // Those of the generator that have come meanwhile go one after the other, further ones as they come.
+            let lag = left.saturating_sub(next_high);
+            let many =
+                ((u128::from(lag) * u128::from(rest.inverse_drift)) >> 64).min(LEAPS as u128 - 1) as u64;
+            if many > 1 && left + many * queue.slot_up <= at && next_high + many * high_up <= high.last() {
+                n += many;
+                end.leap(rest.slots[many as usize]);
+                high.leap(rest.highs[many as usize]);
+                left = base + end.after();
+                next_high = high.head();
+                highs += many;
+                (serving, last_high) = (0, left);
+            }
             while next_high <= left && left < at {
                 n += 1;
                 end.step();

@@ -262,6 +262,6 @@ impl<O: Outlet> Overtaken<'_, O> {
     fn share_until(&self, train: &Train) -> u64 {
         let high = &self.high;
         let runs = high.head <= train.at + high.cells.pace.at_least() && high.cells.last >= train.end;
-        if runs { self.share } else { self.queue.slot_up - 1 }
+        if runs { self.rest.share } else { self.queue.slot_up - 1 }
     }
 }
