@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from figures import Row
 from machine import Tools
 
-from parts import campaign, cells, dumbbell, ledger, loops, scaling, start
+from parts import campaign, cells, dumbbell, ledger, live, loops, scaling, start
 
 Part = Callable[[Tools, bool], Iterator[Row]]
 
@@ -22,5 +22,6 @@ PARTS: dict[str, Part] = {
     "ledger": ledger.measure,
     "campaign": campaign.measure,
     "sweep": campaign.sweep,
+    "live": live.measure,
     "loops": loops.measure,
 }

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,8 +68,7 @@ time.sleep(600)
 def runs(pid: int) -> bool:
     """Whether a process is there and no zombie."""
     try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
@@ -79,4 +79,5 @@ def test_a_limit_without_a_unit_is_refused(option: tuple[str, str]) -> None:
         out, err = agent.communicate(timeout=30)
     assert agent.returncode == 2
     assert out == ""
-    assert option[1] in err and "help: " in err
+    assert option[1] in err
+    assert "help: " in err

@@ -242,6 +242,8 @@ impl Stamp {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const FLOW: &str = "stream";
@@ -298,6 +300,32 @@ mod tests {
         let mut datagram = [0; 12];
         Stamp { sequence: 1, measured: false, sent: Some(5) }.write(42, &mut datagram);
         assert_eq!(Stamp::read(42, &datagram), Some(Stamp { sequence: 1, measured: false, sent: None }));
+    }
+
+    proptest! {
+        /// Whatever comes to a data port: no panic, and no answer to what was not made with the token.
+        #[test]
+        fn no_bytes_at_a_data_port_are_too_hostile(bytes in prop::collection::vec(any::<u8>(), 0..130), tag: u32) {
+            let greeting = Greeting::new(token(1), FLOW, 2, [9; 16]);
+            let reply = greeting.take(b"peer", &bytes);
+            prop_assert!(matches!(reply, Reply::Malformed | Reply::NoToken));
+            if let Some(stamp) = Stamp::read(tag, &bytes) {
+                prop_assert!(bytes.starts_with(&tag.to_be_bytes()), "{stamp:?}");
+            }
+        }
+
+        /// A head of the right form is answered only with the right proof: here with a proof of chance.
+        #[test]
+        fn no_proof_of_chance_opens(kind in 1_u8..5, stream in 0_u16..3, rest in prop::collection::vec(any::<u8>(), 48)) {
+            let mut bytes = [0; HEAD];
+            bytes[..8].copy_from_slice(&MAGIC);
+            bytes[8] = kind;
+            bytes[9] = 1;
+            bytes[10..12].copy_from_slice(&stream.to_be_bytes());
+            bytes[16..].copy_from_slice(&rest);
+            prop_assert!(Head::parse(&bytes).is_some_and(|head| head.to_bytes() == bytes));
+            prop_assert_eq!(Greeting::new(token(1), FLOW, 2, [9; 16]).take(b"peer", &bytes), Reply::NoToken);
+        }
     }
 
     #[test]

@@ -19,8 +19,8 @@ use crate::time::{MILLISECOND, SECOND};
 const CALIBRATION: u64 = 40 * MILLISECOND;
 /// How long threads get to end when they are told to.
 const ENDING: u64 = 2 * SECOND;
-/// How long a flow that ends by itself gets beyond its time.
-const BEYOND: u64 = 10 * SECOND;
+/// How long a flow that ends by itself gets beyond its time, or may be silent where that is not known.
+const BEYOND: u64 = 5 * SECOND;
 /// The most flows of a run at one host.
 const FLOWS: usize = 64;
 
@@ -200,9 +200,7 @@ impl Session {
         }
         for flow in &run.flows {
             if flow.ends_alone() {
-                let own = flow.spec.ends_after.unwrap_or(crate::time::SECOND * 3600);
-                let started = flow.started().unwrap_or_else(clock::now);
-                flow.wait(started.saturating_add(own).saturating_add(BEYOND), &is_gone);
+                flow.wait_end(BEYOND, &is_gone);
             }
             flow.stop();
         }

@@ -15,7 +15,7 @@ use crate::sys::thread;
 /// How long a TCP connection may take.
 const CONNECTING: Duration = Duration::from_secs(4);
 /// How long the next head of a TCP peer may take.
-const ANSWERING: Duration = Duration::from_secs(3);
+const ANSWERING: Duration = Duration::from_secs(2);
 /// How long the answer to each of a datagram peer's heads is waited for. They are all that is ever sent to a silent address.
 const TRIES: [Duration; 5] = [
     Duration::from_millis(100),

@@ -219,11 +219,6 @@ impl Flow {
         Ok(json!({ "flow": self.spec.asked.flow, "streams": granted }))
     }
 
-    /// When it was started.
-    pub(crate) fn started(&self) -> Option<u64> {
-        self.control.started()
-    }
-
     /// Whether it was started.
     pub(crate) fn is_started(&self) -> bool {
         self.control.started().is_some()
@@ -262,6 +257,22 @@ impl Flow {
             if gone() || clock::now() >= due {
                 return false;
             }
+        }
+    }
+
+    /// Wait until its threads have ended by themselves: until `beyond` after its time, or, where its time is not known, until nothing has come for so long.
+    pub(crate) fn wait_end(&self, beyond: u64, gone: &dyn Fn() -> bool) {
+        let bytes =
+            || lock(&self.streams).iter().flatten().map(|running| running.meter.read().bytes).sum::<u64>();
+        let start = self.control.started().unwrap_or_else(clock::now);
+        let mut due = self.spec.ends_after.map(|time| start.saturating_add(time).saturating_add(beyond));
+        let mut seen = bytes();
+        while !self.wait(due.unwrap_or_else(|| clock::now() + beyond), gone) && !gone() {
+            let now = bytes();
+            if due.is_some() || now == seen {
+                break;
+            }
+            (seen, due) = (now, None);
         }
     }
 

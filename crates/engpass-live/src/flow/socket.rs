@@ -19,6 +19,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 pub(crate) const NAP: u64 = 60 * MICROSECOND;
 /// The buffer that a UDP receiver gets where nothing is asked: it holds what comes in while the thread does not run.
 const UDP_BUFFER: u64 = 4 << 20;
+/// The same where the kernel joins datagrams: ten times as many come in.
+const JOINED_BUFFER: u64 = 32 << 20;
 
 /// A socket of the kind that a flow needs, with all options that come before the connection.
 pub(crate) fn open(spec: &Spec, ip: IpAddr) -> Result<Socket> {
@@ -52,7 +54,8 @@ fn buffers(socket: &Socket, spec: &Spec) -> Result<()> {
     if let Some(size) = asked.send_buffer_bytes {
         option::send_buffer(socket, bytes(size)).doing("set the send buffer")?;
     }
-    let own = (spec.udp && spec.role == Role::Receive).then_some(UDP_BUFFER);
+    let own = if spec.asked.segmentation { JOINED_BUFFER } else { UDP_BUFFER };
+    let own = (spec.udp && spec.role == Role::Receive).then_some(own);
     if let Some(size) = asked.receive_buffer_bytes.or(own) {
         option::receive_buffer(socket, bytes(size)).doing("set the receive buffer")?;
     }

@@ -18,9 +18,10 @@ use crate::sys::{clock, option, send};
 const BATCH: usize = 32;
 /// Memory that datagrams are sent from at most.
 const ARENA: usize = 256 << 10;
-/// The most that one call may hand over for segmentation: a UDP payload, and `UDP_MAX_SEGMENTS` of `linux/udp.h` before 6.9.
+/// The most that one call may hand over for segmentation: a UDP payload, and `UDP_MAX_SEGMENTS` of `linux/udp.h`, which was less in older kernels.
 const SEGMENTED: usize = 65_507;
-const SEGMENTS: usize = 64;
+const SEGMENTS: usize = 128;
+const SEGMENTS_BEFORE: usize = 64;
 
 /// How datagrams are grouped.
 struct Groups {
@@ -90,6 +91,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
         batch: Outgoing::new(groups.call, asked.message_bytes as usize, fill),
         worker,
         segmented: groups.segmented,
+        most: groups.call,
         timed: worker.spec.gaps,
         sent: 0,
         measured: 0,
@@ -158,6 +160,8 @@ struct Sender<'a> {
     tag: u32,
     batch: Outgoing,
     segmented: bool,
+    /// Datagrams in one call.
+    most: usize,
     timed: bool,
     sent: u64,
     /// Those of them that are marked as measured.
@@ -165,12 +169,22 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
+    /// Whether an older kernel refuses so many segments; from now on fewer are sent.
+    #[cold]
+    fn is_too_many(&mut self, group: usize) -> bool {
+        let too_many = self.segmented && group > SEGMENTS_BEFORE;
+        if too_many {
+            self.most = SEGMENTS_BEFORE;
+        }
+        too_many
+    }
+
     /// Send so many datagrams. One that the kernel did not take is not counted, and its number is used again.
     #[inline]
     fn send(&mut self, count: usize, measured: bool) -> io::Result<()> {
         let mut left = count;
         while left > 0 {
-            let group = left.min(self.batch.room());
+            let group = left.min(self.most);
             let sent = self.timed.then(clock::realtime);
             for index in 0..group {
                 let stamp = Stamp { sequence: self.sent + index as u64, measured, sent };
@@ -182,7 +196,13 @@ impl Sender<'_> {
                 send::send(&*self.worker.socket, self.batch.joined(1), 0).map(|_| 1)
             } else {
                 self.batch.send(&*self.worker.socket, 0, group)
-            }?;
+            };
+            let taken = match taken {
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) && self.is_too_many(group) => {
+                    continue;
+                }
+                taken => taken?,
+            };
             self.sent += taken as u64;
             self.measured += if measured { taken as u64 } else { 0 };
             left -= taken.max(1).min(left);

@@ -153,11 +153,6 @@ impl Outgoing {
         batch
     }
 
-    /// How many there is room for.
-    pub(crate) fn room(&self) -> usize {
-        self.headers.len()
-    }
-
     /// The `index`-th datagram, to be written.
     #[inline]
     pub(crate) fn datagram(&mut self, index: usize) -> &mut [u8] {
