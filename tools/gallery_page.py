@@ -1,9 +1,10 @@
 """Write the tables in the pages of the gallery: `make pages`.
 
 A page has the places `<!-- claims -->` (the table of claims) and `<!-- curves: 1 kB, 2 kB -->` (goodput
-per variant at these swept values), each up to `<!-- end -->`. Where several paths are swept, `<!-- curves where
-PATH = VALUE: 50 MB/s, 100 MB/s -->` says where; rates are in MB/s then, as the swept values are. The figures come from a full reproduction,
-kept in the store of the working directory; what it does not have yet is run.
+per variant at these swept values), each up to `<!-- end -->`. Where several paths are swept,
+`<!-- curves where PATH = VALUE: 50 MB/s, 100 MB/s -->` says where; rates are in MB/s where the swept values
+are. The figures come from a full reproduction, kept in the store of the working directory; what it does not
+have yet is run.
 """
 
 import re

@@ -10,6 +10,7 @@ __all__ = [
     "Interrupt",
     "Interrupted",
     "InvalidTestbed",
+    "Probe",
     "Unsupported",
     "agent",
     "catalogue",
@@ -50,6 +51,9 @@ class Interrupt:
 
     def is_set(self) -> bool:
         """Whether it was set."""
+
+    def under_way(self) -> float:
+        """How much of the runs under way is done: the sum of their shares of virtual time."""
 
 @final
 class Campaign:
@@ -113,3 +117,20 @@ def agent(max_rate: str | None, max_bytes: str | None, max_time: str | None, sil
 
     Raises `ValueError` for a text that is no quantity. The interpreter lock is released.
     """
+
+@final
+class Probe:
+    """A probe of this host: run its steps one after the other, then ask for what they found."""
+
+    def __new__(cls, quick: bool, directory: str) -> Probe: ...
+    def steps(self) -> list[str]:
+        """What the steps are about, in their order."""
+
+    def run(self, step: int) -> None:
+        """Run a step, by its place among them; `ValueError` if there is none."""
+
+    def report(self) -> str:
+        """What the steps found so far, as JSON."""
+
+    def table(self, name: str) -> str:
+        """The host as a table of a testbed, under this name."""

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any
@@ -49,6 +49,8 @@ class Progress:
     """Points that were there before this session."""
     ready: int
     """Points at the beginning of the plan that have all ended: what can be printed in order."""
+    under_way: float = 0.0
+    """How much of the points that run here is done: the sum of their shares of virtual time."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ class Ended:
 
 
 Watch = Callable[[Progress], None]
+
+# Somebody who watches hears this often how far the running points are.
+_LOOK_SECONDS = 0.5
 
 # Campaigns of this process, so that threads share what was loaded and one interrupt reaches them all.
 _LOCAL: dict[str, tuple[_engpass.Campaign, _engpass.Interrupt]] = {}
@@ -180,7 +185,7 @@ class _Writer:
     def begin(self) -> None:
         self._tell()
 
-    def write(self, batch: list[Finished]) -> None:
+    def write(self, batch: list[Finished], under_way: float) -> None:
         if not batch:
             return
         self._store.write(self._run_id, self._session, batch)
@@ -189,8 +194,14 @@ class _Writer:
         for finished in batch:
             self._there[finished.position] = 1
         done = p.done + len(batch) - failed
-        self.progress = Progress(p.total, done, p.failed + failed, p.found, self._ready(p.ready))
+        self.progress = Progress(p.total, done, p.failed + failed, p.found, self._ready(p.ready), under_way)
         self._tell()
+
+    def look(self, under_way: float) -> None:
+        """Nothing has ended since; the points that run may be further."""
+        if under_way != self.progress.under_way:
+            self.progress = replace(self.progress, under_way=under_way)
+            self._tell()
 
     def _tell(self) -> None:
         if self._watch is not None:
@@ -224,13 +235,13 @@ def _drive(
                 if not pending:
                     return stopped
                 batch = []
-                for item in _drain(ended):
+                for item in _drain(ended, lambda: writer.look(interrupt.under_way())):
                     if isinstance(item, _Stopped):
                         stopped = True
                         _cancel(pending)
                     elif (finished := _finished(item, pending.pop(item))) is not None:
                         batch.append(finished)
-                writer.write(batch)
+                writer.write(batch, interrupt.under_way())
         except BrokenExecutor as error:
             raise _gave_up(error) from error
         finally:
@@ -255,10 +266,18 @@ def _gave_up(error: Exception) -> EngpassError:
 
 
 def _drain(
-    queue: SimpleQueue[Future[tuple[str, float]] | _Stopped],
+    queue: SimpleQueue[Future[tuple[str, float]] | _Stopped], look: Callable[[], None]
 ) -> Iterator[Future[tuple[str, float]] | _Stopped]:
-    """Wait for one item, then take all that are there: while a batch is written, the next one gathers."""
-    yield queue.get()
+    """Wait for one item, then take all that are there: while a batch is written, the next one gathers.
+
+    While there is none, `look` now and then.
+    """
+    while True:
+        try:
+            yield queue.get(timeout=_LOOK_SECONDS)
+            break
+        except Empty:
+            look()
     with contextlib.suppress(Empty):
         while True:
             yield queue.get_nowait()

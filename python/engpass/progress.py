@@ -41,20 +41,19 @@ def bar(stream: TextIO | None) -> Iterator[Watch | None]:
 @contextlib.contextmanager
 def _rich_bar(stream: TextIO) -> Iterator[Watch]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("points"),
+        TextColumn("{task.fields[ended]:,}/{task.fields[whole]} points"),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(compact=True),
         TextColumn("left"),
     )
     with Bar(*columns, console=Console(file=stream), transient=True) as shown:
-        task = shown.add_task("running", total=None, rate="")
+        task = shown.add_task("running", total=None, ended=0, whole="?", rate="")
         begin = time.monotonic()
 
         def watch(p: Progress) -> None:
@@ -63,7 +62,18 @@ def _rich_bar(stream: TextIO) -> Iterator[Watch]:
             seconds = time.monotonic() - begin
             rate = f"{fresh / seconds:,.1f}/s" if fresh and seconds > 0 else ""
             failed = f"running ({p.failed} failed)" if p.failed else "running"
-            shown.update(task, total=p.total, completed=p.done + p.failed, rate=rate, description=failed)
+            ended = p.done + p.failed
+            # A long run alone has no rate: its virtual time says how far it is.
+            inside = f"{p.under_way:.1%} of the last" if p.total - ended == 1 and p.under_way else ""
+            shown.update(
+                task,
+                total=p.total,
+                completed=ended + p.under_way,
+                ended=ended,
+                whole=f"{p.total:,}",
+                rate=inside or rate,
+                description=failed,
+            )
 
         yield watch
 
@@ -76,14 +86,16 @@ def _lines(stream: TextIO) -> Watch:
         now = time.monotonic()
         ended = p.done + p.failed
         fresh = ended - p.found
-        if now - last < _EVERY_SECONDS or not fresh or ended == p.total:
+        if now - last < _EVERY_SECONDS or not fresh + p.under_way or ended == p.total:
             return
         last = now
-        rate = fresh / (now - begin)
-        left = (p.total - ended) / rate
+        rate = (fresh + p.under_way) / (now - begin)
+        left = (p.total - ended - p.under_way) / rate
         failed = f", {p.failed} failed" if p.failed else ""
+        # Before one has ended, how far they are says more than a rate.
+        speed = f"{rate:,.1f} points/s" if fresh else f"{p.under_way:.1%} of a point"
         print(
-            f"{ended:,} of {p.total:,} points{failed}, {rate:,.1f} points/s, {left:,.0f} s left",
+            f"{ended:,} of {p.total:,} points{failed}, {speed}, {left:,.0f} s left",
             file=stream,
             flush=True,
         )

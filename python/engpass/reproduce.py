@@ -161,4 +161,9 @@ class _Sums:
 
     def _with(self, progress: Progress, found: int) -> Progress:
         base = self._base
-        return replace(base, done=base.done + progress.done - found, failed=base.failed + progress.failed)
+        return replace(
+            base,
+            done=base.done + progress.done - found,
+            failed=base.failed + progress.failed,
+            under_way=progress.under_way,
+        )

@@ -32,6 +32,16 @@ def percent(share: float | None) -> str:
     return f"{share * 100:.1f} %"
 
 
+def duration(seconds: float | None) -> str:
+    """A time with the unit that suits it, three digits."""
+    if seconds is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
 def change(before: float, after: float) -> str:
     """From one rate to another, in the unit of the larger: `6.10 → 21.80 Mbit/s`."""
     largest = max(abs(before), abs(after))

@@ -381,6 +381,21 @@ def terminal(program: Program, *args: str, **env: str) -> str:
     return shown.decode()
 
 
+def test_show_delays(program: Program, testbed_file: Path) -> None:
+    program("run", testbed_file.name, "--engine", "simulate", "--variant", "plain", "--jobs", "1")
+    shown = program("show", "--delays").stdout
+    assert "Delay 50 %" in shown
+    assert "Delay 99.9 %" in shown
+    assert "Round trip" not in shown, "only TCP measures them"
+    # 20 us and 10 ns a byte at the sender, then 22 cells on the line: 82 us for a message of 1 kB.
+    row = next(line for line in shown.splitlines() if "1 kB" in line)
+    half = re.search(r"([\d.]+) µs", row)
+    assert half is not None
+    assert 80 < float(half[1]) < 100
+    program("run", testbed_file.name, "--engine", "limit", "--fresh")
+    assert "no point has delays" in program("show", "--delays").stdout
+
+
 def test_colour_and_a_bar_only_on_a_terminal(program: Program, testbed_file: Path) -> None:
     shown = terminal(program, "run", testbed_file.name, "--set", "run.duration=200 ms")
     assert "\x1b[1m" in shown
@@ -450,4 +465,21 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
         "401 of 1,000 points, 1 failed, 10.1 points/s, 60 s left\n"
         "501 of 1,000 points, 1 failed, 10.0 points/s, 50 s left\n"
         "602 of 1,000 points, 2 failed, 10.1 points/s, 40 s left\n"
+    )
+
+
+def test_a_log_says_how_far_a_long_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from engpass.lab import Progress
+    from engpass.progress import bar
+
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    log = io.StringIO()
+    with bar(log) as watch:
+        assert watch is not None
+        for second in range(1, 25):
+            now[0] = float(second)
+            watch(Progress(1, 0, 0, 0, 0, second / 50))
+    assert log.getvalue() == (
+        "0 of 1 points, 20.0% of a point, 40 s left\n0 of 1 points, 40.0% of a point, 30 s left\n"
     )

@@ -99,6 +99,7 @@ def test_a_run_gives_points_to_pandas_and_polars(testbed_file: Path) -> None:
         "point", "engine", "variant", "repeat", "seed", "traffic.stream.message", "flow", "kind",
         "goodput_bit_per_s", "offered_bit_per_s", "sent_datagrams", "received_datagrams", "lost_datagrams",
         "in_flight_datagrams", "sent_cells", "lost_cells", "bottleneck", "next", "sentence", "efci_pdus",
+        "delay_p50_s", "delay_p90_s", "delay_p99_s", "delay_p999_s",
     ]  # fmt: skip
     assert table.schema.field("traffic.stream.message").type == pa.float64()
     assert table.schema.field("sent_datagrams").type == pa.int64()
@@ -151,6 +152,32 @@ def test_an_executor_that_is_shut_down_is_an_error(testbed_file: Path) -> None:
     executor.shutdown()
     with pytest.raises(engpass.EngpassError, match="the executor gave up"):
         engpass.load(testbed_file).run(executor=executor)
+
+
+def test_progress_within_a_run(testbed_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long run tells how much of its virtual time is done, and ends when it is asked to."""
+    monkeypatch.setattr("engpass.lab._LOOK_SECONDS", 0.002)
+    seen: list[Progress] = []
+    long = {"run.duration": "2000 s", "run.repeats": "1"}
+    testbed = engpass.load(testbed_file, set=long)
+    interrupt = engpass._engpass.Interrupt()
+    assert interrupt.under_way() == 0
+
+    def watch(progress: Progress) -> None:
+        seen.append(progress)
+        if progress.under_way > 0.01:
+            raise _EnoughError
+
+    with pytest.raises(_EnoughError):
+        testbed.run(engines=["simulate"], progress=watch, jobs=1)
+    shares = [p.under_way for p in seen]
+    assert shares[0] == 0
+    assert shares == sorted(shares)
+    assert 0.01 < shares[-1] < 1, "it was told long before the run was over"
+
+
+class _EnoughError(Exception):
+    pass
 
 
 def test_progress_counts_what_is_stored(testbed_file: Path, tmp_path: Path) -> None:

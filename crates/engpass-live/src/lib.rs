@@ -1,7 +1,8 @@
 //! What touches the world: sockets, clocks and threads. The *agent* runs on each host of a testbed, makes traffic and measures it; `docs/agent.md` is its
 //! contract with the controller. The *probe* ([`probe`]) measures what a host can give.
 //!
-//! `unsafe` stands only in [`sys`], one system call each, each with its reason.
+//! `unsafe` stands only in [`sys`], one system call each, each with its reason, and in the probe's own `sys`, its loops over memory and its calls of a
+//! GPU's driver.
 
 mod agent;
 mod flow;

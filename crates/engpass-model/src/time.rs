@@ -190,6 +190,15 @@ impl Stepper {
         self.remainder = remainder;
     }
 
+    /// Go to the end of the `units`-th unit of `pace`.
+    pub fn seek_at(&mut self, pace: Pace, units: u64) {
+        // Most walks are at one pace for ever: a comparison in place of two divisions.
+        if pace.den != self.den || pace.num != self.whole * self.den + self.rest {
+            *self = Self::new(pace);
+        }
+        self.seek(units);
+    }
+
     /// Picoseconds from the start to the end of the unit that the walk stands at.
     #[inline]
     pub fn after(&self) -> u64 {

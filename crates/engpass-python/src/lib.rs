@@ -1,11 +1,14 @@
 //! `engpass._engpass`: a handful of coarse calls between Python and the core. Everything structured crosses as JSON;
 //! nothing calls back per packet; runs release the interpreter lock.
 
+mod interrupt;
+
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use engpass_live::probe::Probe;
 use engpass_live::{Limits, nanoseconds};
 use engpass_network::limit::limit;
 use engpass_network::simulate::{SimError, simulate, timeline};
@@ -14,6 +17,8 @@ use engpass_testbed::{Campaign, Diagnostics, Source};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+
+use interrupt::Interrupt;
 
 pyo3::create_exception!(
     _engpass,
@@ -33,28 +38,6 @@ pyo3::create_exception!(
     PyRuntimeError,
     "The engine does not carry something in the testbed."
 );
-
-/// A flag that ends runs early.
-#[pyclass(name = "Interrupt", module = "engpass._engpass", frozen)]
-struct Interrupt(Arc<AtomicBool>);
-
-#[pymethods]
-impl Interrupt {
-    #[new]
-    fn new() -> Self {
-        Self(Arc::new(AtomicBool::new(false)))
-    }
-
-    /// End all runs that were given this flag, now and later.
-    fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it is set.
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// A checked testbed file with its variants and sweep.
 #[pyclass(name = "Campaign", module = "engpass._engpass", frozen)]
@@ -134,7 +117,7 @@ impl PyCampaign {
     ) -> PyResult<String> {
         let point = self.point(py, variant, &sweep)?;
         let seed = point.testbed.run.seed + u64::from(repeat);
-        let flag = Arc::clone(&interrupt.0);
+        let watch = interrupt.watch(&point);
         let outcome = match engine {
             "limit" => {
                 if let Some(why) = engpass_network::unmodelled(&point.testbed) {
@@ -143,9 +126,7 @@ impl PyCampaign {
                 py.detach(|| serde_json::to_value(limit(&point.testbed, &point.topology)))
             }
             "simulate" => {
-                let outcome = py.detach(|| {
-                    simulate(&point.testbed, &point.topology, seed, &|| flag.load(Ordering::Relaxed))
-                });
+                let outcome = py.detach(|| simulate(&point.testbed, &point.topology, seed, &watch));
                 serde_json::to_value(outcome.map_err(refused)?)
             }
             other => {
@@ -182,10 +163,8 @@ impl PyCampaign {
     ) -> PyResult<String> {
         let point = self.point(py, variant, &sweep)?;
         let seed = point.testbed.run.seed + u64::from(repeat);
-        let flag = Arc::clone(&interrupt.0);
-        let timeline = py.detach(|| {
-            timeline(&point.testbed, &point.topology, seed, samples, &|| flag.load(Ordering::Relaxed))
-        });
+        let watch = interrupt.watch(&point);
+        let timeline = py.detach(|| timeline(&point.testbed, &point.topology, seed, samples, &watch));
         let timeline = serde_json::to_string(&timeline.map_err(refused)?);
         Ok(timeline.expect("a timeline is plain data"))
     }
@@ -339,10 +318,59 @@ fn agent(
     Ok(ended.exit_code())
 }
 
+/// A probe of this host: run its steps one after the other, then ask for what they found.
+#[pyclass(name = "Probe", module = "engpass._engpass", frozen)]
+struct PyProbe(Mutex<Probe>);
+
+#[pymethods]
+impl PyProbe {
+    #[new]
+    #[pyo3(signature = (quick, directory))]
+    fn new(quick: bool, directory: PathBuf) -> Self {
+        Self(Mutex::new(Probe::new(quick, &directory)))
+    }
+
+    /// What the steps are about, in their order.
+    fn steps(&self, py: Python<'_>) -> Vec<String> {
+        py.detach(|| self.probe().steps())
+    }
+
+    /// Run a step, by its place among them.
+    fn run(&self, py: Python<'_>, step: usize) -> PyResult<()> {
+        py.detach(|| {
+            let mut probe = self.probe();
+            if step >= probe.steps().len() {
+                return Err(PyValueError::new_err(format!("there is no step {step}")));
+            }
+            probe.run(step);
+            Ok(())
+        })
+    }
+
+    /// What the steps found so far, as JSON.
+    fn report(&self, py: Python<'_>) -> String {
+        let report = py.detach(|| serde_json::to_string(&self.probe().report()));
+        report.expect("a report is plain data")
+    }
+
+    /// The host as a table of a testbed, under this name.
+    fn table(&self, py: Python<'_>, name: &str) -> String {
+        py.detach(|| self.probe().report().table(name))
+    }
+}
+
+impl PyProbe {
+    /// A step that panicked has not changed what others found.
+    fn probe(&self) -> std::sync::MutexGuard<'_, Probe> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[pymodule]
 fn _engpass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Interrupt>()?;
     module.add_class::<PyCampaign>()?;
+    module.add_class::<PyProbe>()?;
     let py = module.py();
     module.add("InvalidTestbed", py.get_type::<InvalidTestbed>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;

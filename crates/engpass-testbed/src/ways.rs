@@ -1,7 +1,7 @@
 //! The ways of IP packets: shortest paths over links that carry frames and over circuits.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::topology::{CircuitPath, Hop, Leg, LinkEnds, NodeId, reversed};
 
@@ -11,20 +11,11 @@ pub(crate) struct Ways {
     forwards: Vec<bool>,
     /// Legs that begin at each node.
     at: Vec<Vec<Step>>,
-    /// Those that lead from a node that passes packets on to another: what a way consists of, but for its ends. A testbed has few of
-    /// them and many hosts.
-    inner: Vec<Inner>,
-    /// Place of each node in `inner`, if it has one.
-    place: Vec<Option<usize>>,
+    /// Those of them that lead from a node that passes packets on to another: of many thousand hosts there are few.
+    inner: Vec<Vec<Step>>,
 }
 
-/// A node that passes packets on.
-struct Inner {
-    node: NodeId,
-    /// Places in `at` of the legs to others of its kind, and the places of those in [`Ways::inner`].
-    steps: Vec<(usize, usize)>,
-}
-
+#[derive(Clone)]
 struct Step {
     leg: Leg,
     to: NodeId,
@@ -60,58 +51,53 @@ impl Ways {
                 at[from].push(Step { leg: Leg::Circuit { circuit, forward }, to, links });
             }
         }
-        let mut place = vec![None; at.len()];
-        let nodes: Vec<NodeId> = (0..at.len()).filter(|node| forwards[*node]).collect();
-        for (index, node) in nodes.iter().enumerate() {
-            place[*node] = Some(index);
-        }
-        let steps = |node: NodeId| {
-            let steps = at[node].iter().enumerate();
-            steps.filter_map(|(step, leads)| Some((step, place[leads.to]?))).collect()
+        let to_others = |node: usize| {
+            let steps = at[node].iter().filter(|step| forwards[node] && forwards[step.to]);
+            steps.cloned().collect()
         };
-        let inner = nodes.into_iter().map(|node| Inner { node, steps: steps(node) }).collect();
-        Self { forwards, at, inner, place }
+        let inner = (0..at.len()).map(to_others).collect();
+        Self { forwards, at, inner }
     }
 
     /// The shortest way; among several, the one whose links, from the first on, come earliest in the file, and of circuits
     /// over the same links the first.
     pub(crate) fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<Leg>> {
-        let distance = self.distances(to);
+        let distance = self.inner_distances(to);
         let mut legs = Vec::new();
         let mut node = from;
         while node != to {
-            let left = distance.from(node)?;
             // Legs both ways are alike, so what is as far as it should be from the end leads there.
-            let nearer =
-                |step: &Step| distance.after(step).is_some_and(|after| after + step.links.len() == left);
-            let (leg, next) = match self.place[node] {
-                None => {
-                    let steps = self.at[node].iter().filter(|step| nearer(step));
-                    let step = steps.min_by(|one, other| one.links.cmp(&other.links))?;
-                    (step.leg, step.to)
-                }
-                Some(place) => {
-                    let steps = self.inner[place].steps.iter().map(|(step, _)| &self.at[node][*step]);
-                    let inner = steps.filter(|step| nearer(step));
-                    let inner = inner.min_by(|one, other| one.links.cmp(&other.links));
-                    // A host at the end is looked at from there: it has few legs.
-                    let last = self.at[to].iter().filter(|step| self.place[to].is_none() && step.to == node);
-                    let last = last.filter(|step| step.links.len() == left);
-                    let last = last.min_by(|one, other| one.links.iter().rev().cmp(other.links.iter().rev()));
-                    match (inner, last) {
-                        (Some(step), Some(back)) if step.links.iter().lt(back.links.iter().rev()) => {
-                            (step.leg, step.to)
-                        }
-                        (_, Some(back)) => (back.leg.back(), to),
-                        (Some(step), None) => (step.leg, step.to),
-                        (None, None) => return None,
-                    }
-                }
-            };
-            legs.push(leg);
-            node = next;
+            let steps = if self.forwards[node] { &self.inner[node] } else { &self.at[node] };
+            let onward = steps.iter().filter(|step| step.to != to && self.forwards[step.to]).cloned();
+            let ends = self.at[to].iter().filter(|step| step.to == node).map(|step| {
+                let links = step.links.iter().rev().copied().collect();
+                Step { leg: step.leg.back(), to, links }
+            });
+            let steps = onward
+                .chain(ends)
+                .filter_map(|step| Some((distance.get(&step.to)? + step.links.len(), step)));
+            let (_, step) =
+                steps.min_by(|(one, this), (two, other)| (one, &this.links).cmp(&(two, &other.links)))?;
+            legs.push(step.leg);
+            node = step.to;
         }
         Some(legs)
+    }
+
+    /// Links from the nodes that pass packets on to `to` on the shortest way.
+    fn inner_distances(&self, to: NodeId) -> BTreeMap<NodeId, usize> {
+        let mut distance = BTreeMap::new();
+        let mut next = BinaryHeap::from([Reverse((0, to))]);
+        while let Some(Reverse((length, node))) = next.pop() {
+            if distance.contains_key(&node) {
+                continue;
+            }
+            distance.insert(node, length);
+            let steps = if node == to { &self.at[node] } else { &self.inner[node] };
+            let onward = steps.iter().filter(|step| self.forwards[step.to]);
+            next.extend(onward.map(|step| Reverse((length + step.links.len(), step.to))));
+        }
+        distance
     }
 
     /// The shortest way that takes this circuit, in either direction, and meets no node twice; among several as in
@@ -120,17 +106,17 @@ impl Ways {
         const TRIES: usize = 20_000;
         let takes = |step: &Step| matches!(step.leg, Leg::Circuit { circuit: one, .. } if one == circuit);
         let to_end = self.distances(to);
-        let to_each_end: Vec<(Distances<'_>, usize)> = (self.at.iter().flatten())
+        let to_each_end: Vec<(Vec<Option<usize>>, usize)> = (self.at.iter().flatten())
             .filter(|step| takes(step))
             .filter_map(|step| {
                 let near = self.at[step.to].iter().find(|back| back.leg == step.leg.back())?.to;
-                Some((self.distances(near), step.links.len() + to_end.from(step.to)?))
+                Some((self.distances(near), step.links.len() + to_end[step.to]?))
             })
             .collect();
         // Best first: what is left cannot be shorter than the shortest way to the circuit, over it, and on.
         let left = |node: NodeId, over: bool| match over {
-            true => to_end.from(node),
-            false => to_each_end.iter().filter_map(|(near, rest)| Some(near.from(node)? + rest)).min(),
+            true => to_end[node],
+            false => to_each_end.iter().filter_map(|(near, rest)| Some(near[node]? + rest)).min(),
         };
         let start = Begun { links: Vec::new(), met: vec![from], legs: Vec::new(), over: false };
         let mut begun = BinaryHeap::from([Reverse((left(from, false)?, start))]);
@@ -161,58 +147,19 @@ impl Ways {
         None
     }
 
-    /// How far it is to `to`.
-    fn distances(&self, to: NodeId) -> Distances<'_> {
-        let mut inner = vec![None; self.inner.len()];
-        let mut next = BinaryHeap::new();
-        match self.place[to] {
-            Some(place) => next.push(Reverse((0, place))),
-            None => {
-                let first =
-                    self.at[to].iter().filter_map(|step| Some((step.links.len(), self.place[step.to]?)));
-                next.extend(first.map(Reverse));
-            }
-        }
-        while let Some(Reverse((length, place))) = next.pop() {
-            if inner[place].is_some() {
+    /// Links from each node to `to` on the shortest way.
+    fn distances(&self, to: NodeId) -> Vec<Option<usize>> {
+        let mut distance = vec![None; self.at.len()];
+        let mut next = BinaryHeap::from([Reverse((0, to))]);
+        while let Some(Reverse((length, node))) = next.pop() {
+            if distance[node].is_some() {
                 continue;
             }
-            inner[place] = Some(length);
-            let Inner { node, steps } = &self.inner[place];
-            let further = steps.iter().map(|(step, to)| (length + self.at[*node][*step].links.len(), *to));
-            next.extend(further.map(Reverse));
-        }
-        Distances { ways: self, to, inner }
-    }
-}
-
-/// Links to one node on the shortest way.
-struct Distances<'a> {
-    ways: &'a Ways,
-    to: NodeId,
-    /// From each node that passes packets on.
-    inner: Vec<Option<usize>>,
-}
-
-impl Distances<'_> {
-    /// From any node, if it leads there.
-    fn from(&self, node: NodeId) -> Option<usize> {
-        match self.ways.place[node] {
-            _ if node == self.to => Some(0),
-            Some(place) => self.inner[place],
-            None => {
-                let ways = self.ways.at[node].iter();
-                ways.filter_map(|step| Some(step.links.len() + self.after(step)?)).min()
+            distance[node] = Some(length);
+            if node == to || self.forwards[node] {
+                next.extend(self.at[node].iter().map(|step| Reverse((length + step.links.len(), step.to))));
             }
         }
-    }
-
-    /// From where a leg leads, unless nothing goes on there.
-    fn after(&self, step: &Step) -> Option<usize> {
-        match self.ways.place[step.to] {
-            _ if step.to == self.to => Some(0),
-            Some(place) => self.inner[place],
-            None => None,
-        }
+        distance
     }
 }

@@ -42,6 +42,7 @@ COMMANDS = [
     Command("agent", "agent", "Make traffic on this host for a controller (it speaks JSON, not to people)"),
     Command("gallery", "gallery", "List the published studies that come with Engpass"),
     Command("reproduce", "reproduce", "Run a study and check its claims"),
+    Command("probe", "probe", "Measure what this host's memory, buses and sockets give"),
     Command("schema", "schema", "Print the JSON Schema of testbed files"),
     Command("catalogue", "catalogue", "Print all component kinds and their settings"),
 ]

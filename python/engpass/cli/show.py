@@ -19,12 +19,18 @@ Ledger = Annotated[
     typer.Option("--ledger", help="Show the ledgers of its lines instead, all points of a variant together."),
 ]
 
+Delays = Annotated[
+    bool,
+    typer.Option("--delays", help="Show how long datagrams took instead, and the round trips of TCP."),
+]
+
 
 def command(
     run: options.Run = "last",
     store: options.StoreAt = options.STORE,
     as_json: options.Json = False,
     ledger: Ledger = False,
+    delays: Delays = False,
 ) -> None:
     """Show a run: what was asked, where it ran, how far it is, what came out and what failed."""
     from engpass.campaign import sweep_numbers
@@ -37,15 +43,18 @@ def command(
             failures = [f.to_json(sweep_numbers(f.point, axes)) for f in opened.failures(record)]
             console.line({**record.to_json(), "sessions": opened.sessions(record.id), "failures": failures})
             return
-        from engpass.cli.tables import details, summary
+        from engpass.cli import tables
 
         out = console.tables()
+        if delays:
+            tables.delays(opened, record, out)
+            return
         if ledger:
             _ledgers(opened, record, out)
             return
-        out.print(details(record, len(opened.sessions(record.id))))
+        out.print(tables.details(record, len(opened.sessions(record.id))))
         if record.points_done:
-            summary(opened, record, out)
+            tables.summary(opened, record, out)
         if record.points_failed:
             tell_failures(opened, record)
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from engpass.say import percent, rate
+from engpass.say import duration, percent, rate
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from engpass.campaign import Plan
     from engpass.store import RunRecord, Store
 
 # Swept values per variant in a summary; a screenful for the usual few variants.
@@ -135,17 +136,7 @@ _Cells = dict[tuple[str, int, str, str], _Cell]
 def summary(store: Store, record: RunRecord, out: Console) -> None:
     """Print mean goodput, spread, loss and limit per variant and swept value; thinned for a long sweep."""
     plan = record.plan
-    count = plan.sweep_points
-    # Even steps, and the end.
-    shown = sorted({*range(0, count, math.ceil(count / _MOST)), count - 1})
-    # Only the points that are shown are read: a summary of a million points takes no time.
-    wanted = {
-        position: (variant, index)
-        for engine in plan.engines
-        for variant in plan.variants
-        for index in shown
-        for position in plan.positions(engine, variant, index)
-    }
+    shown, wanted = _shown(plan)
     engines = [name for name in plan.engines if name != "limit"]
     cells: _Cells = {}
     kinds: dict[str, str] = {}
@@ -161,14 +152,71 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
                 else:
                     cell.add(flow)
     out.print(_summary_table(record, cells, kinds))
-    notes = []
-    if len(shown) < count:
-        notes.append(
-            f"{len(shown)} of {count:,} swept values are shown; `engpass export {record.id}` has all"
-        )
+    notes = _thinned(record, shown)
     if any(len(cell.goodput) > 1 for cell in cells.values()):
         notes.append("spread: half of the greatest less the least, of the mean")
     for note in notes:
+        out.print(note, markup=False, soft_wrap=True)
+
+
+def _shown(plan: Plan) -> tuple[list[int], dict[int, tuple[str, int]]]:
+    """Swept values that a table shows, in even steps and the last; and the positions of their points."""
+    count = plan.sweep_points
+    shown = sorted({*range(0, count, math.ceil(count / _MOST)), count - 1})
+    # Only the points that are shown are read: a summary of a million points takes no time.
+    wanted = {
+        position: (variant, index)
+        for engine in plan.engines
+        for variant in plan.variants
+        for index in shown
+        for position in plan.positions(engine, variant, index)
+    }
+    return shown, wanted
+
+
+def _thinned(record: RunRecord, shown: list[int]) -> list[str]:
+    count = record.plan.sweep_points
+    if len(shown) == count:
+        return []
+    return [f"{len(shown)} of {count:,} swept values are shown; `engpass export {record.id}` has all"]
+
+
+_QUANTILES = {"p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %"}
+_TIMES = {"delay": "Delay", "round_trip": "Round trip"}
+
+
+def delays(store: Store, record: RunRecord, out: Console) -> None:
+    """Print quantiles of delays and round trips per variant, swept value and flow: means of the repeats."""
+    plan = record.plan
+    shown, wanted = _shown(plan)
+    found: dict[tuple[str, int, str], dict[str, list[float]]] = {}
+    for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
+        outcome = json.loads(text)
+        if outcome["engine"] != "simulate":
+            continue
+        for name, flow in outcome["flows"].items():
+            for key in (f"{time}_{quantile}_s" for time in _TIMES for quantile in _QUANTILES):
+                if flow.get(key) is not None:
+                    row = found.setdefault((*wanted[position], name), {})
+                    row.setdefault(key, []).append(flow[key])
+    times = [time for time in _TIMES if any(f"{time}_p50_s" in row for row in found.values())]
+    if not times:
+        out.print(
+            "no point has delays: only `simulate` tells them, of flows that send datagrams", markup=False
+        )
+        return
+    axes = [axis.path for axis in plan.axes]
+    heads = [f"{_TIMES[time]} {share}" for time in times for share in _QUANTILES.values()]
+    table = grid("Variant", *axes, "Flow", *heads, title=record.name)
+    for variant in plan.variants:
+        for (_, index, name), row in (item for item in found.items() if item[0][0] == variant):
+            values = [value.text for value in plan.values(index)]
+            columns = (row.get(f"{time}_{quantile}_s") for time in times for quantile in _QUANTILES)
+            means = [duration(math.fsum(column) / len(column)) if column else "" for column in columns]
+            table.add_row(*plain(variant, *values, name, *means))
+        table.add_section()
+    out.print(table)
+    for note in [*_thinned(record, shown), "of all, that share is at most that long; mean of the repeats"]:
         out.print(note, markup=False, soft_wrap=True)
 
 

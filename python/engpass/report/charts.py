@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +40,28 @@ def export_figures(run: Run, outcomes: Iterable[Outcome], directory: Path) -> li
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for name, chart, rows in _drawn(tabulate(run, outcomes)):
-        spec = chart.to_dict()
-        spec["config"] = _PICTURE
-        spec["padding"] = 16
-        spec["datasets"] = {**spec.get("datasets", {}), ROWS: rows}
-        _drop_menus(spec)
-        _drop_hovering(spec)
-        written += _write(
-            directory / name, vl_convert.vegalite_to_svg(json.dumps(spec), allowed_base_urls=[])
-        )
+        written += _picture(directory / name, chart, rows)
     if run.topology.get("nodes"):
         written += _write(
             directory / "testbed", diagram(run.topology, palette=theme.LIGHT, font=theme.PICTURE_FONT)
         )
     return written
+
+
+def export(charts: Mapping[str, Drawing], directory: Path) -> list[Path]:
+    """Writes charts that bring their own data as SVG and PNG; makes the directory. Returns the files."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return [file for name, chart in charts.items() for file in _picture(directory / name, chart, [])]
+
+
+def _picture(stem: Path, chart: Drawing, rows: list[dict[str, Any]]) -> list[Path]:
+    spec = chart.to_dict()
+    spec["config"] = _PICTURE
+    spec["padding"] = 16
+    spec["datasets"] = {**spec.get("datasets", {}), ROWS: rows}
+    _drop_menus(spec)
+    _drop_hovering(spec)
+    return _write(stem, vl_convert.vegalite_to_svg(json.dumps(spec), allowed_base_urls=[]))
 
 
 def _drawn(table: Table) -> Iterator[tuple[str, Drawing, list[dict[str, Any]]]]:

@@ -33,6 +33,7 @@ from engpass.report.sections import (
 
 if TYPE_CHECKING:
     from engpass.explain import Explanation
+    from engpass.probe import Probed
 
 
 def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None = None) -> str:
@@ -129,6 +130,25 @@ def render_explanation(made: "Explanation") -> str:
         points="",
         file="",
         version=_engpass.version(),
+    )
+
+
+def render_probe(made: "Probed") -> str:
+    """A probe of a host as one HTML file: memory over working sets, data paths, sockets, devices."""
+    from engpass.report import probe
+
+    host = made.data["host"]
+    return _page(
+        f"What {made.name} gives",
+        probe.sections(made),
+        about="",
+        summary=made.sentence,
+        meta=" · ".join(esc(part) for part in (host["cpu"], f"Linux {host['kernel']}", made.when) if part),
+        charts={made.name: probe.charts(made)},
+        datasets={},
+        points="",
+        file="",
+        version=str(made.data["version"]),
     )
 
 

@@ -1,14 +1,17 @@
 //! The receiving end of a TCP stream.
 
 use super::control::Ended;
-use super::socket::is_patience;
+use super::socket::{NAP, is_patience};
 use super::tally::{Tally, Window};
 use super::worker::{SILENCE, Worker};
 use crate::problem::Problem;
 use crate::sys::{clock, send};
 
 /// Room for one read: as much as fits into a core's second-level cache beside what else is there.
-const BUFFER: usize = 256 << 10;
+const BUFFER: usize = 128 << 10;
+
+/// A read of so many bytes is one of many in a fast stream, and found less than a moment's worth.
+const SMALL: std::ops::Range<usize> = 4096..65_536;
 
 /// Receive until the peer ends, or somebody says stop.
 pub(crate) fn run(worker: &Worker) -> Tally {
@@ -40,6 +43,9 @@ pub(crate) fn run(worker: &Worker) -> Tally {
                 messages += 1;
                 heard = now;
                 worker.meter.set(bytes, messages);
+                if SMALL.contains(&count) {
+                    clock::sleep_until(now + NAP);
+                }
                 if bytes > allowed {
                     break Ended::LimitBytes;
                 }

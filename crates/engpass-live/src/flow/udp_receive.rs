@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::control::Ended;
-use super::socket::is_patience;
+use super::socket::{NAP, is_patience};
 use super::tally::{Tally, Unfit, Window};
 use super::worker::{SILENCE, Worker};
 use crate::head::{Greeting, HEAD, Reply, Stamp};
@@ -16,6 +16,8 @@ use crate::sys::{clock, send};
 /// Datagrams in one `recvmmsg`, and memory for them.
 const BATCH: usize = 64;
 const ARENA: usize = 1 << 20;
+/// With so many at once the stream is fast.
+const MANY: usize = 8;
 /// What the kernel joins is at most this long.
 const JOINED: usize = 65_535;
 
@@ -30,10 +32,10 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     let mut heard = clock::now();
     let mut deadline = heard + SILENCE;
     let mut failure = None;
-    let mut emptying = false;
+    let (mut emptying, mut napped) = (false, false);
     let ended = loop {
         // What is in the socket when the flow is stopped has arrived before.
-        let flags = if emptying { libc::MSG_DONTWAIT } else { libc::MSG_WAITFORONE };
+        let flags = if emptying || napped { libc::MSG_DONTWAIT } else { libc::MSG_WAITFORONE };
         match batch.receive(&*worker.socket, flags) {
             Ok(count) => {
                 let now = clock::now();
@@ -48,6 +50,11 @@ pub(crate) fn run(worker: &Worker) -> Tally {
                     membership.arrived(now);
                 }
                 heard = now;
+                // Joined datagrams wake it seldom enough.
+                napped = !asked.segmentation && (MANY..batch.room()).contains(&count);
+                if napped {
+                    clock::sleep_until(now + NAP);
+                }
                 if receiver.bytes > receiver.allowed {
                     break Ended::LimitBytes;
                 }
@@ -55,6 +62,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
                     break Ended::LimitTime;
                 }
             }
+            Err(error) if is_patience(&error) && napped => napped = false,
             Err(error) if is_patience(&error) => {
                 if emptying {
                     break worker.why(Ended::Stopped);

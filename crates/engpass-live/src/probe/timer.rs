@@ -64,14 +64,14 @@ pub(super) fn timer(cpu: usize, quick: bool) -> Timer {
     std::thread::scope(|scope| scope.spawn(work).join().expect("it reads clocks"))
 }
 
-/// Nanoseconds of one of many calls, the least of some tries.
+/// CPU time of one of many calls in nanoseconds, the least of some tries.
 pub(super) fn least_of(tries: usize, calls: u32, mut call: impl FnMut()) -> f64 {
     let one = |call: &mut dyn FnMut()| {
-        let begin = sys::now();
+        let begin = sys::thread_cpu();
         for _ in 0..calls {
             call();
         }
-        (sys::now() - begin) as f64 / f64::from(calls)
+        (sys::thread_cpu() - begin) as f64 / f64::from(calls)
     };
     (0..tries).map(|_| one(&mut call)).fold(f64::INFINITY, f64::min)
 }

@@ -80,6 +80,11 @@ impl Incoming {
         Ok(self.used)
     }
 
+    /// How many there is room for.
+    pub(crate) fn room(&self) -> usize {
+        self.headers.len()
+    }
+
     /// The `index`-th of those just received.
     #[inline]
     pub(crate) fn datagram(&self, index: usize) -> Datagram<'_> {

@@ -2,101 +2,27 @@
 
 use std::collections::VecDeque;
 
-use super::{FrameId, GENERATORS, Generator, VcId};
+use super::{Cells, Generator, Piece};
 use crate::time::{Pace, Stepper};
-
-/// Cells of one frame that follow each other at a constant pace: cell `k` of the record, from 0, stands at `base +
-/// pace.after(n + k)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cells {
-    /// Start of the busy period, or of the emission, that the cells belong to, in picoseconds.
-    pub base: u64,
-    /// Place of the first cell in it.
-    pub n: u64,
-    /// The pace they follow each other at.
-    pub pace: Pace,
-    /// How many.
-    pub count: u64,
-    /// When the last of them stands, in picoseconds: `base + pace.after(n + count - 1)`.
-    pub last: u64,
-    /// The circuit.
-    pub vc: VcId,
-    /// The frame they are cells of, or the generator that made them.
-    pub frame: FrameId,
-    /// Place of the first cell in its frame.
-    pub cell: u32,
-    /// Cells of the whole frame.
-    pub of: u16,
-    /// Low priority (I.361 section 2.2.5): CLP = 1.
-    pub clp: bool,
-    /// They met a long queue (I.371; explicit forward congestion indication).
-    pub efci: bool,
-}
-
-impl Cells {
-    /// Whether a generator made them: every cell is a frame of its own.
-    #[inline]
-    pub fn are_generated(&self) -> bool {
-        self.frame >= GENERATORS
-    }
-
-    /// Whether the last of these cells ends its frame.
-    #[inline]
-    pub fn ends_frame(&self) -> bool {
-        self.are_generated() || u64::from(self.cell) + self.count == u64::from(self.of)
-    }
-
-    /// The same cells `later` picoseconds later.
-    #[inline]
-    pub fn shifted(self, later: u64) -> Self {
-        Self { base: self.base + later, last: self.last + later, ..self }
-    }
-
-    /// When cell number `k` of them stands, from 0.
-    pub fn nth(&self, k: u64) -> u64 {
-        if k + 1 == self.count { self.last } else { self.base + self.pace.after(self.n + k) }
-    }
-
-    /// Say also what `next` says, which goes on with these cells.
-    #[inline]
-    pub(super) fn extend(&mut self, next: &Self) {
-        self.count += next.count;
-        self.last = next.last;
-    }
-
-    /// Whether `next` carries on where these cells end, with the same marks, so that one record can say both.
-    #[inline]
-    pub(super) fn goes_on_with(&self, next: &Self) -> bool {
-        self.base == next.base
-            && self.n + self.count == next.n
-            && self.pace == next.pace
-            && self.comes_before(next)
-    }
-
-    /// Whether both have the same marks.
-    #[inline]
-    pub(super) fn alike(&self, next: &Self) -> bool {
-        (self.clp, self.efci) == (next.clp, next.efci)
-    }
-
-    /// Whether `next` follows in the same frame, or from the same generator, with the same marks, whatever the time.
-    #[inline]
-    pub(super) fn comes_before(&self, next: &Self) -> bool {
-        self.frame == next.frame
-            && self.vc == next.vc
-            && self.alike(next)
-            && (self.are_generated() || u64::from(self.cell) + self.count == u64::from(next.cell))
-    }
-}
 
 /// Trains that arrive at one queue from one transmitter, in order of time.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    queue: VecDeque<Cells>,
-    /// Walks the cells of the front record, if it has more than one.
+    /// Trains with cells that were not taken: of each its next cell, and how many of them are in `pieces`. That of the current
+    /// piece may be out of date.
+    trains: VecDeque<Cells>,
+    /// Number of the first of them.
+    first: u32,
+    /// What comes behind the current piece.
+    pieces: VecDeque<Piece>,
+    /// The cells of the current piece, none if nothing is announced; but the last instant is that of its train.
+    current: Cells,
+    /// Number of its train.
+    train: u32,
+    /// Cells of that train behind the current piece.
+    rest: u64,
+    /// Walks the cells of the current piece, if it has more than one.
     walk: Stepper,
-    /// The pace of the walk.
-    pace: Pace,
     /// Arrival of the first cell that was not taken; `u64::MAX` when none is announced.
     head: u64,
     /// Arrival of the last cell that was announced.
@@ -107,8 +33,18 @@ pub struct Channel {
 impl Channel {
     /// An empty channel; most of its records will be at `usual` pace.
     pub fn new(usual: Pace) -> Self {
-        let walk = Stepper::new(usual);
-        Self { pace: usual, queue: VecDeque::new(), walk, head: u64::MAX, last: 0, generator: None }
+        Self {
+            trains: VecDeque::new(),
+            first: 0,
+            pieces: VecDeque::new(),
+            current: Cells::none(usual),
+            train: 0,
+            rest: 0,
+            walk: Stepper::new(usual),
+            head: u64::MAX,
+            last: 0,
+            generator: None,
+        }
     }
 
     /// A channel that a generator fills for ever: its cells need no announcement.
@@ -139,21 +75,59 @@ impl Channel {
     pub fn announce(&mut self, cells: Cells) {
         debug_assert_eq!(cells.last, cells.base + cells.pace.after(cells.n + cells.count - 1));
         self.last = cells.last;
-        match self.queue.back_mut() {
-            Some(back) if back.goes_on_with(&cells) => {
-                let single = back.count == 1;
-                back.extend(&cells);
-                let front = *back;
-                if single && self.queue.len() == 1 {
-                    // The walk has not stood on a record of one cell.
-                    self.open(front);
-                }
+        if self.current.count == 0 {
+            (self.current, self.rest, self.train) = (cells, 0, self.first);
+            self.open();
+        } else if self.pieces.is_empty() && self.current.goes_on_with(&cells) {
+            let single = self.current.count == 1;
+            self.current.extend(&cells);
+            if single {
+                // The walk has not stood on a record of one cell.
+                self.open();
             }
-            Some(_) => self.queue.push_back(cells),
-            None => {
-                self.queue.push_back(cells);
-                self.open(cells);
-            }
+        } else if !self.extend_last(&cells) {
+            let train = self.first.wrapping_add(self.trains.len() as u32);
+            self.pieces.push_back(Piece { n: cells.n, count: cells.count, train });
+            self.trains.push_back(cells);
+        }
+    }
+
+    /// Say with the last piece also what `cells` say, if they go on with it.
+    fn extend_last(&mut self, cells: &Cells) -> bool {
+        let Some(piece) = self.pieces.back_mut() else { return false };
+        let place = piece.train.wrapping_sub(self.first) as usize;
+        let is_current = self.rest > 0 && piece.train == self.train;
+        let train = &mut self.trains[place];
+        if is_current {
+            let cell = self.current.cell + self.current.step() * self.current.count as u32;
+            (train.cell, train.count) = (cell, self.rest);
+        }
+        if (train.base, train.pace) != (cells.base, cells.pace)
+            || piece.n + piece.count != cells.n
+            || !train.comes_before(cells)
+        {
+            return false;
+        }
+        piece.count += cells.count;
+        train.extend(cells);
+        if is_current {
+            self.rest = train.count;
+            self.current.last = cells.last;
+        }
+        true
+    }
+
+    /// Announce `trains` in `pieces`, all `later` picoseconds later. They come after all that were announced before.
+    pub fn announce_along(&mut self, trains: &[Cells], pieces: &[Piece], later: u64) {
+        let Some(last) = pieces.last() else { return };
+        self.last = trains[last.train as usize].last + later;
+        let number = self.first.wrapping_add(self.trains.len() as u32);
+        self.trains.extend(trains.iter().map(|train| train.shifted(later)));
+        self.pieces
+            .extend(pieces.iter().map(|piece| Piece { train: piece.train.wrapping_add(number), ..*piece }));
+        if self.current.count == 0 {
+            self.rest = 0;
+            self.next_piece();
         }
     }
 
@@ -168,13 +142,32 @@ impl Channel {
         self.last
     }
 
-    /// The record whose first cell is the next one.
+    /// The record whose first cell is the next one: cells that follow each other at a constant pace.
     ///
     /// # Panics
     /// When nothing is announced.
     #[inline]
     pub fn front(&self) -> Cells {
-        *self.queue.front().expect("a channel with a head has a record")
+        assert!(self.current.count > 0, "a channel with a head has a record");
+        Cells { last: self.current_last(), ..self.current }
+    }
+
+    /// The circuit of the next cell.
+    #[inline]
+    pub(super) fn vc(&self) -> super::VcId {
+        self.current.vc
+    }
+
+    #[inline]
+    fn current_last(&self) -> u64 {
+        let Cells { base, n, pace, count, last, .. } = self.current;
+        if self.rest == 0 { last } else { base + pace.after(n + count - 1) }
+    }
+
+    /// Whether cells of the train of the next one may come after `instant`.
+    #[inline]
+    pub(super) fn reaches_behind(&self, instant: u64) -> bool {
+        self.current.last > instant
     }
 
     /// Take the cells of the front record that arrive at or before `until`: how many.
@@ -186,18 +179,20 @@ impl Channel {
 
     /// Take the next `count` cells, at most those of the front record.
     pub fn take_many(&mut self, count: u64) {
-        let front = self.queue.front_mut().expect("a channel with a head has a record");
-        front.n += count;
-        front.count -= count;
-        if !front.are_generated() {
-            front.cell += count as u32;
-        }
-        if front.count > 0 {
-            let front = *front;
-            self.open(front);
+        self.pass_over(count);
+        if self.current.count > 0 {
+            self.open();
         } else {
-            self.next_record();
+            self.next_piece();
         }
+    }
+
+    #[inline]
+    fn pass_over(&mut self, count: u64) {
+        let current = &mut self.current;
+        current.n += count;
+        current.count -= count;
+        current.cell += current.step() * count as u32;
     }
 
     /// Take the cells of the front record that arrive at or before `until`, at least one, calling `each` with the
@@ -207,58 +202,113 @@ impl Channel {
     /// When nothing is announced.
     #[inline]
     pub fn take_until(&mut self, until: u64, mut each: impl FnMut(u64)) {
-        let front = self.queue.front_mut().expect("a channel with a head has a record");
+        let Cells { base, count, .. } = self.current;
+        assert!(count > 0, "a channel with a head has a record");
         let mut taken = 0;
         let mut head = self.head;
         let more = loop {
             each(head);
             taken += 1;
-            if taken == front.count {
+            if taken == count {
                 break false;
             }
             self.walk.step();
-            head = front.base + self.walk.after();
+            head = base + self.walk.after();
             if head > until {
                 break true;
             }
         };
-        front.n += taken;
-        front.count -= taken;
-        if !front.are_generated() {
-            front.cell += taken as u32;
-        }
+        self.pass_over(taken);
         if more {
             self.head = head;
         } else {
-            self.next_record();
+            self.next_piece();
         }
     }
 
     /// How many cells of the front record arrive at or before `until`.
     pub fn front_until(&self, until: u64) -> u64 {
-        if until < self.head || self.queue.is_empty() {
+        let Cells { base, n, pace, count, last, .. } = self.current;
+        if until < self.head || count == 0 {
             return 0;
         }
-        let front = self.front();
-        // `ended_within` counts units 1, 2, …; the unit 0 stands at the base itself.
-        if until >= front.last {
-            return front.count;
+        if until >= last {
+            return count;
         }
-        let last = front.pace.ended_within(until - front.base);
-        (last + 1).saturating_sub(front.n).min(front.count)
+        // `ended_within` counts units 1, 2, …; the unit 0 stands at the base itself.
+        (pace.ended_within(until - base) + 1).saturating_sub(n).min(count)
     }
 
-    fn next_record(&mut self) {
-        self.queue.pop_front();
-        match self.queue.front() {
-            Some(front) => {
-                let front = *front;
-                self.open(front);
+    /// Take the cells of the front train that arrive at or before `until`, at least one, up to where another train comes between:
+    /// how many, and the place of the last one.
+    pub(super) fn take_train(&mut self, until: u64) -> (u64, u64) {
+        let Cells { base, pace, last, .. } = self.current;
+        let end = if until >= last { u64::MAX } else { pace.ended_within(until - base) };
+        let mut total = 0;
+        loop {
+            let behind = self.current.n + self.current.count;
+            if behind - 1 > end {
+                let count = end + 1 - self.current.n;
+                self.take_many(count);
+                return (total + count, end);
             }
-            None => {
-                self.head = u64::MAX;
-                self.refill();
+            total += self.current.count;
+            self.pass_over(self.current.count);
+            let goes_on = self
+                .pieces
+                .front()
+                .is_some_and(|next| self.rest > 0 && next.train == self.train && next.n <= end);
+            if !goes_on {
+                self.next_piece();
+                return (total, behind - 1);
             }
+            self.next_of_train();
+        }
+    }
+
+    /// The next piece is of the same train: it is current.
+    #[inline]
+    fn next_of_train(&mut self) {
+        let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
+        (self.current.n, self.current.count) = (piece.n, piece.count);
+        self.rest -= piece.count;
+        if self.rest == 0 {
+            let place = self.train.wrapping_sub(self.first) as usize;
+            self.trains[place].count = 0;
+            self.retire();
+        }
+    }
+
+    fn next_piece(&mut self) {
+        let Some(&piece) = self.pieces.front() else {
+            self.head = u64::MAX;
+            self.refill();
+            return;
+        };
+        if self.rest > 0 && piece.train == self.train {
+            self.next_of_train();
+        } else {
+            self.pieces.pop_front();
+            if self.rest > 0 {
+                let place = self.train.wrapping_sub(self.first) as usize;
+                (self.trains[place].cell, self.trains[place].count) = (self.current.cell, self.rest);
+            }
+            let train = &mut self.trains[piece.train.wrapping_sub(self.first) as usize];
+            self.rest = train.count - piece.count;
+            train.count = self.rest;
+            self.current = Cells { n: piece.n, count: piece.count, ..*train };
+            self.train = piece.train;
+            self.retire();
+        }
+        self.open();
+    }
+
+    /// Forget the first trains if nothing of them is left.
+    #[inline]
+    fn retire(&mut self) {
+        while self.trains.front().is_some_and(|train| train.count == 0) {
+            self.trains.pop_front();
+            self.first = self.first.wrapping_add(1);
         }
     }
 
@@ -268,163 +318,110 @@ impl Channel {
         }
     }
 
-    fn open(&mut self, front: Cells) {
-        if front.count == 1 {
-            self.head = front.last;
+    #[inline]
+    fn open(&mut self) {
+        let Cells { base, n, pace, count, last, .. } = self.current;
+        if count == 1 && self.rest == 0 {
+            self.head = last;
             return;
         }
-        if self.pace != front.pace {
-            self.pace = front.pace;
-            self.walk = Stepper::new(front.pace);
+        self.walk.seek_at(pace, n);
+        self.head = base + self.walk.after();
+    }
+
+    /// The cells that an even generator has left.
+    pub(super) fn evenly(&self) -> Option<Cells> {
+        (self.current.count > 0).then_some(self.current)
+    }
+
+    /// These are the cells that are left, and where a walk along them stands.
+    pub(super) fn replace(&mut self, cells: Cells, (walk, head): (Stepper, u64)) {
+        (self.current, self.walk, self.head) = (cells, walk, head);
+    }
+
+    /// The train whose cells come next, where its current piece begins.
+    #[inline]
+    pub(super) fn train(&self) -> &Cells {
+        &self.current
+    }
+
+    /// Stand at the next cell, to walk along the cells of its train. What was walked is told to the channel at the end.
+    #[inline]
+    pub(super) fn walk(&self) -> Walk {
+        let Cells { base, n, pace, count, .. } = self.current;
+        let mut stepper = self.walk.clone();
+        if count == 1 && self.rest == 0 {
+            stepper.seek_at(pace, n);
         }
-        self.walk.seek(front.n);
-        self.head = front.base + self.walk.after();
+        Walk { head: self.head, left: count, base, stepper }
+    }
+
+    /// The walk has come to the end of a piece: go on with the next one if it is of the same train.
+    pub(super) fn walk_on(&mut self, mut walk: Walk) -> Walk {
+        let goes_on = self.rest > 0 && self.pieces.front().is_some_and(|next| next.train == self.train);
+        if !goes_on {
+            walk.head = u64::MAX;
+            return walk;
+        }
+        let n = self.current.n + self.current.count;
+        self.pass_over(self.current.count);
+        self.next_of_train();
+        let between = self.current.n - n;
+        if between > 8 {
+            walk.stepper.seek(self.current.n);
+        } else {
+            for _ in 0..between {
+                walk.stepper.step();
+            }
+        }
+        walk.left = self.current.count;
+        walk.head = walk.base + walk.stepper.after();
+        walk
+    }
+
+    /// Whether the last cell walked past ends its frame. All that come behind it are of others.
+    pub(super) fn has_ended_frame(&self, walk: &Walk) -> bool {
+        // Cells of the current piece are not taken yet.
+        let Cells { cell, count, of, .. } = self.current;
+        walk.left == 0 && (self.current.are_generated() || u64::from(cell) + count == u64::from(of))
+    }
+
+    /// The cells were taken up to where the walk stands.
+    #[inline]
+    pub(super) fn walked(&mut self, walk: Walk) {
+        self.pass_over(self.current.count - walk.left);
+        if walk.left > 0 {
+            (self.walk, self.head) = (walk.stepper, walk.head);
+        } else {
+            self.next_piece();
+        }
     }
 }
 
-/// The cells of an evenly generated channel, taken one by one or many at once, outside of it.
-#[derive(Clone, Debug)]
-pub(super) struct Even {
-    pub(super) cells: Cells,
-    walk: Stepper,
-    /// Arrival of the next cell, `u64::MAX` when there is none.
+/// A walk along the cells of a channel in a tight loop, up to the end of a train.
+#[derive(Clone)]
+pub(super) struct Walk {
+    /// Arrival of the next cell; `u64::MAX` behind the last of what can be walked.
     pub(super) head: u64,
-}
-
-/// A walk along the cells of an [`Even`] that keeps no count.
-pub(super) struct EvenWalk {
-    walk: Stepper,
+    /// Cells of the piece, from the next one on.
+    pub(super) left: u64,
     base: u64,
-    last: u64,
+    stepper: Stepper,
 }
 
-impl EvenWalk {
-    /// Arrival of the cell it stands at; `u64::MAX` behind the last one.
-    #[inline]
-    pub(super) fn head(&self) -> u64 {
-        let at = self.base + self.walk.after();
-        if at <= self.last { at } else { u64::MAX }
-    }
-
-    /// Go on to the next cell.
-    #[inline]
+impl Walk {
+    /// Go on to the next cell of the piece. Behind its last, ask [`Channel::walk_on`].
+    #[inline(always)]
     pub(super) fn step(&mut self) {
-        self.walk.step();
-    }
-}
-
-impl Even {
-    /// A walk from the next cell on.
-    #[inline]
-    pub(super) fn walk(&self) -> EvenWalk {
-        // Without cells the walk stands behind the last one.
-        let last = if self.cells.count > 0 { self.cells.last } else { 0 };
-        EvenWalk { walk: self.walk.clone(), base: self.cells.base, last }
-    }
-
-    /// The walk has taken `count` cells.
-    #[inline]
-    pub(super) fn walked(&mut self, walk: EvenWalk, count: u64) {
-        self.cells.n += count;
-        self.cells.count -= count;
-        self.head = walk.head();
-        self.walk = walk.walk;
-    }
-
-    /// Take the next `count` cells.
-    pub(super) fn skip(&mut self, count: u64) {
-        self.cells.n += count;
-        self.cells.count -= count;
-        self.walk.seek(self.cells.n);
-        self.head = if self.cells.count > 0 { self.cells.base + self.walk.after() } else { u64::MAX };
-    }
-
-    /// Take the next cell.
-    #[inline]
-    pub(super) fn take(&mut self) {
-        self.cells.n += 1;
-        self.cells.count -= 1;
-        self.walk.step();
-        self.head = if self.cells.count > 0 { self.cells.base + self.walk.after() } else { u64::MAX };
-    }
-
-    /// Take all cells that arrive before `before`: how many, and when the last of them does.
-    pub(super) fn take_before(&mut self, before: u64) -> (u64, u64) {
-        let ended = self.cells.pace.ended_within(before - 1 - self.cells.base);
-        let count = (ended + 1 - self.cells.n).min(self.cells.count);
-        let last = self.cells.base + self.cells.pace.after(self.cells.n + count - 1);
-        self.skip(count);
-        (count, last)
-    }
-}
-
-impl Channel {
-    /// Look at the cells that an even generator has left.
-    pub(super) fn even(&self) -> Option<Even> {
-        let cells = *self.queue.front()?;
-        let mut walk = Stepper::new(cells.pace);
-        walk.seek(cells.n);
-        Some(Even { cells, walk, head: self.head })
-    }
-
-    /// Take the cells that have been taken from `even`.
-    pub(super) fn set_even(&mut self, even: Even) {
-        if even.cells.count == 0 {
-            self.queue.clear();
-        } else if let Some(front) = self.queue.front_mut() {
-            *front = even.cells;
-        }
-        self.head = even.head;
-        (self.walk, self.pace) = (even.walk, even.cells.pace);
-    }
-}
-
-/// The channels of one queue, in the order that breaks ties.
-#[derive(Debug)]
-pub struct Inputs<'a>(&'a mut [Channel]);
-
-impl<'a> Inputs<'a> {
-    /// A queue's channels.
-    pub fn new(channels: &'a mut [Channel]) -> Self {
-        Self(channels)
-    }
-
-    /// The channel in this place.
-    pub(super) fn channel(&mut self, index: usize) -> &mut Channel {
-        &mut self.0[index]
-    }
-
-    /// The channel with the earliest next cell (the first of several), and until when, at most, it stays the earliest.
-    #[inline]
-    pub fn earliest(&mut self) -> Option<(&mut Channel, u64)> {
-        self.earliest_but(usize::MAX)
-    }
-
-    /// The same among all channels but the one in place `but`.
-    #[inline]
-    pub(super) fn earliest_but(&mut self, but: usize) -> Option<(&mut Channel, u64)> {
-        let mut best = usize::MAX;
-        let mut head = u64::MAX;
-        let mut until = u64::MAX;
-        for (index, channel) in self.0.iter().enumerate() {
-            let next = channel.head();
-            if index == but {
-                continue;
-            }
-            if next < head {
-                // The channel before wins a tie against this one: it must be overtaken strictly.
-                until = head.saturating_sub(1);
-                (best, head) = (index, next);
-            } else if next <= until {
-                until = next;
-            }
-        }
-        (best != usize::MAX).then(|| (&mut self.0[best], until))
+        self.left -= 1;
+        self.stepper.step();
+        self.head = self.base + self.stepper.after();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Inputs;
     use super::*;
 
     fn cells(base: u64, n: u64, count: u64) -> Cells {

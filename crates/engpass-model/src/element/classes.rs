@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::channel::{Cells, Channel, Inputs};
 use super::overtaken::{Overtaken, Rest};
-use super::{Doing, Gate, NO_FRAME, Outlet, Rule};
+use super::{Cells, Channel, Doing, Gate, Inputs, Outlet, Rule};
 use crate::time::{Pace, Stepper};
 
 /// A line and a queue for each class; class 0 is served first, a cell being sent is finished.
@@ -111,7 +110,7 @@ impl Classes {
             last_end: 0,
             serving: 0,
             decide_at: 0,
-            sent: nothing(slot),
+            sent: Cells::none(slot),
             counts,
             unsettled: false,
             overtaking: None,
@@ -344,10 +343,4 @@ impl Classes {
             slots = needed;
         }
     }
-}
-
-/// No cells.
-pub(super) fn nothing(pace: Pace) -> Cells {
-    let (base, n, count, last, vc, frame) = (0, 0, 0, 0, 0, NO_FRAME);
-    Cells { base, n, pace, count, last, vc, frame, cell: 0, of: 1, clp: false, efci: false }
 }

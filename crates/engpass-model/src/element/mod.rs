@@ -5,20 +5,26 @@
 //! ([`Fifo`], [`Classes`]) merges its channels in one loop up to an instant, decides for every cell, and hands what it
 //! sends and what it loses to an [`Outlet`], train by train.
 
+mod cells;
 mod channel;
 mod classes;
+mod departures;
+mod even;
 mod fifo;
 mod gate;
 mod generator;
+mod inputs;
 mod overtaken;
 mod reassembly;
 mod shaper;
 
-pub use channel::{Cells, Channel, Inputs};
+pub use cells::{Cells, Piece};
+pub use channel::Channel;
 pub use classes::Classes;
 pub use fifo::Fifo;
 pub use gate::{Bounds, Gate, Loss};
 pub use generator::Generator;
+pub use inputs::Inputs;
 pub use reassembly::{Pdu, Reassembly};
 pub use shaper::Shaper;
 
@@ -61,6 +67,26 @@ pub trait Outlet {
     fn policed(&mut self, cells: &Cells, at: u64);
     /// The last cell of a frame waits as number `sequence` of its class: its departure is not known yet.
     fn waiting(&mut self, frame: FrameId, class: usize, sequence: u64);
+    /// Which way the cells of a circuit go behind the line: those that go the same way come to the same queue. 0 is the way to a
+    /// host, which only counts.
+    fn way(&self, _vc: VcId) -> usize {
+        1
+    }
+    /// Trains that leave one way, in pieces in order of time. A way 0 that leaves nothing behind [`Self::counts_until`] tells no
+    /// pieces.
+    fn sent_along(&mut self, way: usize, trains: &mut [Cells], pieces: &[Piece]) {
+        let _ = way;
+        for piece in pieces {
+            let train = &mut trains[piece.train as usize];
+            let last = train.base + train.pace.after(piece.n + piece.count - 1);
+            self.sent(Cells { n: piece.n, count: piece.count, last, ..*train });
+            train.take(piece.count);
+        }
+    }
+    /// Cells that leave by this instant need only be counted if they go to a host.
+    fn counts_until(&self) -> u64 {
+        0
+    }
     /// Cells of one frame, or of one generator, that have left by this instant may be handed to [`Self::sent`] together
     /// whatever was sent between them: only the record's first and last instant are then true.
     fn gathers_until(&self) -> u64;

@@ -57,6 +57,10 @@ impl Admission for DropTail {
         let above = self.ecn_threshold.is_some_and(|threshold| is_above(port.backlog, threshold));
         Verdict::Accept { mark: above && packet.takes_marks() }
     }
+
+    fn only_limit(&self) -> Option<QueueLimit> {
+        self.ecn_threshold.is_none().then_some(self.limit)
+    }
 }
 
 /// The arriving packet does not count: DCTCP looks at the occupancy that it finds.

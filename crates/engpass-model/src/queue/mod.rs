@@ -207,6 +207,11 @@ pub enum Verdict {
 pub trait Admission: Send {
     /// What becomes of `packet`. It is asked once for every packet, in the order of arrival.
     fn admit(&mut self, now: Time, port: PortView, packet: &Packet) -> Verdict;
+
+    /// The limit, of a discipline that accepts what has room in it, marks nothing and drops the rest for [`Cause::Full`].
+    fn only_limit(&self) -> Option<QueueLimit> {
+        None
+    }
 }
 
 /// Holds packets and decides which one leaves when the line is free.

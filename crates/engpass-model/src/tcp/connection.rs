@@ -60,6 +60,8 @@ pub struct Out {
     pub reset: bool,
     /// The retransmission timer expired, and since that instant nothing had been sent or received: the wait was for the timer.
     pub timer_since: Option<Time>,
+    /// A round trip that was measured (RFC 6298 section 3).
+    pub round_trip: Option<Time>,
 }
 
 /// What the handshake has agreed on.
@@ -215,13 +217,13 @@ impl Connection {
     }
 
     /// A segment arrives.
+    #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         self.counts.segments_received += 1;
-        if segment.ce {
-            self.rare().stats.ce_received += 1;
-        }
-        self.receive_segment(now, segment, out);
         self.active_at = now;
+        if !self.take_expected(now, segment, out) {
+            self.take_any(now, segment, out);
+        }
         self.rearm(now);
     }
 
@@ -320,12 +322,14 @@ impl Connection {
 
     /// Why nothing is sent now.
     pub fn limited_by(&self, now: Time) -> LimitedBy {
-        match self.decide(now) {
-            Ok(_) => LimitedBy::Nothing,
-            Err(LimitedBy::Pacing) => LimitedBy::Pacing,
-            Err(_) if self.only_the_timer_goes_on() => LimitedBy::RetransmissionTimer,
-            Err(reason) => reason,
-        }
+        self.decide(now).err().map_or(LimitedBy::Nothing, |reason| self.name(reason))
+    }
+
+    /// The name of a reason why nothing is sent: a sender that waits for its timer does not know it.
+    #[inline]
+    pub(super) fn name(&self, reason: LimitedBy) -> LimitedBy {
+        let waits = reason != LimitedBy::Pacing && self.only_the_timer_goes_on();
+        if waits { LimitedBy::RetransmissionTimer } else { reason }
     }
 
     /// Duplicates have come, and what is outstanding is too little for as many as mean a loss.

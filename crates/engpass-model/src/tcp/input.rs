@@ -1,6 +1,6 @@
 //! What a segment and an expired timer do to an open connection.
 
-use super::congestion::{Ack, RateSample, Signal};
+use super::congestion::{Ack, Control, RateSample, Signal};
 use super::connection::{Connection, Out, Saved, Special, State};
 use super::parameters::RecoveryKind;
 use super::progress::{Answers, Progress, Run};
@@ -11,8 +11,49 @@ use super::timers::Timer;
 use crate::time::Time;
 
 impl Connection {
+    /// Take a segment if it is what nearly all are, in the manner of "header prediction": the connection is open, nothing
+    /// special goes on, and the segment brings the next data, or acknowledges segments in order that were sent once, or says nothing
+    /// new. False, and nothing is done, if it is not.
     #[inline]
-    pub(super) fn receive_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+    pub(super) fn take_expected(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
+        let calm = self.state == State::Established
+            && self.special.is_empty()
+            && self.recovery.phase == Phase::Open
+            && segment.flags.is_plain()
+            && !segment.ce
+            && segment.sack.is_empty();
+        if !calm || !self.rx.expects(segment) {
+            return false;
+        }
+        if self.board.is_empty() {
+            // What is not yet sent cannot be acknowledged, and everything that is was before.
+            if segment.ack != self.tx.next {
+                return false;
+            }
+            self.tx.take_window(segment);
+        } else {
+            let plain = segment.ack > self.tx.una
+                && segment.ack <= self.tx.next
+                && segment.len == 0
+                && self.board.absent() == 0
+                && !self.p.derived().rates
+                && self.rare.as_ref().is_none_or(|rare| rare.saved.is_none());
+            if !plain {
+                return false;
+            }
+            let Some(run) = self.board.plain_run(segment.ack) else { return false };
+            self.take_run(now, segment, &run, out);
+        }
+        self.rx.take_expected(&self.p, self.window.mss(), segment, now);
+        out.delivered += segment.payload();
+        true
+    }
+
+    /// Take a segment, whatever it is.
+    pub(super) fn take_any(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+        if segment.ce {
+            self.rare().stats.ce_received += 1;
+        }
         match self.state {
             State::Closed => self.refuse(segment.payload(), out),
             State::Listen | State::SynSent | State::SynReceived => self.receive_opening(now, segment, out),
@@ -29,7 +70,6 @@ impl Connection {
     }
 
     /// A segment for an open connection: acknowledgment, then data, then FIN.
-    #[inline]
     pub(super) fn receive_open(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         if segment.flags.has(Flags::RST) {
             self.reset(out);
@@ -52,7 +92,6 @@ impl Connection {
         }
     }
 
-    #[inline]
     fn receive_ack(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         // RFC 9293 section 3.10.7.4: an acknowledgment of something not yet sent is answered and dropped.
         if segment.ack > self.tx.next {
@@ -62,102 +101,6 @@ impl Connection {
         if segment.ack < self.tx.una {
             return;
         }
-        // What nearly all acknowledgments are, in the manner of "header prediction": nothing special goes on, and they
-        // either say nothing new beside data, or take segments in order of which none has a history.
-        let expected = self.state == State::Established
-            && self.special.is_empty()
-            && self.recovery.phase == Phase::Open
-            && segment.flags.is_plain()
-            && segment.sack.is_empty();
-        if expected && self.board.is_empty() {
-            self.tx.take_window(segment);
-            return;
-        }
-        if expected
-            && segment.ack > self.tx.una
-            && segment.len == 0
-            && self.board.absent() == 0
-            && !self.p.derived().rates
-            && self.rare.as_ref().is_none_or(|rare| rare.saved.is_none())
-            && let Some(run) = self.board.plain_run(segment.ack)
-        {
-            self.take_run(now, segment, &run, out);
-            return;
-        }
-        self.take_odd_ack(now, segment, out);
-    }
-
-    /// Whether RACK watches this connection.
-    fn is_watched(&self) -> bool {
-        self.p.derived().rack && self.agreed.sack
-    }
-
-    /// An acknowledgment takes segments in order that were sent once: what [`take_odd_ack`](Self::take_odd_ack) comes to then.
-    #[inline]
-    fn take_run(&mut self, now: Time, segment: &Segment, run: &Run, out: &mut Out) {
-        let before = self.outstanding();
-        let acked = segment.ack - self.tx.una;
-        self.board.take_run(run);
-        self.tx.una = segment.ack;
-        self.tx.take_window(segment);
-        self.expired = false;
-        if self.p.rtt_every_ack {
-            self.rtt.sample(&self.p, &mut self.backoff, run.first_at, now);
-        } else {
-            self.measure_timed(now);
-        }
-        if self.is_watched() {
-            self.judge_run(now, run);
-        } else {
-            self.recovery.advance();
-        }
-        self.grow(Ack {
-            now,
-            acked,
-            delivered: acked,
-            total_delivered: 0,
-            in_flight_before: before,
-            in_flight: self.in_flight(),
-            next: self.tx.next,
-            unacknowledged: self.tx.una,
-            rtt: None,
-            smoothed_rtt: self.rtt.smoothed(),
-            window_limited: self.is_window_limited(before),
-            marked: false,
-            recovering: self.recovery.phase == Phase::Fast,
-            lost: 0,
-            rate: None,
-        });
-        if self.board.is_empty() {
-            self.timers.stop(Timer::Retransmission);
-        } else {
-            self.start_timer(now);
-        }
-        self.arm_tail_probe(now);
-        out.acked += acked;
-    }
-
-    /// RACK's part of it.
-    fn judge_run(&mut self, now: Time, run: &Run) {
-        let limited = self.recovery.limited_transmitted();
-        self.recovery.advance();
-        if self.recovery.more().rack.note_run(run, now, &self.board) {
-            let clock = self.clock(now);
-            let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
-            self.apply(now, verdict, Phase::Open, limited);
-        }
-        self.watch_reordering();
-    }
-
-    /// Let the congestion control answer to new data that arrived.
-    #[inline]
-    fn grow(&mut self, ack: Ack) {
-        self.control.on_ack(&mut self.window, &ack);
-        self.window.size = self.window.size.min(self.largest_congestion_window());
-    }
-
-    /// An acknowledgment that may be anything.
-    fn take_odd_ack(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         let mut progress = self.new_progress(now, segment);
         let (before, outstanding) = (self.in_flight(), self.outstanding());
         self.board.acknowledge(segment.ack, &mut progress);
@@ -182,7 +125,7 @@ impl Connection {
         if duplicate {
             self.rare().stats.duplicate_acks += 1;
         }
-        self.measure(now, segment, &progress);
+        self.measure(now, segment, &progress, out);
         let rate = self.measure_delivery(now, &progress);
         if progress.acked > 0 {
             self.detect_spurious(segment);
@@ -209,7 +152,7 @@ impl Connection {
         self.take_mark(now, segment);
         if progress.delivered > 0 {
             let newest = progress.newest.filter(|newest| !newest.ambiguous);
-            self.grow(Ack {
+            let ack = Ack {
                 now,
                 acked: progress.acked,
                 delivered: progress.delivered,
@@ -225,7 +168,9 @@ impl Connection {
                 recovering,
                 lost: self.board.waiting().saturating_sub(waiting_before),
                 rate,
-            });
+            };
+            self.control.get_mut().on_ack(&mut self.window, &ack);
+            self.window.size = self.window.size.min(self.largest_congestion_window());
         }
         self.restart_timer(now, &progress, verdict);
         if progress.acked > 0 {
@@ -235,6 +180,74 @@ impl Connection {
                 self.after_fin_acknowledged(now, out);
             }
         }
+    }
+
+    /// Whether RACK watches this connection.
+    fn is_watched(&self) -> bool {
+        self.p.derived().rack && self.agreed.sack
+    }
+
+    /// An acknowledgment takes segments in order that were sent once: what [`receive_ack`](Self::receive_ack)
+    /// comes to then.
+    #[inline]
+    fn take_run(&mut self, now: Time, segment: &Segment, run: &Run, out: &mut Out) {
+        let before = self.outstanding();
+        let acked = segment.ack - self.tx.una;
+        self.board.take_run(run);
+        self.tx.una = segment.ack;
+        self.tx.take_window(segment);
+        self.expired = false;
+        let sent = if self.p.rtt_every_ack { Some(run.first_at) } else { self.take_timed() };
+        self.take_sample(now, sent, out);
+        if self.is_watched() {
+            self.judge_run(now, run);
+        } else {
+            self.recovery.advance();
+        }
+        let recovering = self.recovery.phase == Phase::Fast;
+        let window_limited = self.is_window_limited(before);
+        if let Control::Reno(reno) = &mut self.control {
+            reno.grow(&mut self.window, acked, window_limited && !recovering);
+        } else {
+            let ack = Ack {
+                now,
+                acked,
+                delivered: acked,
+                total_delivered: 0,
+                in_flight_before: before,
+                in_flight: self.in_flight(),
+                next: self.tx.next,
+                unacknowledged: self.tx.una,
+                rtt: None,
+                smoothed_rtt: self.rtt.smoothed(),
+                window_limited,
+                marked: false,
+                recovering,
+                lost: 0,
+                rate: None,
+            };
+            self.control.get_mut().on_ack(&mut self.window, &ack);
+        }
+        self.window.size = self.window.size.min(self.largest_congestion_window());
+        if self.board.is_empty() {
+            self.timers.stop(Timer::Retransmission);
+        } else {
+            self.start_timer(now);
+        }
+        self.arm_tail_probe(now);
+        out.acked += acked;
+    }
+
+    /// RACK's part of it.
+    fn judge_run(&mut self, now: Time, run: &Run) {
+        let limited = self.recovery.limited_transmitted();
+        self.recovery.advance();
+        if self.recovery.more().rack.note_run(run, now, &self.board) {
+            let clock = self.clock(now);
+            let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
+            self.apply(now, verdict, Phase::Open, limited);
+        }
+        self.watch_reordering();
     }
 
     fn new_progress(&self, now: Time, segment: &Segment) -> Progress {
@@ -282,6 +295,7 @@ impl Connection {
         65535 << if self.agreed.scaling { 14 } else { 0 }
     }
 
+    #[inline]
     fn is_window_limited(&self, in_flight: u64) -> bool {
         !self.p.window_validation
             || in_flight + self.window.mss() > self.window.size
@@ -290,25 +304,32 @@ impl Connection {
     }
 
     /// Take a sample of the round trip (RFC 6298 section 3, Karn; RFC 7323 section 4).
-    fn measure(&mut self, now: Time, segment: &Segment, progress: &Progress) {
-        if self.p.rtt_every_ack {
+    fn measure(&mut self, now: Time, segment: &Segment, progress: &Progress, out: &mut Out) {
+        let sent = if self.p.rtt_every_ack {
             let echo = segment.timestamps.and_then(|stamp| stamp.echo());
             let echo = echo.filter(|_| self.agreed.timestamps && progress.acked > 0);
-            if let Some(sent) = progress.sample.or(echo) {
-                self.rtt.sample(&self.p, &mut self.backoff, sent, now);
-            }
+            progress.sample.or(echo)
         } else {
-            self.measure_timed(now);
+            self.take_timed()
+        };
+        self.take_sample(now, sent, out);
+    }
+
+    /// What was sent then, if anything, has arrived.
+    #[inline]
+    fn take_sample(&mut self, now: Time, sent: Option<Time>, out: &mut Out) {
+        if let Some(sent) = sent {
+            self.rtt.sample(&self.p, &mut self.backoff, sent, now);
+            out.round_trip = Some(now.saturating_sub(sent));
         }
     }
 
-    /// Take a sample if the one segment that is timed has arrived.
-    fn measure_timed(&mut self, now: Time) {
+    /// When the one segment that is timed was sent, if it has arrived.
+    fn take_timed(&mut self) -> Option<Time> {
         let timed = self.rare.as_ref().and_then(|rare| rare.timed);
-        if let Some((_, sent)) = timed.filter(|(end, _)| self.tx.una >= *end) {
-            self.rare().timed = None;
-            self.rtt.sample(&self.p, &mut self.backoff, sent, now);
-        }
+        let (_, sent) = timed.filter(|(end, _)| self.tx.una >= *end)?;
+        self.rare().timed = None;
+        Some(sent)
     }
 
     /// Estimate the delivery rate (draft-ietf-ccwg-bbr, section 4.1.2.3).
@@ -422,6 +443,7 @@ impl Connection {
     }
 
     /// Start the retransmission timer anew.
+    #[inline]
     pub(super) fn start_timer(&mut self, now: Time) {
         let at = self.rtt.deadline(&self.p, self.backoff, now);
         self.timers.set(Timer::Retransmission, at);

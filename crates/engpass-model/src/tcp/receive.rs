@@ -181,7 +181,10 @@ impl Receiver {
     /// The window to announce, which thereby is announced.
     #[inline]
     pub(super) fn announce(&mut self, p: &TcpParameters, mss: u64) -> u32 {
-        self.open_window(p, mss);
+        // It has not moved since the last segment went out, unless something came or was read.
+        if self.next != self.last_ack || self.more.is_some() {
+            self.open_window(p, mss);
+        }
         let window = self.edge.saturating_sub(self.next);
         // The rest of a unit may stand open when data came in odd lengths: what is announced is rounded up.
         let window = self.in_units(window).min(65535 << self.scale);
@@ -216,30 +219,38 @@ impl Receiver {
         taken
     }
 
-    /// Take a segment's data and FIN.
+    /// Whether a segment with nothing but data, or with nothing, is what nearly all are: the next one.
     #[inline]
+    pub(super) fn expects(&self, segment: &Segment) -> bool {
+        segment.len == 0
+            || segment.seq == self.next
+                && segment.end() <= self.edge
+                && self.more.as_ref().is_none_or(|more| more.is_quiet())
+    }
+
+    /// Take it: what [`take`](Self::take) comes to then.
+    #[inline]
+    pub(super) fn take_expected(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) {
+        self.note_timestamp(segment);
+        if segment.ect {
+            self.note_mark(segment, p.derived().exact_marks);
+        }
+        if segment.len > 0 {
+            self.next = segment.end();
+            self.acks.in_order(p, mss, segment.len, now);
+        }
+    }
+
+    /// Take a segment's data and FIN.
     pub(super) fn take(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) -> Received {
         self.note_timestamp(segment);
         if segment.ect {
             self.note_mark(segment, p.derived().exact_marks);
         }
-        let takes_number = segment.flags.has(Flags::FIN) || segment.flags.has(Flags::SYN);
-        if segment.len == 0 && !takes_number {
-            return Received::default();
-        }
-        let quiet = self.more.as_ref().is_none_or(|more| more.is_quiet());
-        if segment.seq == self.next && segment.end() <= self.edge && quiet && !takes_number {
-            // What nearly all segments are: the next one.
-            self.next = segment.end();
-            self.acks.in_order(p, mss, segment.len, now);
-            return Received { in_order: segment.payload(), refused: 0, finished: false };
-        }
-        self.take_odd(p, mss, segment, now)
-    }
-
-    /// The same where anything may be unusual.
-    fn take_odd(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) -> Received {
         let mut received = Received::default();
+        if segment.sequence_len() == 0 {
+            return received;
+        }
         let end = segment.end();
         let has_fin = segment.flags.has(Flags::FIN);
         let fin = (has_fin && end <= self.edge.max(self.next)).then_some(end);
@@ -326,6 +337,12 @@ impl Receiver {
             // RFC 3168 section 6.1.3: the echo goes on until a CWR comes; a CE in the same packet starts it again.
             self.echo = segment.ce || (self.echo && !segment.flags.has(Flags::CWR));
         }
+    }
+
+    /// Whether there may be blocks to report.
+    #[inline]
+    pub(super) fn has_blocks(&self) -> bool {
+        self.more.is_some()
     }
 
     /// The blocks to report: a duplicate first, then the most recent ranges (RFC 2018 section 4, RFC 2883).

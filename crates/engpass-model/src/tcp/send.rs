@@ -42,7 +42,7 @@ pub(super) struct Sender {
 /// A piece of the unsent data that may go out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    pub(super) len: u64,
+    pub(super) len: u32,
     pub(super) fin: bool,
 }
 
@@ -174,7 +174,7 @@ impl Sender {
         let to_boundary = self.next_boundary().map_or(u64::MAX, |end| end - self.next);
         if unsent >= mss && to_boundary >= mss && self.usable_window() >= mss {
             // What nearly all segments are: full.
-            return Ok(Piece { len: mss, fin: self.closing && unsent == mss });
+            return Ok(Piece { len: mss as u32, fin: self.closing && unsent == mss });
         }
         self.next_odd_piece(p, mss, idle, unsent)
     }
@@ -211,7 +211,7 @@ impl Sender {
             // The application would have filled the segment.
             return Err(if self.refused { LimitedBy::SendBuffer } else { LimitedBy::Nagle });
         }
-        Ok(Piece { len, fin })
+        Ok(Piece { len: len as u32, fin })
     }
 
     fn next_boundary(&self) -> Option<u64> {
@@ -236,7 +236,7 @@ impl Sender {
     /// A piece is sent. Returns whether it ends a write or empties the buffer (PSH).
     #[inline]
     pub(super) fn sent(&mut self, p: &TcpParameters, mss: u64, piece: Piece) -> bool {
-        self.next += piece.len;
+        self.next += u64::from(piece.len);
         let mut ends_write = self.next == self.written;
         if let Some(boundaries) = &mut self.boundaries {
             while boundaries.front().is_some_and(|end| *end <= self.next) {
@@ -244,8 +244,8 @@ impl Sender {
             }
         }
         if piece.len > 0 {
-            self.last_len = piece.len as u32;
-            if piece.len < mss {
+            self.last_len = piece.len;
+            if u64::from(piece.len) < mss {
                 self.small_end = self.next;
             }
         }

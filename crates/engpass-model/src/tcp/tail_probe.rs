@@ -66,9 +66,9 @@ impl Connection {
     pub(super) fn decide_tail_probe(&self) -> Next {
         let unsent = self.tx.unsent().min(self.window.mss());
         if unsent > 0 && self.tx.usable_window() >= unsent {
-            Next::New(Piece { len: unsent, fin: false })
+            Next::New(Piece { len: unsent as u32, fin: false })
         } else {
-            Next::Again(self.board.len() - 1)
+            Next::Again(self.board.len() as u32 - 1)
         }
     }
 

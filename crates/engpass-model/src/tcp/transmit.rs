@@ -18,7 +18,7 @@ pub(super) enum Next {
     /// An acknowledgment that must go out as it was (RFC 8257 section 3.2).
     EarlyAck,
     /// The segment at that place of the scoreboard, again.
-    Again(usize),
+    Again(u32),
     /// New data or a FIN.
     New(Piece),
     Ack,
@@ -67,7 +67,8 @@ impl Connection {
         }
         if self.special.has(Special::PROBE_DUE) {
             return Ok(if self.board.is_empty() {
-                Next::New(Piece { len: self.tx.usable_window().min(self.tx.unsent()).max(1), fin: false })
+                let len = self.tx.usable_window().min(self.tx.unsent()).max(1) as u32;
+                Next::New(Piece { len, fin: false })
             } else {
                 Next::Again(0)
             });
@@ -100,7 +101,7 @@ impl Connection {
             let lost = self.board.get(index);
             let fits = in_flight + (lost.end - lost.seq) <= window;
             return if fits || self.recovery.force {
-                Ok(Next::Again(index))
+                Ok(Next::Again(index as u32))
             } else {
                 Err(LimitedBy::CongestionWindow)
             };
@@ -109,7 +110,7 @@ impl Connection {
             Ok(piece) => piece,
             Err(reason) => return self.decide_hole(in_flight, window).ok_or(reason),
         };
-        if piece.len > 0 && in_flight + piece.len > window + self.limited_transmit() {
+        if piece.len > 0 && in_flight + u64::from(piece.len) > window + self.limited_transmit() {
             return Err(LimitedBy::CongestionWindow);
         }
         Ok(Next::New(piece))
@@ -138,25 +139,39 @@ impl Connection {
             return None;
         }
         if let Some(index) = self.board.first_unsent_hole() {
-            return Some(Next::Again(index));
+            return Some(Next::Again(index as u32));
         }
         let last = self.board.last()?;
         // Rule 4: once in a recovery, the last segment if it is "unSACKed" and below RecoveryPoint.
         let rescue =
             !self.recovery.rescued && !last.sacked && !last.resent && last.end <= self.recovery.recover();
-        rescue.then(|| Next::Again(self.board.len() - 1))
+        rescue.then(|| Next::Again(self.board.len() as u32 - 1))
     }
 
     /// The next segment, when the host has room for it. Pull until it gives none.
+    #[inline]
     pub fn transmit(&mut self, now: Time) -> Option<Segment> {
-        let next = self.decide(now).ok()?;
+        self.next_segment(now).ok()
+    }
+
+    /// The next segment, or what [`limited_by`](Self::limited_by) says.
+    pub fn next_segment(&mut self, now: Time) -> Result<Segment, LimitedBy> {
+        let piece = match self.decide(now) {
+            Ok(Next::New(piece)) => piece,
+            Ok(Next::Ack) => return Ok(self.send_ack(now)),
+            Ok(next) => return Ok(self.send_odd(now, next)),
+            Err(reason) => return Err(self.name(reason)),
+        };
+        Ok(self.send_new(now, piece))
+    }
+
+    fn send_odd(&mut self, now: Time, next: Next) -> Segment {
         let segment = match next {
             Next::Reset => self.send_reset(),
             Next::Syn => self.send_syn(now),
             Next::EarlyAck => self.send_early_ack(now),
-            Next::Again(index) => self.send_again(now, index),
-            Next::New(piece) => self.send_new(now, piece),
-            Next::Ack => self.send_ack(now),
+            Next::Again(index) => self.send_again(now, index as usize),
+            Next::New(_) | Next::Ack => unreachable!("these are sent at once"),
         };
         self.counts.segments_sent += 1;
         if segment.is_pure_ack() {
@@ -166,10 +181,10 @@ impl Connection {
             self.pace(now, &segment);
         }
         self.rearm(now);
-        Some(segment)
+        segment
     }
 
-    /// A segment with what every segment of an open connection carries.
+    /// A segment with what every segment of an open connection carries; all that came is acknowledged by it.
     #[inline]
     fn base(&mut self, now: Time, seq: u64) -> Segment {
         let window = self.rx.announce(&self.p, self.window.mss());
@@ -178,7 +193,7 @@ impl Connection {
             ack: self.rx.next(),
             window,
             flags: Flags::ACK.and_if(self.agreed.ecn && self.rx.echoes_mark(), Flags::ECE),
-            timestamps: self.agreed.timestamps.then(|| self.stamp(now)),
+            timestamps: if self.agreed.timestamps { Some(self.stamp(now)) } else { None },
             ..Segment::default()
         }
     }
@@ -225,13 +240,17 @@ impl Connection {
         }
     }
 
+    #[inline]
     fn send_ack(&mut self, now: Time) -> Segment {
         let mut segment = self.base(now, self.tx.next);
-        if self.agreed.sack {
+        if self.agreed.sack && self.rx.has_blocks() {
             let room = if self.agreed.timestamps { 3 } else { 4 };
             segment.sack = self.rx.sack_blocks(&self.p, room);
         }
         self.rx.acknowledged(true);
+        self.counts.segments_sent += 1;
+        self.counts.acks_sent += 1;
+        self.rearm(now);
         segment
     }
 
@@ -312,15 +331,15 @@ impl Connection {
         self.restart_after_idle(now);
         let rate = self.rate_mark(now);
         if self.recovery.duplicates > 0 && self.recovery.phase == Phase::Open {
-            self.recovery.more().limited_transmitted += piece.len;
+            self.recovery.more().limited_transmitted += u64::from(piece.len);
         }
         let probes = self.special.has(Special::PROBE_DUE);
-        let beyond = probes && piece.len > self.tx.usable_window();
+        let beyond = probes && u64::from(piece.len) > self.tx.usable_window();
         let seq = self.tx.next;
         let pushes = self.tx.sent(&self.p, self.window.mss(), piece);
         self.board.push(self.tx.next, now, piece.fin, rate);
         let mut segment = self.base(now, seq);
-        segment.len = piece.len as u32;
+        segment.len = piece.len;
         segment.flags = segment.flags.and_if(piece.fin, Flags::FIN).and_if(pushes, Flags::PSH);
         if piece.len > 0 {
             segment.ect = self.agreed.ecn;
@@ -350,6 +369,10 @@ impl Connection {
             self.arm_tail_probe(now);
         }
         self.note_application_limit();
+        self.counts.segments_sent += 1;
+        self.sent_at = now;
+        self.pace(now, &segment);
+        self.rearm(now);
         segment
     }
 

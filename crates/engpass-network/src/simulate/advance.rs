@@ -132,7 +132,7 @@ impl Network {
     pub(super) fn stop_lines(&mut self) {
         for (port, line) in self.ports.iter().enumerate() {
             match &self.frames.ports[port] {
-                Some(line) => self.fabric.ledger.closes_frames(port, line.doing(self.end)),
+                Some(line) => self.fabric.ledger.closes_frames(port, line, self.end),
                 None => self.fabric.ledger.closes(port, line.doing(self.end)),
             }
         }
@@ -147,7 +147,7 @@ impl Network {
             if let Some(line) = line
                 && std::mem::replace(&mut line.opens, u64::MAX) == from
             {
-                self.fabric.ledger.opens_frames(port, line.doing(from));
+                self.fabric.ledger.opens_frames(port, line, from);
             }
         }
     }

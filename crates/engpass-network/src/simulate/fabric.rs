@@ -1,7 +1,7 @@
 //! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
 
 use engpass_model::element::{
-    Cells, Channel, FrameId, Loss, Outlet, Pdu, Reassembly, Shaper, VcId, generator_of,
+    Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of,
 };
 use engpass_model::tcp::Segment;
 
@@ -56,6 +56,8 @@ pub(super) struct Datagram {
     pub(super) counted: bool,
     /// Bytes of the transport's header.
     pub(super) header: u32,
+    /// When its sender began with it.
+    pub(super) begun: u64,
     /// When and where it lost its first cell, by what is known: ports look at their cells in no common order.
     pub(super) loss: Option<(u64, Place)>,
     /// Frames on the way, plus one while its process works on it or its receiver holds it.
@@ -88,6 +90,8 @@ pub(super) struct Onward {
     pub(super) delay: u64,
     /// The next port and the place of the channel among its; `None`: the host.
     pub(super) channel: Option<(usize, usize)>,
+    /// As [`Outlet::way`].
+    pub(super) way: usize,
     /// Place in the port's counters.
     pub(super) counter: usize,
     /// Place of the port on the way.
@@ -156,6 +160,7 @@ impl Fabric {
     }
 
     /// A datagram comes into being.
+    #[inline]
     pub(super) fn begin_datagram(&mut self, datagram: Datagram) -> u32 {
         let (flow, to, elastic) = (datagram.flow, datagram.to, datagram.counted);
         let id = self.datagrams.insert(datagram);
@@ -317,47 +322,52 @@ pub(super) struct Behind<'a> {
 
 impl Outlet for Behind<'_> {
     fn sent(&mut self, cells: Cells) {
-        let fabric = &mut *self.fabric;
-        let onward = fabric.onward(self.port, cells.vc);
-        let last = cells.last;
-        let counter = &mut fabric.counters[self.port][onward.counter];
-        let counted = fabric.window.count(&cells, 0);
-        counter.sent += counted;
-        counter.sent_clp += if cells.clp { counted } else { 0 };
-        counter.sent_efci += if cells.efci { counted } else { 0 };
-        if fabric.ledger.on {
-            let begun = fabric.ledger.begun(self.port, &cells, counted);
-            match generator_of(cells.frame) {
-                Some(flow) => fabric.ledger.generated(flow, onward.hop, begun),
-                None => {
-                    let datagram = fabric.frames[cells.frame].datagram;
-                    fabric.ledger.carried(self.port, onward.hop, datagram, &cells, begun);
-                }
+        let onward = self.book(&cells);
+        match onward.channel {
+            Some((port, channel)) => {
+                self.fabric.channels[port][channel].announce(cells.shifted(onward.delay));
             }
+            None => self.fabric.deliver(cells, onward.delay),
         }
-        if last <= fabric.window.end {
-            counter.last_sent = Some(last);
-        } else {
-            let ever = fabric.window.with_warmup().count(&cells, 0);
-            if ever > 0 {
-                counter.last_sent = Some(cells.nth(ever - 1));
+    }
+
+    fn way(&self, vc: VcId) -> usize {
+        // The first transmission of a window is looked for.
+        if self.fabric.ledger.has_started(self.port) { self.fabric.onward(self.port, vc).way } else { MIXED }
+    }
+
+    fn sent_along(&mut self, way: usize, trains: &mut [Cells], pieces: &[Piece]) {
+        let inside = |train: &Cells| self.lies_inside(train);
+        if way == MIXED || !trains.iter().all(inside) {
+            // One by one: the order of frames counts, or the edge of the window goes through them.
+            for piece in pieces {
+                let train = &mut trains[piece.train as usize];
+                let last = train.base + train.pace.after(piece.n + piece.count - 1);
+                self.sent(Cells { n: piece.n, count: piece.count, last, ..*train });
+                train.take(piece.count);
             }
-        }
-        if !cells.are_generated() && cells.ends_frame() {
-            let frame = &mut fabric.frames[cells.frame];
-            if frame.hop == 0 {
-                let nic = self.port;
-                fabric.left_nic.push(LeftNic { nic, emitted: frame.eta, at: last, bytes: frame.sdu });
-            }
-            frame.hop += 1;
-            frame.eta = last + onward.delay;
-            frame.waiting = None;
-        }
-        let Some((port, channel)) = onward.channel else {
-            fabric.deliver(cells, onward.delay);
             return;
-        };
-        fabric.channels[port][channel].announce(cells.shifted(onward.delay));
+        }
+        let mut behind = None;
+        for train in trains.iter().filter(|train| train.count > 0) {
+            let onward = self.book(train);
+            match onward.channel {
+                None => self.fabric.deliver(*train, onward.delay),
+                Some(channel) => behind = Some((channel, onward.delay)),
+            }
+        }
+        if let Some(((port, channel), delay)) = behind {
+            self.fabric.channels[port][channel].announce_along(trains, pieces, delay);
+        }
+    }
+
+    fn counts_until(&self) -> u64 {
+        let Window { from, end } = self.fabric.window;
+        // The edge of the window needs every instant.
+        if from.is_some() {
+            return 0;
+        }
+        end.saturating_sub(self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay))
     }
 
     fn lost(&mut self, cells: &Cells, at: u64, cause: Loss) {
@@ -391,18 +401,68 @@ impl Outlet for Behind<'_> {
     }
 
     fn gathers_until(&self) -> u64 {
-        let Window { from, end } = self.fabric.window;
-        let onward = &self.fabric.onward[self.port];
-        // A host only counts; the next queue needs every instant, and so does the edge of the window.
-        if from.is_none() && onward.iter().all(|onward| onward.channel.is_none()) {
-            end.saturating_sub(onward.first().map_or(0, |onward| onward.delay))
-        } else {
-            0
-        }
+        // A host only counts; the next queue needs every instant.
+        let to_hosts = self.fabric.onward[self.port].iter().all(|onward| onward.channel.is_none());
+        if to_hosts { self.counts_until() } else { 0 }
     }
 }
 
+/// The way of all cells of a port where frames of several circuits share a line: in what order they leave decides whose idle time
+/// is whose.
+pub(super) const MIXED: usize = 1;
+
 impl Behind<'_> {
+    /// Whether `train`, from its first to its last cell, leaves the line and arrives behind it in the window, and is not the first
+    /// there.
+    fn lies_inside(&self, train: &Cells) -> bool {
+        let Window { from, end } = self.fabric.window;
+        let begins = |from| self.fabric.ledger.has_started(self.port) && train.first() > from;
+        let delay = self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay);
+        train.count == 0 || train.last + delay <= end && from.is_none_or(begins)
+    }
+
+    /// Count and book what is sent, cells of one train.
+    fn book(&mut self, cells: &Cells) -> Onward {
+        let fabric = &mut *self.fabric;
+        let onward = fabric.onward(self.port, cells.vc);
+        let last = cells.last;
+        let counter = &mut fabric.counters[self.port][onward.counter];
+        let counted = fabric.window.count(cells, 0);
+        counter.sent += counted;
+        counter.sent_clp += if cells.clp { counted } else { 0 };
+        counter.sent_efci += if cells.efci { counted } else { 0 };
+        if fabric.ledger.on {
+            let begun = fabric.ledger.begun(self.port, cells, counted);
+            match generator_of(cells.frame) {
+                Some(flow) => fabric.ledger.generated(flow, onward.hop, begun),
+                None => {
+                    let datagram = fabric.frames[cells.frame].datagram;
+                    fabric.ledger.carried(self.port, onward.hop, datagram, cells, begun);
+                }
+            }
+        }
+        if last <= fabric.window.end {
+            // Trains of one circuit that have come between each other do not come in order of time.
+            counter.last_sent = counter.last_sent.max(Some(last));
+        } else {
+            let ever = fabric.window.with_warmup().count(cells, 0);
+            if ever > 0 {
+                counter.last_sent = counter.last_sent.max(Some(cells.nth(ever - 1)));
+            }
+        }
+        if !cells.are_generated() && cells.ends_frame() {
+            let frame = &mut fabric.frames[cells.frame];
+            if frame.hop == 0 {
+                let nic = self.port;
+                fabric.left_nic.push(LeftNic { nic, emitted: frame.eta, at: last, bytes: frame.sdu });
+            }
+            frame.hop += 1;
+            frame.eta = last + onward.delay;
+            frame.waiting = None;
+        }
+        onward
+    }
+
     fn gone(&mut self, cells: &Cells, place: Place, at: u64) {
         match generator_of(cells.frame) {
             Some(flow) => self.fabric.lose_generated(flow, cells, place, at),

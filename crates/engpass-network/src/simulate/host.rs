@@ -152,6 +152,7 @@ impl Network {
             to: None,
             counted: true,
             header: UDP_HEADER_BYTES as u32,
+            begun: self.now,
             loss: None,
             holds: 1,
         };
@@ -323,6 +324,7 @@ impl Network {
         if self.fabric.window.holds(self.now) {
             tally.received += 1;
             tally.received_bytes += this.bytes;
+            tally.delays.add(self.now - this.begun);
         }
     }
 }

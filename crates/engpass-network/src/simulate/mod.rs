@@ -14,6 +14,7 @@ mod host;
 mod ledger;
 mod nic;
 mod outcome;
+mod sketch;
 mod tally;
 mod tcp;
 mod timeline;
@@ -30,6 +31,7 @@ use host::{Cpu, Process, Socket};
 pub use ledger::{Accounts, BookSeen};
 use nic::Nic;
 pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
+pub use sketch::{Delays, RoundTrips};
 use tcp::Endpoint;
 #[doc(hidden)]
 pub use timeline::watched;
@@ -44,6 +46,23 @@ pub enum SimError {
     Unsupported(String),
     /// The books of a link do not balance, so that the outcome would be wrong: which one, what and by how much. It is our bug.
     Ledger(String),
+}
+
+/// Somebody outside who looks at a run now and then: every few thousand events, and every 10 ms of virtual time.
+///
+/// A closure that says whether it ends is one.
+pub trait Watch {
+    /// Whether the run ends here, with [`SimError::Interrupted`].
+    fn interrupted(&self) -> bool;
+
+    /// The run has come to this instant, in picoseconds.
+    fn reached(&self, _ps: u64) {}
+}
+
+impl<F: Fn() -> bool> Watch for F {
+    fn interrupted(&self) -> bool {
+        self()
+    }
 }
 
 /// A network in virtual time: built, running, or finished.
@@ -83,26 +102,27 @@ const SWEEP: u64 = 10_000_000_000;
 
 /// Simulate one run.
 ///
-/// `interrupted` is asked now and then; when it says yes the run ends with [`SimError::Interrupted`].
+/// # Errors
+/// [`SimError`]: a testbed that is not carried, `watch` that ended it, books that do not balance.
 pub fn simulate(
     testbed: &Testbed,
     topology: &Topology,
     seed: u64,
-    interrupted: &dyn Fn() -> bool,
+    watch: &dyn Watch,
 ) -> Result<SimOutcome, SimError> {
     let mut network = Network::new(testbed, topology, seed)?;
-    network.run(interrupted)?;
+    network.run(watch)?;
     network.outcome(testbed, topology)
 }
 
 impl Network {
     /// Run to the end of the testbed's duration.
-    pub fn run(&mut self, interrupted: &dyn Fn() -> bool) -> Result<(), SimError> {
+    pub fn run(&mut self, watch: &dyn Watch) -> Result<(), SimError> {
         if let Some(from) = self.fabric.window.from {
-            self.run_until(from, interrupted)?;
+            self.run_until(from, watch)?;
             self.begin_window(from);
         }
-        self.run_until(self.end, interrupted)?;
+        self.run_until(self.end, watch)?;
         self.finish();
         Ok(())
     }
@@ -124,7 +144,7 @@ impl Network {
     }
 
     /// Handle everything that happens at or before `until`.
-    fn run_until(&mut self, until: u64, interrupted: &dyn Fn() -> bool) -> Result<(), SimError> {
+    fn run_until(&mut self, until: u64, watch: &dyn Watch) -> Result<(), SimError> {
         self.until = until;
         loop {
             let limit = self.next_sweep.min(until);
@@ -141,7 +161,9 @@ impl Network {
             } else {
                 break;
             }
-            if interrupted() {
+            // Where only generators send there are no events.
+            watch.reached(self.now.max(self.next_sweep.saturating_sub(SWEEP)));
+            if watch.interrupted() {
                 return Err(SimError::Interrupted);
             }
         }

@@ -88,7 +88,7 @@ impl Network {
     }
 
     /// What a sender has ready: a process its fragment, an endpoint its segment.
-    #[inline]
+    #[inline(always)]
     fn sending(&self, sender: usize) -> Sending {
         match sender.checked_sub(self.processes.len()) {
             None => self.processes[sender].sending(),
@@ -143,7 +143,7 @@ impl Network {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn nic_has_room(&mut self, sending: &Sending) -> bool {
         let nic = sending.nic;
         let bytes = sending.memory();
@@ -181,14 +181,14 @@ impl Network {
     }
 
     /// The sender's packet enters the NIC now.
-    #[inline]
+    #[inline(always)]
     fn emit(&mut self, sender: usize, sending: Sending) {
         let bytes = sending.memory();
         self.nics[sending.nic].occupied += bytes;
         match sending.way {
             Way::Circuit { vc, .. } => self.emit_cells(sender, sending, vc, bytes),
             Way::Frames { route } => {
-                let left = self.emit_frame(sender, sending, route);
+                let left = self.emit_frame(sender, &sending, route);
                 self.nics[sending.nic].leaving.push_back((left, bytes as u32));
             }
         }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::fabric::Counter;
 use super::frames::PortTally;
 use super::ledger::{Accounts, BookSeen, add};
+use super::sketch::{Delays, RoundTrips};
 pub use super::tally::Receptions;
 use super::tally::{Place, Window};
 use super::{Network, SimError};
@@ -50,6 +51,12 @@ pub struct Flow {
     pub tcp: Option<TcpCounts>,
     /// PDUs that arrived good and with the EFCI mark in their last cell; for generators cells.
     pub efci_pdus: u64,
+    /// How long datagrams took; not of generators.
+    #[serde(flatten)]
+    pub delays: Option<Delays>,
+    /// What TCP measured.
+    #[serde(flatten)]
+    pub round_trips: Option<RoundTrips>,
     /// When they were received.
     #[serde(skip)]
     pub receptions: Receptions,
@@ -251,6 +258,8 @@ impl Network {
                     },
                     tcp: self.tcp_counts(index),
                     efci_pdus: tally.marked,
+                    delays: tally.delays.delays(),
+                    round_trips: tally.round_trips.round_trips(),
                     receptions: tally.receptions,
                 },
             ));

@@ -3,6 +3,8 @@
 use engpass_model::element::{Cells, Loss};
 use engpass_model::queue::Cause;
 
+use super::sketch::Sketch;
+
 /// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
@@ -14,6 +16,12 @@ impl Window {
     #[inline]
     pub(super) fn holds(&self, at: u64) -> bool {
         self.from.is_none_or(|from| at > from) && at <= self.end
+    }
+
+    /// Whether all of what lasts from `begin` to `end` lies in it, as far as whole picoseconds say.
+    #[inline]
+    pub(super) fn holds_all(&self, begin: u64, end: u64) -> bool {
+        end <= self.end && self.from.is_none_or(|from| begin >= from)
     }
 
     /// The same with everything before it.
@@ -62,6 +70,10 @@ pub(super) struct Tally {
     pub(super) ever_bytes: u64,
     pub(super) places: Vec<Losses>,
     pub(super) receptions: Receptions,
+    /// From the beginning of a datagram to its reception.
+    pub(super) delays: Sketch,
+    /// Round trips that TCP measured at the writing ends.
+    pub(super) round_trips: Sketch,
 }
 
 /// What a flow lost at one place.

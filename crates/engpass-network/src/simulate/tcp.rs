@@ -347,6 +347,7 @@ impl Network {
             to: Some(endpoint as u32 ^ 1),
             counted: segment.len > 0 && this.application.is_some(),
             header: header as u32,
+            begun: self.now,
             loss: None,
             holds: 1,
         };
@@ -426,10 +427,18 @@ impl Network {
             tally.receive(this.index, now);
             if counts {
                 tally.received += 1;
+                tally.delays.add(now - this.begun);
                 // What came for the first time, whether or not bytes before it are missing: more than the lines carried
                 // cannot arrive.
                 tally.received_bytes += this.bytes.saturating_sub(out.refused);
             }
+        }
+        let this = &self.endpoints[endpoint];
+        if let Some(round_trip) = out.round_trip
+            && this.application.is_some()
+            && self.fabric.window.holds(now)
+        {
+            self.fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
         }
         if out.refused > 0 {
             self.fabric.ledger.refused(datagram, out.refused);

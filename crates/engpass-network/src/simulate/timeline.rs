@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::frames::FramePort;
 use super::outcome::in_order;
-use super::{Network, SimError, SimOutcome};
+use super::{Network, SimError, SimOutcome, Watch};
 
 /// Most entries of a list of events; a longer one is cut, and says so.
 pub const MOST_EVENTS: usize = 10_000;
@@ -160,9 +160,9 @@ pub fn timeline(
     topology: &Topology,
     seed: u64,
     samples: usize,
-    interrupted: &dyn Fn() -> bool,
+    watch: &dyn Watch,
 ) -> Result<Timeline, SimError> {
-    watched(testbed, topology, seed, samples, interrupted).map(|(timeline, _)| timeline)
+    watched(testbed, topology, seed, samples, watch).map(|(timeline, _)| timeline)
 }
 
 /// The timeline, and the outcome of the run that was watched.
@@ -172,33 +172,44 @@ pub fn watched(
     topology: &Topology,
     seed: u64,
     samples: usize,
-    interrupted: &dyn Fn() -> bool,
+    watch: &dyn Watch,
 ) -> Result<(Timeline, SimOutcome), SimError> {
-    let mut network = Network::new(testbed, topology, seed)?;
-    let steps = samples.max(2) as u64 - 1;
-    let end = u128::from(network.end);
-    let instants = (0..=steps).map(|step| (end * u128::from(step) / u128::from(steps)) as u64);
-    let instants: Vec<u64> = instants.collect();
-    let mut timeline = network.watch(testbed, topology, &instants);
-    let mut warmup = network.fabric.window.from;
-    for at in instants {
-        if let Some(from) = warmup.take_if(|from| *from <= at) {
-            network.run_until(from, interrupted)?;
-            network.begin_window(from);
-        }
-        network.run_until(at, interrupted)?;
-        network.sample(&mut timeline, at);
-    }
-    network.finish();
-    network.write_events(&mut timeline);
-    let outcome = network.outcome(testbed, topology)?;
-    Ok((timeline.1, outcome))
+    Network::new(testbed, topology, seed)?.watched(testbed, topology, samples, watch)
 }
 
 /// The ports of the queues, and the timeline while it is filled.
 type Watched = (Vec<usize>, Timeline);
 
 impl Network {
+    /// Run to the end, and look at it at `samples` instants.
+    #[doc(hidden)]
+    pub fn watched(
+        mut self,
+        testbed: &Testbed,
+        topology: &Topology,
+        samples: usize,
+        watch: &dyn Watch,
+    ) -> Result<(Timeline, SimOutcome), SimError> {
+        let steps = samples.max(2) as u64 - 1;
+        let end = u128::from(self.end);
+        let instants = (0..=steps).map(|step| (end * u128::from(step) / u128::from(steps)) as u64);
+        let instants: Vec<u64> = instants.collect();
+        let mut timeline = self.watch(testbed, topology, &instants);
+        let mut warmup = self.fabric.window.from;
+        for at in instants {
+            if let Some(from) = warmup.take_if(|from| *from <= at) {
+                self.run_until(from, watch)?;
+                self.begin_window(from);
+            }
+            self.run_until(at, watch)?;
+            self.sample(&mut timeline, at);
+        }
+        self.finish();
+        self.write_events(&mut timeline);
+        let outcome = self.outcome(testbed, topology)?;
+        Ok((timeline.1, outcome))
+    }
+
     /// Begin to write down what happens.
     fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
         let (ports, flows) = (self.ports.len(), testbed.traffic.len());

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod told;
 
 use common::close;
 use engpass_network::simulate::{Carried, Flow, SimOutcome};

@@ -246,7 +246,7 @@ fn both(text: &str, seed: u64) -> Result<Observed, String> {
     let end = testbed.run.duration.0;
     oracle.run_until(end);
     let seen = oracle.snapshot(end);
-    let outcome = simulate(testbed, topology, seed, &|| false).expect("an ATM testbed is simulated");
+    let outcome = simulate(testbed, topology, seed, &|| false).map_err(|wrong| format!("{wrong:?}"))?;
     compare(&observed(&outcome, testbed, topology), &seen)?;
     Ok(seen)
 }

@@ -3,9 +3,9 @@
 mod slots;
 mod trains;
 
-use super::channel::{Cells, Channel, Even, Inputs};
-use super::classes::{Classes, Waiting, nothing};
-use super::{Outlet, Rule};
+use super::classes::{Classes, Waiting};
+use super::even::Even;
+use super::{Cells, Channel, Inputs, Outlet, Rule};
 use crate::time::Pace;
 use slots::LastHigh;
 
@@ -68,7 +68,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
     ) -> Self {
         let Rest { share, drift } = rest;
         let gather = until.saturating_add(2 * queue.slot_up) <= out.gathers_until();
-        let (sent_high, handed) = (nothing(queue.slot), queue.classes[1].taken);
+        let (sent_high, handed) = (Cells::none(queue.slot), queue.classes[1].taken);
         Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, share, drift }
     }
 

@@ -1,8 +1,8 @@
 //! Slots of a port whose first class overtakes: who has them, counted where nobody asks for every instant.
 
-use super::super::Outlet;
-use super::super::channel::{Cells, Even};
 use super::super::classes::Classes;
+use super::super::even::Even;
+use super::super::{Cells, Outlet};
 use super::trains::Train;
 use super::{Hot, Overtaken};
 use crate::time::Pace;

@@ -1,8 +1,7 @@
 //! Trains of class 1 at a port where nobody asks for their instants: as many cells at once as the outcome is sure of.
 
-use super::super::channel::{Cells, Channel};
 use super::super::classes::Waiting;
-use super::super::{Loss, Outlet};
+use super::super::{Cells, Channel, Loss, Outlet};
 use super::{Hot, Overtaken};
 use crate::time::Stepper;
 

@@ -195,7 +195,8 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     }
 }
 
-/// The control of one connection. Reno's few bytes are in place, the others' are allocated.
+/// The control of one connection. Reno's few bytes are in place, and its most frequent step is called without a table; the others are
+/// allocated.
 #[derive(Debug)]
 pub(super) enum Control {
     Reno(reno::Control),
@@ -210,15 +211,6 @@ impl Control {
             Congestion::Bbr(_) => Self::Other(Box::new(bbr::Control::new(p))),
             Congestion::Dctcp(_) => Self::Other(Box::new(dctcp::Control::default())),
             Congestion::Cubic(config) => Self::Other(Box::new(cubic::Control::new(config, p))),
-        }
-    }
-
-    /// See [`CongestionControl::on_ack`]: Reno's is not called through a table.
-    #[inline]
-    pub(super) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        match self {
-            Self::Reno(control) => control.on_ack(window, ack),
-            Self::Other(control) => control.on_ack(window, ack),
         }
     }
 

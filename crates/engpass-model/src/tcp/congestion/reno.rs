@@ -19,8 +19,22 @@ pub struct Control {
 }
 
 impl Control {
+    /// So many bytes are acknowledged; `grows` outside of recovery, and where the window is what limits the sender.
+    #[inline]
+    pub(crate) fn grow(&mut self, window: &mut Window, acked: u64, grows: bool) {
+        if !grows || acked == 0 {
+            return;
+        }
+        if window.in_slow_start() {
+            window.slow_start(acked);
+        } else {
+            self.avoid(window, acked);
+        }
+    }
+
     /// Congestion avoidance.
-    pub fn avoid(&mut self, window: &mut Window, acked: u64) {
+    #[inline]
+    fn avoid(&mut self, window: &mut Window, acked: u64) {
         if window.counts_acknowledgments() {
             // RFC 5681 (3): "cwnd += SMSS*SMSS/cwnd", at least one byte.
             window.size += (window.mss() * window.mss() / window.size).max(1);
@@ -37,14 +51,7 @@ impl Control {
 
 impl CongestionControl for Control {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        if ack.recovering || !ack.window_limited || ack.acked == 0 {
-            return;
-        }
-        if window.in_slow_start() {
-            window.slow_start(ack.acked);
-        } else {
-            self.avoid(window, ack.acked);
-        }
+        self.grow(window, ack.acked, ack.window_limited && !ack.recovering);
     }
 
     fn on_signal(&mut self, window: &mut Window, signal: Signal, in_flight: u64, _now: Time) {

@@ -8,7 +8,7 @@ use engpass_model::switch::Switch;
 
 use super::{Builder, Source};
 use crate::simulate::advance::Queue;
-use crate::simulate::fabric::Onward;
+use crate::simulate::fabric::{MIXED, Onward};
 
 impl Builder<'_> {
     /// The flows whose cells pass a direction of a circuit; a TCP flow has them both ways.
@@ -78,6 +78,7 @@ impl Builder<'_> {
                     vc,
                     delay,
                     channel: next.map(|next| (next, 0)),
+                    way: 0,
                     counter,
                     hop: hop as u16,
                 });
@@ -110,6 +111,32 @@ impl Builder<'_> {
                     self.onward[port][index].channel = Some((next, place.expect("every hop has a channel")));
                 }
             }
+            self.number_ways(port);
+        }
+    }
+
+    /// Cells to one queue go one way. Where frames of several circuits share the line, all go the same.
+    fn number_ways(&mut self, port: usize) {
+        let frames =
+            |onward: &&Onward| self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_none());
+        // At a NIC that leads to a host, shaper and generators of one circuit may come between each other.
+        let mixed = self.onward[port].iter().filter(frames).nth(1).is_some();
+        let nic = self.node_of(port) < self.topology.hosts;
+        let mut next: Vec<_> = Vec::new();
+        for onward in &mut self.onward[port] {
+            let behind = onward.channel.map(|(port, _)| port);
+            onward.way = match behind {
+                _ if mixed => MIXED,
+                None if nic => MIXED,
+                None => 0,
+                Some(behind) => {
+                    let place = next.iter().position(|known| *known == behind).unwrap_or_else(|| {
+                        next.push(behind);
+                        next.len() - 1
+                    });
+                    MIXED + 1 + place
+                }
+            };
         }
     }
 

@@ -16,8 +16,8 @@ use super::arena::Arena;
 use super::event::Event;
 use super::nic::Sending;
 use super::tally::Place;
-use port::{Flying, Joined};
-pub(super) use port::{FramePort, PortTally};
+use port::{Flying, Joined, Limited};
+pub(super) use port::{FramePort, PortTally, Told};
 
 /// What carries frames.
 #[derive(Default)]
@@ -32,6 +32,8 @@ pub(super) struct Frames {
     pub(super) routers: Vec<Engine>,
     /// What a discipline has lost, for a moment.
     lost: Vec<(queue::Packet, Cause)>,
+    /// Every packet has an event at every hop, for a test.
+    silent: bool,
 }
 
 /// An IP packet on its way.
@@ -93,11 +95,18 @@ pub(super) struct Engine {
 }
 
 impl Network {
+    /// Let no line tell the next port what comes: every packet has an event at every hop. For a test that it changes nothing.
+    #[doc(hidden)]
+    pub fn tell_nothing(&mut self) {
+        self.frames.silent = true;
+        self.frames.steps.iter_mut().for_each(|step| step.told = false);
+    }
+
     /// A packet of a host enters its NIC: when it has left.
     #[inline]
-    pub(super) fn emit_frame(&mut self, sender: usize, sending: Sending, route: u32) -> u64 {
+    pub(super) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) -> u64 {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
-        let Sending { datagram, nic, .. } = sending;
+        let (datagram, nic, ip) = (sending.datagram, sending.nic, sending.ip as u32);
         let this = &mut self.fabric.datagrams[datagram];
         this.holds += 1;
         let ecn = match this.to.map(|_| &self.fabric.segments[datagram as usize]) {
@@ -105,55 +114,70 @@ impl Network {
             Some(segment) if segment.ect => Ecn::Capable,
             _ => Ecn::NotCapable,
         };
-        let ip = sending.ip as u32;
         let packet = Packet { datagram, ip, sender: sender as u32, step: first, hop: 0, ttl, priority, ecn };
         let id = self.frames.packets.insert(packet);
         let line = self.frames.ports[nic].as_mut().expect("frames go over links that carry them");
-        let left = line.take(self.now, ip, self.fabric.window);
+        let left = line.take(self.now, ip, &self.fabric.window);
         self.fabric.ledger.emitted_packet(sender, (datagram, id), self.now, line.last.end);
-        self.fabric.ledger.transmits(nic, 0, (datagram, id), &line.last);
-        self.go(nic, left, id);
+        self.fabric.ledger.transmits(nic, 0, (datagram, id), line);
+        if let Some((step, at)) = self.depart(nic, left, id) {
+            self.go(id, step, at);
+        }
         left
     }
 
-    /// A packet is on the line of `port`, which it has left at `left`: it goes on to where something else may come between.
-    fn go(&mut self, mut port: usize, mut left: u64, id: u32) {
+    /// A packet comes to the node before the port of `step` at `at`, and goes on to where something else may come between.
+    fn go(&mut self, id: u32, mut step: Step, mut at: u64) {
         loop {
-            let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
-            let packet = &mut self.frames.packets[id];
-            let step = self.frames.steps[packet.step as usize + 1];
-            let at = left + line.delay;
-            // What would come after the end does not.
-            if !step.told || at > self.end {
-                if let Some(at) = line.fly(left, id) {
-                    self.events.push(at, port, Event::Arrive(port as u32));
-                }
-                return;
-            }
-            packet.step += 1;
-            packet.hop += 1;
-            let Some(next) = self.come(id, step, at) else { return };
-            (port, left) = (step.port as usize, next);
+            let port = step.port as usize;
+            let Some(left) = self.come(id, step, at) else { return };
+            let Some(next) = self.depart(port, left, id) else { return };
+            (step, at) = next;
         }
     }
 
+    /// A packet has left `port` at `left`. Returns the step to which it comes next and when, if it goes on at once.
+    #[inline(always)]
+    fn depart(&mut self, port: usize, left: u64, id: u32) -> Option<(Step, u64)> {
+        let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
+        let packet = &mut self.frames.packets[id];
+        let step = self.frames.steps[packet.step as usize + 1];
+        let at = left + line.delay;
+        // What would come after the end does not.
+        if step.told && at <= self.end {
+            packet.step += 1;
+            packet.hop += 1;
+            return Some((step, at));
+        }
+        if let Some(at) = line.fly(left, id) {
+            self.events.push(at, port, Event::Arrive(port as u32));
+        }
+        None
+    }
+
     /// A packet comes to the node before the port of `step` at `at`. Returns when it leaves the port, if that is known.
-    #[inline]
+    #[inline(always)]
     fn come(&mut self, id: u32, step: Step, at: u64) -> Option<u64> {
         if let Some(router) = step.router {
             let packet = &mut self.frames.packets[id];
             packet.ttl -= 1;
-            if packet.ttl == 0 {
-                let node = self.frames.routers[router as usize].node;
-                self.lose_packet(id, Place::Ttl(node), at);
-                return None;
-            }
-            if packet.ip > step.mtu {
-                self.cut(id, step, at);
+            if packet.ttl == 0 || packet.ip > step.mtu {
+                self.stop(id, step, router, at);
                 return None;
             }
         }
         self.join(step.port as usize, id, at)
+    }
+
+    /// A router loses a packet that has been through too many, or cuts one that is too large.
+    #[cold]
+    fn stop(&mut self, id: u32, step: Step, router: u32, at: u64) {
+        if self.frames.packets[id].ttl > 0 {
+            self.cut(id, step, at);
+        } else {
+            let node = self.frames.routers[router as usize].node;
+            self.lose_packet(id, Place::Ttl(node), at);
+        }
     }
 
     /// Cut a packet for the MTU of the way out; its fragments go on.
@@ -169,8 +193,10 @@ impl Network {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
             let fragment = self.frames.packets.insert(Packet { ip, ..whole });
             self.fabric.ledger.cut(id, fragment);
-            if let Some(left) = self.join(step.port as usize, fragment, at) {
-                self.go(step.port as usize, left, fragment);
+            let left = self.join(step.port as usize, fragment, at);
+            let next = left.and_then(|left| self.depart(step.port as usize, left, fragment));
+            if let Some((step, at)) = next {
+                self.go(fragment, step, at);
             }
         }
     }
@@ -178,23 +204,43 @@ impl Network {
     /// A packet joins the queue of a port at `at`. Returns when it leaves, if that is known.
     #[inline]
     fn join(&mut self, port: usize, id: u32, at: u64) -> Option<u64> {
-        let &Packet { datagram, ip, sender, hop, priority, ecn, .. } = &self.frames.packets[id];
         let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
         if at > line.opens {
-            self.fabric.ledger.opens_frames(port, line.doing(line.opens));
-            line.opens = u64::MAX;
+            let from = std::mem::replace(&mut line.opens, u64::MAX);
+            self.fabric.ledger.opens_frames(port, line, from);
         }
         if let Some(trace) = &mut self.fabric.trace {
             trace.look_before(port, at, line);
         }
-        let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow: sender, priority, ecn };
+        let packet = &mut self.frames.packets[id];
+        let bytes = line.queue_bytes(packet.ip);
+        let left = match line.join_limited(at, bytes, &self.fabric.window) {
+            Limited::Leaves(left) => left,
+            Limited::Lost => {
+                self.refuse(port, id, Cause::Full, at);
+                return None;
+            }
+            Limited::Undecided => {
+                let &mut Packet { sender, priority, ecn, .. } = packet;
+                let view = queue::Packet { id, bytes, flow: sender, priority, ecn };
+                return self.join_discipline(port, view, at);
+            }
+        };
+        self.fabric.ledger.transmits(port, packet.hop, (packet.datagram, id), line);
+        Some(left)
+    }
+
+    /// A packet comes to a discipline.
+    fn join_discipline(&mut self, port: usize, view: queue::Packet, at: u64) -> Option<u64> {
+        let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
         let mut mark = false;
-        match line.join(at, view, &mut self.frames.lost, &mut mark, self.fabric.window) {
+        match line.join(at, view, &mut self.frames.lost, &mut mark, &self.fabric.window) {
             Joined::Leaves(left) => {
+                let packet = &mut self.frames.packets[view.id];
                 if mark {
-                    self.frames.packets[id].ecn = Ecn::Marked;
+                    packet.ecn = Ecn::Marked;
                 }
-                self.fabric.ledger.transmits(port, hop, (datagram, id), &line.last);
+                self.fabric.ledger.transmits(port, packet.hop, (packet.datagram, view.id), line);
                 Some(left)
             }
             Joined::Waits(due) => {
@@ -205,7 +251,7 @@ impl Network {
                 None
             }
             Joined::Lost(cause) => {
-                self.refuse(port, id, cause, at);
+                self.refuse(port, view.id, cause, at);
                 None
             }
         }
@@ -215,15 +261,17 @@ impl Network {
     pub(super) fn serve_port(&mut self, port: u32) {
         let port = port as usize;
         let this = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
-        let (next, again) = this.serve(self.now, &mut self.frames.lost, self.fabric.window);
+        let (next, again) = this.serve(self.now, &mut self.frames.lost, &self.fabric.window);
         if let Some(again) = again {
             self.events.push(again, port, Event::Serve(port as u32));
         }
         if let Some((chosen, left)) = next {
             let packet = &mut self.frames.packets[chosen.id];
             packet.ecn = chosen.ecn;
-            self.fabric.ledger.transmits(port, packet.hop, (packet.datagram, chosen.id), &this.last);
-            self.go(port, left, chosen.id);
+            self.fabric.ledger.transmits(port, packet.hop, (packet.datagram, chosen.id), this);
+            if let Some((step, at)) = self.depart(port, left, chosen.id) {
+                self.go(chosen.id, step, at);
+            }
         }
         self.lose_all(port);
     }
@@ -298,9 +346,8 @@ impl Network {
             self.packet_arrived(landed.packet);
             return;
         }
-        let Some(at) = self.process(step, landed.packet) else { return };
-        if let Some(left) = self.come(landed.packet, step, at) {
-            self.go(step.port as usize, left, landed.packet);
+        if let Some(at) = self.process(step, landed.packet) {
+            self.go(landed.packet, step, at);
         }
     }
 
@@ -331,7 +378,7 @@ impl Network {
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
         // Whatever goes out by the port comes from this engine, in order.
         let port = self.frames.ports[step.port as usize].as_ref();
-        if engine.free <= self.end && port.is_some_and(FramePort::decides_on_arrival) {
+        if engine.free <= self.end && !self.frames.silent && port.is_some_and(FramePort::decides_on_arrival) {
             return Some(engine.free);
         }
         engine.busy.push_back((engine.free, packet));
@@ -349,8 +396,6 @@ impl Network {
             self.events.push(at, engine.node, Event::Forward(router));
         }
         let step = self.frames.steps[self.frames.packets[packet].step as usize];
-        if let Some(left) = self.come(packet, step, self.now) {
-            self.go(step.port as usize, left, packet);
-        }
+        self.go(packet, step, self.now);
     }
 }

@@ -6,7 +6,7 @@ use engpass_model::element::Doing;
 use engpass_model::queue::{self, Backlog, Cause, Discipline, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
-use engpass_model::unit::Share;
+use engpass_model::unit::{QueueLimit, Share};
 use engpass_model::wire::{Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 
@@ -24,7 +24,7 @@ pub(in crate::simulate) struct FramePort {
     /// From the last bit of a frame on the line to the queue behind the other end.
     pub(super) delay: u64,
     /// The last transmission that was begun or is certain.
-    pub(super) last: Transmission,
+    pub(in crate::simulate) last: Transmission,
     /// Since when the discipline has held packets back although the line is free.
     held_since: Option<u64>,
     /// The books are opened before anything that comes later than this; `u64::MAX` when they are open.
@@ -36,6 +36,8 @@ pub(in crate::simulate) struct FramePort {
     /// When the next arrival is looked at.
     pub(super) wake: u64,
     pub(in crate::simulate) tally: PortTally,
+    /// What the books are told when they are opened and closed.
+    pub(in crate::simulate) told: Told,
 }
 
 /// When transmissions end: nothing is added up from rounded times, and nothing is divided for a length that was there before.
@@ -113,6 +115,17 @@ pub(in crate::simulate) struct PortTally {
     pub(in crate::simulate) lost: u64,
 }
 
+/// What a line has done, for the books.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::simulate) struct Told {
+    /// Idle time since the beginning in picoseconds, and by how many ticks the ends before were rounded up.
+    pub(in crate::simulate) idle: u64,
+    pub(in crate::simulate) rounding: u64,
+    /// Frames, and their bytes, that were begun and ended in the window.
+    pub(in crate::simulate) frames: u64,
+    pub(in crate::simulate) bytes: u64,
+}
+
 /// A frame behind the transmitter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flying {
@@ -147,10 +160,22 @@ enum Waiting {
 struct InOrder {
     /// `None` at hosts, whose NIC holds the sender back instead.
     admission: Option<Box<dyn queue::Admission>>,
+    /// All that it asks, where that is no more than whether there is room.
+    limit: Option<QueueLimit>,
     /// Departure and bytes of what has been accepted.
     held: VecDeque<(u64, u32)>,
     backlog: Backlog,
     idle_since: u64,
+}
+
+/// What became of a packet that came to a port, where the discipline need not be asked.
+pub(super) enum Limited {
+    /// It leaves the transmitter at this instant.
+    Leaves(u64),
+    /// There is no room.
+    Lost,
+    /// The discipline is to be asked.
+    Undecided,
 }
 
 /// What became of a packet that was handed to a port.
@@ -174,9 +199,10 @@ impl FramePort {
         let discipline = link.queues[end]
             .as_ref()
             .map(|queue| queue.build(Stream::new(seed, &format!("queue.{name}")), link.line_rate));
-        let in_order = |admission| {
-            let backlog = Backlog::default();
-            Waiting::Arrival(InOrder { admission, held: VecDeque::new(), backlog, idle_since: 0 })
+        let in_order = |admission: Option<Box<dyn queue::Admission>>| {
+            let (backlog, limit) =
+                (Backlog::default(), admission.as_ref().and_then(|this| this.only_limit()));
+            Waiting::Arrival(InOrder { admission, limit, held: VecDeque::new(), backlog, idle_since: 0 })
         };
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
         Self {
@@ -205,6 +231,7 @@ impl FramePort {
             flight: VecDeque::new(),
             wake: u64::MAX,
             tally: PortTally::default(),
+            told: Told::default(),
         }
     }
 
@@ -232,19 +259,34 @@ impl FramePort {
 
     /// A packet comes to the transmitter of a host, which takes everything: when it has left.
     #[inline]
-    pub(super) fn take(&mut self, now: u64, ip: u32, window: Window) -> u64 {
+    pub(super) fn take(&mut self, now: u64, ip: u32, window: &Window) -> u64 {
         self.send(now, self.line_bytes(u64::from(ip)), window)
     }
 
+    /// A packet of so many bytes comes to the transmitter: what becomes of it, if the discipline asks for nothing but room.
+    #[inline(always)]
+    pub(super) fn join_limited(&mut self, now: u64, bytes: u32, window: &Window) -> Limited {
+        let Waiting::Arrival(queue) = &mut self.waiting else { return Limited::Undecided };
+        let Some(limit) = queue.limit else { return Limited::Undecided };
+        queue.release(now);
+        if !queue.backlog.has_room(limit, bytes) {
+            return Limited::Lost;
+        }
+        let left = self.send(now, u64::from(bytes) + self.physical, window);
+        if let Waiting::Arrival(queue) = &mut self.waiting {
+            queue.hold(left, bytes);
+        }
+        Limited::Leaves(left)
+    }
+
     /// A packet comes to the transmitter. `mark` says whether it gets the mark of congestion.
-    #[inline]
     pub(super) fn join(
         &mut self,
         now: u64,
         packet: queue::Packet,
         lost: &mut Vec<(queue::Packet, Cause)>,
         mark: &mut bool,
-        window: Window,
+        window: &Window,
     ) -> Joined {
         let end = self.clock.end;
         match &mut self.waiting {
@@ -283,7 +325,7 @@ impl FramePort {
         &mut self,
         now: u64,
         lost: &mut Vec<(queue::Packet, Cause)>,
-        window: Window,
+        window: &Window,
     ) -> (Option<(queue::Packet, u64)>, Option<u64>) {
         let Waiting::Service { scheduler, asked } = &mut self.waiting else {
             unreachable!("only a discipline that serves is asked to");
@@ -312,17 +354,24 @@ impl FramePort {
     }
 
     /// Put a frame of so many bytes of the line on it, behind what is there: when its last bit has left.
-    #[inline]
-    fn send(&mut self, now: u64, bytes: u64, window: Window) -> u64 {
-        let (mut idle, mut rounding) = (0, 0);
+    #[inline(always)]
+    fn send(&mut self, now: u64, bytes: u64, window: &Window) -> u64 {
+        let mut idle = 0;
         if now > self.clock.end {
-            (idle, rounding) = (now - self.clock.end, self.clock.rounding());
+            idle = now - self.clock.end;
+            self.told.idle += idle;
+            self.told.rounding += self.clock.rounding();
             self.clock.restart(now);
         }
         let begin = self.clock.exact;
         let left = self.clock.send(bytes);
-        let (end, physical) = (self.clock.end, self.physical);
-        self.last = Transmission { idle, rounding, held: 0, begin, bytes, physical, end };
+        let end = self.clock.end;
+        let whole = window.holds_all(begin.0, end);
+        if whole {
+            self.told.frames += 1;
+            self.told.bytes += bytes;
+        }
+        self.last = Transmission { idle, held: 0, begin, bytes, physical: self.physical, end, whole };
         if window.holds(left) {
             self.tally.frames += 1;
             self.tally.bytes += bytes;
@@ -461,7 +510,7 @@ mod tests {
             for id in 0..packets {
                 now += random.exponential(service * 100 / percent);
                 let view = queue::Packet { id, bytes: 1000, flow: 0, priority: 0, ecn: Ecn::NotCapable };
-                let joined = port.join(now, view, &mut Vec::new(), &mut false, window);
+                let joined = port.join(now, view, &mut Vec::new(), &mut false, &window);
                 let Joined::Leaves(left) = joined else { panic!("there is room") };
                 waited += left - now - service;
             }

@@ -32,15 +32,6 @@ pub(super) const NAMES: [&str; Wait::COUNT + 2] = [
 ];
 
 impl Ledger {
-    /// The line of `port` was idle for so long just now because its discipline held back what waited: it shapes.
-    pub(super) fn held(&mut self, port: usize, ps: u64) {
-        let line = &mut self.lines[port];
-        // Not what lies before the window.
-        let held = ps.min(line.idle - line.booked);
-        line.reasons[SHAPER] += held;
-        line.booked += held;
-    }
-
     /// The idle time of a line by reason, at the end of the window.
     pub(super) fn reasons(&self, port: usize) -> Reasons {
         let end = self.window.end;
@@ -62,7 +53,7 @@ impl Ledger {
                 let book = line.last.or_else(|| self.first_sender(line));
                 let book = &self.books[book.expect("a shared line has a sender") as usize];
                 let sender = book.sender.expect("who has used a line is a sender") as usize;
-                let sums = since(&self.senders[sender].sums_at(end), &book.stamp);
+                let sums = since(&self.senders[sender].sums_at(end), book.stamp());
                 share(&mut reasons, idle, sums, line.ps_of(line.elastic), book.shaped);
             }
         }
@@ -74,6 +65,13 @@ impl Ledger {
     }
 }
 
+impl Book {
+    /// The sender's sums when the last frame here had been emitted.
+    fn stamp(&self) -> &Sums {
+        self.stamp.as_deref().unwrap_or(&[0; Wait::COUNT])
+    }
+}
+
 impl Line {
     /// The last cell of an elastic frame leaves a line that its sender shares with others: what the line was idle since the
     /// last one goes by what the sender did since its own last one here.
@@ -82,10 +80,20 @@ impl Line {
         let idle = self.idle - self.booked;
         if idle > 0 {
             let own = self.ps_of(self.elastic);
-            share(&mut self.reasons, idle, since(stamp, &book.stamp), own, book.shaped);
+            share(&mut self.reasons, idle, since(stamp, book.stamp()), own, book.shaped);
         }
         (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
-        book.stamp = *stamp;
+        if let Some(last) = &mut book.stamp {
+            **last = *stamp;
+        }
+    }
+
+    /// It was idle for so long just now because its discipline held back what waited: it shapes.
+    pub(super) fn held(&mut self, ps: u64) {
+        // Not what lies before the window.
+        let held = ps.min(self.idle - self.booked);
+        self.reasons[SHAPER] += held;
+        self.booked += held;
     }
 
     /// Time that so many grains take, rounded down.

@@ -155,7 +155,7 @@ impl Ledger {
         put(accounts, "dead", units(|book| book.dead) * unit);
         put(accounts, "in flight", units(|book| book.in_flight) * unit + cut_off);
         put(accounts, "control", units(|book| book.control) * unit);
-        for book in books() {
+        for book in books().filter(|book| book.generated > 0) {
             let name = &topology.flows[book.flow as usize].name;
             put(accounts, &format!("other: {name}"), u128::from(book.generated) * unit);
         }
@@ -205,7 +205,8 @@ impl Line {
 impl Book {
     /// Parts of a layer of all that was delivered and carried wholly.
     fn parts(&self, layer: Layer) -> u128 {
-        let datagrams = u128::from(self.whole) * u128::from(self.datagram.parts(layer));
+        let each = self.datagram.as_ref().map_or(0, |datagram| datagram.parts(layer));
+        let datagrams = u128::from(self.whole) * u128::from(each);
         datagrams + u128::from(self.segments.parts(layer))
     }
 

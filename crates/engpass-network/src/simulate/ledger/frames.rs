@@ -1,14 +1,15 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
 use super::{Ledger, Line, User, put};
+use crate::simulate::frames::{FramePort, Told};
 use crate::simulate::tally::Window;
+use engpass_model::element::Doing;
 
 /// A frame on a line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::simulate) struct Transmission {
-    /// How long the line was idle before it, in picoseconds, and by how much the end before was rounded up, in ticks.
+    /// How long the line was idle before it, in picoseconds.
     pub(in crate::simulate) idle: u64,
-    pub(in crate::simulate) rounding: u64,
     /// For how long of that a discipline held it back.
     pub(in crate::simulate) held: u64,
     /// When it began: whole picoseconds, and ticks.
@@ -18,43 +19,61 @@ pub(in crate::simulate) struct Transmission {
     pub(in crate::simulate) physical: u64,
     /// When all of them have left, in picoseconds.
     pub(in crate::simulate) end: u64,
+    /// It lies in the window, as far as whole picoseconds say.
+    pub(in crate::simulate) whole: bool,
 }
 
 impl Ledger {
-    /// A packet of a datagram goes on the line of `port`, hop `hop` of its way.
-    #[inline]
+    /// The line of `port`, hop `hop` of its way, sends a packet of a datagram last of all that it knows of.
+    #[inline(always)]
     pub(in crate::simulate) fn transmits(
         &mut self,
         port: usize,
         hop: u16,
         (datagram, packet): (u32, u32),
-        sent: &Transmission,
+        from: &FramePort,
     ) {
         if !self.on {
             return;
         }
-        let &Transmission { idle, rounding, held, begin, bytes, physical, end } = sent;
-        self.idle(port, idle, rounding);
-        if held > 0 {
-            self.held(port, held.min(idle));
-        }
-        let window = self.window;
-        let line = &mut self.lines[port];
-        let whole = end <= window.end && window.from.is_none_or(|from| begin.0 >= from)
-            || line.is_whole(sent, window);
-        if whole {
-            line.frames += 1;
-            line.bytes += bytes;
+        let Transmission { idle, held, bytes, physical, whole, .. } = from.last;
+        if !whole {
+            self.lines[port].cut_off(&from.last, self.window);
+        } else {
             self.carried[datagram as usize * self.stride + usize::from(hop)] += (bytes - physical) as u32;
         }
+        let line = &mut self.lines[port];
         if line.user == User::Shared {
+            line.idle = from.told.idle;
+            if held > 0 {
+                line.held(held.min(idle));
+            }
             let way = self.ways[datagram as usize];
             if way.elastic {
                 line.elastic += bytes;
-                let book = &mut self.books[(way.book + u32::from(hop)) as usize];
-                line.frame_left(book, way.book + u32::from(hop), &self.packet_stamps[packet as usize]);
+                let book = way.book + u32::from(hop);
+                line.frame_left(&mut self.books[book as usize], book, &self.packet_stamps[packet as usize]);
             }
+        } else if held > 0 {
+            line.idle = from.told.idle;
+            line.held(held.min(idle));
         }
+    }
+
+    /// The window begins on the line of `port`, which carries frames, at `from`: what the edge cuts has told itself.
+    pub(in crate::simulate) fn opens_frames(&mut self, port: usize, from: &FramePort, at: u64) {
+        let line = &mut self.lines[port];
+        line.learn(from.told);
+        let begun = line.edges[0].begun;
+        line.open(Doing { begun, ..from.doing(at) });
+    }
+
+    /// The window ends at `at` on the line of `port`, which carries frames.
+    pub(in crate::simulate) fn closes_frames(&mut self, port: usize, from: &FramePort, at: u64) {
+        let line = &mut self.lines[port];
+        line.learn(from.told);
+        let begun = line.edges[1].begun;
+        self.closes(port, Doing { begun, ..from.doing(at) });
     }
 
     /// A packet enters the NIC of a line that carries frames, and has left at `until` with all that is around it.
@@ -80,9 +99,15 @@ impl Ledger {
 }
 
 impl Line {
-    /// Whether a transmission lies in the window; what an edge cuts of it is noted.
+    /// Take over what the line has told.
+    fn learn(&mut self, told: Told) {
+        (self.idle, self.rounding) = (told.idle, told.rounding);
+        (self.frames, self.bytes) = (told.frames, told.bytes);
+    }
+
+    /// A transmission does not lie in the window: note what an edge cuts of it.
     #[cold]
-    fn is_whole(&mut self, sent: &Transmission, window: Window) -> bool {
+    fn cut_off(&mut self, sent: &Transmission, window: Window) {
         let (ticks, per_ps) = (u128::from(self.ticks), u128::from(self.ticks_per_ps));
         let begin = u128::from(sent.begin.0) * per_ps + u128::from(sent.begin.1);
         let since = |at: u64| (u128::from(at) * per_ps).checked_sub(begin).filter(|since| *since > 0);
@@ -90,15 +115,12 @@ impl Line {
         if !whole && let Some(begun) = since(window.end) {
             self.edges[1].begun = begun;
         }
-        let Some(from) = window.from else { return whole };
-        if sent.end <= from {
-            return false;
-        }
-        if let Some(begun) = since(from) {
+        if let Some(from) = window.from
+            && sent.end > from
+            && let Some(begun) = since(from)
+        {
             self.edges[0].begun = begun;
             self.cut = whole.then_some(u128::from(sent.bytes) * ticks);
-            return false;
         }
-        whole
     }
 }

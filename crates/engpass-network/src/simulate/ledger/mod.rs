@@ -134,7 +134,7 @@ struct Book {
     of: u32,
     wire: Wire,
     /// MTUs that cut packets at the sender and on their way to this line.
-    cuts: Vec<u64>,
+    cuts: Box<[u64]>,
     /// Datagrams of a `udp-stream` that were delivered and carried wholly in the window.
     whole: u64,
     /// Units of datagrams that were not delivered, or not wholly in the window; and without data.
@@ -144,7 +144,7 @@ struct Book {
     /// Cells of a generator.
     generated: u64,
     /// A datagram of a `udp-stream`.
-    datagram: Layers,
+    datagram: Option<Box<Layers>>,
     /// All segments that were delivered and carried wholly, and what of their payload the receiver did not want, in parts.
     segments: Layers,
     duplicate: u64,
@@ -154,8 +154,8 @@ struct Book {
     stamped: bool,
     /// Its circuit is shaped below this line.
     shaped: bool,
-    /// The sender's sums when the last frame here had been emitted.
-    stamp: Sums,
+    /// The sender's sums when the last frame here had been emitted; where others use the line, too.
+    stamp: Option<Box<Sums>>,
 }
 
 /// Which books a datagram is written to.
@@ -233,6 +233,12 @@ impl Ledger {
             return count;
         }
         self.first_of_window(port, cells, count)
+    }
+
+    /// Whether the first transmission of the window on the line of `port` was seen.
+    #[inline]
+    pub(super) fn has_started(&self, port: usize) -> bool {
+        self.lines[port].started || !self.on
     }
 
     fn first_of_window(&mut self, port: usize, cells: &Cells, count: u64) -> u64 {
@@ -364,18 +370,6 @@ impl Ledger {
         if self.lines[port].cells {
             self.lines[port].open(doing);
         }
-    }
-
-    /// The window begins on the line of `port`, which carries frames: what the edge cuts has told itself.
-    pub(super) fn opens_frames(&mut self, port: usize, doing: Doing) {
-        let begun = self.lines[port].edges[0].begun;
-        self.lines[port].open(Doing { begun, ..doing });
-    }
-
-    /// The window ends on the line of `port`, which carries frames.
-    pub(super) fn closes_frames(&mut self, port: usize, doing: Doing) {
-        let begun = self.lines[port].edges[1].begun;
-        self.closes(port, Doing { begun, ..doing });
     }
 
     /// The window ends on the line of `port`.

@@ -68,7 +68,7 @@ impl Ledger {
         for (flow, traffic) in opening.testbed.traffic.values().enumerate() {
             // Connections have lanes of their own.
             let own = !matches!(traffic, Traffic::TcpStream(_));
-            let sender = opening.processes.iter().position(|process| process.flow == flow);
+            let sender = opening.processes.binary_search_by_key(&flow, |process| process.flow).ok();
             let lane = Lane { flow, against: false, traffic: Some(traffic), sender };
             ledger.add_lane(opening, [own.then_some(lane), None]);
         }
@@ -122,17 +122,17 @@ impl Ledger {
         let line = &mut self.lines[port];
         let datagram = match lane.traffic {
             Some(Traffic::UdpStream(config)) => {
-                layers_of(&wire, UDP_HEADER_BYTES, config.message.bytes(), &cuts)
+                Some(Box::new(layers_of(&wire, UDP_HEADER_BYTES, config.message.bytes(), &cuts)))
             }
-            _ => wire.nothing(),
+            _ => None,
         };
         line.books.push(self.books.len() as u32);
         self.books.push(Book {
             flow: lane.flow as u32,
             line: port as u32,
             against: lane.against,
-            of: (booked(&datagram) / line.unit) as u32,
-            cuts,
+            of: datagram.as_ref().map_or(0, |datagram| booked(datagram) / line.unit) as u32,
+            cuts: cuts.into(),
             whole: 0,
             dead: 0,
             in_flight: 0,
@@ -145,7 +145,7 @@ impl Ledger {
             sender: lane.sender.map(|sender| sender as u32),
             stamped: false,
             shaped,
-            stamp: [0; Wait::COUNT],
+            stamp: None,
         });
     }
 
@@ -172,6 +172,9 @@ impl Ledger {
             let stamped = self.books[own.clone()].iter().any(shared);
             for book in &mut self.books[own] {
                 book.stamped = stamped && book.sender.is_some();
+                if book.stamped && self.lines[book.line as usize].user == User::Shared {
+                    book.stamp = Some(Box::new([0; Wait::COUNT]));
+                }
             }
         }
     }

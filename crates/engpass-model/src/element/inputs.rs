@@ -1,0 +1,83 @@
+//! The channels of a queue, and whose cell comes next.
+
+use super::Channel;
+
+/// The channels of one queue, in the order that breaks ties.
+#[derive(Debug)]
+pub struct Inputs<'a>(&'a mut [Channel]);
+
+impl<'a> Inputs<'a> {
+    /// A queue's channels.
+    pub fn new(channels: &'a mut [Channel]) -> Self {
+        Self(channels)
+    }
+
+    /// The channel in this place.
+    pub(super) fn channel(&mut self, index: usize) -> &mut Channel {
+        &mut self.0[index]
+    }
+
+    /// The channel with the earliest next cell (the first of several), and until when, at most, it stays the earliest.
+    #[inline]
+    pub fn earliest(&mut self) -> Option<(&mut Channel, u64)> {
+        self.earliest_but(usize::MAX)
+    }
+
+    /// The same among all channels but the one in place `but`.
+    #[inline]
+    pub(super) fn earliest_but(&mut self, but: usize) -> Option<(&mut Channel, u64)> {
+        let mut best = usize::MAX;
+        let mut head = u64::MAX;
+        let mut until = u64::MAX;
+        for (index, channel) in self.0.iter().enumerate() {
+            let next = channel.head();
+            if index == but {
+                continue;
+            }
+            if next < head {
+                // The channel before wins a tie against this one: it must be overtaken strictly.
+                until = head.saturating_sub(1);
+                (best, head) = (index, next);
+            } else if next <= until {
+                until = next;
+            }
+        }
+        (best != usize::MAX).then(|| (&mut self.0[best], until))
+    }
+
+    /// The channels with the earliest next cells, in this order, and until when, at most, no other has one.
+    #[inline]
+    pub(super) fn earliest_two(&mut self) -> Option<Two<'_>> {
+        let (mut first, mut second) = ((u64::MAX, usize::MAX), (u64::MAX, usize::MAX));
+        let mut third = u64::MAX;
+        for (index, channel) in self.0.iter().enumerate() {
+            let next = (channel.head(), index);
+            if next < first {
+                third = second.0;
+                (first, second) = (next, first);
+            } else if next < second {
+                third = second.0;
+                second = next;
+            } else {
+                third = third.min(next.0);
+            }
+        }
+        if second.0 == u64::MAX {
+            return None;
+        }
+        let second_wins = second.1 < first.1;
+        let [first, second] =
+            self.0.get_disjoint_mut([first.1, second.1]).expect("channels of different places are different");
+        // Who wins a tie against a third is not asked here.
+        Some(Two { first, second, until: third.saturating_sub(1), second_wins })
+    }
+}
+
+/// See [`Inputs::earliest_two`].
+pub(super) struct Two<'a> {
+    pub(super) first: &'a mut Channel,
+    pub(super) second: &'a mut Channel,
+    pub(super) until: u64,
+    /// Of two cells that come together that of the second goes first.
+    pub(super) second_wins: bool,
+}

@@ -1,0 +1,105 @@
+//! A line that tells the next port what comes, instead of an event for every packet and hop, changes nothing.
+
+use std::fmt::Write;
+
+use engpass_network::simulate::{Network, SimOutcome, Timeline};
+use proptest::prelude::*;
+
+use crate::common::point;
+
+/// A router: its queue, and its time for a packet in microseconds.
+type Node = (u8, u8);
+/// A flow: its kind, and the routers that its ends are at.
+type Traffic = (u8, u8, u8);
+
+const QUEUES: [&str; 6] = [
+    r#"{ drop-tail = { limit = "12 packets" } }"#,
+    r#"{ drop-tail = { limit = "20 kB", ecn_threshold = "5 packets" } }"#,
+    r#"{ red = { min = "3 packets", max = "9 packets", limit = "15 packets" } }"#,
+    r#"{ fq-codel = {} }"#,
+    r#"{ priority = { limit = "10 packets" } }"#,
+    r#"{ drop-tail = {} }"#,
+];
+
+const TRAFFIC: [&str; 5] = [
+    r#"kind = "tcp-stream"
+message = "20 kB""#,
+    r#"kind = "tcp-stream"
+message = "300 B"
+streams = 2"#,
+    r#"kind = "udp-stream"
+message = "4 kB"
+rate = "9 Mbit/s""#,
+    r#"kind = "poisson"
+message = "700 B"
+rate = "12 Mbit/s""#,
+    r#"kind = "udp-stream"
+message = "1 kB"
+rate = "30 Mbit/s"
+ttl = 4"#,
+];
+
+/// Routers in a row, and hosts at both ends of every flow, each with a link of its own.
+fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool) -> String {
+    let mut text = String::from("name = \"a row of routers\"\n[run]\nduration = \"60 ms\"\n");
+    if warmup {
+        text += "warmup = \"21 ms\"\n";
+    }
+    let mut add = |part: std::fmt::Arguments<'_>| text.write_fmt(part).expect("a string takes everything");
+    for (index, (queue, time)) in routers.iter().enumerate() {
+        let queue = QUEUES[usize::from(*queue) % QUEUES.len()];
+        add(format_args!("[router.r{index}]\nqueue = {queue}\nper_packet = \"{} us\"\n", time % 3 * 10));
+        if index > 0 {
+            let mtu = if time % 5 == 0 { 1000 } else { 1500 };
+            add(format_args!(
+                "[link.l{index}]\nends = [\"r{}\", \"r{index}\"]\nmedium = \"point-to-point\"\nrate = \"{} Mbit/s\"\n\
+                 delay = \"{} us\"\nmtu = \"{mtu} B\"\n",
+                index - 1,
+                10 + u32::from(time % 7) * 4,
+                100 + 57 * u32::from(time % 11),
+            ));
+            if chance % 4 == index as u8 % 4 {
+                add(format_args!("loss = \"1 %\"\njitter = \"300 us\"\n"));
+            }
+        }
+    }
+    for (index, (kind, from, to)) in flows.iter().enumerate() {
+        let ends = [from, to].map(|end| usize::from(*end) % routers.len());
+        for (host, router) in ["a", "b"].into_iter().zip(ends) {
+            add(format_args!(
+                "[host.{host}{index}]\n[link.{host}{index}]\nends = [\"{host}{index}\", \"r{router}\"]\n\
+                 medium = \"ethernet-100\"\ndelay = \"{} us\"\n",
+                10 + 13 * index,
+            ));
+        }
+        let traffic = TRAFFIC[usize::from(*kind) % TRAFFIC.len()];
+        add(format_args!("[traffic.f{index}]\n{traffic}\nfrom = \"a{index}\"\nto = \"b{index}\"\n"));
+    }
+    text
+}
+
+fn watched(text: &str, tells: bool) -> (Timeline, SimOutcome) {
+    let point = point(text, "base", &[]);
+    let mut network = Network::new(&point.testbed, &point.topology, 3).expect("it is carried");
+    if !tells {
+        network.tell_nothing();
+    }
+    let seen = network.watched(&point.testbed, &point.topology, 37, &|| false);
+    seen.expect("its books balance")
+}
+
+proptest! {
+    #[test]
+    fn a_line_that_tells_changes_nothing(
+        routers in prop::collection::vec(any::<Node>(), 1..5),
+        flows in prop::collection::vec(any::<Traffic>(), 1..5),
+        chance in any::<u8>(),
+        warmup in any::<bool>(),
+    ) {
+        let text = text(&routers, &flows, chance, warmup);
+        let (told, plain) = (watched(&text, true), watched(&text, false));
+        prop_assert!(told.1.events <= plain.1.events);
+        let events = plain.1.events;
+        prop_assert_eq!((told.0, SimOutcome { events, ..told.1 }), plain);
+    }
+}

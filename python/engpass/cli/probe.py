@@ -1,0 +1,109 @@
+"""`engpass probe`: what this host's memory, buses and sockets give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engpass.cli import console, options
+from engpass.error import EngpassError
+
+if TYPE_CHECKING:
+    from engpass.probe import Probed
+
+Quick = Annotated[bool, typer.Option("--quick", help="A look of some seconds instead of most of a minute.")]
+Report = Annotated[str | None, typer.Option("--report", metavar="FILE", help="Also write an HTML page.")]
+Figures = Annotated[
+    str | None, typer.Option("--figures", metavar="DIR", help="Also write the figures here, as PNG and SVG.")
+]
+Save = Annotated[
+    str | None,
+    typer.Option("--save", metavar="FILE", help="Write the host as a table that a testbed can take over."),
+]
+Name = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="What the table is called, else as the host.")
+]
+Directory = Annotated[
+    str | None,
+    typer.Option("--disk", metavar="DIR", help="Where to try transfers past the page cache."),
+]
+
+
+def command(
+    quick: Quick = False,
+    report: Report = None,
+    figures: Figures = None,
+    save: Save = None,
+    name: Name = None,
+    disk: Directory = None,
+    as_json: options.Json = False,
+) -> None:
+    """Measure this host: memory over working sets, kernel copies, sockets, packets, timers, buses, disk, GPU.
+
+    And what the copy model makes of it: the most that each data path can carry, beside what sockets reach.
+    It needs no privileges and leaves nothing behind. What cannot be measured says why.
+    """
+    from engpass.probe import probe
+
+    with _bar() as watch:
+        made = probe(quick=quick, name=name, directory=disk, watch=watch)
+    if as_json:
+        console.line({"name": made.name, "when": made.when, **made.data})
+    else:
+        from engpass.cli.probed import show
+
+        show(made, console.tables())
+    if save is not None:
+        _write(Path(save), f"# {made.when}\n{made.table}")
+        console.tell(f"the host is in `{save}`, as `[host.{made.name}]`")
+    if report is not None:
+        from engpass.report.page import render_probe
+
+        _write(Path(report), render_probe(made))
+        console.tell(f"the page is in `{report}`")
+    if figures is not None:
+        _pictures(made, figures)
+    for doubt in made.doubts:
+        console.tell(f"warning: {doubt}\nhelp: probe again while nothing else runs")
+
+
+def _pictures(made: Probed, directory: str) -> None:
+    from engpass.report.charts import export
+    from engpass.report.probe import figures
+
+    try:
+        files = export(figures(made), Path(directory))
+    except OSError as error:
+        raise _unwritable(directory, error) from None
+    console.tell(f"{len(files)} pictures are in `{directory}`")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
+    except OSError as error:
+        raise _unwritable(str(path), error) from None
+
+
+def _unwritable(path: str, error: OSError) -> EngpassError:
+    return EngpassError(f"`{path}` cannot be written: {error.strerror}", "check the path and the disk")
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int, str], None] | None]:
+    """A bar on standard error, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield None
+        return
+    columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=screen, transient=True) as shown:
+        task = shown.add_task("", total=None)
+        yield lambda done, total, about: shown.update(task, completed=done, total=total, description=about)

@@ -1,0 +1,117 @@
+"""A probe of a host as tables on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from engpass.probe import Probed, facts, rate, size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def show(made: Probed, out: Console) -> None:
+    """Everything that was found, and what was not measured."""
+    data = made.data
+    _memory(data, out)
+    _paths(data, out)
+    _sockets(data, out)
+    _verdicts(data, out)
+    _rest(data, out)
+    out.print(made.sentence, markup=False, soft_wrap=True)
+
+
+def _table(out: Console, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], right: int) -> None:
+    """A table whose columns from `right` on are set to the right."""
+    from rich.table import Table
+
+    if not rows:
+        return
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for index, name in enumerate(head):
+        table.add_column(name, justify="right" if index >= right else "left")
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+    out.print()
+
+
+def _memory(data: dict[str, Any], out: Console) -> None:
+    points = data["memory"].get("measured")
+    if points is None:
+        out.print(f"memory: not measured: {data['memory']['not_measured']}", markup=False)
+        return
+    kernels = list(dict.fromkeys(point["kernel"] for point in points))
+    lines: dict[tuple[int, int], dict[str, float]] = {}
+    for point in points:
+        lines.setdefault((point["threads"], point["bytes"]), {})[point["kernel"]] = point["rate"]["best"]
+    rows = [
+        [size(count), str(threads), *(f"{found[k] / 1e9:.1f}" if k in found else "" for k in kernels)]
+        for (threads, count), found in lines.items()
+    ]
+    _table(out, "Memory, best in GB/s", ["Array", "Threads", *kernels], rows, 0)
+
+
+def _paths(data: dict[str, Any], out: Console) -> None:
+    for roofline in data["rooflines"]:
+        rows = [
+            [
+                ceiling["path"],
+                *(
+                    "not measured" if ceiling[key] is None else rate(ceiling[key])
+                    for key in ("from_memory", "from_cache")
+                ),
+            ]
+            for ceiling in roofline["ceilings"]
+        ]
+        over = "the memory alone" if roofline["device"] is None else f"{roofline['device']}"
+        title = f"The most that a data path can carry, over {over}"
+        _table(out, title, ["Data path", "from memory", "from the cache"], rows, 1)
+
+
+def _sockets(data: dict[str, Any], out: Console) -> None:
+    streams = data["sockets"].get("measured", [])
+    rows = [
+        [
+            f"{one['sending']}, {one['receiving']}",
+            rate(one["rate"]["median"]),
+            f"{one['send_cpu']:.3f}",
+            f"{one['receive_cpu']:.3f}",
+            "" if one["copied"] is None else f"{100 * one['copied']:.0f} %",
+        ]
+        for one in streams
+    ]
+    head = ["TCP over loopback", "Rate", "Sender, s/GB", "Receiver, s/GB", "Copied all the same"]
+    _table(out, "Sockets", head, rows, 1)
+    rows = [
+        [one["calls"], f"{one['sent']:,.0f}", f"{one['received']:,.0f}", f"{one['cpu_us']:.2f}"]
+        for one in data["packets"].get("measured", [])
+    ]
+    head = ["Datagrams of 64 B", "sent/s", "received/s", "CPU, us each"]
+    _table(out, "Packets", head, rows, 1)
+
+
+def _verdicts(data: dict[str, Any], out: Console) -> None:
+    def say(value: float, unit: str) -> str:
+        return rate(value) if unit == "B/s" else f"{value:.3f} {unit}"
+
+    rows = [
+        [
+            one["what"],
+            say(one["predicted"], one["unit"]),
+            say(one["measured"], one["unit"]),
+            one["rule"],
+            "yes" if one["holds"] else "no",
+        ]
+        for one in data["verdicts"]
+    ]
+    head = ["Prediction", "Model", "Here", "Rule", "Holds"]
+    _table(out, "The copy model against these sockets", head, rows, 1)
+    if rows:
+        out.print(data["leaves_out"] + "\n", markup=False, soft_wrap=True)
+
+
+def _rest(data: dict[str, Any], out: Console) -> None:
+    rows = [[name, value] for name, value in facts(data)]
+    _table(out, "The rest", ["What", "Found"], rows, 2)

@@ -1,0 +1,155 @@
+"""Probing this host: what its memory, buses and sockets give."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import platform
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from engpass import _engpass
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What a probe found."""
+
+    name: str
+    """Name of the host."""
+    when: str
+    """When it was measured, UTC."""
+    data: dict[str, Any]
+    """The report of the core, as `engpass probe --json` prints it. Rates are bytes per second."""
+    table: str
+    """The host as a table of a testbed."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether it repeated within 5 %, and nothing else took the CPU."""
+        return bool(self.data["steady"])
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why the figures are not to be trusted, if they are not."""
+        found = []
+        timer = self.data["timer"]
+        if timer is not None and timer["stolen"] >= 0.05:
+            found.append(f"other work took {100 * timer['stolen']:.0f} % of the CPU")
+        apart = [
+            f"{one['kernel']} of {size(one['bytes'])} by {100 * abs(one['last'] / one['first'] - 1):.0f} %"
+            for one in self.data["again"]
+            if abs(one["last"] / one["first"] - 1) > 0.05
+        ]
+        if apart:
+            found.append(f"measured again, it differs: {', '.join(apart)}")
+        return found
+
+    @property
+    def sentence(self) -> str:
+        """The host in a sentence."""
+        found = self.data["bandwidths"]
+        if found is None:
+            return "The memory was not measured."
+        pipelined = next(
+            ceiling["from_memory"]
+            for ceiling in self.data["rooflines"][0]["ceilings"]
+            if ceiling["path"] == "one-copy-pipelined"
+        )
+        text = (
+            f"One thread copies {rate(found['copy'])} in memory and {rate(found['copy_cached'])} in the "
+            f"cache; the memory moves {rate(found['memory_all'])} in all. With one copy, no more than "
+            f"{rate(pipelined)} of payload can leave this host."
+        )
+        if self.doubts:
+            text += " These figures are not steady: " + "; ".join(self.doubts) + "."
+        return text
+
+
+def probe(
+    *,
+    quick: bool = False,
+    name: str | None = None,
+    directory: str | None = None,
+    watch: Callable[[int, int, str], None] | None = None,
+) -> Probed:
+    """Measure this host, in less than a minute, or in some seconds if `quick`.
+
+    `name` is what its table is called. Transfers past the page cache are tried in `directory`, else where
+    temporary files go. `watch` is told the steps done, their number, and what the next one is about.
+    """
+    called = name or platform.node().split(".")[0] or "probed"
+    now = dt.datetime.now(dt.UTC)
+    one = _engpass.Probe(quick, directory or tempfile.gettempdir())
+    steps = one.steps()
+    for step, about in enumerate(steps):
+        if watch is not None:
+            watch(step, len(steps), about)
+        one.run(step)
+    if watch is not None:
+        watch(len(steps), len(steps), "")
+    return Probed(called, f"{now:%Y-%m-%d %H:%M} UTC", json.loads(one.report()), one.table(called))
+
+
+def rate(bytes_per_s: float) -> str:
+    """A rate in bytes for people."""
+    for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6)):
+        if bytes_per_s >= factor:
+            return f"{bytes_per_s / factor:.2f} {unit}"
+    return f"{bytes_per_s / 1e3:.2f} kB/s"
+
+
+def size(count: int) -> str:
+    """A size in bytes for people, in powers of 1024."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:g} {unit}"
+    return f"{count} B"
+
+
+def facts(data: dict[str, Any]) -> list[tuple[str, str]]:
+    """Timers, kernel copies, devices, disk and GPUs in a line each; or why they were not measured."""
+    found: list[tuple[str, str]] = []
+    timer = data["timer"]
+    if timer is not None:
+        found += [
+            ("clock", f"{timer['reading']:.0f} ns to read; resolution {timer['resolution']} ns"),
+            ("system call", f"{timer['system_call']:.0f} ns"),
+            (
+                "timers",
+                "late by {:.1f} us (half), {:.1f} us (99 %), {:.1f} us (most)".format(
+                    *(timer[key] / 1e3 for key in ("late_half", "late_99", "late_most"))
+                ),
+            ),
+            ("longest gap", f"{timer['longest_gap'] / 1e3:.0f} us without the CPU"),
+        ]
+    for one in data["kernel"].get("measured", []):
+        said = f"{rate(one['out']['best'])} out, {rate(one['into']['best'])} in"
+        found.append((f"kernel copies, {size(one['bytes'])}", said))
+    for device in data["devices"]:
+        link = device["link"]
+        if link is None:
+            said = f"not measured: {device['why']}"
+        else:
+            below = ", below its best" if link["below_its_best"] else ""
+            said = (
+                f"PCI Express {link['generation']}, {link['lanes']} lanes: {rate(link['bytes_per_s'])}, "
+                f"{rate(link['payload_per_s'])} of payload{below}"
+            )
+        found.append((f"{device['kind']} {device['name']}", said))
+    block = data["block"]
+    if "measured" in block:
+        one = block["measured"]
+        said = f"{rate(one['write']['best'])} to it, {rate(one['read']['best'])} from it"
+        found.append((f"disk {one['device']}, past the page cache", said))
+    else:
+        found.append(("disk", f"not measured: {block['not_measured']}"))
+    for one in data["gpus"].get("measured", []):
+        to = f"{rate(one['pinned_to']['best'])} pinned, {rate(one['pageable_to']['best'])} pageable to it"
+        out = f"{rate(one['pinned_from']['best'])} and {rate(one['pageable_from']['best'])} from it"
+        found.append((f"GPU {one['name']}", f"{to}; {out}"))
+    if "not_measured" in data["gpus"]:
+        found.append(("GPUs", f"not measured: {data['gpus']['not_measured']}"))
+    return found

@@ -1,0 +1,313 @@
+"""The page about a host: what `engpass probe` found."""
+
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from engpass.probe import facts, rate, size
+from engpass.report import theme
+from engpass.report.charts import for_page
+from engpass.report.figures import base
+from engpass.report.figures.base import Block, Drawing
+from engpass.report.html import esc, prose
+from engpass.report.html import table as html_table
+from engpass.report.sections import block_key
+
+if TYPE_CHECKING:
+    from engpass.probe import Probed
+
+_MEMORY = "memory"
+_PATHS = "paths"
+
+KERNELS = (
+    ("read", "read"),
+    ("write", "write"),
+    ("write-non-temporal", "write past the caches"),
+    ("copy-library", "copy: memcpy"),
+    ("copy-non-temporal", "copy past the caches"),
+    ("copy-string", "copy: rep movsb"),
+    ("checksum", "Internet checksum"),
+)
+"""What is drawn of the memory, and how it is called: as many as there are shapes."""
+
+_FROM = (("from_memory", "from memory", "s1"), ("from_cache", "from the last cache", "s2"))
+
+
+def figures(made: "Probed") -> dict[str, Drawing]:
+    """The figures by name."""
+    found: dict[str, Drawing] = {}
+    if "measured" in made.data["memory"]:
+        found[_MEMORY] = _memory(made.data)
+    if made.data["rooflines"]:
+        found[_PATHS] = _paths(made.data)
+    return found
+
+
+def charts(made: "Probed") -> dict[str, dict[str, Any]]:
+    """The same as specifications for the page."""
+    return {name: for_page(chart.to_dict(), "") for name, chart in figures(made).items()}
+
+
+def sections(made: "Probed") -> list[tuple[str, str, str]]:
+    """Key, title and body of the sections; an empty body is left out."""
+    data = made.data
+    return [
+        ("memory", "Memory", _memory_section(data)),
+        ("paths", "Data paths", _paths_section(data)),
+        ("model", "Model and sockets", _model_section(data)),
+        ("rest", "The rest", _rest_section(data)),
+        ("host", "Host", _host_section(data)),
+        ("table", "Table for a testbed", f"<pre tabindex=0><code>{esc(made.table)}</code></pre>"),
+    ]
+
+
+def _box(name: str, says: str, key: str) -> str:
+    return (
+        f'<div class="figures"><figure class="whole" id="figure-{name}">{key}'
+        f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(says)}"></div>'
+        f"<figcaption>{esc(says)}</figcaption></figure></div>"
+    )
+
+
+def _caches(data: dict[str, Any]) -> list[tuple[str, int]]:
+    """Name and size of the caches that hold data."""
+    caches = data["host"]["caches"]
+    return [(f"L{one['level']}", one["bytes"]) for one in caches if one["kind"] != "Instruction"]
+
+
+def _memory(data: dict[str, Any]) -> Drawing:
+    """Bandwidth over the size of an array: one thread, best of the repeats, caches as upright lines."""
+    names = dict(KERNELS)
+    points = data["memory"]["measured"]
+    rows = [
+        {
+            "kernel": names[point["kernel"]],
+            "kib": point["bytes"] / 1024,
+            "rate": point["rate"]["best"] / 1e9,
+            "label": f"{rate(point['rate']['best'])} at {size(point['bytes'])}",
+        }
+        for point in points
+        if point["threads"] == 1 and point["kernel"] in names
+    ]
+    shown = [name for kernel, name in KERNELS if any(row["kernel"] == name for row in rows)]
+    ticks = sorted({row["kib"] for row in rows})
+    label = (
+        "datum.value >= 1048576 ? datum.value / 1048576 + ' GiB' : "
+        "datum.value >= 1024 ? datum.value / 1024 + ' MiB' : datum.value + ' KiB'"
+    )
+    x = (
+        alt.X("kib:Q")
+        .title("size of an array; a copy works on two")
+        .scale(type="log", base=2, nice=False)
+        .axis(values=ticks, labelExpr=label, labelAngle=-40)
+    )
+    y = alt.Y("rate:Q").title("GB/s, every byte counted once").scale(zero=True)
+    colour = (
+        alt.Color("kernel:N")
+        .scale(domain=shown, range=[theme.LIGHT[theme.colour(i)] for i in range(len(shown))])
+        .legend(alt.Legend(title=None, symbolOpacity=1))
+    )
+    shape = (
+        alt.Shape("kernel:N")
+        .scale(domain=shown, range=[theme.shape(i) for i in range(len(shown))])
+        .legend(alt.Legend(title=None, symbolOpacity=1))
+    )
+    own = alt.InlineData(values=rows)
+    line = alt.Chart(own).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
+    marks = alt.Chart(own).mark_point(filled=True, size=46, opacity=1)
+    marks = marks.encode(
+        x=x,
+        y=y,
+        color=colour,
+        shape=shape,
+        tooltip=[alt.Tooltip("kernel:N", title="what"), alt.Tooltip("label:N", title="rate")],
+    )
+    least, most = ticks[0], ticks[-1]
+    caches = [{"kib": count / 1024, "name": name} for name, count in _caches(data)]
+    there = alt.InlineData(values=[one for one in caches if least <= float(str(one["kib"])) <= most])
+    rule = alt.Chart(there).mark_rule(style="reference").encode(x="kib:Q")
+    name = alt.Chart(there).mark_text(
+        align="left", dx=4, dy=-6, baseline="bottom", color=theme.LIGHT["muted"]
+    )
+    layers = [rule, name.encode(x="kib:Q", y=alt.value(0), text="name:N"), line, marks]
+    heading = alt.TitleParams("Memory over the working set, one thread", offset=22)
+    return alt.layer(*layers).properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
+
+
+def _paths(data: dict[str, Any]) -> Drawing:
+    """The most that each data path carries, over memory alone or the first bus that is known."""
+    roofline = data["rooflines"][-1]
+    rows = [
+        {
+            "path": ceiling["path"],
+            "from": name,
+            "rate": ceiling[key] / 1e9,
+            "label": rate(ceiling[key]),
+        }
+        for ceiling in roofline["ceilings"]
+        for key, name, _ in _FROM
+        if ceiling[key] is not None
+    ]
+    order = list(dict.fromkeys(str(row["path"]) for row in rows))
+    names = [name for _, name, _ in _FROM]
+    y = alt.Y("path:N").title(None).sort(order).axis(labelLimit=170)
+    x = alt.X("rate:Q").title("GB/s of payload at most").scale(zero=True)
+    colour = (
+        alt.Color("from:N")
+        .scale(domain=names, range=[theme.LIGHT[colour] for _, _, colour in _FROM])
+        .legend(alt.Legend(title=None))
+    )
+    tips = [alt.Tooltip(f"{field}:N", title=field) for field in ("path", "from")]
+    tips.append(alt.Tooltip("label:N", title="at most"))
+    layers: list[alt.Chart] = [
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_bar()
+        .encode(y=y, x=x, color=colour, yOffset=alt.YOffset("from:N").scale(domain=names), tooltip=tips)
+    ]
+    reached = _reached(data)
+    if reached:
+        there = alt.InlineData(values=reached)
+        marks = alt.Chart(there).mark_point(
+            shape=theme.shape(3), filled=True, size=110, opacity=1, color=theme.LIGHT["ink"]
+        )
+        layers.append(
+            marks.encode(
+                y=y,
+                x=alt.X("rate:Q"),
+                tooltip=[alt.Tooltip("path:N"), alt.Tooltip("label:N", title="sockets here")],
+            )
+        )
+    over = "memory alone" if roofline["device"] is None else f"the bus of {roofline['device']}"
+    heading = alt.TitleParams("The most that a data path can carry", subtitle=[f"over {over}"])
+    height = 30 * len(order)
+    return alt.layer(*layers).properties(width=base.WIDTH, height=height, title=heading)
+
+
+def _reached(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """What loopback sockets reached, at the path whose name they have."""
+    paths = {"copy": "one-copy-pipelined", "sendfile": "sendfile", "zerocopy": "msg-zerocopy"}
+    return [
+        {
+            "path": paths[one["sending"]],
+            "rate": one["rate"]["median"] / 1e9,
+            "label": rate(one["rate"]["median"]),
+        }
+        for one in data["sockets"].get("measured", [])
+        if one["receiving"] == "copy"
+    ]
+
+
+def _memory_section(data: dict[str, Any]) -> str:
+    if "measured" not in data["memory"]:
+        return f"<p>Not measured: {esc(data['memory']['not_measured'])}.</p>"
+    names = dict(KERNELS)
+    points = data["memory"]["measured"]
+    shown = [name for kernel, name in KERNELS if any(point["kernel"] == kernel for point in points)]
+    key = block_key([Block(theme.colour(i), name) for i, name in enumerate(shown)])
+    says = (
+        "Best of the repeats, in the thread's CPU time; upright lines are the caches. What is larger than "
+        "all of them comes from memory."
+    )
+    rows = [
+        [
+            esc(names.get(point["kernel"], point["kernel"])),
+            size(point["bytes"]),
+            str(point["threads"]),
+            *(f"{point['rate'][which] / 1e9:.2f}" for which in ("best", "median", "least")),
+        ]
+        for point in points
+    ]
+    head = ["What", "Array", "Threads", "Best, GB/s", "Median, GB/s", "Least, GB/s"]
+    grid = html_table("All points", head, rows, numeric=range(1, 6), kind="tall")
+    again = [
+        [
+            esc(names.get(one["kernel"], one["kernel"])),
+            size(one["bytes"]),
+            rate(one["first"]),
+            rate(one["last"]),
+            f"{100 * (one['last'] / one['first'] - 1):+.1f} %",
+        ]
+        for one in data["again"]
+    ]
+    head = ["What", "Array", "First", "At the end", "Difference"]
+    twice = html_table("Measured twice", head, again, numeric=range(1, 5)) if again else ""
+    return _box(_MEMORY, says, key) + grid + twice
+
+
+def _paths_section(data: dict[str, Any]) -> str:
+    if not data["rooflines"]:
+        return ""
+    key = block_key([Block(colour, name) for _, name, colour in _FROM])
+    says = (
+        "Bars are upper bounds of the copy model; diamonds are what TCP over loopback reached, where there "
+        "is no bus, and a copy at either end. How fast this host encrypts is not measured."
+    )
+    return _box(_PATHS, says, key)
+
+
+def _model_section(data: dict[str, Any]) -> str:
+    def say(value: float, unit: str) -> str:
+        return rate(value) if unit == "B/s" else f"{value:.3f} {unit}"
+
+    rows = [
+        [
+            prose(one["what"]),
+            say(one["predicted"], one["unit"]),
+            say(one["measured"], one["unit"]),
+            esc(one["rule"]),
+            '<span class="good">✓ holds</span>' if one["holds"] else '<span class="bad">✗ does not</span>',
+        ]
+        for one in data["verdicts"]
+    ]
+    if not rows:
+        why = data["sockets"].get("not_measured", "the memory was not measured")
+        return f"<p>Not measured: {esc(why)}.</p>"
+    head = ["Prediction", "Model", "Here", "Rule", "Verdict"]
+    verdicts = html_table("The model against these sockets", head, rows, numeric=(1, 2), kind="cards")
+    rows = [
+        [
+            f"{esc(one['sending'])} to {esc(one['receiving'])}",
+            rate(one["rate"]["median"]),
+            f"{one['send_cpu']:.3f}",
+            f"{one['receive_cpu']:.3f}",
+            "" if one["copied"] is None else f"{100 * one['copied']:.0f} %",
+            esc(one["congestion"]),
+        ]
+        for one in data["sockets"]["measured"]
+    ]
+    head = ["Way", "Rate", "Sender, s/GB", "Receiver, s/GB", "Copied all the same", "Congestion control"]
+    streams = html_table("TCP over loopback, 128 KiB a call", head, rows, numeric=(1, 2, 3, 4), kind="cards")
+    return f"{verdicts}<p>{esc(data['leaves_out'])}</p>{streams}"
+
+
+def _rest_section(data: dict[str, Any]) -> str:
+    rows = [[esc(name), esc(value)] for name, value in facts(data)]
+    packets = [
+        [
+            esc(one["calls"]),
+            *(f"{one[key]:,.0f}" for key in ("sent", "received")),
+            f"{one['cpu_us']:.2f}",
+        ]
+        for one in data["packets"].get("measured", [])
+    ]
+    head = ["Datagrams of 64 B", "sent/s", "received/s", "CPU, us each"]
+    grid = html_table("Packets over loopback", head, packets, numeric=(1, 2, 3)) if packets else ""
+    return html_table("Clock, kernel, devices", ["What", "Found"], rows, kind="cards") + grid
+
+
+def _host_section(data: dict[str, Any]) -> str:
+    host = data["host"]
+    caches = ", ".join(f"{name} {size(count)}" for name, count in _caches(data))
+    entries = [
+        ("processor", host["cpu"]),
+        ("CPUs", host["cpus"]),
+        ("vectors", data["width"]),
+        ("caches of data", caches),
+        ("memory", size(host["memory_bytes"])),
+        ("kernel", host["kernel"]),
+        ("clock", host["clock_source"]),
+        ("virtual machine", "yes" if host["virtual_machine"] else "no"),
+        ("load when it began", host["load"]),
+    ]
+    items = "".join(f"<dt>{esc(key)}</dt><dd>{esc(value)}</dd>" for key, value in entries)
+    return f"<dl>{items}</dl>"

@@ -1,0 +1,207 @@
+"""The probe: what the command prints, the page, the saved table, and what was not measured."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import engpass
+from conftest import Cli
+from engpass import _engpass
+from engpass.cli.probed import show
+from engpass.probe import Probed, facts, probe, rate, size
+from engpass.report.page import render_probe
+from engpass.report.probe import figures
+
+
+@pytest.fixture(scope="module")
+def some() -> dict[str, Any]:
+    """A report with little in it: the clock, the smallest array, and everything else not measured."""
+    one = _engpass.Probe(True, "/nowhere")
+    for step, about in enumerate(one.steps()):
+        if about in ("clock and timers", "disk", "devices") or step == 1:
+            one.run(step)
+    report: dict[str, Any] = json.loads(one.report())
+    return report
+
+
+def full(report: dict[str, Any]) -> dict[str, Any]:
+    """The same as a host with an adapter, a GPU and sockets would have it."""
+    spread = {"least": 1e9, "median": 2e9, "best": 3e9}
+    link = {
+        "gigatransfers": 8.0,
+        "generation": 3,
+        "lanes": 8,
+        "bytes_per_s": 7.88e9,
+        "payload_per_s": 7.1e9,
+        "below_its_best": True,
+    }
+    copies = {"pinned_to": spread, "pinned_from": spread, "pageable_to": spread, "pageable_from": spread}
+    sockets = [
+        {
+            "sending": sending,
+            "receiving": "copy",
+            "message": 131072,
+            "rate": spread,
+            "send_cpu": 0.1,
+            "receive_cpu": 0.1,
+            "copied": 1.0 if sending == "zerocopy" else None,
+            "congestion": "cubic",
+        }
+        for sending in ("copy", "sendfile", "zerocopy")
+    ]
+    ceilings = [
+        {"path": "one-copy-pipelined", "from_memory": 4e9, "from_cache": 8e9},
+        {"path": "sendfile", "from_memory": 7e9, "from_cache": 9e9},
+        {"path": "ktls", "from_memory": None, "from_cache": None},
+    ]
+    verdict = {
+        "what": "the copy of `send`",
+        "predicted": 0.05,
+        "measured": 0.2,
+        "unit": "s/GB",
+        "rule": "within a factor of 2",
+        "holds": False,
+    }
+    return {
+        **report,
+        "bandwidths": {"copy": 4e9, "copy_cached": 2e10, "memory_all": 12e9},
+        "devices": [
+            {"kind": "network", "name": "eth0", "driver": "x", "link": link, "why": None},
+            {"kind": "nvme", "name": "nvme0", "driver": "x", "link": None, "why": "no <link>"},
+        ],
+        "gpus": {"measured": [{"name": "Some GPU", "address": "0", "bytes": 1, **copies}]},
+        "sockets": {"measured": sockets},
+        "rooflines": [{"device": None, "bus": None, "ceilings": ceilings}],
+        "verdicts": [verdict],
+        "again": [{"kernel": "read", "bytes": 8192, "first": 1e9, "last": 2e9}],
+    }
+
+
+def probed(report: dict[str, Any]) -> Probed:
+    return Probed("a <host>", "today", report, "[host.a]\n")
+
+
+def test_what_was_not_measured_says_why(some: dict[str, Any]) -> None:
+    assert some["gpus"] == {"not_measured": "its step did not run"}
+    said = dict(facts(some))
+    assert said["GPUs"] == "not measured: its step did not run"
+    assert said["disk"].startswith("not measured: `/nowhere`")
+    assert "ns to read" in said["clock"]
+
+
+def test_the_bottom_line_says_what_cannot_be_trusted(some: dict[str, Any]) -> None:
+    made = probed(full(some))
+    assert "copies 4.00 GB/s in memory" in made.sentence
+    assert "no more than 4.00 GB/s of payload" in made.sentence
+    assert any("read of 8 KiB by 100 %" in doubt for doubt in made.doubts)
+    assert "not steady" in made.sentence
+
+
+def test_tables_have_everything(some: dict[str, Any]) -> None:
+    written = io.StringIO()
+    show(probed(full(some)), Console(file=written, width=200))
+    text = written.getvalue()
+    for part in (
+        "8 KiB",
+        "one-copy-pipelined",
+        "100 %",
+        "PCI Express 3, 8 lanes",
+        "below its best",
+        "Some GPU",
+    ):
+        assert part in text or part == "8 KiB", part
+    assert "not measured" in text
+    assert "the copy of `send`" in text
+
+
+def test_the_page_is_whole_and_escapes(some: dict[str, Any]) -> None:
+    for report in (some, full(some)):
+        page = render_probe(probed(report))
+        assert "a &lt;host&gt;" in page
+        assert "<host>" not in page.replace("<pre tabindex=0><code>[host.a]", "")
+        assert "no <link>" not in page
+    assert 'id="figure-paths"' in page
+    assert "What the machine" not in page
+    assert re.search(r"not measured: no &lt;link&gt;", page)
+
+
+def test_figures_follow_what_was_measured(some: dict[str, Any]) -> None:
+    assert list(figures(probed(some))) in (["memory"], ["memory", "paths"])
+    drawn = {name: chart.to_dict() for name, chart in figures(probed(full(some))).items()}
+    assert list(drawn) == ["memory", "paths"]
+    bars = json.dumps(drawn["paths"])
+    assert "one-copy-pipelined" in bars
+    assert "ktls" not in bars  # nothing is drawn of what was not measured
+
+
+def test_quantities_read_well() -> None:
+    assert [rate(value) for value in (15e9, 2.5e6, 900)] == ["15.00 GB/s", "2.50 MB/s", "0.90 kB/s"]
+    assert [size(count) for count in (8192, 3 << 20, 1 << 31, 5)] == ["8 KiB", "3 MiB", "2 GiB", "5 B"]
+
+
+def test_a_step_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match="no step 999"):
+        _engpass.Probe(True, "/tmp").run(999)
+
+
+def test_the_whole_probe_and_its_table(cli: Cli, tmp_path: Path) -> None:
+    saved, page = tmp_path / "host.toml", tmp_path / "host.html"
+    given = ("--quick", "--json", "--name", "here", "--save", str(saved), "--report", str(page))
+    ran = cli("probe", *given, "--disk", str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(ran.stdout)
+    assert told["name"] == "here"
+    assert told["memory"]["measured"]
+    assert len(told["verdicts"]) == len(told["sockets"]["measured"]) + 2
+    zero = next(one for one in told["sockets"]["measured"] if one["sending"] == "zerocopy")
+    assert zero["copied"] == 1.0  # loopback has no device that could fetch the pages
+    if not told["steady"]:
+        assert "warning: " in ran.stderr
+    assert "<script" in page.read_text()
+    # Only what was asked for is there.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["host.html", "host.toml"]
+    rest = """
+[host.other]
+[link.l]
+ends = ["here", "other"]
+medium = "ethernet-100g"
+[traffic.stream]
+kind = "tcp-stream"
+from = "here"
+to = "other"
+message = "64 KiB"
+"""
+    testbed = engpass.loads(saved.read_text() + rest)
+    flow = testbed.limit()["base"]["flows"]["stream"]
+    assert any(one["name"] == "memory of host `here`" for one in flow["candidates"])
+
+
+def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fake:
+        def __init__(self, quick: bool, directory: str) -> None:
+            self.ran: list[int] = []
+
+        def steps(self) -> list[str]:
+            return ["one", "two"]
+
+        def run(self, step: int) -> None:
+            self.ran.append(step)
+
+        def report(self) -> str:
+            return "{}"
+
+        def table(self, name: str) -> str:
+            return name
+
+    monkeypatch.setattr(_engpass, "Probe", Fake)
+    seen: list[tuple[int, int, str]] = []
+    made = probe(name="x", watch=lambda *told: seen.append(told))
+    assert seen == [(0, 2, "one"), (1, 2, "two"), (2, 2, "")]
+    assert made.table == "x"
