@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -181,3 +182,14 @@ def test_ours_are_known_by_their_names() -> None:
     assert registry.OURS.fullmatch("engpass-3fa2bc-left")
     for name in ("engpass", "engpass-left", "engpass-3fa2bc", "my-engpass-3fa2bc-x", "left"):
         assert not registry.OURS.fullmatch(name)
+
+
+def test_the_example_of_the_page_can_be_carried() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "measure.md").read_text()
+    text = page[page.index('name = "Kyoto on a live kernel"') :]
+    testbed = loads(text[: text.index("```")])
+    assert testbed.variants == ["udp", "udp-free", "tcp", "tcp-free"]
+    for variant in testbed.variants:
+        found = json.loads(testbed.campaign.numbers(variant, []))
+        assert netlab.choose_engine(found) == "measure"
+        assert veth.notes(found) == []

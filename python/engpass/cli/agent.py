@@ -25,12 +25,13 @@ def command(
     ] = None,
     silence: Annotated[
         str,
-        typer.Option("--silence", metavar="TIME", help="End when nobody speaks for so long."),
+        typer.Option("--silence", metavar="TIME", help="End when the controller says nothing for so long."),
     ] = "60 s",
 ) -> None:
     """Make traffic on this host for a controller, which speaks JSON on standard input and output.
 
-    The limits are those of the owner of this host: no controller can raise them. It ends with its input.
+    The limits are those of the owner of this host: no controller can raise them. The agent ends with its
+    input.
     """
     # Ctrl-C at a terminal reaches every process there: the controller decides, and closes the channel.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

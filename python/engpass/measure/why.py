@@ -128,7 +128,9 @@ def _losses(flow: Flow, figures: Mapping[str, Any], hosts: Mapping[str, Any]) ->
     if not lost or not sent:
         return []
     counted = hosts.get(flow.receivers[0], {}).get("changes") or {}
-    overflow = ((counted.get("snmp") or {}).get("Udp") or {}).get("RcvbufErrors") or 0
+    snmp = counted.get("snmp") or {}
+    overflow = (snmp.get("Udp") or {}).get("RcvbufErrors") or 0
+    broken = (snmp.get("Ip") or {}).get("ReasmFails") or 0
     backlog = sum(core.get("dropped", 0) for core in counted.get("softnet") or [])
     found = []
     for name, count in (
@@ -140,6 +142,9 @@ def _losses(flow: Flow, figures: Mapping[str, Any], hosts: Mapping[str, Any]) ->
             found.append(
                 Finding(name, weight, f"it overflowed {count:,} times, and {lost:,} of {sent:,} are lost")
             )
+    if broken:
+        evidence = f"{broken:,} fragments came in for nothing, and {lost:,} of {sent:,} datagrams are lost"
+        found.append(Finding("loss of fragments", min(1.0, ENOUGH + lost / sent), evidence))
     if not found:
         evidence = f"{lost:,} of {sent:,} datagrams are lost, and no counter of the receiver saw them"
         found.append(Finding("loss on the way", min(1.0, ENOUGH + lost / sent), evidence))

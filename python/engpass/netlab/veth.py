@@ -123,6 +123,9 @@ def _devices(node: Node) -> list[str]:
 
 def _settings(node: Node) -> dict[str, str]:
     values = {"net/ipv4/conf/all/rp_filter": "0", "net/ipv4/conf/default/rp_filter": "0"}
+    # Fragments of datagrams that lost others are kept for 30 s, and when they fill 4 MiB nothing is put
+    # together any more: what one point lost would be lost again in the points after it.
+    values |= {"net/ipv4/ipfrag_time": "1", "net/ipv4/ipfrag_high_thresh": str(64 << 20)}
     values |= {f"net/ipv4/conf/{port.device}/rp_filter": "0" for port in node.ports}
     if node.kind == "router":
         values["net/ipv4/ip_forward"] = "1"
