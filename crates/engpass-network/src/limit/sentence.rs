@@ -23,7 +23,10 @@ pub(super) fn sentence(
 ) -> String {
     let demand = &demands[flow];
     let limiter = bottleneck.limiter;
-    let plural = |kind| kind == CandidateKind::Acknowledgements;
+    let plural = |kind| {
+        use CandidateKind::{Acknowledgements, ReceivingPath, SendingPath};
+        matches!(kind, Acknowledgements | ReceivingPath | SendingPath)
+    };
     let verb = if plural(limiter.kind) { "limit" } else { "limits" };
     let goodput = rate(bottleneck.goodput);
     let reason = reason(topology, resources, demands, demand, bottleneck);

@@ -99,6 +99,7 @@ fn each_kind_says_why() {
                  send_path = \"one-copy\"\ncost = { per_datagram = \"10 us\" }";
     let turns = flow(&pair(turns, "", &udp("")));
     assert_eq!(turns.bottleneck, "copies and DMA of host `a`");
+    assert!(turns.sentence.starts_with("copies and DMA of host `a` limit `t` to"), "{}", turns.sentence);
     assert!(
         turns
             .sentence
@@ -106,6 +107,21 @@ fn each_kind_says_why() {
         "{}",
         turns.sentence
     );
+}
+
+/// LogGP (Alexandrov and others 1995): a message of `n` bytes takes `o + n G`, so half of `1 / G` is reached where `n` is `o / G`.
+#[test]
+fn small_messages_pay_for_the_call() {
+    // G = 1/100 + 1/100 us a byte; o = 40 us: half at 2000 bytes.
+    let host = "memory = { bandwidth = \"1 GB/s\", copy = \"100 MB/s\" }\nio_bus = { bandwidth = \"100 MB/s\" }\n\
+                send_path = \"one-copy\"\ncost = { per_datagram = \"40 us\" }";
+    let at = |bytes: u64| {
+        let stream = format!("kind = \"udp-stream\"\nmessage = \"{bytes} B\"");
+        mb_s(&flow(&pair(host, "", &stream)))
+    };
+    for (bytes, expected) in [(2000, 25.0), (500, 10.0), (8000, 40.0)] {
+        assert!((at(bytes) - expected).abs() < 1e-6, "{bytes}: {}", at(bytes));
+    }
 }
 
 /// Two flows of one host share its memory, whichever way they go; a bus that is not full duplex, too.
