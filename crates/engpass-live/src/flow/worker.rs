@@ -107,7 +107,8 @@ impl Worker {
             given => (given, "as asked".to_owned()),
         };
         let plan = schedule.plan(asked.message_bytes, self.stream);
-        Some((plan, self.timer.waiter(chosen), (chosen, reason)))
+        let waiter = self.timer.waiter(chosen, schedule.gap(asked.message_bytes));
+        Some((plan, waiter, (chosen, reason)))
     }
 
     /// The schedule that was asked for, or, of datagrams, the one that keeps to the rate that is allowed.
