@@ -48,7 +48,7 @@ enum Stop {
 impl Line {
     /// Whether the line is busy when a cell arrives at `at`: the exact answer, where the bound that is kept gives none.
     #[cold]
-    fn is_busy(mut self, at: u64) -> (Self, bool) {
+    fn busy_at(mut self, at: u64) -> (Self, bool) {
         self.busy = self.base + self.slot.after(self.n);
         let busy = at <= self.busy;
         (self, busy)
@@ -189,7 +189,7 @@ fn run(
         let at = walk.head;
         if at > line.busy {
             let busy;
-            (line, busy) = line.is_busy(at);
+            (line, busy) = line.busy_at(at);
             if !busy {
                 break Stop::Idle;
             }
