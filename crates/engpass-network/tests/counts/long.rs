@@ -27,3 +27,11 @@ fn a_long_run_takes_the_memory_of_a_short_one() {
     let text = dumbbell(2, 2, SACK);
     assert_eq!(most(&text, "1000 s", None), most(&text, "10 s", None));
 }
+
+/// A timeline has as many samples as were asked for, however long the run. (Flows that a receive window holds lose nothing: losses
+/// are listed, up to a bound of their own.)
+#[test]
+fn a_long_timeline_takes_the_memory_of_a_short_one() {
+    let text = dumbbell(2, 2, "{ receive_buffer = \"8 KiB\" }");
+    assert_eq!(most(&text, "1000 s", Some(100)), most(&text, "10 s", Some(100)));
+}
