@@ -52,9 +52,9 @@ pub struct RequestResponse {
 }
 
 /// The largest message of one direction, in bytes.
-const MAX_MESSAGE: u64 = 1 << 30;
-/// The least a datagram needs to be told from others: its head of 20 bytes.
-const MIN_DATAGRAM: u64 = 20;
+const MAX_MESSAGE: u64 = 64 << 20;
+/// The least that holds a number and the time of sending, in bytes: what tells datagrams, and requests on a schedule, apart.
+const MIN_STAMPED: u64 = 20;
 
 fn one() -> u32 {
     1
@@ -64,9 +64,10 @@ impl RequestResponse {
     /// What is wrong with the values.
     pub fn check(&self, complaints: &mut Complaints) {
         let (bounds, cause) = match self.transport {
-            Transport::Tcp => ((1, MAX_MESSAGE), "no application sends that at once"),
+            Transport::Tcp if self.every.is_none() => ((1, MAX_MESSAGE), "no application sends that at once"),
+            Transport::Tcp => ((MIN_STAMPED, MAX_MESSAGE), "it cannot hold the time at which it was sent"),
             Transport::Udp => {
-                ((MIN_DATAGRAM, MAX_UDP_PAYLOAD), "one UDP datagram cannot hold that and its number")
+                ((MIN_STAMPED, MAX_UDP_PAYLOAD), "one UDP datagram cannot hold that and its number")
             }
         };
         complaints.between(&["request"], self.request.bytes(), bounds, "B", cause);
@@ -103,5 +104,6 @@ mod tests {
         let udp = serde_json::json!({ "transport": "udp", "request": "1 B", "response": "1 MiB" });
         assert_eq!(complaints(udp), ["request", "response"]);
         assert_eq!(complaints(serde_json::json!({ "every": "0 s", "streams": 0 })), ["streams", "every"]);
+        assert_eq!(complaints(serde_json::json!({ "every": "1 ms", "request": "1 B" })), ["request"]);
     }
 }
