@@ -43,60 +43,83 @@ pub fn measure(kernels: &[Kernel], bytes: usize, cpus: &[usize], effort: Effort)
     let kernels: Vec<Kernel> = kernels.iter().copied().filter(|kernel| kernel.is_here()).collect();
     let barrier = Barrier::new(cpus.len());
     let inner = (effort.sample / bytes).max(1);
-    let taken: io::Result<Vec<Vec<(u64, u64)>>> = std::thread::scope(|scope| {
+    let taken: io::Result<Vec<Vec<Sample>>> = std::thread::scope(|scope| {
         let (kernels, barrier) = (&kernels, &barrier);
         let workers: Vec<_> = cpus
             .iter()
-            .map(|cpu| {
-                scope.spawn(move || {
-                    thread(kernels, bytes, *cpu, (effort.repeats, inner), (barrier, cpus.len() == 1))
-                })
-            })
+            .map(|cpu| scope.spawn(move || thread(kernels, bytes, *cpu, (effort.repeats, inner), barrier)))
             .collect();
         workers.into_iter().map(|worker| worker.join().expect("a worker only moves memory")).collect()
     });
     let taken = taken?;
     let points = kernels.iter().enumerate().map(|(index, kernel)| {
-        let rates: Vec<f64> = (0..effort.repeats)
-            .map(|repeat| {
-                let at = repeat * kernels.len() + index;
-                let begin = taken.iter().map(|one| one[at].0).min().expect("there is a thread");
-                let end = taken.iter().map(|one| one[at].1).max().expect("there is a thread");
-                (bytes * inner * cpus.len()) as f64 * 1e9 / (end - begin).max(1) as f64
-            })
-            .collect();
-        Point { kernel: *kernel, bytes: bytes as u64, threads: cpus.len(), rate: spread(&rates) }
+        let of = |one: &[Sample]| -> Vec<Sample> {
+            one.iter().skip(index).step_by(kernels.len()).copied().collect()
+        };
+        let rate = |nanoseconds: u64| (bytes * inner * cpus.len()) as f64 * 1e9 / nanoseconds.max(1) as f64;
+        let rate = match taken.as_slice() {
+            [alone] => undisturbed(&of(alone), rate),
+            all => {
+                let all: Vec<Vec<Sample>> = all.iter().map(|one| of(one)).collect();
+                let together = (0..effort.repeats).map(|repeat| {
+                    let begin = all.iter().map(|one| one[repeat].begin).min().expect("there is a thread");
+                    let end = all.iter().map(|one| one[repeat].end).max().expect("there is a thread");
+                    rate(end - begin)
+                });
+                spread(&together.collect::<Vec<_>>())
+            }
+        };
+        Point { kernel: *kernel, bytes: bytes as u64, threads: cpus.len(), rate }
     });
     Ok(points.collect())
 }
 
-/// One thread's begins and ends in nanoseconds: all kernels, and then again.
+/// Begin and end of a sample by the wall clock, and its CPU time; nanoseconds.
+#[derive(Clone, Copy)]
+struct Sample {
+    begin: u64,
+    end: u64,
+    cpu: u64,
+}
+
+/// The rates of one thread. Samples during which nothing else took the CPU are told by both clocks being the same; where there is none,
+/// the CPU time stands in, which a hypervisor can make too short: of those the median is all that is believed.
+fn undisturbed(samples: &[Sample], rate: impl Fn(u64) -> f64) -> Spread {
+    let quiet = samples.iter().filter(|sample| (sample.end - sample.begin) <= sample.cpu + sample.cpu / 50);
+    let quiet: Vec<f64> = quiet.map(|sample| rate(sample.end - sample.begin)).collect();
+    if !quiet.is_empty() {
+        return spread(&quiet);
+    }
+    let all = spread(&samples.iter().map(|sample| rate(sample.cpu)).collect::<Vec<_>>());
+    Spread { best: all.median, ..all }
+}
+
+/// One thread's samples: all kernels, and then again.
 fn thread(
     kernels: &[Kernel],
     bytes: usize,
     cpu: usize,
     (repeats, inner): (usize, usize),
-    (barrier, alone): (&Barrier, bool),
-) -> io::Result<Vec<(u64, u64)>> {
+    barrier: &Barrier,
+) -> io::Result<Vec<Sample>> {
     sys::pin(cpu);
     let regions = sys::Region::new(bytes).and_then(|from| Ok((from, sys::Region::new(bytes)?)));
     // Nobody waits for one that has no memory: all of them come here, and then go on or not.
     barrier.wait();
     let (from, mut to) = regions?;
     let width = Width::widest();
-    // Alone, what others take of the CPU does not count; together, the threads need one clock.
-    let clock = if alone { sys::thread_cpu } else { sys::now };
     let mut times = Vec::with_capacity(kernels.len() * repeats);
     for _ in 0..repeats {
         for kernel in kernels {
             // The caches are in the state that this kernel leaves them in.
             black_box(work(*kernel, width, from.bytes(), to.bytes_mut()));
             barrier.wait();
-            let begin = clock();
+            let (begin, cpu) = (sys::now(), sys::thread_cpu());
             for _ in 0..inner {
                 black_box(work(*kernel, width, from.bytes(), to.bytes_mut()));
             }
-            times.push((begin, clock()));
+            let cpu = sys::thread_cpu() - cpu;
+            times.push(Sample { begin, end: sys::now(), cpu });
         }
     }
     Ok(times)
@@ -127,6 +150,17 @@ mod tests {
             assert!(point.rate.least > 0.0 && point.rate.least <= point.rate.median, "{point:?}");
             assert!(point.rate.median <= point.rate.best, "{point:?}");
         }
+    }
+
+    #[test]
+    fn what_was_disturbed_is_not_believed() {
+        let sample = |wall, cpu| Sample { begin: 0, end: wall, cpu };
+        let rate = |ns: u64| 1e3 / ns as f64;
+        // Two quiet samples of 10 and 8 ns; the one that lasted 50 and claims 2 does not count.
+        let found = undisturbed(&[sample(10, 10), sample(50, 2), sample(8, 8)], rate);
+        assert_eq!((found.best, found.least), (125.0, 100.0));
+        let none = undisturbed(&[sample(50, 2), sample(50, 10), sample(50, 20)], rate);
+        assert_eq!((none.best, none.median), (100.0, 100.0));
     }
 
     #[test]
