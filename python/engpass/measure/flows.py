@@ -8,9 +8,6 @@ from typing import Any
 
 from engpass.measure.agent import MeasureError
 
-UDP_RECEIVE_BUFFER_BYTES = 4 << 20
-"""Asked for where the file says nothing: so that the receiver's scheduler does not lose datagrams."""
-
 _SECOND_NS = 1_000_000_000
 _LEAST_INTERVAL_NS = 100_000_000
 _BEYOND_NS = 10 * _SECOND_NS
@@ -125,9 +122,8 @@ def _sockets(flow: Mapping[str, Any], *, udp: bool) -> tuple[dict[str, Any], dic
         both["priority"] = flow["priority"]
     send, receive = dict(both), dict(both)
     if udp:
-        asked = flow["receive_buffer_bytes"]
         send["send_buffer_bytes"] = live["send_buffer_bytes"]
-        receive["receive_buffer_bytes"] = UDP_RECEIVE_BUFFER_BYTES if asked is None else asked
+        receive["receive_buffer_bytes"] = flow["receive_buffer_bytes"]
     else:
         for side, tcp in zip((send, receive), flow["tcp"], strict=True):
             for key in ("mss_bytes", "send_buffer_bytes", "receive_buffer_bytes", "nodelay", "congestion"):
