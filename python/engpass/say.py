@@ -39,7 +39,7 @@ def duration(seconds: float | None) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
+    return f"{seconds * 1e6:.3g} us"
 
 
 def change(before: float, after: float) -> str:
