@@ -10,7 +10,7 @@ use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
 use engpass_model::unit::Share;
 use engpass_model::wire::Framing;
-use engpass_testbed::topology::{FlowPath, LinkEnds};
+use engpass_testbed::topology::{FlowPath, Hop, LinkEnds};
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -19,7 +19,7 @@ use proptest::test_runner::TestRunner;
 use crate::cell::vc_index;
 use crate::engine::Engine;
 use crate::networks::{Drawn, frames, network, network_with_tcp};
-use crate::outcome::{Observed, Place, compare};
+use crate::outcome::{FlowSeen, Observed, Place, compare};
 use crate::resolve::resolve;
 
 /// Later than everything in a drained network: an hour in picoseconds.
@@ -344,14 +344,15 @@ fn random_networks_of_frames_meet_everything() {
             let by = |place: &Place| matches!(place, Place::Queue { cause: by, .. } if *by == cause);
             met.meet(cause.text(), seen.losses.keys().any(|key| by(&key.place)));
         }
-        // What of its way a flow could lose something at without its discipline.
         for kind in Queue::KINDS {
             let of_kind = |queue: &Option<Queue>| queue.as_ref().is_some_and(|queue| queue.kind() == *kind);
-            let loses = |place: &Place| match place {
-                Place::Queue { link, end, .. } => of_kind(&topology.links[*link].queues[*end]),
-                _ => false,
+            let on_the_way = |hop: &Hop| {
+                let link = &topology.links[hop.link];
+                of_kind(&link.queues[usize::from(link.ends[0] != hop.from)])
             };
-            met.meet(kind, seen.losses.keys().any(|key| loses(&key.place)));
+            let meets =
+                |(path, flow): (&FlowPath, &FlowSeen)| flow.received > 0 && path.route.iter().any(on_the_way);
+            met.meet(kind, topology.flows.iter().zip(&seen.flows).any(meets));
         }
         let lost = |place: fn(&Place) -> bool| seen.losses.keys().any(|key| place(&key.place));
         met.meet("damage on the line", lost(|place| matches!(place, Place::Line { .. })));
