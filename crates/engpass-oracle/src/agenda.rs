@@ -9,24 +9,26 @@ use crate::cell::{Cell, LineId};
 pub(crate) enum Group {
     /// Transmissions end; places in ports and NIC memory become free.
     TransmissionEnds,
-    /// Cells arrive at switches and hosts, in the order of the links.
-    CellArrives,
-    /// Switch ports that are free take their next cell.
+    /// Cells and frames arrive at switches, routers and hosts, in the order of the links.
+    Arrives,
+    /// Routers are done with packets.
+    RouterDone,
+    /// Ports of switches and routers that are free take their next cell or packet.
     PortTakes,
     /// Answers reach shapers that adapt.
     Answer,
     /// Hosts, first: complete PDUs are received, in the order of the traffic tables.
-    PduComplete,
+    PacketComplete,
     /// Hosts, second: CPU items end.
     CpuEnds,
-    /// Hosts, third: processes become ready (start, pace, end of a pause).
+    /// Hosts, third: processes become ready and TCP endpoints wake (start, pace, end of a pause, timers).
     ProcessReady,
-    /// Hosts, last: frames are handed to NICs.
-    FrameHanded,
+    /// Hosts, last: fragments are handed to NICs, and who waits for room there is served.
+    PacketHanded,
     /// Cells reach the lines of NICs, in the order of the circuits, forward before reverse; in one direction of a
     /// circuit the shaper's before generators', those in the order of the traffic tables.
     CellReachesNic,
-    /// Lines of NICs that are free take their next cell.
+    /// Lines of NICs that are free take their next cell or packet.
     NicTakes,
 }
 
@@ -35,22 +37,36 @@ pub(crate) enum Group {
 pub(crate) enum Event {
     /// The cell being sent has left the transmitter.
     TransmissionEnds(LineId),
+    /// The last bit of the packet being sent has left the transmitter.
+    LastBitLeaves(LineId),
+    /// What a frame takes of its line is over, gap included.
+    FrameEnds(LineId),
     /// A cell is, whole, at the far end of a line.
     CellArrives(LineId, Cell),
-    /// A transmitter may take its next cell.
+    /// A packet is, whole, at the far end of a line.
+    FrameArrives { line: LineId, packet: usize, damaged: bool },
+    /// A router has processed its packet.
+    RouterDone { router: usize },
+    /// A transmitter may take its next cell or packet.
     Takes(LineId),
     /// A shaper hears of a PDU, and whether it had the EFCI mark.
     Answer { vc: usize, marked: bool },
     /// All cells of a good PDU are at the host.
-    PduComplete { frame: usize },
-    /// The item on a host's CPU is done.
-    CpuEnds { host: usize },
+    PacketComplete { packet: usize },
+    /// The item on a host's CPU is done, if it was not interrupted: items are numbered.
+    CpuEnds { host: usize, item: u64 },
     /// A process begins its next message, unless it ends.
     ProcessReady { flow: usize },
     /// A process goes on after a pause.
     PauseEnds { flow: usize },
+    /// An endpoint begins.
+    EndpointStarts { endpoint: usize },
+    /// The application of an endpoint goes on after a pause.
+    EndpointAwakes { endpoint: usize },
+    /// The time of an endpoint's timer, unless it has another by now.
+    TimerExpires { endpoint: usize },
     /// A process has a fragment that the CPU has paid for.
-    FrameHanded { flow: usize },
+    PacketHanded { flow: usize },
     /// A NIC looks at those who wait for room.
     RoomFreed(LineId),
     /// A shaper lets its first cell go.
@@ -59,6 +75,15 @@ pub(crate) enum Event {
     GeneratorEmits { flow: usize },
     /// A generator's next on-time begins.
     OnTimeBegins { flow: usize },
+}
+
+/// Who hands packets to a NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// The process of a flow.
+    Process(usize),
+    /// An endpoint of a connection, by its index.
+    Endpoint(usize),
 }
 
 /// Position in the file, as far as it orders events of one group.
@@ -89,6 +114,14 @@ impl Agenda {
     pub(crate) fn cells_on_the_way(&self) -> impl Iterator<Item = (LineId, &Cell)> {
         self.due.values().filter_map(|event| match event {
             Event::CellArrives(line, cell) => Some((*line, cell)),
+            _ => None,
+        })
+    }
+
+    /// Packets on the wire of each line.
+    pub(crate) fn frames_on_the_way(&self) -> impl Iterator<Item = LineId> {
+        self.due.values().filter_map(|event| match event {
+            Event::FrameArrives { line, .. } => Some(*line),
             _ => None,
         })
     }

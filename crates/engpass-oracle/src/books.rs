@@ -1,8 +1,10 @@
-//! The oracle's own books of every line (docs/ledger.md): when it was idle, and whose cells it carried with what fate.
+//! The oracle's own books of every line (docs/ledger.md): when it was idle, and whose cells or bytes it carried with what fate.
 
 use std::collections::BTreeMap;
 
-use crate::cell::{Cell, LineId};
+use engpass_model::source::Traffic;
+
+use crate::cell::LineId;
 use crate::engine::Engine;
 use crate::ledger::Fate;
 use crate::outcome::{Booked, Booking};
@@ -14,10 +16,32 @@ pub(crate) struct Books {
     warmup: Option<u64>,
     /// Picoseconds by link and end.
     idle: Vec<[u64; 2]>,
-    /// Cells of a datagram that left a line and had begun in the counted time: by line, traffic, datagram.
-    cells: BTreeMap<(LineId, usize, usize), u64>,
-    /// Cells of generators: by line and traffic.
-    generated: BTreeMap<(LineId, usize), u64>,
+    /// What a line carried of a datagram.
+    pub(crate) carried: BTreeMap<(LineId, usize), Carried>,
+    /// Cells or frames that a line has sent within the counted time, and the cells or bytes that these are.
+    pub(crate) sent: BTreeMap<LineId, (u64, u64)>,
+    /// Units at the beginning of the counted time that had begun before: since when, exactly, and until when.
+    pub(crate) cut: BTreeMap<LineId, Cut>,
+}
+
+/// What a line carried of a datagram.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carried {
+    /// Cells, or bytes of frames without the physical framing, that began and ended in the counted time.
+    pub(crate) units: u64,
+    /// Some were not counted.
+    pub(crate) partly: bool,
+    /// Packets of it: where in its IP payload they began, and how many bytes of that they had.
+    pub(crate) packets: Vec<(u64, u64)>,
+}
+
+/// A transmission that the beginning of the counted time cut, in terms of the line's pace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// Start of the busy period in picoseconds.
+    pub(crate) base: u64,
+    /// Cells or bytes sent in it when this transmission began, and when it ended.
+    pub(crate) units: (u64, u64),
 }
 
 impl Books {
@@ -26,73 +50,121 @@ impl Books {
         Self {
             warmup: (warmup > 0).then_some(warmup),
             idle: vec![[0; 2]; links],
-            cells: BTreeMap::new(),
-            generated: BTreeMap::new(),
+            carried: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            cut: BTreeMap::new(),
         }
     }
 
+    /// When the counted time begins.
+    pub(crate) fn from(&self) -> u64 {
+        self.warmup.unwrap_or(0)
+    }
+
     fn counted(&self, since: u64, until: u64) -> u64 {
-        until.saturating_sub(since.max(self.warmup.unwrap_or(0)))
+        until.saturating_sub(since.max(self.from()))
     }
 }
 
 impl Engine<'_> {
-    /// A cell joins a line: it may have been idle until now.
+    fn idle_since(&self, line: LineId) -> Option<u64> {
+        match self.lines.get(&line) {
+            Some(cells) => cells.idle_since(),
+            None => self.frame_lines[&line].idle_since(),
+        }
+    }
+
+    /// A cell joins a line, or a frame begins: it may have been idle until now.
     pub(crate) fn book_idle(&mut self, now: u64, line: LineId) {
-        if let Some(since) = self.line(line).idle_since() {
+        if let Some(since) = self.idle_since(line) {
             self.books.idle[line.link][line.end] += self.books.counted(since, now);
         }
     }
 
     /// A cell is about to leave a line.
     pub(crate) fn book_cell(&mut self, now: u64, line: LineId) {
-        let warmup = self.books.warmup;
-        if warmup.is_some_and(|warmup| now <= warmup || self.line(line).began_before(warmup)) {
-            return;
-        }
+        let (num, den) = self.line(line).pace().ratio();
+        let (base, before) = self.line(line).begun().expect("a cell that leaves has begun");
         let cell = self.line(line).cells().next().expect("a cell leaves").clone();
-        let Cell { frame, .. } = cell;
-        let (flow, datagram) = (self.frames[frame].flow, self.frames[frame].datagram);
-        if self.generates(flow) {
-            *self.books.generated.entry((line, flow)).or_default() += 1;
-        } else {
-            *self.books.cells.entry((line, flow, datagram)).or_default() += 1;
+        let whole = self.is_whole(now, line, (num, den), Cut { base, units: (before, before + 1) });
+        if whole {
+            let sent = self.books.sent.entry(line).or_default();
+            *sent = (sent.0 + 1, sent.1 + 1);
         }
+        let packet = &self.packets[cell.packet];
+        let carried = self.books.carried.entry((line, packet.datagram)).or_default();
+        carried.units += u64::from(whole);
+        carried.partly |= !whole;
+        if cell.last {
+            carried.packets.push((packet.offset, packet.bytes));
+        }
+    }
+
+    /// A frame's time on a line is about to be over.
+    pub(crate) fn book_frame(&mut self, now: u64, line: LineId) {
+        let this = &self.frame_lines[&line];
+        let sending = this.sending.expect("a frame that ends has begun");
+        let (base, before) = this.begun().expect("a frame that ends has begun");
+        let pace = this.pace().ratio();
+        let physical = this.physical();
+        let whole = self.is_whole(now, line, pace, Cut { base, units: (before, before + sending.bytes) });
+        if whole {
+            let sent = self.books.sent.entry(line).or_default();
+            *sent = (sent.0 + 1, sent.1 + sending.bytes);
+        }
+        let packet = &self.packets[sending.packet];
+        let carried = self.books.carried.entry((line, packet.datagram)).or_default();
+        carried.units += if whole { sending.bytes - physical } else { 0 };
+        carried.partly |= !whole;
+        carried.packets.push((packet.offset, packet.bytes));
+    }
+
+    /// Whether a transmission that ends now began and ended in the counted time. One that only ended there is cut.
+    fn is_whole(&mut self, now: u64, line: LineId, (num, den): (u64, u64), cut: Cut) -> bool {
+        let Some(warmup) = self.books.warmup else { return true };
+        if now <= warmup {
+            return false;
+        }
+        // By its exact beginning, not a rounded one.
+        let begun = u128::from(cut.base) * u128::from(den) + u128::from(cut.units.0) * u128::from(num);
+        if begun < u128::from(warmup) * u128::from(den) {
+            self.books.cut.insert(line, cut);
+            return false;
+        }
+        true
     }
 
     /// Picoseconds in which every line was idle, up to `at`.
     pub(crate) fn idle(&self, at: u64) -> Vec<[u64; 2]> {
         let mut idle = self.books.idle.clone();
-        for (sums, lines) in idle.iter_mut().zip(&self.lines) {
-            for (sum, line) in sums.iter_mut().zip(lines) {
-                *sum += line.idle_since().map_or(0, |since| self.books.counted(since, at));
+        for (link, sums) in idle.iter_mut().enumerate() {
+            for (end, sum) in sums.iter_mut().enumerate() {
+                let since = self.idle_since(LineId { link, end });
+                *sum += since.map_or(0, |since| self.books.counted(since, at));
             }
         }
         idle
     }
 
-    /// Cells by what became of their datagrams so far.
+    /// Cells, or bytes of frames, by what became of their datagrams so far.
     pub(crate) fn booked(&self) -> BTreeMap<Booking, Booked> {
-        let mut sizes = BTreeMap::new();
-        for frame in &self.frames {
-            *sizes.entry((frame.flow, frame.datagram)).or_insert(0) += frame.cells;
-        }
         let mut booked: BTreeMap<Booking, Booked> = BTreeMap::new();
-        for (&(line, flow, datagram), &cells) in &self.books.cells {
-            let entry = booked.entry(booking(line, flow)).or_default();
-            match self.ledger.fate(flow, datagram) {
-                Fate::Received if cells == sizes[&(flow, datagram)] => entry.whole += 1,
-                Fate::Lost => entry.dead += cells,
-                _ => entry.in_flight += cells,
+        for (&(line, datagram), carried) in &self.books.carried {
+            let this = self.ledger.datagram(datagram);
+            let key = Booking { link: line.link, end: line.end, flow: this.flow, back: this.back };
+            let entry = booked.entry(key).or_default();
+            match self.ledger.fate(datagram) {
+                _ if this.generated => entry.generated += carried.units,
+                _ if this.controls() => entry.control += carried.units,
+                Fate::Received if !carried.partly => {
+                    let stream = matches!(self.testbed.traffic[this.flow], Traffic::UdpStream(_));
+                    entry.whole += u64::from(stream);
+                }
+                Fate::Lost => entry.dead += carried.units,
+                _ => entry.in_flight += carried.units,
             }
         }
-        for (&(line, flow), &cells) in &self.books.generated {
-            booked.entry(booking(line, flow)).or_default().generated = cells;
-        }
+        booked.retain(|_, booked| *booked != Booked::default());
         booked
     }
-}
-
-fn booking(line: LineId, flow: usize) -> Booking {
-    Booking { link: line.link, end: line.end, flow }
 }

@@ -1,4 +1,4 @@
-//! What moves: cells, the frames they are cut from, and where they go.
+//! Cells, and the lines and circuits that they cross.
 
 use engpass_model::time::Pace;
 use engpass_testbed::Topology;
@@ -57,9 +57,9 @@ pub(crate) fn vcs(topology: &Topology) -> Vec<Vc> {
 /// One cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
-    /// The frame it is a part of.
-    pub(crate) frame: usize,
-    /// Its number in the frame, from 0.
+    /// The packet it is a part of.
+    pub(crate) packet: usize,
+    /// Its number in the packet's PDU, from 0.
     pub(crate) number: u64,
     /// Whether it ends a PDU.
     pub(crate) last: bool,
@@ -73,19 +73,6 @@ pub(crate) struct Cell {
     pub(crate) efci: bool,
     /// How many cells reached the NIC's line on this direction before it.
     pub(crate) order: u64,
-}
-
-/// One AAL5 PDU with a fragment in it, or a generator's cell.
-#[derive(Clone, Debug)]
-pub(crate) struct Frame {
-    /// Traffic it belongs to.
-    pub(crate) flow: usize,
-    /// Number of the datagram (for a generator: of the cell), from 0.
-    pub(crate) datagram: usize,
-    /// Cells it is cut into.
-    pub(crate) cells: u64,
-    /// Bytes it occupies in the NIC.
-    pub(crate) sdu: u64,
 }
 
 /// Picoseconds from the start to the end of unit `k`: the exact rational `k * num / den`, rounded up once.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use engpass_model::switch::Switch;
+use engpass_testbed::topology::NodeKind;
 
 use crate::engine::Engine;
 use crate::outcome::{Cause, Departing, Observed, Place};
@@ -22,7 +23,7 @@ impl Engine<'_> {
         for (index, vc) in self.vcs.iter().enumerate() {
             let mut entered = self.emitted[index];
             for (hop, &line) in vc.lines.iter().enumerate() {
-                let of_this = |flow: usize| self.vc_of(flow) == index;
+                let of_this = |flow: usize| self.topology.flows[flow].circuit == Some(vc.circuit);
                 let lost_at = |place: Place| {
                     let here = seen.losses.iter().filter(|(key, _)| key.place == place && of_this(key.flow));
                     here.map(|(_, lost)| lost.cells).sum::<u64>()
@@ -34,7 +35,7 @@ impl Engine<'_> {
                     .map(|cause| lost_at(Place::Port { link: line.link, end: line.end, cause }))
                     .iter()
                     .sum();
-                let queued = self.lines[line.link][line.end].cells().filter(|cell| cell.vc == index).count();
+                let queued = self.lines[&line].cells().filter(|cell| cell.vc == index).count();
                 let key =
                     Departing { link: line.link, end: line.end, circuit: vc.circuit, forward: vc.forward };
                 let left = seen.departures.get(&key).map_or(0, |departed| departed.cells);
@@ -53,19 +54,44 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// Every packet that came to a line of frames was lost there, is there, or has left; and no more are on the way than left.
+    ///
+    /// # Errors
+    /// The first line where packets are missing, or too many.
+    pub fn frames_balance(&self, seen: &Observed) -> Result<(), String> {
+        for (&line, this) in &self.frame_lines {
+            let lost = seen.losses.iter().filter(|(key, _)| {
+                matches!(key.place, Place::Queue { link, end, .. } if (link, end) == line.position())
+            });
+            let lost: u64 = lost.map(|(_, lost)| lost.cells).sum();
+            let left = seen.frames.get(&line.position()).map_or(0, |seen| seen.frames);
+            let entered = self.entered.get(&line).copied().unwrap_or(0);
+            if entered != lost + left + this.holds() {
+                let holds = this.holds();
+                return Err(format!(
+                    "{line:?}: {entered} came, {lost} were lost, {left} left, {holds} are there"
+                ));
+            }
+            let on_the_way = self.agenda.frames_on_the_way().filter(|on| *on == line).count() as u64;
+            if on_the_way > left {
+                return Err(format!("{line:?}: {on_the_way} are on the way, and {left} left"));
+            }
+        }
+        Ok(())
+    }
+
     /// No queue of a port holds more than it has places for.
     ///
     /// # Errors
     /// The first queue that does.
     pub fn within_buffers(&self) -> Result<(), String> {
-        for (link, lines) in self.topology.links.iter().zip(&self.lines) {
-            for (node, line) in link.ends.iter().zip(lines) {
-                let Some(switch) = node.checked_sub(self.topology.hosts) else { continue };
-                let Switch::Atm(config) = &self.testbed.switches[switch] else { continue };
-                let full = (0..line.classes()).find(|&class| line.held(class) > config.output_buffer.0);
-                if let Some(class) = full {
-                    return Err(format!("`{}`: class {class} holds {}", link.name, line.held(class)));
-                }
+        for (id, line) in &self.lines {
+            let link = &self.topology.links[id.link];
+            let NodeKind::Switch(switch) = self.topology.kind(link.ends[id.end]) else { continue };
+            let Switch::Atm(config) = &self.testbed.switches[switch] else { continue };
+            let full = (0..line.classes()).find(|&class| line.held(class) > config.output_buffer.0);
+            if let Some(class) = full {
+                return Err(format!("`{}`: class {class} holds {}", link.name, line.held(class)));
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! The reference engine: every cell is an event.
+//! The reference engine: every cell, and every beginning and end of a transmission, is an event.
 //!
-//! It is written from docs/model.md alone and does one thing after the other. What happens at hosts, NICs, switches and
-//! reassembly stands in the files of these names, each with its part of [`Engine`].
+//! It is written from docs/model.md alone and does one thing after the other. What happens at hosts, NICs, switches and so on
+//! stands in the files of these names, each with its part of [`Engine`].
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,35 @@ use engpass_model::schedule::Schedule;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::wire::Framing;
+use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};
 
-use crate::agenda::{Agenda, Event, Group};
+use crate::agenda::{Agenda, Event, Group, Sender};
 use crate::books::Books;
-use crate::cell::{Cell, Frame, LineId, Vc, vc_index, vcs};
+use crate::cell::{Cell, LineId, Vc, vc_index, vcs};
+use crate::cpu::Cpu;
+use crate::frame_line::FrameLine;
 use crate::generator::Generator;
-use crate::host::{Host, Process};
+use crate::host::Process;
 use crate::ledger::Ledger;
 use crate::line::Line;
 use crate::nic::{Nic, Shaper};
 use crate::outcome::Observed;
+use crate::packet::{Packet, Way, ways};
 use crate::reassembly::Reassembly;
+use crate::router::Router;
 use crate::switch::{Fate, Policer};
-
-/// docs/model.md says only how cells move.
-const ON_CIRCUITS: &str = "the oracle knows flows on circuits only";
+use crate::tcp::Endpoint;
 
 /// A source of traffic and its state.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A `udp-stream`.
+    /// A `udp-stream`, or `poisson`.
     Process(Process),
     /// A `cbr` or `on-off` source.
     Generator(Generator),
+    /// A `tcp-stream`, whose state is with its endpoints.
+    Connections,
 }
 
 /// A network while it runs.
@@ -46,10 +51,16 @@ pub struct Engine<'a> {
     pub(crate) books: Books,
     /// Both directions of all circuits.
     pub(crate) vcs: Vec<Vc>,
+    /// Both ways of all flows.
+    pub(crate) ways: Vec<Way>,
     /// Cells that reached the NIC's line so far, by direction of circuit.
     pub(crate) emitted: Vec<u64>,
-    /// The transmitters at both ends of all links.
-    pub(crate) lines: Vec<[Line; 2]>,
+    /// The transmitters at both ends of all ATM links.
+    pub(crate) lines: BTreeMap<LineId, Line>,
+    /// Those of the other links.
+    pub(crate) frame_lines: BTreeMap<LineId, FrameLine>,
+    /// Packets that came to each of these.
+    pub(crate) entered: BTreeMap<LineId, u64>,
     /// At both ends of all links; only those at hosts are used.
     pub(crate) nics: Vec<[Nic; 2]>,
     /// By direction of circuit.
@@ -60,60 +71,75 @@ pub struct Engine<'a> {
     pub(crate) pdus: BTreeMap<(LineId, usize), Fate>,
     /// By direction of circuit.
     pub(crate) reassembly: Vec<Reassembly>,
-    pub(crate) hosts: Vec<Host>,
+    pub(crate) routers: Vec<Router>,
+    /// Of hosts.
+    pub(crate) cpus: Vec<Cpu>,
     pub(crate) sources: Vec<Source>,
+    /// Two for every connection, the writing one first.
+    pub(crate) endpoints: Vec<Endpoint>,
     /// Bytes in use of the flow's receive buffer.
     pub(crate) receive_buffers: Vec<u64>,
-    /// Every frame that was ever handed over.
-    pub(crate) frames: Vec<Frame>,
+    /// Every packet that was ever handed over.
+    pub(crate) packets: Vec<Packet>,
+    /// The warm-up is over.
+    warm: bool,
 }
 
 impl<'a> Engine<'a> {
     /// The network at its beginning, nothing done.
     ///
     /// # Panics
-    /// When something in it is not of ATM: docs/model.md does not say how that moves.
+    /// When a way joins circuits and links: docs/model.md does not say how that moves.
     pub fn new(testbed: &'a Testbed, topology: &'a Topology, seed: u64) -> Self {
         let vcs = vcs(topology);
         let flows = topology.flows.len();
+        let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0);
         let mut engine = Self {
             testbed,
             topology,
             agenda: Agenda::default(),
-            ledger: Ledger::new(flows, testbed.run.warmup.map_or(0, |warmup| warmup.0)),
-            books: Books::new(topology.links.len(), testbed.run.warmup.map_or(0, |warmup| warmup.0)),
+            ledger: Ledger::new(flows, warmup),
+            books: Books::new(topology.links.len(), warmup),
+            ways: ways(topology),
             emitted: vec![0; vcs.len()],
             lines: lines(testbed, topology),
+            frame_lines: frame_lines(testbed, topology, seed),
+            entered: BTreeMap::new(),
             nics: topology.links.iter().map(|_| <[Nic; 2]>::default()).collect(),
             shapers: vcs.iter().map(|vc| Shaper::new(testbed, topology, vc)).collect(),
             policers: topology.circuits.iter().map(|circuit| Policer::of(topology, circuit)).collect(),
             pdus: BTreeMap::new(),
             reassembly: vcs.iter().map(|_| Reassembly::default()).collect(),
-            hosts: testbed.hosts.values().map(|_| Host::default()).collect(),
+            routers: testbed.routers.values().map(|_| Router::default()).collect(),
+            cpus: testbed.hosts.values().map(|_| Cpu::default()).collect(),
             sources: Vec::new(),
+            endpoints: Vec::new(),
             receive_buffers: vec![0; flows],
-            frames: Vec::new(),
+            packets: Vec::new(),
+            warm: false,
             vcs,
         };
         for (flow, (name, traffic)) in testbed.traffic.iter().enumerate() {
             let random = Stream::new(seed, &format!("traffic.{name}"));
-            let path = &topology.flows[flow];
+            let cells = topology.flows[flow].cells;
             engine.sources.push(match traffic {
-                Traffic::UdpStream(config) => {
-                    let circuit = path.circuit.expect(ON_CIRCUITS);
-                    Source::Process(Process::new(config, topology.circuits[circuit].mtu, random))
+                Traffic::UdpStream(config) => Source::Process(Process::stream(config, random)),
+                Traffic::Poisson(config) => {
+                    let arrivals = Stream::new(seed, &format!("traffic.{name}.arrivals"));
+                    Source::Process(Process::poisson(config, random, arrivals))
                 }
-                Traffic::Cbr(config) => Source::Generator(Generator::cbr(config, path.cells, random)),
-                Traffic::OnOff(config) => Source::Generator(Generator::on_off(config, path.cells, random)),
-                Traffic::TcpStream(_) => panic!("the oracle knows no TCP"),
-                Traffic::Poisson(_) => panic!("the oracle knows no datagrams at random"),
+                Traffic::Cbr(config) => Source::Generator(Generator::cbr(config, cells, random)),
+                Traffic::OnOff(config) => Source::Generator(Generator::on_off(config, cells, random)),
+                Traffic::TcpStream(_) => Source::Connections,
                 Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
                     panic!("no engine of the model knows them")
                 }
             });
-            match engine.sources[flow] {
-                Source::Process(_) => engine.process_begins(flow),
-                Source::Generator(_) => engine.generator_begins(flow),
+            match (&engine.sources[flow], traffic) {
+                (Source::Process(_), _) => engine.process_begins(flow),
+                (Source::Generator(_), _) => engine.generator_begins(flow),
+                (_, Traffic::TcpStream(config)) => engine.connections_begin(flow, config, seed),
+                _ => unreachable!("only `tcp-stream` has connections"),
             }
         }
         engine
@@ -121,6 +147,16 @@ impl<'a> Engine<'a> {
 
     /// Do all that happens at or before `until`, in picoseconds.
     pub fn run_until(&mut self, until: u64) {
+        let warmup = self.testbed.run.warmup.map_or(0, |warmup| warmup.0);
+        if !self.warm && warmup > 0 && until >= warmup {
+            self.go_on_until(warmup);
+            self.warm = true;
+            self.warm();
+        }
+        self.go_on_until(until);
+    }
+
+    fn go_on_until(&mut self, until: u64) {
         while let Some((now, event)) = self.agenda.next(until) {
             self.happens(now, event);
         }
@@ -128,7 +164,16 @@ impl<'a> Engine<'a> {
 
     /// What was seen, after `run_until(at)`.
     pub fn snapshot(&self, at: u64) -> Observed {
-        Observed { idle: self.idle(at), books: self.booked(), ..self.ledger.snapshot(at) }
+        let mut seen = Observed {
+            idle: self.idle(at),
+            books: self.booked(),
+            accounts: self.accounts(at),
+            ..self.ledger.snapshot(at)
+        };
+        for (flow, of) in seen.flows.iter_mut().enumerate() {
+            of.tcp = self.connections(flow);
+        }
+        seen
     }
 
     /// End of the run in picoseconds.
@@ -137,9 +182,12 @@ impl<'a> Engine<'a> {
     }
 
     /// The direction of a circuit that a flow takes.
+    ///
+    /// # Panics
+    /// If it takes none.
     pub(crate) fn vc_of(&self, flow: usize) -> usize {
         let path = &self.topology.flows[flow];
-        vc_index(path.circuit.expect(ON_CIRCUITS), path.forward)
+        vc_index(path.circuit.expect("cells go on circuits"), path.forward)
     }
 
     /// Whether a flow is a generator's.
@@ -147,9 +195,9 @@ impl<'a> Engine<'a> {
         matches!(self.sources[flow], Source::Generator(_))
     }
 
-    /// The transmitter.
+    /// The transmitter, which carries cells.
     pub(crate) fn line(&mut self, line: LineId) -> &mut Line {
-        &mut self.lines[line.link][line.end]
+        self.lines.get_mut(&line).expect("the link carries cells")
     }
 
     /// Whether the transmitter is at a host.
@@ -160,14 +208,22 @@ impl<'a> Engine<'a> {
     fn happens(&mut self, now: u64, event: Event) {
         match event {
             Event::TransmissionEnds(line) => self.transmission_ends(now, line),
+            Event::LastBitLeaves(line) => self.last_bit_leaves(now, line),
+            Event::FrameEnds(line) => self.frame_ends(now, line),
             Event::CellArrives(line, cell) => self.cell_arrives(now, line, cell),
-            Event::Takes(line) => self.takes(line),
+            Event::FrameArrives { line, packet, damaged } => self.frame_arrives(now, line, packet, damaged),
+            Event::RouterDone { router } => self.router_done(now, router),
+            Event::Takes(line) if self.lines.contains_key(&line) => self.takes(line),
+            Event::Takes(line) => self.takes_packet(now, line),
             Event::Answer { vc, marked } => self.answer(vc, marked),
-            Event::PduComplete { frame } => self.pdu_complete(now, frame),
-            Event::CpuEnds { host } => self.cpu_ends(now, host),
+            Event::PacketComplete { packet } => self.packet_complete(now, packet),
+            Event::CpuEnds { host, item } => self.cpu_ends(now, host, item),
             Event::ProcessReady { flow } => self.process_ready(now, flow),
             Event::PauseEnds { flow } => self.begin_message(now, flow),
-            Event::FrameHanded { flow } => self.frame_handed(now, flow),
+            Event::EndpointStarts { endpoint } => self.endpoint_starts(now, endpoint),
+            Event::EndpointAwakes { endpoint } => self.endpoint_awakes(now, endpoint),
+            Event::TimerExpires { endpoint } => self.timer_expires(now, endpoint),
+            Event::PacketHanded { flow } => self.packet_handed(now, Sender::Process(flow)),
             Event::RoomFreed(nic) => self.serve_waiting(now, nic),
             Event::ShaperEmits { vc } => self.shaper_emits(now, vc),
             Event::GeneratorEmits { flow } => self.generator_emits(now, flow),
@@ -182,9 +238,10 @@ impl<'a> Engine<'a> {
         self.may_take(now, line);
     }
 
-    fn may_take(&mut self, now: u64, line: LineId) {
+    /// A transmitter may take its next cell or packet.
+    pub(crate) fn may_take(&mut self, at: u64, line: LineId) {
         let group = if self.at_host(line) { Group::NicTakes } else { Group::PortTakes };
-        self.agenda.put(now, group, line.position(), Event::Takes(line));
+        self.agenda.put(at, group, line.position(), Event::Takes(line));
     }
 
     fn takes(&mut self, line: LineId) {
@@ -201,7 +258,7 @@ impl<'a> Engine<'a> {
         if self.at_host(line) {
             self.left_the_nic(now, line, &cell);
         }
-        self.agenda.put(arrival, Group::CellArrives, line.position(), Event::CellArrives(line, cell));
+        self.agenda.put(arrival, Group::Arrives, line.position(), Event::CellArrives(line, cell));
         self.may_take(now, line);
     }
 
@@ -215,20 +272,32 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Transmitters at both ends of all links: with one queue, or at a switch with priorities with one per category.
-fn lines(testbed: &Testbed, topology: &Topology) -> Vec<[Line; 2]> {
-    let classes = |node: usize| {
-        let priorities = node.checked_sub(topology.hosts).is_some_and(|switch| {
-            let Switch::Atm(config) = &testbed.switches[switch] else {
-                panic!("the oracle knows ATM switches only")
-            };
-            matches!(config.schedule, Schedule::Priority(_))
-        });
-        if priorities { 2 } else { 1 }
+/// Both ends of the links that carry cells, or of the others.
+fn ends(topology: &Topology, cells: bool) -> impl Iterator<Item = LineId> {
+    let of = move |framing| matches!(framing, Framing::Cells { .. }) == cells;
+    let links = topology.links.iter().enumerate().filter(move |(_, ends)| of(ends.framing));
+    links.flat_map(|(link, _)| [0, 1].map(|end| LineId { link, end }))
+}
+
+/// Transmitters of cells: with one queue, or at a switch with priorities with one per category.
+fn lines(testbed: &Testbed, topology: &Topology) -> BTreeMap<LineId, Line> {
+    let line = |id: LineId| {
+        let link = &topology.links[id.link];
+        let Framing::Cells { slot } = link.framing else { unreachable!("it carries cells") };
+        let classes = match topology.kind(link.ends[id.end]) {
+            NodeKind::Switch(switch) => match &testbed.switches[switch] {
+                Switch::Atm(config) if matches!(config.schedule, Schedule::Priority(_)) => 2,
+                _ => 1,
+            },
+            _ => 1,
+        };
+        (id, Line::new(slot, link.delay.ps(), classes))
     };
-    let both_ends = |link: &engpass_testbed::topology::LinkEnds| {
-        let Framing::Cells { slot } = link.framing else { panic!("the oracle knows ATM links only") };
-        link.ends.map(|node| Line::new(slot, link.delay.ps(), classes(node)))
-    };
-    topology.links.iter().map(both_ends).collect()
+    ends(topology, true).map(line).collect()
+}
+
+/// Transmitters of frames.
+fn frame_lines(testbed: &Testbed, topology: &Topology, seed: u64) -> BTreeMap<LineId, FrameLine> {
+    let line = |id: LineId| (id, FrameLine::new(testbed, topology, id.link, id.end, seed));
+    ends(topology, false).map(line).collect()
 }

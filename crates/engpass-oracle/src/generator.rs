@@ -7,8 +7,10 @@ use engpass_model::source::{Cbr, OnOff};
 use engpass_model::time::Pace;
 
 use crate::agenda::{Event, Group};
-use crate::cell::{Cell, Frame, after};
+use crate::cell::{Cell, after};
 use crate::engine::{Engine, Source};
+use crate::ledger::Datagram;
+use crate::packet::{Packet, way_index};
 
 /// A `cbr` or `on-off` source: cells at a pace in on-times. A `cbr` source is in one on-time that has no end.
 #[derive(Debug)]
@@ -82,7 +84,7 @@ impl Engine<'_> {
     fn generator(&mut self, flow: usize) -> &mut Generator {
         match &mut self.sources[flow] {
             Source::Generator(generator) => generator,
-            Source::Process(_) => unreachable!("a process is no generator"),
+            _ => unreachable!("only cells have a generator"),
         }
     }
 
@@ -114,13 +116,26 @@ impl Engine<'_> {
 
     /// A generator's cell, a frame of its own, reaches the line.
     pub(crate) fn generator_emits(&mut self, now: u64, flow: usize) {
-        let datagram = self.ledger.begin(flow, 1);
-        self.ledger.sent(now, flow, datagram);
-        let frame = self.frames.len();
-        self.frames.push(Frame { flow, datagram, cells: 1, sdu: 0 });
+        let datagram = self.ledger.begin(Datagram::cell(flow));
+        self.ledger.sent(now, datagram);
+        let packet = self.packets.len();
+        self.packets.push(Packet {
+            flow,
+            datagram,
+            offset: 0,
+            bytes: 0,
+            way: way_index(flow, false),
+            hop: 0,
+            discipline_flow: 0,
+            ttl: 0,
+            ect: false,
+            ce: false,
+            cells: 1,
+            room: 0,
+        });
         let vc = self.vc_of(flow);
         let clp = self.topology.circuits[self.vcs[vc].circuit].clp;
-        let cell = Cell { frame, number: 0, last: true, vc, hop: 0, clp, efci: false, order: 0 };
+        let cell = Cell { packet, number: 0, last: true, vc, hop: 0, clp, efci: false, order: 0 };
         self.reaches_nic_line(now, cell);
         self.generator(flow).cells += 1;
         self.schedule_cell(flow);

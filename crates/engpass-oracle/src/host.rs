@@ -1,87 +1,96 @@
-//! Hosts: the CPU, and processes that send UDP (docs/model.md, "Hosts that send UDP").
-
-use std::collections::VecDeque;
+//! Processes that send datagrams, and their sockets at the other end (docs/model.md, "Hosts that send UDP").
 
 use engpass_model::host::{Side, ps};
 use engpass_model::random::Stream;
-use engpass_model::source::{Traffic, UdpStream};
+use engpass_model::source::poisson::Arrivals;
+use engpass_model::source::{Poisson, UdpStream};
 use engpass_model::time::Pace;
 use engpass_model::unit::Share;
-use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
-use crate::agenda::{Event, Group};
-use crate::cell::{Frame, after};
+use crate::agenda::{Event, Group, Position, Sender};
+use crate::cell::after;
+use crate::cpu::Item;
 use crate::engine::{Engine, Source};
+use crate::ledger::Datagram;
+use crate::outcome::Place;
+use crate::packet::way_index;
 
-/// What the CPU is asked for.
-#[derive(Clone, Debug)]
-pub(crate) enum Item {
-    /// The next fragment of a process.
-    Send { flow: usize },
-    /// A datagram in the receive buffer.
-    Receive { flow: usize, datagram: usize },
+/// When messages are due, and how long they are.
+#[derive(Debug)]
+enum Due {
+    /// As soon as the one before is handed over, or at a pace (of a payload byte); so many bytes.
+    Stream(Option<Pace>, u64),
+    /// Drawn; when the last one drawn is due.
+    Drawn(Arrivals, u64),
 }
 
-impl Item {
-    fn flow(&self) -> usize {
-        match self {
-            Self::Send { flow } | Self::Receive { flow, .. } => *flow,
-        }
-    }
-}
-
-/// A host's CPU: one item at a time, first come first served.
-#[derive(Debug, Default)]
-pub(crate) struct Host {
-    busy: Option<Item>,
-    /// Items that wait, with their costs.
-    waiting: VecDeque<(u64, Item)>,
-}
-
-/// A process that sends a `udp-stream`.
+/// A process that sends datagrams.
 #[derive(Debug)]
 pub(crate) struct Process {
     random: Stream,
     start: u64,
     stop: Option<u64>,
-    /// Pace of a payload byte at the stream's rate.
-    pace: Option<Pace>,
+    due: Due,
+    /// Payload of the message in work, in bytes, or of the next one.
     bytes: u64,
-    fragments: Fragments,
     /// Messages begun.
     messages: u64,
-    /// Number of the message in work, as the ledger counts it.
+    /// The message in work, as the ledger has it.
     datagram: usize,
     /// Fragment in work.
     fragment: u64,
 }
 
 impl Process {
-    /// A process before its first message; `mtu` in bytes.
-    pub(crate) fn new(config: &UdpStream, mtu: u64, random: Stream) -> Self {
-        let bytes = config.message.bytes();
-        Self {
-            random,
-            start: ps(config.start),
-            stop: config.stop.map(|stop| stop.0),
-            pace: config.rate.map(|rate| Pace::of_bits(8, rate.0)),
-            bytes,
-            fragments: Fragments::of(bytes + UDP_HEADER_BYTES, mtu),
-            messages: 0,
-            datagram: 0,
-            fragment: 0,
-        }
+    /// A `udp-stream` before its first message.
+    pub(crate) fn stream(config: &UdpStream, random: Stream) -> Self {
+        let pace = config.rate.map(|rate| Pace::of_bits(8, rate.0));
+        let due = Due::Stream(pace, config.message.bytes());
+        Self::new((ps(config.start), config.stop.map(|stop| stop.0)), due, random)
+    }
+
+    /// A `poisson` source before its first message; it draws gaps and payloads from `arrivals`.
+    pub(crate) fn poisson(config: &Poisson, random: Stream, arrivals: Stream) -> Self {
+        let due = Due::Drawn(config.arrivals(arrivals), ps(config.start));
+        Self::new((ps(config.start), config.stop.map(|stop| stop.0)), due, random)
+    }
+
+    fn new((start, stop): (u64, Option<u64>), due: Due, random: Stream) -> Self {
+        Self { random, start, stop, due, bytes: 0, messages: 0, datagram: 0, fragment: 0 }
     }
 
     /// When the next message may begin, if the one before was handed over at `handed`.
-    fn ready(&self, handed: u64) -> u64 {
-        let paced = self.pace.map_or(0, |pace| self.start + after(pace, self.messages * self.bytes));
-        handed.max(self.start).max(paced)
+    fn ready(&mut self, handed: u64) -> u64 {
+        let due = match &mut self.due {
+            Due::Stream(pace, bytes) => {
+                self.bytes = *bytes;
+                self.start + pace.map_or(0, |pace| after(pace, self.messages * *bytes))
+            }
+            Due::Drawn(arrivals, due) => {
+                let arrival = arrivals.next().expect("they do not end");
+                self.bytes = arrival.bytes;
+                *due += arrival.gap.ps();
+                *due
+            }
+        };
+        handed.max(due)
     }
 }
 
 impl Engine<'_> {
-    /// A process begins: its first message comes at `start`.
+    /// A sender's place among those of its group.
+    pub(crate) fn place_of(&self, sender: Sender) -> Position {
+        match sender {
+            Sender::Process(flow) => (flow, 0),
+            Sender::Endpoint(endpoint) => {
+                let this = &self.endpoints[endpoint];
+                (this.flow, this.place)
+            }
+        }
+    }
+
+    /// A process begins: its first message comes at `start`, or a gap later.
     pub(crate) fn process_begins(&mut self, flow: usize) {
         let at = self.process(flow).ready(0);
         self.agenda.put(at, Group::ProcessReady, (flow, 0), Event::ProcessReady { flow });
@@ -90,7 +99,7 @@ impl Engine<'_> {
     fn process(&mut self, flow: usize) -> &mut Process {
         match &mut self.sources[flow] {
             Source::Process(process) => process,
-            Source::Generator(_) => unreachable!("a generator has no process"),
+            _ => unreachable!("only datagrams have a process"),
         }
     }
 
@@ -113,8 +122,8 @@ impl Engine<'_> {
 
     /// A process begins its next message.
     pub(crate) fn begin_message(&mut self, now: u64, flow: usize) {
-        let fragments = self.process(flow).fragments.count;
-        let datagram = self.ledger.begin(flow, fragments);
+        let bytes = self.process(flow).bytes;
+        let datagram = self.ledger.begin(Datagram::udp(flow, UDP_HEADER_BYTES, bytes));
         let process = self.process(flow);
         process.messages += 1;
         process.datagram = datagram;
@@ -122,13 +131,20 @@ impl Engine<'_> {
         self.ask_for_fragment(now, flow);
     }
 
+    /// How a host cuts the message that it has in work.
+    fn fragments(&mut self, flow: usize) -> Fragments {
+        let mtu = self.topology.flows[flow].mtu;
+        Fragments::of(self.process(flow).bytes + UDP_HEADER_BYTES, mtu)
+    }
+
     fn ask_for_fragment(&mut self, now: u64, flow: usize) {
         let host = self.topology.flows[flow].from;
         let own = self.testbed.traffic[flow].data_path(Side::Send);
         let cost = self.testbed.hosts[host].occupation(Side::Send, own);
-        let process = self.process(flow);
-        let ip_payload = process.fragments.payload(process.fragment);
-        let picoseconds = if process.fragment == 0 {
+        let fragments = self.fragments(flow);
+        let fragment = self.process(flow).fragment;
+        let ip_payload = fragments.payload(fragment);
+        let picoseconds = if fragment == 0 {
             cost.datagram_start() + cost.fragment(ip_payload - UDP_HEADER_BYTES)
         } else {
             cost.fragment(ip_payload)
@@ -136,64 +152,44 @@ impl Engine<'_> {
         self.ask_cpu(now, host, picoseconds, Item::Send { flow });
     }
 
-    /// The CPU gets an item of so many picoseconds to do.
-    pub(crate) fn ask_cpu(&mut self, now: u64, host: usize, cost: u64, item: Item) {
-        self.hosts[host].waiting.push_back((cost, item));
-        self.next_item(now, host);
-    }
-
-    fn next_item(&mut self, now: u64, host: usize) {
-        let cpu = &mut self.hosts[host];
-        if cpu.busy.is_some() {
-            return;
-        }
-        if let Some((cost, item)) = cpu.waiting.pop_front() {
-            let position = (item.flow(), 0);
-            cpu.busy = Some(item);
-            self.agenda.put(now + cost, Group::CpuEnds, position, Event::CpuEnds { host });
-        }
-    }
-
-    /// The CPU has done an item.
-    pub(crate) fn cpu_ends(&mut self, now: u64, host: usize) {
-        match self.hosts[host].busy.take().expect("an item that ends has begun") {
-            Item::Send { flow } => {
-                self.agenda.put(now, Group::FrameHanded, (flow, 0), Event::FrameHanded { flow });
-            }
-            Item::Receive { flow, datagram } => {
-                self.receive_buffers[flow] -= self.message(flow);
-                self.ledger.received(now, flow, datagram, false);
-            }
-        }
-        self.next_item(now, host);
-    }
-
-    /// Payload in bytes of a flow's datagrams.
-    fn message(&self, flow: usize) -> u64 {
-        match &self.testbed.traffic[flow] {
-            Traffic::UdpStream(config) => config.message.bytes(),
-            _ => unreachable!("only datagrams are kept in receive buffers"),
-        }
-    }
-
-    /// The frame with the fragment that a process has in work.
-    pub(crate) fn frame_in_work(&mut self, flow: usize) -> Frame {
-        let circuit = self.vcs[self.vc_of(flow)].circuit;
-        let encapsulation = self.topology.circuits[circuit].encapsulation;
+    /// The packet with the fragment that a process has in work.
+    pub(crate) fn fragment_in_work(&mut self, flow: usize) -> crate::packet::Packet {
+        let fragments = self.fragments(flow);
         let process = self.process(flow);
-        let sdu = encapsulation.sdu(IP_HEADER_BYTES + process.fragments.payload(process.fragment));
-        Frame { flow, datagram: process.datagram, cells: engpass_model::wire::aal5::cells(sdu), sdu }
+        let (datagram, fragment) = (process.datagram, process.fragment);
+        let bytes = fragments.payload(fragment);
+        self.packet(way_index(flow, false), datagram, fragment * fragments.full, bytes)
     }
 
     /// The fragment in work has been handed to the NIC: the process goes on with the next, or the next message.
     pub(crate) fn process_goes_on(&mut self, now: u64, flow: usize) {
+        let count = self.fragments(flow).count;
         let process = self.process(flow);
         process.fragment += 1;
-        if process.fragment < process.fragments.count {
+        if process.fragment < count {
             return self.ask_for_fragment(now, flow);
         }
         let (datagram, at) = (process.datagram, process.ready(now));
-        self.ledger.sent(now, flow, datagram);
+        self.ledger.sent(now, datagram);
         self.agenda.put(at, Group::ProcessReady, (flow, 0), Event::ProcessReady { flow });
+    }
+
+    /// All packets of a datagram are at its host; so many they were.
+    pub(crate) fn datagram_complete(&mut self, now: u64, datagram: usize, packets: u64) {
+        let (flow, bytes) = (self.ledger.datagram(datagram).flow, self.ledger.datagram(datagram).payload);
+        let host = self.topology.flows[flow].to;
+        let receiver = &self.testbed.hosts[host];
+        let traffic = &self.testbed.traffic[flow];
+        let cost =
+            receiver.occupation(Side::Receive, traffic.data_path(Side::Receive)).datagram(bytes, packets);
+        let buffer = traffic.receive_buffer().unwrap_or(receiver.receive_buffer).bytes();
+        if cost == 0 {
+            self.ledger.received(now, datagram, 0);
+        } else if self.receive_buffers[flow] + bytes > buffer {
+            self.ledger.lose(now, Place::ReceiveBuffer, datagram);
+        } else {
+            self.receive_buffers[flow] += bytes;
+            self.ask_cpu(now, host, cost, Item::Receive { datagram });
+        }
     }
 }

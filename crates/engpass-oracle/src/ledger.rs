@@ -2,19 +2,85 @@
 
 use std::collections::BTreeMap;
 
-use crate::cell::{Cell, LineId, Vc};
-use crate::outcome::{Departed, Departing, FlowSeen, Losing, Lost, Observed, Place};
+use engpass_model::tcp::Segment;
 
-/// A datagram, or a cell of a generator.
+use crate::cell::{Cell, LineId, Vc};
+use crate::outcome::{Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed, Place};
+
+/// A datagram, a TCP segment, or a cell of a generator.
 #[derive(Clone, Debug)]
-struct Datagram {
-    /// Fragments it is cut into.
-    fragments: u64,
-    /// Fragments that arrived in good PDUs.
-    good: u64,
+pub(crate) struct Datagram {
+    /// Traffic it belongs to.
+    pub(crate) flow: usize,
+    /// It goes against the direction of the flow's data.
+    pub(crate) back: bool,
+    /// Its number, if it counts: segments without data do not. Of a datagram among the flow's from 0, of a segment among all
+    /// that its endpoint has sent from 1.
+    pub(crate) number: Option<u64>,
+    /// Bytes of the transport header.
+    pub(crate) header: u64,
+    /// Bytes of payload.
+    pub(crate) payload: u64,
+    /// Of the payload, bytes that the receiver had or did not want.
+    pub(crate) refused: u64,
+    /// Whether it is a generator's cell.
+    pub(crate) generated: bool,
+    /// The segment, and the endpoint that it goes to.
+    pub(crate) segment: Option<(Segment, usize)>,
+    /// A packet of it was marked on its way.
+    pub(crate) ce: bool,
+    /// Bytes of IP payload that have arrived, in so many packets.
+    arrived: (u64, u64),
     sent: bool,
     received: bool,
-    lost: bool,
+    /// When and where it lost something first.
+    lost: Option<(u64, Place)>,
+}
+
+impl Datagram {
+    /// A UDP datagram.
+    pub(crate) fn udp(flow: usize, header: u64, payload: u64) -> Self {
+        Self {
+            flow,
+            back: false,
+            number: Some(0),
+            header,
+            payload,
+            refused: 0,
+            generated: false,
+            segment: None,
+            ce: false,
+            arrived: (0, 0),
+            sent: false,
+            received: false,
+            lost: None,
+        }
+    }
+
+    /// A generator's cell.
+    pub(crate) fn cell(flow: usize) -> Self {
+        Self { generated: true, ..Self::udp(flow, 0, 48) }
+    }
+
+    /// A segment to an endpoint, the so-manieth of the one that sends it; `back` from the reading end.
+    pub(crate) fn segment(flow: usize, back: bool, segment: Segment, number: u64, to: usize) -> Self {
+        Self {
+            back,
+            number: (segment.len > 0 && !back).then_some(number),
+            segment: Some((segment, to)),
+            ..Self::udp(flow, segment.header_len(), u64::from(segment.len))
+        }
+    }
+
+    /// Bytes of IP payload.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.header + self.payload
+    }
+
+    /// A TCP segment without data.
+    pub(crate) fn controls(&self) -> bool {
+        self.segment.is_some() && self.payload == 0
+    }
 }
 
 /// What has become of a datagram.
@@ -31,8 +97,11 @@ pub(crate) struct Ledger {
     /// What happens at or before it is not counted; `None`: everything is.
     warmup: Option<u64>,
     flows: Vec<FlowSeen>,
-    datagrams: Vec<Vec<Datagram>>,
+    /// How many datagrams of each flow were begun.
+    numbers: Vec<u64>,
+    datagrams: Vec<Datagram>,
     departures: BTreeMap<Departing, Departed>,
+    frames: BTreeMap<(usize, usize), FramesSeen>,
     losses: BTreeMap<Losing, Lost>,
 }
 
@@ -42,8 +111,10 @@ impl Ledger {
         Self {
             warmup: (warmup > 0).then_some(warmup),
             flows: vec![FlowSeen::default(); flows],
-            datagrams: vec![Vec::new(); flows],
+            numbers: vec![0; flows],
+            datagrams: Vec::new(),
             departures: BTreeMap::new(),
+            frames: BTreeMap::new(),
             losses: BTreeMap::new(),
         }
     }
@@ -53,26 +124,41 @@ impl Ledger {
         u64::from(self.warmup.is_none_or(|warmup| now > warmup))
     }
 
-    /// A flow begins its next datagram; its number.
-    pub(crate) fn begin(&mut self, flow: usize, fragments: u64) -> usize {
-        let datagram = Datagram { fragments, good: 0, sent: false, received: false, lost: false };
-        self.datagrams[flow].push(datagram);
-        self.datagrams[flow].len() - 1
+    /// A datagram begins; its place here.
+    pub(crate) fn begin(&mut self, mut datagram: Datagram) -> usize {
+        if datagram.segment.is_none() {
+            datagram.number = Some(self.numbers[datagram.flow]);
+            self.numbers[datagram.flow] += 1;
+        }
+        self.datagrams.push(datagram);
+        self.datagrams.len() - 1
+    }
+
+    /// A datagram.
+    pub(crate) fn datagram(&self, datagram: usize) -> &Datagram {
+        &self.datagrams[datagram]
     }
 
     /// The last fragment of a datagram was handed over.
-    pub(crate) fn sent(&mut self, now: u64, flow: usize, datagram: usize) {
-        self.datagrams[flow][datagram].sent = true;
-        self.flows[flow].sent += self.unit(now);
+    pub(crate) fn sent(&mut self, now: u64, datagram: usize) {
+        let unit = self.unit(now);
+        let this = &mut self.datagrams[datagram];
+        this.sent = true;
+        if this.number.is_some() {
+            self.flows[this.flow].sent += unit;
+            self.flows[this.flow].sent_bytes += unit * this.payload;
+        }
     }
 
-    /// A fragment arrived in a good PDU; whether its datagram is complete now, that is, whether none is missing.
-    pub(crate) fn good(&mut self, flow: usize, datagram: usize) -> bool {
-        let datagram = &mut self.datagrams[flow][datagram];
-        datagram.good += 1;
-        let complete = datagram.good == datagram.fragments;
-        assert!(!complete || !datagram.lost, "a datagram whose fragments are all good has lost nothing");
-        complete
+    /// A packet is at its host; in how many packets its datagram came if it is complete now, that is, if none is missing.
+    pub(crate) fn arrives(&mut self, datagram: usize, bytes: u64, ce: bool) -> Option<u64> {
+        let this = &mut self.datagrams[datagram];
+        this.arrived.0 += bytes;
+        this.arrived.1 += 1;
+        this.ce |= ce;
+        let complete = this.arrived.0 == this.bytes();
+        assert!(!complete || this.lost.is_none(), "a datagram whose packets are all good has lost nothing");
+        complete.then_some(this.arrived.1)
     }
 
     /// A good PDU with the EFCI mark arrived.
@@ -80,37 +166,46 @@ impl Ledger {
         self.flows[flow].marked += self.unit(now);
     }
 
-    /// Fragments of a datagram.
-    pub(crate) fn fragments(&self, flow: usize, datagram: usize) -> u64 {
-        self.datagrams[flow][datagram].fragments
-    }
-
-    /// A datagram is received. Generators' cells have no place in the sums of times.
-    pub(crate) fn received(&mut self, now: u64, flow: usize, datagram: usize, generated: bool) {
-        let entry = &mut self.datagrams[flow][datagram];
-        assert!(!entry.received && !entry.lost, "a datagram has one fate");
-        entry.received = true;
-        self.flows[flow].received += self.unit(now);
-        self.flows[flow].receptions.add((!generated).then_some(datagram as u64), now);
-    }
-
-    /// A cell is lost, and with it its datagram.
-    pub(crate) fn lose_cell(&mut self, now: u64, place: Place, flow: usize, datagram: usize) {
+    /// A datagram is received; the receiver had, or did not want, so much of its payload. Generators' cells have no place
+    /// in the sums of times.
+    pub(crate) fn received(&mut self, now: u64, datagram: usize, refused: u64) {
         let unit = self.unit(now);
-        self.losses.entry(Losing { place, flow }).or_default().cells += unit;
-        self.lose(now, place, flow, datagram);
-    }
-
-    /// A datagram is lost, unless it is already.
-    pub(crate) fn lose(&mut self, now: u64, place: Place, flow: usize, datagram: usize) {
-        let unit = self.unit(now);
-        let entry = &mut self.datagrams[flow][datagram];
-        assert!(!entry.received, "a datagram has one fate");
-        if !entry.lost {
-            entry.lost = true;
-            self.flows[flow].lost += unit;
-            self.losses.entry(Losing { place, flow }).or_default().datagrams += unit;
+        let this = &mut self.datagrams[datagram];
+        assert!(!this.received && this.lost.is_none(), "a datagram has one fate");
+        this.received = true;
+        this.refused = refused;
+        if let Some(number) = this.number {
+            let flow = &mut self.flows[this.flow];
+            flow.received += unit;
+            flow.received_bytes += unit * (this.payload - refused);
+            flow.receptions.add((!this.generated).then_some(number), now);
         }
+    }
+
+    /// A cell or a packet is lost, and with it its datagram.
+    pub(crate) fn lose_carrier(&mut self, now: u64, place: Place, datagram: usize) {
+        let unit = self.unit(now);
+        let flow = self.datagrams[datagram].flow;
+        self.losses.entry(Losing { place, flow }).or_default().cells += unit;
+        self.lose(now, place, datagram);
+    }
+
+    /// A datagram is lost, unless it is already. Of two places at one instant the first in the table of drops counts.
+    pub(crate) fn lose(&mut self, now: u64, place: Place, datagram: usize) {
+        let unit = self.unit(now);
+        let this = &mut self.datagrams[datagram];
+        assert!(!this.received, "a datagram has one fate");
+        let flow = this.flow;
+        match this.lost {
+            None if this.number.is_some() => self.flows[flow].lost += unit,
+            None => {}
+            Some((at, other)) if at == now && place < other => {
+                self.losses.entry(Losing { place: other, flow }).or_default().datagrams -= unit;
+            }
+            Some(_) => return,
+        }
+        this.lost = Some((now, place));
+        self.losses.entry(Losing { place, flow }).or_default().datagrams += unit;
     }
 
     /// A cell has left a transmitter.
@@ -124,25 +219,46 @@ impl Ledger {
         entry.last = now;
     }
 
+    /// The last bit of a packet has left a transmitter, of whose line it takes so many bytes.
+    pub(crate) fn frame_left(&mut self, now: u64, line: LineId, bytes: u64) {
+        let unit = self.unit(now);
+        let entry = self.frames.entry((line.link, line.end)).or_default();
+        entry.frames += unit;
+        entry.bytes += unit * bytes;
+    }
+
     /// What has become of a datagram so far.
-    pub(crate) fn fate(&self, flow: usize, datagram: usize) -> Fate {
-        match &self.datagrams[flow][datagram] {
+    pub(crate) fn fate(&self, datagram: usize) -> Fate {
+        match &self.datagrams[datagram] {
             Datagram { received: true, .. } => Fate::Received,
-            Datagram { lost: true, .. } => Fate::Lost,
+            Datagram { lost: Some(_), .. } => Fate::Lost,
             _ => Fate::Open,
         }
     }
 
-    /// What was seen until `at`, the books of lines apart.
+    /// What was seen until `at`, the books of lines and the counts of connections apart.
     pub(crate) fn snapshot(&self, at: u64) -> Observed {
         let mut flows = self.flows.clone();
-        for (flow, datagrams) in flows.iter_mut().zip(&self.datagrams) {
-            let in_flight = datagrams.iter().filter(|d| d.sent && !d.received && !d.lost);
-            flow.in_flight = in_flight.count() as u64;
+        for datagram in &self.datagrams {
+            let open = datagram.sent && !datagram.received && datagram.lost.is_none();
+            flows[datagram.flow].in_flight += u64::from(open && datagram.number.is_some());
         }
         let mut losses = self.losses.clone();
         losses.retain(|_, lost| *lost != Lost::default());
-        let departures = self.departures.clone();
-        Observed { at, flows, departures, losses, idle: Vec::new(), books: BTreeMap::new() }
+        Observed {
+            at,
+            flows,
+            departures: self.departures.clone(),
+            frames: self
+                .frames
+                .iter()
+                .filter(|(_, seen)| seen.frames > 0)
+                .map(|(at, seen)| (*at, seen.clone()))
+                .collect(),
+            losses,
+            idle: Vec::new(),
+            books: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+        }
     }
 }

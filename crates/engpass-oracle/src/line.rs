@@ -58,11 +58,14 @@ impl Line {
         self.cells().next().is_none().then(|| self.ended.unwrap_or(0))
     }
 
-    /// Whether the cell being sent began before `instant`: exactly, not by its rounded end.
-    pub(crate) fn began_before(&self, instant: u64) -> bool {
-        let (num, den) = self.slot.ratio();
-        let begun = u128::from(self.base) * u128::from(den) + u128::from(self.n - 1) * u128::from(num);
-        begun < u128::from(instant) * u128::from(den)
+    /// Pace of a cell.
+    pub(crate) fn pace(&self) -> Pace {
+        self.slot
+    }
+
+    /// Start of the busy period, and the cells sent in it before the transmission under way.
+    pub(crate) fn begun(&self) -> Option<(u64, u64)> {
+        self.sending.is_some().then(|| (self.base, self.n - 1))
     }
 
     /// A cell joins its class's queue at `now`.

@@ -5,20 +5,22 @@ use std::collections::VecDeque;
 use engpass_model::shape::Adaptive;
 use engpass_model::time::Pace;
 use engpass_model::unit::Share;
-use engpass_model::wire::Framing;
+use engpass_model::wire::ip::IP_HEADER_BYTES;
+use engpass_model::wire::{Framing, aal5};
 use engpass_testbed::{Testbed, Topology};
 
-use crate::agenda::{Event, Group};
+use crate::agenda::{Event, Group, Sender};
 use crate::cell::{Cell, LineId, Vc, after};
-use crate::engine::Engine;
+use crate::engine::{Engine, Source};
+use crate::packet::{Packet, Way};
 
 /// Memory of the NIC at a host's end of a link.
 #[derive(Debug, Default)]
 pub(crate) struct Nic {
-    /// Bytes of the frames that were handed over and have not left.
+    /// Bytes of the packets that were handed over and have not left.
     pub(crate) occupied: u64,
-    /// Flows whose processes wait for room, the first to be served in front.
-    waiting: VecDeque<usize>,
+    /// Who waits for room, the first to be served in front.
+    waiting: VecDeque<Sender>,
 }
 
 /// The shaper of one direction of a circuit.
@@ -82,10 +84,53 @@ impl Shaper {
 }
 
 impl Engine<'_> {
-    /// A process has a frame to hand over: at once if it has room, else it waits behind those who wait.
-    pub(crate) fn frame_handed(&mut self, now: u64, flow: usize) {
-        let nic = self.vcs[self.vc_of(flow)].lines[0];
-        self.nic(nic).waiting.push_back(flow);
+    /// A packet of a datagram with so many bytes of its IP payload, at the beginning of its way.
+    pub(crate) fn packet(&self, way: usize, datagram: usize, offset: u64, bytes: u64) -> Packet {
+        let this = self.ledger.datagram(datagram);
+        let processes = self.sources.iter().filter(|source| matches!(source, Source::Process(_)));
+        let sender = match &this.segment {
+            Some((_, to)) => processes.count() + (*to ^ 1),
+            None => {
+                let before = self.sources[..this.flow].iter();
+                before.filter(|source| matches!(source, Source::Process(_))).count()
+            }
+        };
+        let (cells, room) = match &self.ways[way] {
+            Way::Circuit(vc) => {
+                let circuit = self.vcs[*vc].circuit;
+                let sdu = self.topology.circuits[circuit].encapsulation.sdu(IP_HEADER_BYTES + bytes);
+                (aal5::cells(sdu), sdu)
+            }
+            Way::Links(_) => (0, IP_HEADER_BYTES + bytes),
+        };
+        Packet {
+            flow: this.flow,
+            datagram,
+            offset,
+            bytes,
+            way,
+            hop: 0,
+            discipline_flow: sender as u32,
+            ttl: self.testbed.traffic[this.flow].ttl().expect("packets have a time to live"),
+            ect: this.segment.is_some_and(|(segment, _)| segment.ect),
+            ce: false,
+            cells,
+            room,
+        }
+    }
+
+    fn packet_in_work(&mut self, sender: Sender) -> Packet {
+        match sender {
+            Sender::Process(flow) => self.fragment_in_work(flow),
+            Sender::Endpoint(endpoint) => self.segment_in_work(endpoint),
+        }
+    }
+
+    /// A sender has a packet to hand over: at once if it has room, else it waits behind those who wait.
+    pub(crate) fn packet_handed(&mut self, now: u64, sender: Sender) {
+        let way = self.packet_in_work(sender).way;
+        let nic = self.ways[way].nic(&self.vcs);
+        self.nic(nic).waiting.push_back(sender);
         if self.nic(nic).waiting.len() == 1 {
             self.serve_waiting(now, nic);
         }
@@ -95,43 +140,54 @@ impl Engine<'_> {
         &mut self.nics[nic.link][nic.end]
     }
 
-    /// Serve the first of those who wait, if its frame has room; the next one has its own place in the order.
+    /// Serve the first of those who wait, if its packet has room; the next one has its own place in the order.
     pub(crate) fn serve_waiting(&mut self, now: u64, nic: LineId) {
         let host = self.topology.links[nic.link].ends[nic.end];
-        let Some(&flow) = self.nic(nic).waiting.front() else { return };
-        let frame = self.frame_in_work(flow);
+        let Some(&sender) = self.nic(nic).waiting.front() else { return };
+        let packet = self.packet_in_work(sender);
         let occupied = self.nic(nic).occupied;
-        if occupied > 0 && occupied + frame.sdu > self.testbed.hosts[host].nic_buffer.bytes() {
+        if occupied > 0 && occupied + packet.room > self.testbed.hosts[host].nic_buffer.bytes() {
             return;
         }
         self.nic(nic).waiting.pop_front();
-        self.nic(nic).occupied += frame.sdu;
+        self.nic(nic).occupied += packet.room;
         self.look_again(now, nic);
-        let number = self.frames.len();
-        let cells = frame.cells;
-        self.frames.push(frame);
-        self.hand_to_shaper(now, self.vc_of(flow), number, cells);
-        self.process_goes_on(now, flow);
+        let number = self.packets.len();
+        let (way, cells) = (packet.way, packet.cells);
+        self.packets.push(packet);
+        match self.ways[way] {
+            Way::Circuit(vc) => self.hand_to_shaper(now, vc, number, cells),
+            Way::Links(_) => self.joins_queue(now, nic, number),
+        }
+        match sender {
+            Sender::Process(flow) => self.process_goes_on(now, flow),
+            Sender::Endpoint(endpoint) => self.endpoint_goes_on(now, endpoint),
+        }
     }
 
     /// Who waits first gets another look at the room there is.
     fn look_again(&mut self, now: u64, nic: LineId) {
-        if let Some(&flow) = self.nic(nic).waiting.front() {
-            self.agenda.put(now, Group::FrameHanded, (flow, 0), Event::RoomFreed(nic));
+        if let Some(&sender) = self.nic(nic).waiting.front() {
+            self.agenda.put(now, Group::PacketHanded, self.place_of(sender), Event::RoomFreed(nic));
         }
     }
 
-    /// A cell has left the NIC's line; with the last one of a frame its memory is free. Generators' occupy none.
+    /// A packet has left the NIC: its memory is free.
+    pub(crate) fn frees_room(&mut self, now: u64, nic: LineId, packet: usize) {
+        let room = self.packets[packet].room;
+        self.nic(nic).occupied -= room;
+        self.look_again(now, nic);
+    }
+
+    /// A cell has left the NIC's line; with the last one of a packet its memory is free. Generators' occupy none.
     pub(crate) fn left_the_nic(&mut self, now: u64, nic: LineId, cell: &Cell) {
         if cell.last {
-            let sdu = self.frames[cell.frame].sdu;
-            self.nic(nic).occupied -= sdu;
-            self.look_again(now, nic);
+            self.frees_room(now, nic, cell.packet);
         }
     }
 
-    /// All cells of a frame are handed to the shaper of their direction of the circuit.
-    fn hand_to_shaper(&mut self, now: u64, vc: usize, frame: usize, cells: u64) {
+    /// All cells of a packet are handed to the shaper of their direction of the circuit.
+    fn hand_to_shaper(&mut self, now: u64, vc: usize, packet: usize, cells: u64) {
         let clp = self.topology.circuits[self.vcs[vc].circuit].clp;
         let shaper = &mut self.shapers[vc];
         if shaper.waiting.is_empty() {
@@ -143,7 +199,7 @@ impl Engine<'_> {
         }
         for number in 0..cells {
             let last = number + 1 == cells;
-            let cell = Cell { frame, number, last, vc, hop: 0, clp, efci: false, order: 0 };
+            let cell = Cell { packet, number, last, vc, hop: 0, clp, efci: false, order: 0 };
             shaper.waiting.push_back(cell);
         }
     }

@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
+pub use crate::accounts::Accounts;
+
 /// What was seen up to an instant. Counts are of what happened at `t` with `warmup < t <= at`, or at `t <= at` without
 /// a warm-up (or with one of zero); last times and sums of times are of everything from the beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,16 +17,42 @@ pub struct Observed {
     pub flows: Vec<FlowSeen>,
     /// What left the transmitters of ATM links. There is an entry only where a cell has left since the beginning.
     pub departures: BTreeMap<Departing, Departed>,
+    /// What left the transmitters of other links, by link and end. There is an entry only where something has left.
+    pub frames: BTreeMap<(usize, usize), FramesSeen>,
     /// What was lost; there is an entry only where a count is not zero.
     pub losses: BTreeMap<Losing, Lost>,
     /// Picoseconds of the counted time in which each line sent nothing, by link and end.
     pub idle: Vec<[u64; 2]>,
-    /// What became of the cells that left a line and had begun in the counted time; there is an entry only where a count is
-    /// not zero.
+    /// What became of the cells, or bytes of frames, that left a line and had begun in the counted time; there is an entry only where a
+    /// count is not zero.
     pub books: BTreeMap<Booking, Booked>,
+    /// The accounts of every line, by link and end. Idle time is one account here, whatever its reason.
+    pub accounts: BTreeMap<(usize, usize), Accounts>,
 }
 
-/// What was seen of a flow. Datagrams of a generator are its cells.
+/// Frames that left a transmitter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FramesSeen {
+    /// Frames whose last bit has left.
+    pub frames: u64,
+    /// Bytes of the line that they took.
+    pub bytes: u64,
+}
+
+/// What the writing ends of a flow's connections counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TcpSeen {
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// Entries into fast recovery.
+    pub fast_retransmits: u64,
+    /// Smoothed round-trip time at the end in picoseconds, of the first connection that has measured one.
+    pub smoothed_rtt: Option<u64>,
+}
+
+/// What was seen of a flow. Datagrams of a generator are its cells, those of a `tcp-stream` its segments with data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowSeen {
     /// Datagrams whose last fragment was handed to the NIC; cells of a generator that reached the NIC's line.
@@ -37,8 +65,14 @@ pub struct FlowSeen {
     pub marked: u64,
     /// Datagrams sent since the beginning and until now neither received nor lost.
     pub in_flight: u64,
+    /// Payload of the datagrams sent, in bytes.
+    pub sent_bytes: u64,
+    /// Payload that was received for the first time, in bytes.
+    pub received_bytes: u64,
     /// Times and numbers of what was received.
     pub receptions: Receptions,
+    /// Of a `tcp-stream`.
+    pub tcp: Option<TcpSeen>,
 }
 
 /// When which datagrams were received.
@@ -46,9 +80,10 @@ pub struct FlowSeen {
 pub struct Receptions {
     /// Time of the last one.
     pub last: Option<u64>,
-    /// Of a `udp-stream`: the sum of the times, modulo 2^64. Zero for generators.
+    /// Of datagrams: the sum of the times, modulo 2^64. Zero for generators.
     pub times: u64,
-    /// Of a `udp-stream`: the sum of time * (number + 1), modulo 2^64; the number counts the flow's datagrams from 0.
+    /// Of datagrams: the sum of time * (number + 1), modulo 2^64; the number counts the flow's datagrams from 0, and all
+    /// segments of a connection's writing end from 1.
     /// Zero for generators.
     pub weighted: u64,
 }
@@ -99,17 +134,21 @@ pub struct Booking {
     pub end: usize,
     /// Index of the traffic.
     pub flow: usize,
+    /// Against the direction of its data.
+    pub back: bool,
 }
 
-/// Cells by the fate of their datagrams (docs/ledger.md).
+/// Cells, or bytes of frames without the physical framing, by the fate of their datagrams (docs/ledger.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Booked {
-    /// Datagrams that were received, all of whose cells are counted here.
+    /// Datagrams of a `udp-stream` that were received, all of which is counted here.
     pub whole: u64,
-    /// Cells of datagrams that are lost.
+    /// Of datagrams that are lost.
     pub dead: u64,
-    /// Cells of datagrams that are neither received nor lost, or were received and have cells that are not counted here.
+    /// Of datagrams that are neither received nor lost, or were received and have parts that are not counted here.
     pub in_flight: u64,
+    /// Of segments without data.
+    pub control: u64,
     /// Cells of a generator.
     pub generated: u64,
 }
@@ -123,7 +162,7 @@ pub struct Losing {
     pub flow: usize,
 }
 
-/// A place where cells or datagrams are lost.
+/// A place where cells or datagrams are lost, in the order of the table of drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The output port at this end of this link.
@@ -139,6 +178,27 @@ pub enum Place {
     Policer {
         /// Index of the circuit.
         circuit: usize,
+    },
+    /// The queue discipline at this end of this link.
+    Queue {
+        /// Index of the link.
+        link: usize,
+        /// Index of the end, 0 or 1.
+        end: usize,
+        /// Why.
+        cause: engpass_model::queue::Cause,
+    },
+    /// The line behind this end of this link.
+    Line {
+        /// Index of the link.
+        link: usize,
+        /// Index of the end, 0 or 1.
+        end: usize,
+    },
+    /// A router, with a time to live that had run out.
+    TimeToLive {
+        /// Index of the node.
+        node: usize,
     },
     /// The reassembly at the receiving host of this circuit.
     Reassembly {
@@ -163,7 +223,7 @@ pub enum Cause {
 /// What was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Cells, also those of frames that had lost one before; zero at a reassembly and a receive buffer.
+    /// Cells, also those of frames that had lost one before, or packets; zero at a reassembly and a receive buffer.
     pub cells: u64,
     /// Datagrams that lost their first cell or PDU here, or did not fit here.
     pub datagrams: u64,
@@ -195,6 +255,12 @@ pub fn compare(fast: &Observed, oracle: &Observed) -> Result<(), String> {
     differ("idle time".into(), &fast.idle, &oracle.idle);
     for key in fast.books.keys().chain(oracle.books.keys()).collect::<BTreeSet<_>>() {
         differ(format!("{key:?}"), &fast.books.get(key), &oracle.books.get(key));
+    }
+    for key in fast.frames.keys().chain(oracle.frames.keys()).collect::<BTreeSet<_>>() {
+        differ(format!("frames {key:?}"), &fast.frames.get(key), &oracle.frames.get(key));
+    }
+    for key in fast.accounts.keys().chain(oracle.accounts.keys()).collect::<BTreeSet<_>>() {
+        differ(format!("accounts {key:?}"), &fast.accounts.get(key), &oracle.accounts.get(key));
     }
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }

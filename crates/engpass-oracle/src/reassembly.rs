@@ -1,13 +1,10 @@
 //! Reassembly and reception at the host (docs/model.md, "Reassembly and reception").
 
-use engpass_model::host::Side;
-use engpass_model::source::Traffic;
-
 use crate::agenda::{Event, Group};
 use crate::cell::Cell;
-use crate::engine::{Engine, Source};
-use crate::host::Item;
+use crate::engine::Engine;
 use crate::outcome::Place;
+use crate::packet::Packet;
 
 /// Cells of one direction of a circuit since the last end of a PDU.
 #[derive(Debug, Default)]
@@ -31,60 +28,48 @@ impl Engine<'_> {
         assert!(reassembly.last < Some(cell.order), "cells of a circuit arrive in order");
         reassembly.last = Some(cell.order);
         reassembly.count += 1;
-        let (ends_pdu, efci, frame) = (cell.last, cell.efci, cell.frame);
+        let (ends_pdu, efci, packet) = (cell.last, cell.efci, cell.packet);
         let vc = cell.vc;
         reassembly.cells.push(cell);
         if !ends_pdu {
             return;
         }
         // Generators do not pass the shaper.
-        if matches!(self.sources[self.frames[frame].flow], Source::Process(_)) {
+        if !self.generates(self.packets[packet].flow) {
             self.answer_pdu(now, vc, efci);
         }
         let pdu = std::mem::take(&mut self.reassembly[vc].cells);
-        let first = pdu[0].frame;
+        let first = pdu[0].packet;
         let whole =
-            pdu.iter().enumerate().all(|(place, cell)| cell.frame == first && cell.number == place as u64);
-        if whole && pdu.len() as u64 == self.frames[first].cells {
-            let position = (self.frames[first].flow, 0);
+            pdu.iter().enumerate().all(|(place, cell)| cell.packet == first && cell.number == place as u64);
+        if whole && pdu.len() as u64 == self.packets[first].cells {
             if efci {
-                self.ledger.marked(now, position.0);
+                self.ledger.marked(now, self.packets[first].flow);
             }
-            self.agenda.put(now, Group::PduComplete, position, Event::PduComplete { frame: first });
-            return;
+            let position = (self.packets[first].flow, 0);
+            return self.agenda.put(
+                now,
+                Group::PacketComplete,
+                position,
+                Event::PacketComplete { packet: first },
+            );
         }
         let place = Place::Reassembly { circuit: self.vcs[vc].circuit };
         for cell in pdu {
-            let frame = &self.frames[cell.frame];
-            self.ledger.lose(now, place, frame.flow, frame.datagram);
+            self.ledger.lose(now, place, self.packets[cell.packet].datagram);
         }
     }
 
-    /// A good PDU is complete, and with its last fragment a datagram.
-    pub(crate) fn pdu_complete(&mut self, now: u64, frame: usize) {
-        let frame = self.frames[frame].clone();
-        let (flow, datagram) = (frame.flow, frame.datagram);
-        if !self.ledger.good(flow, datagram) {
-            return;
+    /// A packet is at its host, good and whole, and with its last one a datagram.
+    pub(crate) fn packet_complete(&mut self, now: u64, packet: usize) {
+        let Packet { flow, datagram, bytes, ce, .. } = self.packets[packet];
+        if self.generates(flow) {
+            return self.ledger.received(now, datagram, 0);
         }
-        let Traffic::UdpStream(config) = &self.testbed.traffic[flow] else {
-            return self.ledger.received(now, flow, datagram, true);
-        };
-        let host = self.topology.flows[flow].to;
-        let receiver = &self.testbed.hosts[host];
-        let bytes = config.message.bytes();
-        let cost = receiver
-            .occupation(Side::Receive, config.receive_path)
-            .datagram(bytes, self.ledger.fragments(flow, datagram));
-        if cost == 0 {
-            self.ledger.received(now, flow, datagram, false);
-        } else if self.receive_buffers[flow] + bytes
-            > config.receive_buffer.unwrap_or(receiver.receive_buffer).bytes()
-        {
-            self.ledger.lose(now, Place::ReceiveBuffer, flow, datagram);
-        } else {
-            self.receive_buffers[flow] += bytes;
-            self.ask_cpu(now, host, cost, Item::Receive { flow, datagram });
+        let Some(packets) = self.ledger.arrives(datagram, bytes, ce) else { return };
+        match self.ledger.datagram(datagram).segment {
+            Some(_) => self.segment_arrives(now, datagram),
+            None => self.datagram_complete(now, datagram, packets),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! From a testbed to its topology, for ATM networks without faults; the oracle's own reading of the configs.
+//! From a testbed without faults to its topology; the oracle's own reading of the configs.
 
 use std::collections::VecDeque;
 
 use engpass_model::circuit::Category;
 use engpass_model::shape::cell_pace;
 use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{Basis, FramedRate, Share};
 use engpass_model::wire::{Encapsulation, Framing};
@@ -16,7 +17,8 @@ use engpass_testbed::{Testbed, Topology};
 /// # Panics
 /// When the testbed is not one that passes the check.
 pub fn resolve(testbed: &Testbed) -> Topology {
-    let nodes: Vec<String> = testbed.hosts.keys().chain(testbed.switches.keys()).cloned().collect();
+    let nodes = testbed.hosts.keys().chain(testbed.switches.keys()).chain(testbed.routers.keys());
+    let nodes: Vec<String> = nodes.cloned().collect();
     let node = |name: &str| nodes.iter().position(|known| known == name).expect("a node of the testbed");
     let links = testbed.links.iter().map(|(name, link)| {
         let line_rate = link.medium.line_rate().or(link.rate.map(|rate| rate.0)).expect("a link has a rate");
@@ -29,16 +31,24 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             delay: link.delay.time(),
             mtu: link.mtu.map_or(1500, |mtu| mtu.bytes()),
             overhead: link.overhead.map_or(0, |overhead| overhead.bytes()),
-            vlan: false,
-            jitter: Time(0),
-            loss: Share(0),
-            reorder: None,
-            queues: [None, None],
+            vlan: link.vlan,
+            jitter: link.jitter.map_or(Time(0), |jitter| jitter.time()),
+            loss: link.loss.unwrap_or(Share(0)),
+            reorder: link.reorder.as_ref().map(|reorder| (reorder.share, reorder.delay.time())),
+            queues: [0, 1].map(|end| {
+                let of_node =
+                    match (testbed.switches.get(&link.ends[end]), testbed.routers.get(&link.ends[end])) {
+                        (Some(Switch::Ethernet(config)), _) => &config.queue,
+                        (_, Some(router)) => &router.queue,
+                        _ => return None,
+                    };
+                Some(link.queue.as_ref().unwrap_or(of_node).clone())
+            }),
         }
     });
     let links: Vec<LinkEnds> = links.collect();
     let hosts = testbed.hosts.len();
-    let path = |from: &str, to: &str| route(hosts, &links, node(from), node(to));
+    let path = |from: &str, to: &str| route(hosts, &links, true, node(from), node(to));
     let mut circuits: Vec<CircuitPath> = Vec::new();
     for (name, circuit) in &testbed.circuits {
         let route = path(&circuit.from, &circuit.to);
@@ -89,9 +99,14 @@ pub fn resolve(testbed: &Testbed) -> Topology {
         };
         let circuit = match (named, rate) {
             (Some(named), _) => testbed.circuits.get_index_of(named).expect("a circuit of the testbed"),
-            (None, None) => {
-                testbed.circuits.values().position(joins).expect("a circuit between the two hosts")
-            }
+            (None, None) => match testbed.circuits.values().position(joins) {
+                Some(circuit) => circuit,
+                None => {
+                    let route = route(hosts, &links, false, node(from), node(to));
+                    flows.push(over_links(&links, name, route));
+                    continue;
+                }
+            },
             (None, Some((_, _, category))) => {
                 circuits.push(CircuitPath {
                     name: name.clone(),
@@ -132,6 +147,23 @@ pub fn resolve(testbed: &Testbed) -> Topology {
     Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows }
 }
 
+/// The path of a flow over links that carry frames.
+fn over_links(links: &[LinkEnds], name: &str, route: Vec<Hop>) -> FlowPath {
+    let mtus = || route.iter().map(|hop| links[hop.link].mtu);
+    FlowPath {
+        name: name.into(),
+        from: route[0].from,
+        to: route[route.len() - 1].to,
+        circuit: None,
+        forward: true,
+        legs: route.iter().map(|hop| Leg::Link(*hop)).collect(),
+        mtu: mtus().next().expect("a route has links"),
+        path_mtu: mtus().min().expect("a route has links"),
+        cells: None,
+        route,
+    }
+}
+
 fn slot(link: &LinkEnds) -> Pace {
     match link.framing {
         Framing::Cells { slot } => slot,
@@ -145,8 +177,8 @@ fn pace(rate: FramedRate, counts: Option<Basis>, link: &LinkEnds) -> Option<Pace
     cell_pace(rate, counts.unwrap_or(Basis::Line), link.line_rate, slot(link))
 }
 
-/// The route with the fewest links, over switches only; of several the one whose links come first in the file.
-fn route(hosts: usize, links: &[LinkEnds], from: NodeId, to: NodeId) -> Vec<Hop> {
+/// The route with the fewest links, all of them ATM or none, through no host; of several the one whose links come first in the file.
+fn route(hosts: usize, links: &[LinkEnds], atm: bool, from: NodeId, to: NodeId) -> Vec<Hop> {
     // Breadth first with links in their order finds, for each node, the first of the shortest routes.
     let mut routes = VecDeque::from([(from, Vec::new())]);
     let mut reached = vec![from];
@@ -157,7 +189,7 @@ fn route(hosts: usize, links: &[LinkEnds], from: NodeId, to: NodeId) -> Vec<Hop>
         if node < hosts && node != from {
             continue;
         }
-        for (link, ends) in links.iter().enumerate() {
+        for (link, ends) in links.iter().enumerate().filter(|(_, link)| link.medium.is_atm() == atm) {
             for (here, there) in [(ends.ends[0], ends.ends[1]), (ends.ends[1], ends.ends[0])] {
                 if here == node && !reached.contains(&there) {
                     reached.push(there);

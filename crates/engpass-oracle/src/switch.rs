@@ -50,7 +50,7 @@ fn cells(level: FillLevel, buffer: u64) -> u64 {
 impl Engine<'_> {
     /// A cell is at its output port in the instant it arrives.
     pub(crate) fn arrives_at_switch(&mut self, now: u64, output: LineId, mut cell: Cell) {
-        let frame = self.frames[cell.frame].clone();
+        let datagram = self.packets[cell.packet].datagram;
         let vc = self.vcs[cell.vc].clone();
         if vc.forward
             && cell.hop == 1
@@ -61,7 +61,7 @@ impl Engine<'_> {
                 PolicingAction::Tag => cell.clp = true,
                 PolicingAction::Discard => {
                     let place = Place::Policer { circuit: vc.circuit };
-                    return self.ledger.lose_cell(now, place, frame.flow, frame.datagram);
+                    return self.ledger.lose_carrier(now, place, datagram);
                 }
             }
         }
@@ -95,7 +95,7 @@ impl Engine<'_> {
             }
         };
         let place = Place::Port { link: output.link, end: output.end, cause };
-        self.ledger.lose_cell(now, place, frame.flow, frame.datagram);
+        self.ledger.lose_carrier(now, place, datagram);
     }
 
     /// Whether the policy loses the cell, which finds these cells by direction of circuit ("Discard").

@@ -215,6 +215,8 @@ impl Network {
             }
             Item::Output(endpoint) => {
                 let cost = self.form_segment(endpoint).unwrap_or(0);
+                // What is sent may set a timer that is earlier than the one that ran, and runs while the segment waits for the NIC.
+                self.see_to_wake(endpoint);
                 (self.endpoints[endpoint].flow as usize, cost)
             }
             Item::Input(datagram) => {

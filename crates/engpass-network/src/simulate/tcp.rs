@@ -248,6 +248,11 @@ impl Network {
                 self.ask(endpoint);
             }
         }
+        self.see_to_wake(endpoint);
+    }
+
+    /// The endpoint wakes when its connection has its next timer.
+    pub(super) fn see_to_wake(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if let Some(wake) = this.connection.next_wake() {
             let wake = wake.ps().max(self.now);

@@ -8,3 +8,4 @@ mod contended;
 mod fast;
 mod networks;
 mod properties;
+mod replay;

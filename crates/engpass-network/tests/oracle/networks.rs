@@ -5,12 +5,15 @@
 
 mod assemble;
 mod file;
+mod frames;
+mod tcp;
 mod text;
 
 use engpass_model::circuit::Category;
 use engpass_model::discard::Discard;
 use engpass_model::shape::Adaptive;
 use engpass_model::source::on_off::Lengths;
+use engpass_model::tcp::TcpConfig;
 use engpass_model::unit::Share;
 use engpass_model::wire::{Encapsulation, Medium};
 use engpass_testbed::Testbed;
@@ -18,6 +21,8 @@ use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+pub(crate) use frames::frames;
 
 /// How switches are joined.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +61,9 @@ struct HostDraw {
     pauses: Option<(u64, u64)>,
     nic_buffer: u64,
     receive_buffer: u64,
+    tcp: TcpConfig,
+    /// Per write, per segment, per acknowledgment, sending and receiving.
+    segments: [[Option<u64>; 3]; 2],
 }
 
 /// A share of the cell rate of the first link in parts per 10 000, and how the file says it.
@@ -88,6 +96,15 @@ struct UdpDraw {
 }
 
 #[derive(Clone, Debug)]
+struct TcpDraw {
+    /// As in [`UdpDraw`].
+    circuit: (usize, bool),
+    message: u64,
+    streams: u32,
+    times: TimesDraw,
+}
+
+#[derive(Clone, Debug)]
 struct GeneratorDraw {
     /// On a circuit of the file (as in [`UdpDraw`]), else on its own between these hosts.
     circuit: Option<(usize, bool)>,
@@ -101,23 +118,45 @@ struct GeneratorDraw {
 /// Start and stop, in parts per 1000 of the duration.
 type TimesDraw = (Option<u64>, Option<u64>);
 
-/// A random network that makes at most some ten thousand events.
-pub(crate) fn network() -> impl Strategy<Value = Testbed> {
+/// A testbed that was drawn, and is shown as the file that says it.
+#[derive(Clone)]
+pub(crate) struct Drawn(pub(crate) Testbed);
+
+impl std::fmt::Debug for Drawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\n{}", text::text(&self.0))
+    }
+}
+
+/// A random network of circuits with datagrams and cells, that makes at most some ten thousand events.
+pub(crate) fn network() -> impl Strategy<Value = Drawn> {
+    of_circuits(vec(udp(), 1..=4), vec(tcp::stream(), 0))
+}
+
+/// The same with TCP.
+pub(crate) fn network_with_tcp() -> impl Strategy<Value = Drawn> {
+    of_circuits(vec(udp(), 0..=2), vec(tcp::stream(), 1..=3))
+}
+
+fn of_circuits(
+    udp: impl Strategy<Value = Vec<UdpDraw>>,
+    tcp: impl Strategy<Value = Vec<TcpDraw>>,
+) -> impl Strategy<Value = Drawn> {
     let parts = (
         graph(),
         vec(host(), 5),
         vec(switch(), 4),
         vec(circuit(), 1..=5),
-        vec(udp(), 1..=4),
+        (udp, tcp),
         vec(generator(), 0..=3),
         // By how many places the traffic tables are turned round; duration in parts per 1000 of what is affordable;
         // warm-up in parts per 1000 of the duration.
         (0usize..7, 200u64..=1000, weighted(0.25, 0u64..=900)),
         prop::bool::weighted(0.3),
     );
-    parts.prop_map(|(graph, hosts, switches, circuits, udp, generators, run, in_step)| {
-        let parts = assemble::Parts { graph, hosts, switches, circuits, udp, generators, run };
-        if in_step { parts.in_step().testbed() } else { parts.testbed() }
+    parts.prop_map(|(graph, hosts, switches, circuits, (udp, tcp), generators, run, in_step)| {
+        let parts = assemble::Parts { graph, hosts, switches, circuits, udp, tcp, generators, run };
+        Drawn(if in_step { parts.in_step().testbed() } else { parts.testbed() })
     })
 }
 
@@ -139,7 +178,7 @@ fn switch() -> impl Strategy<Value = SwitchDraw> {
     let buffer = prop_oneof![2 => 1u64..=4, 3 => 1u64..=40, 1 => 40u64..=400];
     let kind = prop_oneof![1 => Just(0), 4 => 0..Discard::KINDS.len()];
     let discard = (kind, level(), prop_oneof![Just(8_000u64), 1u64..=30_000]);
-    (buffer, any::<bool>(), discard, weighted(0.3, level()), weighted(0.3, level())).prop_map(
+    (buffer, any::<bool>(), discard, weighted(0.35, level()), weighted(0.3, level())).prop_map(
         |(buffer, priority, discard, clp, efci)| SwitchDraw { buffer, priority, discard, clp, efci },
     )
 }
@@ -196,13 +235,17 @@ fn host() -> impl Strategy<Value = HostDraw> {
         weighted(0.3, (10_000_000u64..=1_000_000_000, 1_000_000u64..=500_000_000)),
         prop_oneof![1u64..=400, 400u64..=20_000],
         prop_oneof![1u64..=2000, 2000u64..=70_000],
+        tcp::config(),
+        tcp::costs(),
     )
-        .prop_map(|(send, receive, pauses, nic_buffer, receive_buffer)| HostDraw {
+        .prop_map(|(send, receive, pauses, nic_buffer, receive_buffer, tcp, segments)| HostDraw {
             send,
             receive,
             pauses,
             nic_buffer,
             receive_buffer,
+            tcp,
+            segments,
         })
 }
 

@@ -1,11 +1,16 @@
 //! What holds for the oracle on every network.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::discard::{Discard, EpdPpd, Fba, SelectiveDrop};
+use engpass_model::queue::{Cause, Queue};
 use engpass_model::shape::PolicingAction;
+use engpass_model::source::Traffic;
 use engpass_model::switch::{AtmSwitch, Switch};
+use engpass_model::time::SECOND;
 use engpass_model::unit::Share;
+use engpass_model::wire::Framing;
+use engpass_testbed::topology::{FlowPath, Hop, LinkEnds};
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -13,8 +18,8 @@ use proptest::test_runner::TestRunner;
 
 use crate::cell::vc_index;
 use crate::engine::Engine;
-use crate::networks::network;
-use crate::outcome::{Observed, Place, compare};
+use crate::networks::{Drawn, frames, network, network_with_tcp};
+use crate::outcome::{FlowSeen, Observed, Place, compare};
 use crate::resolve::resolve;
 
 /// Later than everything in a drained network: an hour in picoseconds.
@@ -28,7 +33,8 @@ fn instants(testbed: &Testbed) -> [u64; 4] {
 
 /// Whether the inside of the engine is in order.
 fn in_order(engine: &Engine<'_>, seen: &Observed) -> Result<(), TestCaseError> {
-    engine.balance(seen).map_err(TestCaseError::fail)
+    engine.balance(seen).map_err(TestCaseError::fail)?;
+    engine.frames_balance(seen).map_err(TestCaseError::fail)
 }
 
 /// Every datagram has one fate; one that was lost before it was sent is lost and not sent.
@@ -36,9 +42,56 @@ fn fates(seen: &Observed) -> Result<(), TestCaseError> {
     for flow in &seen.flows {
         let known = flow.received + flow.lost + flow.in_flight;
         prop_assert!(known == flow.sent || known == flow.sent + 1, "{:?}", flow);
+        prop_assert!(flow.received_bytes <= flow.sent_bytes, "{:?}", flow);
     }
-    let datagrams: u64 = seen.losses.values().map(|lost| lost.datagrams).sum();
-    prop_assert_eq!(datagrams, seen.flows.iter().map(|flow| flow.lost).sum::<u64>());
+    // Segments without data are among the losses, and not among the flow's.
+    for (index, flow) in seen.flows.iter().enumerate() {
+        let here = seen.losses.iter().filter(|(key, _)| key.flow == index);
+        let datagrams: u64 = here.map(|(_, lost)| lost.datagrams).sum();
+        prop_assert!(datagrams == flow.lost || (flow.tcp.is_some() && datagrams > flow.lost), "{:?}", flow);
+    }
+    Ok(())
+}
+
+/// The accounts of every line are its capacity in the counted time.
+fn books_balance(topology: &Topology, seen: &Observed) -> Result<(), TestCaseError> {
+    for (&(link, end), accounts) in &seen.accounts {
+        let ends = &topology.links[link];
+        let parts = match ends.framing {
+            // Bits of the line in a slot, as a fraction in lowest terms: the denominator is what a bit has of parts.
+            Framing::Cells { slot } => slot.stretched(ends.line_rate, SECOND).ratio().1,
+            _ => 1,
+        };
+        let bits = u128::from(seen.at) * u128::from(ends.line_rate);
+        let total: u128 = accounts.values().sum();
+        prop_assert_eq!(total, bits * u128::from(parts) / u128::from(SECOND), "link {} end {}", link, end);
+    }
+    Ok(())
+}
+
+/// Everything balances at every instant, and when all is over nothing is on its way.
+fn balances(mut testbed: Testbed, seed: u64) -> Result<(), TestCaseError> {
+    testbed.run.warmup = None;
+    let topology = resolve(&testbed);
+    let mut engine = Engine::new(&testbed, &topology, seed);
+    for at in instants(&testbed) {
+        engine.run_until(at);
+        let seen = engine.snapshot(at);
+        in_order(&engine, &seen)?;
+        engine.within_buffers().map_err(TestCaseError::fail)?;
+        fates(&seen)?;
+        books_balance(&topology, &seen)?;
+    }
+    // Sources have stopped; what is on its way comes to its end. But a segment that is always lost is sent again for ever.
+    let for_ever = testbed.traffic.values().any(|traffic| matches!(traffic, Traffic::TcpStream(_)));
+    let late = if for_ever { 2 * testbed.run.duration.0 } else { LATE };
+    engine.run_until(late);
+    let seen = engine.snapshot(late);
+    in_order(&engine, &seen)?;
+    for flow in seen.flows.iter().filter(|_| !for_ever) {
+        prop_assert_eq!(flow.in_flight, 0);
+        prop_assert_eq!(flow.sent, flow.received + flow.lost);
+    }
     Ok(())
 }
 
@@ -51,29 +104,22 @@ fn at_the_end(testbed: &Testbed, topology: &Topology, seed: u64) -> Observed {
 
 proptest! {
     #[test]
-    fn cells_and_datagrams_balance_at_every_instant(mut testbed in network(), seed in any::<u64>()) {
-        testbed.run.warmup = None;
-        let topology = resolve(&testbed);
-        let mut engine = Engine::new(&testbed, &topology, seed);
-        for at in instants(&testbed) {
-            engine.run_until(at);
-            let seen = engine.snapshot(at);
-            in_order(&engine, &seen)?;
-            engine.within_buffers().map_err(TestCaseError::fail)?;
-            fates(&seen)?;
-        }
-        // Sources have stopped; what is on its way comes to its end.
-        engine.run_until(LATE);
-        let seen = engine.snapshot(LATE);
-        in_order(&engine, &seen)?;
-        for flow in &seen.flows {
-            prop_assert_eq!(flow.in_flight, 0);
-            prop_assert_eq!(flow.sent, flow.received + flow.lost);
-        }
+    fn cells_and_datagrams_balance_at_every_instant(Drawn(testbed) in network(), seed in any::<u64>()) {
+        balances(testbed, seed)?;
     }
 
     #[test]
-    fn looking_does_not_change_a_run(testbed in network(), seed in any::<u64>()) {
+    fn segments_balance_at_every_instant(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
+        balances(testbed, seed)?;
+    }
+
+    #[test]
+    fn packets_balance_at_every_instant(Drawn(testbed) in frames(), seed in any::<u64>()) {
+        balances(testbed, seed)?;
+    }
+
+    #[test]
+    fn looking_does_not_change_a_run(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
         let topology = resolve(&testbed);
         let mut engine = Engine::new(&testbed, &topology, seed);
         for at in instants(&testbed) {
@@ -85,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn a_warmup_takes_away_what_was_before_it(mut testbed in network(), seed in any::<u64>()) {
+    fn a_warmup_takes_away_what_was_before_it(Drawn(mut testbed) in network(), seed in any::<u64>()) {
         let end = testbed.run.duration.0;
         testbed.run.warmup = None;
         let topology = resolve(&testbed);
@@ -124,7 +170,7 @@ fn random_networks_meet_everything() {
     let mut runner = TestRunner::deterministic();
     let mut most = 0;
     for _ in 0..NETWORKS {
-        let testbed = network().new_tree(&mut runner).expect("a network can be drawn").current();
+        let testbed = network().new_tree(&mut runner).expect("a network can be drawn").current().0;
         let topology = resolve(&testbed);
         let seen = at_the_end(&testbed, &topology, 1);
         most = most.max(seen.departures.values().map(|departed| departed.cells).sum());
@@ -204,10 +250,134 @@ fn random_networks_meet_everything() {
     println!("{met:?}, at most {most} cells");
 }
 
+/// What a sample of networks meets, and how often.
+#[derive(Default)]
+struct Met(BTreeMap<&'static str, u64>);
+
+impl Met {
+    fn meet(&mut self, what: &'static str, there: bool) {
+        *self.0.entry(what).or_default() += u64::from(there);
+    }
+
+    /// Where something is met too rarely to be tested.
+    fn enough(&self) {
+        println!("{:?}", self.0);
+        for (what, times) in &self.0 {
+            assert!(*times >= 15, "{what}: only {times} of {NETWORKS} networks");
+        }
+    }
+
+    /// What TCP meets.
+    fn tcp(&mut self, testbed: &Testbed, seen: &Observed) {
+        let flows = || seen.flows.iter().filter_map(|flow| flow.tcp.as_ref());
+        self.meet("a retransmission", flows().any(|tcp| tcp.retransmitted > 0));
+        self.meet("a timeout", flows().any(|tcp| tcp.timeouts > 0));
+        self.meet("a fast retransmit", flows().any(|tcp| tcp.fast_retransmits > 0));
+        let several = |traffic: &Traffic| matches!(traffic, Traffic::TcpStream(stream) if stream.streams > 1);
+        self.meet("several streams", testbed.traffic.values().any(several));
+        let duplicate = seen.accounts.values().any(|accounts| accounts.contains_key("duplicate"));
+        self.meet("a duplicate", duplicate);
+        let lost: Vec<_> = (0..seen.flows.len())
+            .map(|flow| {
+                seen.losses.iter().filter(move |(key, _)| key.flow == flow).map(|(_, lost)| lost.datagrams)
+            })
+            .map(Iterator::sum::<u64>)
+            .collect();
+        let beside = seen.flows.iter().zip(lost);
+        self.meet("an acknowledgment lost", beside.clone().any(|(flow, lost)| lost > flow.lost));
+    }
+}
+
+/// TCP on circuits goes over several hops, and is lost at more than one of them.
+#[test]
+fn random_networks_with_tcp_meet_everything() {
+    let mut met = Met::default();
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..NETWORKS {
+        let drawn = network_with_tcp().new_tree(&mut runner).expect("a network can be drawn");
+        let Drawn(testbed) = drawn.current();
+        let topology = resolve(&testbed);
+        let seen = at_the_end(&testbed, &topology, 1);
+        met.tcp(&testbed, &seen);
+        let tcp = || topology.flows.iter().zip(&seen.flows).filter(|(_, flow)| flow.tcp.is_some());
+        for hops in 1..=4 {
+            let what = ["one hop", "two hops", "three hops", "four hops"][hops - 1];
+            met.meet(what, tcp().any(|(path, flow)| path.route.len() == hops && flow.received > 0));
+        }
+        let ports = |flow: usize| {
+            let ports = seen.losses.keys().filter(|key| key.flow == flow).filter_map(|key| match key.place {
+                Place::Port { link, end, .. } => Some((link, end)),
+                _ => None,
+            });
+            ports.collect::<BTreeSet<_>>().len()
+        };
+        met.meet("loss at two ports of a way", (0..seen.flows.len()).any(|flow| ports(flow) > 1));
+        let adapts = |path: &FlowPath| {
+            path.forward
+                && path.circuit.is_some_and(|circuit| {
+                    testbed.circuits.get_index(circuit).is_some_and(|(_, circuit)| circuit.adaptive.is_some())
+                })
+        };
+        met.meet(
+            "TCP through a shaper that adapts",
+            tcp().any(|(path, flow)| adapts(path) && flow.received > 0),
+        );
+        met.meet(
+            "TCP beside UDP",
+            tcp().count() < seen.flows.len() && tcp().any(|(_, flow)| flow.received > 0),
+        );
+    }
+    met.enough();
+}
+
+/// Frames meet every discipline's drops, damage, and cuts on their way.
+#[test]
+fn random_networks_of_frames_meet_everything() {
+    let mut met = Met::default();
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..NETWORKS {
+        let Drawn(testbed) = frames().new_tree(&mut runner).expect("a network can be drawn").current();
+        let topology = resolve(&testbed);
+        let seen = at_the_end(&testbed, &topology, 1);
+        met.tcp(&testbed, &seen);
+        for cause in Cause::ALL {
+            let by = |place: &Place| matches!(place, Place::Queue { cause: by, .. } if *by == cause);
+            met.meet(cause.text(), seen.losses.keys().any(|key| by(&key.place)));
+        }
+        for kind in Queue::KINDS {
+            let of_kind = |queue: &Option<Queue>| queue.as_ref().is_some_and(|queue| queue.kind() == *kind);
+            let on_the_way = |hop: &Hop| {
+                let link = &topology.links[hop.link];
+                of_kind(&link.queues[usize::from(link.ends[0] != hop.from)])
+            };
+            let meets =
+                |(path, flow): (&FlowPath, &FlowSeen)| flow.received > 0 && path.route.iter().any(on_the_way);
+            met.meet(kind, topology.flows.iter().zip(&seen.flows).any(meets));
+        }
+        let lost = |place: fn(&Place) -> bool| seen.losses.keys().any(|key| place(&key.place));
+        met.meet("damage on the line", lost(|place| matches!(place, Place::Line { .. })));
+        met.meet("a time to live that ran out", lost(|place| matches!(place, Place::TimeToLive { .. })));
+        met.meet("loss at a receive buffer", lost(|place| matches!(place, Place::ReceiveBuffer)));
+        let reaches = |flow: usize| seen.flows[flow].received > 0;
+        let paths = || topology.flows.iter().enumerate().filter(|(flow, _)| reaches(*flow));
+        met.meet("cut on the way", paths().any(|(_, path)| path.path_mtu < path.mtu));
+        met.meet("three hops or more", paths().any(|(_, path)| path.route.len() > 2));
+        met.meet("Poisson", testbed.traffic.values().any(|traffic| matches!(traffic, Traffic::Poisson(_))));
+        let on_way = |of: fn(&LinkEnds) -> bool| {
+            paths().any(|(_, path)| path.route.iter().any(|hop| of(&topology.links[hop.link])))
+        };
+        met.meet("jitter", on_way(|link| link.jitter.ps() > 0));
+        met.meet("reordering", on_way(|link| link.reorder.is_some()));
+        met.meet("a VLAN tag", on_way(|link| link.vlan));
+        met.meet("point to point", on_way(|link| link.framing == Framing::Packets));
+    }
+    met.enough();
+}
+
 #[test]
 fn differences_are_named() {
     let testbed =
-        network().new_tree(&mut TestRunner::deterministic()).expect("a network can be drawn").current();
+        network().new_tree(&mut TestRunner::deterministic()).expect("a network can be drawn").current().0;
     let oracle = at_the_end(&testbed, &resolve(&testbed), 1);
     let mut fast = oracle.clone();
     assert_eq!(compare(&fast, &oracle), Ok(()));

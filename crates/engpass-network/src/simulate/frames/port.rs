@@ -309,6 +309,10 @@ impl FramePort {
                 Joined::Leaves(left)
             }
             Waiting::Service { scheduler, asked } => {
+                if *asked == u64::MAX && end < now && scheduler.backlog().packets == 0 {
+                    // It is asked whenever the line becomes free. It had nothing then, but it may note that, whenever it is told.
+                    scheduler.dequeue(Time(now), lost);
+                }
                 scheduler.enqueue(Time(now), packet, lost);
                 let due = now.max(end);
                 let sooner = due < *asked;

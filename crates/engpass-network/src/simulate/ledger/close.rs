@@ -44,10 +44,12 @@ pub struct BookSeen {
     pub against: bool,
     /// Datagrams of a `udp-stream` whose cells were all carried in the window, and which were delivered.
     pub whole: u64,
-    /// Cells of datagrams that were lost.
+    /// Cells of datagrams that were lost; where frames are carried, their bytes without the physical framing, here and below.
     pub dead: u64,
     /// Cells of datagrams that were delivered with cells outside of the window, or neither delivered nor lost.
     pub in_flight: u64,
+    /// Cells of segments without data.
+    pub control: u64,
     /// Cells of a generator.
     pub generated: u64,
 }
@@ -217,6 +219,7 @@ impl Book {
             whole: self.whole,
             dead: self.dead,
             in_flight: self.in_flight,
+            control: self.control,
             generated: self.generated,
         }
     }

@@ -112,9 +112,13 @@ impl Waits {
     /// The retransmission timer expires, and nothing has stirred since `since`: the wait was for the timer.
     pub(super) fn timed_out(&mut self, now: u64) {
         self.pass(now);
+        let sending = Wait::Sending as usize;
+        // A shaper that adapts may have begun a frame since: it goes on being sent.
+        let ahead = self.until.saturating_sub(now).min(self.sums[sending] - self.active[sending]);
         let waited: u64 = self.sums.iter().sum::<u64>() - self.active.iter().sum::<u64>();
         self.sums = self.active;
-        self.add(Wait::RetransmissionTimer, waited);
+        self.add(Wait::RetransmissionTimer, waited - ahead);
+        self.add(Wait::Sending, ahead);
     }
 
     /// How long it was in each state up to what is known.
@@ -131,5 +135,25 @@ impl Waits {
             None => sums[Wait::Sending as usize] -= self.until - now,
         }
         sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_goes_on_being_sent_when_the_timer_expires() {
+        let mut waits = Waits::default();
+        waits.set(0, Wait::CongestionWindow);
+        waits.stir(0);
+        // A shaper that adapts begins a frame that was handed to it before.
+        waits.emit(10, 100);
+        waits.timed_out(40);
+        let sums = waits.sums_at(40);
+        assert_eq!(sums[Wait::RetransmissionTimer as usize], 40);
+        assert_eq!(sums.iter().sum::<u64>(), 40);
+        assert_eq!(waits.sums_at(130)[Wait::Sending as usize], 60);
+        assert_eq!(waits.sums_at(130).iter().sum::<u64>(), 130);
     }
 }

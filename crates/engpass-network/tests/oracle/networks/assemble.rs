@@ -15,7 +15,8 @@ use engpass_testbed::{Run, Testbed};
 use indexmap::IndexMap;
 
 use super::{
-    CircuitDraw, GeneratorDraw, Graph, HostDraw, LevelDraw, RateDraw, Shape, SwitchDraw, TimesDraw, UdpDraw,
+    CircuitDraw, GeneratorDraw, Graph, HostDraw, LevelDraw, RateDraw, Shape, SwitchDraw, TcpDraw, TimesDraw,
+    UdpDraw, tcp,
 };
 
 /// Cells over all hops that a run may make.
@@ -28,12 +29,13 @@ pub(super) struct Parts {
     pub(super) switches: Vec<SwitchDraw>,
     pub(super) circuits: Vec<CircuitDraw>,
     pub(super) udp: Vec<UdpDraw>,
+    pub(super) tcp: Vec<TcpDraw>,
     pub(super) generators: Vec<GeneratorDraw>,
     pub(super) run: (usize, u64, Option<u64>),
 }
 
 /// Two different hosts.
-fn two(ends: (usize, usize), hosts: usize) -> [String; 2] {
+pub(super) fn two(ends: (usize, usize), hosts: usize) -> [String; 2] {
     let from = ends.0 % hosts;
     let to = (from + 1 + ends.1 % (hosts - 1)) % hosts;
     [format!("h{from}"), format!("h{to}")]
@@ -57,13 +59,14 @@ impl Parts {
         self.graph.alike = true;
         for host in &mut self.hosts {
             host.send = [None; 3];
+            host.segments = [[None; 3]; 2];
             host.pauses = None;
         }
         let shaping = self.circuits[0].shaping;
         for circuit in &mut self.circuits {
             circuit.shaping = shaping;
         }
-        let rate = self.udp[0].rate;
+        let rate = self.udp.first().and_then(|stream| stream.rate);
         for stream in &mut self.udp {
             stream.rate = rate;
             stream.times.0 = None;
@@ -199,12 +202,7 @@ impl Parts {
             let [from, to] = ends;
             if forward { (from, to, name.clone()) } else { (to, from, name.clone()) }
         };
-        let instants = |(start, stop): TimesDraw| {
-            let instant = |part: u64| Duration(duration / 1000 * part);
-            // A `stop` that is not after `start` is refused.
-            let stop = stop.filter(|stop| *stop > start.unwrap_or(0));
-            (start.map(instant), stop.map(instant))
-        };
+        let instants = |times: TimesDraw| instants(times, duration);
         let udp = self.udp.iter().enumerate().map(|(i, draw)| {
             let (from, to, name) = on(draw.circuit);
             let between = circuits.values().filter(|circuit| {
@@ -231,6 +229,13 @@ impl Parts {
             };
             (format!("u{i}"), Traffic::UdpStream(stream))
         });
+        let tcp = self.tcp.iter().enumerate().map(|(i, draw)| {
+            let (from, to, name) = on(draw.circuit);
+            let (start, stop) = instants(draw.times);
+            let (message, streams, circuit) = (Size(draw.message), draw.streams, Some(name));
+            let stream = tcp::table((from, to), (message, streams, circuit), (0, 64), (start, stop));
+            (format!("t{i}"), Traffic::TcpStream(stream))
+        });
         let generators = self.generators.iter().enumerate().map(|(i, draw)| {
             let (from, to, circuit) = match draw.circuit {
                 Some(circuit) => {
@@ -253,8 +258,16 @@ impl Parts {
             };
             (format!("g{i}"), traffic)
         });
-        udp.chain(generators).collect()
+        udp.chain(tcp).chain(generators).collect()
     }
+}
+
+/// Start and stop in a run of this duration.
+pub(super) fn instants((start, stop): TimesDraw, duration: u64) -> (Option<Duration>, Option<Duration>) {
+    let instant = |part: u64| Duration(duration / 1000 * part);
+    // A `stop` that is not after `start` is refused.
+    let stop = stop.filter(|stop| *stop > start.unwrap_or(0));
+    (start.map(instant), stop.map(instant))
 }
 
 impl Graph {
@@ -268,19 +281,22 @@ impl Graph {
     }
 }
 
-fn host(draw: &HostDraw) -> Host {
-    let cost = |[datagram, fragment, byte]: [Option<u64>; 3]| Cost {
+pub(super) fn host(draw: &HostDraw) -> Host {
+    let cost = |[datagram, fragment, byte]: [Option<u64>; 3], [write, segment, ack]: [Option<u64>; 3]| Cost {
         per_datagram: datagram.map(Duration),
         per_fragment: fragment.map(Duration),
         per_byte: byte.map(Duration),
-        ..Cost::default()
+        per_write: write.map(Duration),
+        per_segment: segment.map(Duration),
+        per_ack: ack.map(Duration),
     };
     Host {
-        cost: cost(draw.send),
-        receive_cost: cost(draw.receive),
+        cost: cost(draw.send, draw.segments[0]),
+        receive_cost: cost(draw.receive, draw.segments[1]),
         pauses: draw.pauses.map(|(share, mean)| Pauses { share: Share(share), mean: Duration(mean) }),
         receive_buffer: Size(draw.receive_buffer),
         nic_buffer: Size(draw.nic_buffer),
+        tcp: draw.tcp.clone(),
         ..Host::default()
     }
 }
@@ -333,9 +349,9 @@ fn framed((parts, way): RateDraw, link: &Link) -> (FramedRate, Option<Basis>) {
 }
 
 /// The table with its first entries moved to the end.
-fn turn<T>(table: IndexMap<String, T>, places: usize) -> IndexMap<String, T> {
+pub(super) fn turn<T>(table: IndexMap<String, T>, places: usize) -> IndexMap<String, T> {
     let mut entries: Vec<(String, T)> = table.into_iter().collect();
-    let places = places % entries.len();
+    let places = places % entries.len().max(1);
     entries.rotate_left(places);
     entries.into_iter().collect()
 }

@@ -1,20 +1,31 @@
 //! A random network written as a file and loaded is the same testbed, and has the topology that the oracle resolves.
 
-use engpass_testbed::{Source, load};
+use engpass_testbed::{Source, Testbed, load};
 use proptest::prelude::*;
 
-use super::{network, text::text};
+use super::{Drawn, frames, network_with_tcp, text::text};
 use crate::resolve::resolve;
+
+fn is_what_its_file_says(testbed: &Testbed) -> Result<(), TestCaseError> {
+    let text = text(testbed);
+    let campaign = load(&Source { name: "random.toml".into(), text: text.clone() }, &[], None);
+    let campaign =
+        campaign.map_err(|found| TestCaseError::fail(format!("{text}\n{}", found.render(false))))?;
+    let point = campaign.point("base", &[]);
+    let point = point.map_err(|found| TestCaseError::fail(format!("{text}\n{}", found.render(false))))?;
+    prop_assert_eq!(&point.testbed, testbed);
+    prop_assert_eq!(point.topology, resolve(testbed));
+    Ok(())
+}
 
 proptest! {
     #[test]
-    fn a_network_is_what_its_file_says(testbed in network()) {
-        let text = text(&testbed);
-        let campaign = load(&Source { name: "random.toml".into(), text: text.clone() }, &[], None);
-        let campaign = campaign.map_err(|found| TestCaseError::fail(format!("{text}\n{}", found.render(false))))?;
-        let point = campaign.point("base", &[]);
-        let point = point.map_err(|found| TestCaseError::fail(format!("{text}\n{}", found.render(false))))?;
-        prop_assert_eq!(&point.testbed, &testbed);
-        prop_assert_eq!(point.topology, resolve(&testbed));
+    fn a_network_is_what_its_file_says(Drawn(testbed) in network_with_tcp()) {
+        is_what_its_file_says(&testbed)?;
+    }
+
+    #[test]
+    fn a_network_of_frames_is_what_its_file_says(Drawn(testbed) in frames()) {
+        is_what_its_file_says(&testbed)?;
     }
 }

@@ -1,0 +1,264 @@
+//! Random networks of Ethernet and point-to-point links, Ethernet switches and routers.
+
+mod queues;
+
+use engpass_model::link::{Link, Reorder};
+use engpass_model::queue::Queue;
+use engpass_model::router::Router;
+use engpass_model::source::poisson::Sizes;
+use engpass_model::source::{Live, Poisson, Traffic, UdpStream};
+use engpass_model::switch::{EthernetSwitch, Switch};
+use engpass_model::time::SECOND;
+use engpass_model::unit::{Duration, Rate, Share, Size};
+use engpass_model::wire::Medium;
+use engpass_testbed::{Run, Testbed};
+use indexmap::IndexMap;
+use proptest::collection::vec;
+use proptest::option::weighted;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::assemble::{self, turn, two};
+use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
+
+/// Bytes that the hosts' lines can carry in a run, all together.
+const AFFORDABLE: u64 = 250_000;
+
+/// A switch or a router.
+#[derive(Clone, Debug)]
+struct NodeDraw {
+    /// A switch; else a router.
+    switch: bool,
+    /// Latency of a switch, time that a router takes for a packet; in picoseconds.
+    time: u64,
+    queue: Queue,
+}
+
+#[derive(Clone, Debug)]
+struct LinkDraw {
+    /// On links between hosts and routers; elsewhere Ethernet.
+    point_to_point: bool,
+    medium: Medium,
+    /// Rate of a point-to-point link in bit/s, and bytes around its packets.
+    rate: (u64, u64),
+    delay: u64,
+    /// Whether the ends change places.
+    turned: bool,
+    mtu: Option<u64>,
+    vlan: bool,
+    /// Parts per 10 000, picoseconds, both.
+    loss: Option<u64>,
+    jitter: Option<u64>,
+    reorder: Option<(u64, u64)>,
+    queue: Option<Queue>,
+}
+
+/// How it goes on the way: ends, priority, time to live.
+type WayDraw = ((usize, usize), u8, u8);
+
+/// A random network of frames.
+pub(crate) fn frames() -> impl Strategy<Value = Drawn> {
+    let graph = (prop::bool::weighted(0.3), vec(node(), 0..=3), vec(0usize..4, 2..=4), vec(link(), 8));
+    // Links and traffic are turned round in the file by so many places; all links of the first medium, delay and rate.
+    let order = (0usize..8, 0usize..5, prop::bool::weighted(0.3));
+    let sent =
+        (vec((udp(), way()), 0..=3), vec((poisson(), way()), 0..=2), vec((tcp::stream(), way()), 0..=3));
+    let sent = sent
+        .prop_filter("something is sent", |(udp, poisson, tcp)| udp.len() + poisson.len() + tcp.len() > 0);
+    let run = (200u64..=1000, weighted(0.25, 0u64..=900));
+    (graph, order, vec(super::host(), 4), sent, run).prop_map(|(graph, order, hosts, sent, run)| {
+        let (ring, nodes, at, links) = graph;
+        let (udp, poisson, tcp) = sent;
+        Drawn(Parts { ring, nodes, at, links, order, hosts, udp, poisson, tcp, run }.testbed())
+    })
+}
+
+fn node() -> impl Strategy<Value = NodeDraw> {
+    let time = prop_oneof![2 => Just(0u64), 1 => 1u64..=1_000_000, 2 => 1_000_000u64..=500_000_000];
+    (any::<bool>(), time, queues::queue()).prop_map(|(switch, time, queue)| NodeDraw { switch, time, queue })
+}
+
+fn link() -> impl Strategy<Value = LinkDraw> {
+    use Medium::{Ethernet1g, Ethernet10, Ethernet100};
+    let mtu = prop_oneof![68u64..=300, 300u64..=1500, 1500u64..=9000];
+    let rate = (prop_oneof![64_000u64..=2_000_000, 2_000_000u64..=50_000_000], 0u64..=12);
+    let late = || prop_oneof![1u64..=1_000, 1_000u64..=10_000_000, 10_000_000u64..=2_000_000_000];
+    let chance =
+        (weighted(0.15, 1u64..=3_000), weighted(0.2, late()), weighted(0.15, (1u64..=5_000, late())));
+    (
+        (any::<bool>(), select(vec![Ethernet10, Ethernet10, Ethernet100, Ethernet1g]), rate),
+        super::delay(),
+        any::<bool>(),
+        weighted(0.4, mtu),
+        prop::bool::weighted(0.2),
+        chance,
+        weighted(0.3, queues::queue()),
+    )
+        .prop_map(|((point_to_point, medium, rate), delay, turned, mtu, vlan, chance, queue)| {
+            let (loss, jitter, reorder) = chance;
+            LinkDraw { point_to_point, medium, rate, delay, turned, mtu, vlan, loss, jitter, reorder, queue }
+        })
+}
+
+fn way() -> impl Strategy<Value = WayDraw> {
+    ((0usize..4, 0usize..4), 0u8..=7, prop_oneof![5 => Just(64u8), 1 => 1u8..=4])
+}
+
+fn poisson() -> impl Strategy<Value = (u64, u64, bool, TimesDraw)> {
+    let rate = prop_oneof![100_000u64..=1_000_000, 1_000_000u64..=50_000_000];
+    (prop_oneof![1u64..=200, 200u64..=4_000], rate, any::<bool>(), super::times())
+}
+
+struct Parts {
+    ring: bool,
+    nodes: Vec<NodeDraw>,
+    at: Vec<usize>,
+    links: Vec<LinkDraw>,
+    order: (usize, usize, bool),
+    hosts: Vec<HostDraw>,
+    udp: Vec<(UdpDraw, WayDraw)>,
+    poisson: Vec<((u64, u64, bool, TimesDraw), WayDraw)>,
+    tcp: Vec<(TcpDraw, WayDraw)>,
+    run: (u64, Option<u64>),
+}
+
+impl Parts {
+    fn testbed(self) -> Testbed {
+        let hosts = if self.nodes.is_empty() { 2 } else { self.at.len() };
+        let links = self.links(hosts);
+        let rate =
+            |link: &Link| link.medium.line_rate().or(link.rate.map(|rate| rate.0)).expect("it has a rate");
+        let at_hosts = links.values().filter(|link| link.ends.iter().any(|end| end.starts_with('h')));
+        let rates: u64 = at_hosts.map(rate).sum();
+        let (parts, warmup) = self.run;
+        let affordable = u128::from(AFFORDABLE) * 8 * u128::from(SECOND) / u128::from(rates);
+        let duration = (affordable as u64).min(SECOND) / 1000 * parts;
+        let nodes = || self.nodes.iter().enumerate();
+        let switches = nodes().filter(|(_, draw)| draw.switch).map(|(i, draw)| {
+            let config = EthernetSwitch { latency: Duration(draw.time), queue: draw.queue.clone() };
+            (self.node(i), Switch::Ethernet(config))
+        });
+        let routers = nodes().filter(|(_, draw)| !draw.switch).map(|(i, draw)| {
+            (self.node(i), Router { per_packet: Duration(draw.time), queue: draw.queue.clone() })
+        });
+        let all = self.hosts.iter().take(hosts).enumerate();
+        Testbed {
+            name: "random".into(),
+            description: None,
+            hosts: all.map(|(i, draw)| (format!("h{i}"), assemble::host(draw))).collect(),
+            switches: switches.collect(),
+            routers: routers.collect(),
+            traffic: self.traffic(hosts, duration),
+            run: Run {
+                duration: Duration(duration),
+                warmup: warmup.map(|part| Duration(duration / 1000 * part)),
+                ..Run::default()
+            },
+            links,
+            circuits: IndexMap::new(),
+        }
+    }
+
+    /// Name of a switch or router.
+    fn node(&self, node: usize) -> String {
+        format!("{}{node}", if self.nodes[node].switch { 's' } else { 'r' })
+    }
+
+    fn links(&self, hosts: usize) -> IndexMap<String, Link> {
+        let nodes = self.nodes.len();
+        let mut ends: Vec<[String; 2]> = (1..nodes).map(|i| [self.node(i - 1), self.node(i)]).collect();
+        if self.ring && nodes == 3 {
+            ends.push([self.node(2), self.node(0)]);
+        }
+        match nodes {
+            0 => ends.push(["h0".into(), "h1".into()]),
+            _ => ends.extend((0..hosts).map(|host| [format!("h{host}"), self.node(self.at[host] % nodes)])),
+        }
+        let link = |(i, mut ends): (usize, [String; 2])| {
+            let own = &self.links[i];
+            // Frames of several links arrive in one instant where these are alike.
+            let draw = if self.order.2 { &self.links[0] } else { own };
+            let switched = ends.iter().any(|end| end.starts_with('s'));
+            let point_to_point = draw.point_to_point && !switched;
+            // An Ethernet switch has one MTU.
+            let mtu = if switched { self.links[0].mtu } else { own.mtu };
+            if own.turned {
+                ends.reverse();
+            }
+            let share = |parts: u64| Share(parts * (Share::WHOLE / 10_000));
+            let link = Link {
+                ends,
+                medium: if point_to_point { Medium::PointToPoint } else { draw.medium },
+                rate: point_to_point.then_some(Rate(draw.rate.0)),
+                delay: Duration(draw.delay),
+                mtu: mtu.map(Size),
+                overhead: point_to_point.then_some(Size(draw.rate.1)),
+                vlan: draw.vlan && !point_to_point,
+                jitter: own.jitter.map(Duration),
+                loss: own.loss.map(share),
+                reorder: own
+                    .reorder
+                    .map(|(parts, delay)| Reorder { share: share(parts), delay: Duration(delay) }),
+                queue: own.queue.clone(),
+            };
+            (format!("l{i}"), link)
+        };
+        turn(ends.into_iter().enumerate().map(link).collect(), self.order.0)
+    }
+
+    fn traffic(&self, hosts: usize, duration: u64) -> IndexMap<String, Traffic> {
+        let instants = |times: TimesDraw| assemble::instants(times, duration);
+        let udp = self.udp.iter().enumerate().map(|(i, (draw, (ends, priority, ttl)))| {
+            let ([from, to], (start, stop)) = (two(*ends, hosts), instants(draw.times));
+            let (message, rate, circuit) = (Size(draw.message), draw.rate.map(Rate), None);
+            let (priority, ttl) = (*priority, *ttl);
+            let stream = UdpStream {
+                from,
+                to,
+                message,
+                rate,
+                circuit,
+                send_path: None,
+                receive_path: None,
+                receive_buffer: None,
+                live: Live::default(),
+                priority,
+                ttl,
+                start,
+                stop,
+            };
+            (format!("u{i}"), Traffic::UdpStream(stream))
+        });
+        let poisson = self.poisson.iter().enumerate().map(|(i, (draw, (ends, priority, ttl)))| {
+            let (message, rate, fixed, times) = *draw;
+            let ([from, to], (start, stop)) = (two(*ends, hosts), instants(times));
+            let (message, rate, circuit) = (Size(message), Rate(rate), None);
+            let sizes = if fixed { Sizes::Fixed } else { Sizes::Exponential };
+            let (priority, ttl) = (*priority, *ttl);
+            let source = Poisson {
+                from,
+                to,
+                message,
+                rate,
+                sizes,
+                circuit,
+                send_path: None,
+                receive_path: None,
+                receive_buffer: None,
+                live: Live::default(),
+                priority,
+                ttl,
+                start,
+                stop,
+            };
+            (format!("p{i}"), Traffic::Poisson(source))
+        });
+        let tcp = self.tcp.iter().enumerate().map(|(i, (draw, (ends, priority, ttl)))| {
+            let ([from, to], (start, stop)) = (two(*ends, hosts), instants(draw.times));
+            let sizes = (Size(draw.message), draw.streams, None);
+            let stream = tcp::table((from, to), sizes, (*priority, *ttl), (start, stop));
+            (format!("t{i}"), Traffic::TcpStream(stream))
+        });
+        turn(udp.chain(poisson).chain(tcp).collect(), self.order.1)
+    }
+}

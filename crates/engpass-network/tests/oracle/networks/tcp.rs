@@ -1,0 +1,93 @@
+//! Random TCP: streams, stacks, and what segments cost.
+
+use engpass_model::source::{Live, TcpStream};
+use engpass_model::tcp::congestion::Congestion;
+use engpass_model::tcp::parameters::RecoveryKind;
+use engpass_model::tcp::{Profile, TcpConfig};
+use engpass_model::unit::{Duration, Size};
+use proptest::option::weighted;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::{TcpDraw, times};
+
+pub(super) fn stream() -> impl Strategy<Value = TcpDraw> {
+    let message = prop_oneof![1u64..=100, 100u64..=2_000, 2_000u64..=20_000, 20_000u64..=200_000];
+    let streams = prop_oneof![3 => Just(1u32), 1 => 2u32..=3];
+    ((0usize..5, prop::bool::weighted(0.7)), message, streams, times())
+        .prop_map(|(circuit, message, streams, times)| TcpDraw { circuit, message, streams, times })
+}
+
+/// The table of a stream: ends; size of a write, connections and circuit; priority and time to live; start and stop.
+pub(super) fn table(
+    (from, to): (String, String),
+    (message, streams, circuit): (Size, u32, Option<String>),
+    (priority, ttl): (u8, u8),
+    (start, stop): (Option<Duration>, Option<Duration>),
+) -> TcpStream {
+    TcpStream {
+        from,
+        to,
+        message,
+        circuit,
+        streams,
+        send_path: None,
+        receive_path: None,
+        tcp: TcpConfig::default(),
+        live: Live::default(),
+        priority,
+        ttl,
+        start,
+        stop,
+    }
+}
+
+/// A stack. Its timers are made short, so that they matter in runs of some milliseconds.
+pub(super) fn config() -> impl Strategy<Value = TcpConfig> {
+    use RecoveryKind::{NewReno, Plain, RackTlp, Reno, Sack};
+    let buffer = || prop_oneof![1 => 1u64..=2_000, 3 => 2_000u64..=70_000];
+    let ps = |from: u64, to: u64| (from..=to).prop_map(Duration);
+    (
+        select(Profile::ALL.to_vec()),
+        (weighted(0.5, buffer().prop_map(Size)), weighted(0.5, buffer().prop_map(Size))),
+        weighted(0.8, ps(100_000_000, 10_000_000_000)),
+        weighted(0.8, (ps(500_000_000, 20_000_000_000), ps(100_000_000, 5_000_000_000))),
+        weighted(0.5, ps(10_000_000, 2_000_000_000)),
+        weighted(0.3, select(vec![Plain, Reno, NewReno, Sack, RackTlp])),
+        weighted(0.3, congestion()),
+        (weighted(0.3, 1u64..=20), weighted(0.2, 1u32..=3)),
+    )
+        .prop_map(
+            |(profile, (send, receive), delay, rto, tick, recovery, congestion, (initial, every))| {
+                let (rto_initial, rto_minimum) = rto.unzip();
+                TcpConfig {
+                    send_buffer: send,
+                    receive_buffer: receive,
+                    ack_delay: delay,
+                    rto_initial,
+                    rto_minimum,
+                    rto_tick: tick,
+                    recovery,
+                    congestion,
+                    initial_window: initial,
+                    ack_every: every,
+                    ..TcpConfig::profile(profile)
+                }
+            },
+        )
+}
+
+fn congestion() -> impl Strategy<Value = Congestion> {
+    let kinds = Congestion::KINDS.to_vec();
+    select(kinds)
+        .prop_map(|kind| serde_json::from_value(serde_json::json!(kind)).expect("the kind is enough"))
+}
+
+/// Picoseconds per write, per segment, per acknowledgment; sending and receiving. What costs nothing is done at once.
+pub(super) fn costs() -> impl Strategy<Value = [[Option<u64>; 3]; 2]> {
+    let one = || {
+        let cost = || weighted(0.6, prop_oneof![1 => Just(0u64), 6 => 1u64..=200_000_000]);
+        prop_oneof![1 => Just([None; 3]), 3 => [cost(), cost(), cost()]]
+    };
+    [one(), one()]
+}

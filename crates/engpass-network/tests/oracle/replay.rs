@@ -1,0 +1,54 @@
+//! Networks in which the engines once parted, and where they part in another one.
+
+use engpass_model::unit::Duration;
+use engpass_testbed::{Source, Testbed, load};
+
+use crate::fast::difference;
+
+fn testbed(name: &str, text: String) -> Testbed {
+    let campaign = load(&Source { name: name.into(), text }, &[], None);
+    let campaign = campaign.unwrap_or_else(|found| panic!("{}", found.render(false)));
+    campaign.point("base", &[]).expect("the file has a base point").testbed
+}
+
+/// The fast engine did not see to the timer that the segment had set when it was formed.
+#[test]
+fn a_timer_expires_while_a_segment_waits_for_the_nic() {
+    let testbed = testbed("timer", include_str!("parted/timer-behind-a-full-nic.toml").into());
+    assert_eq!(difference(&testbed, 3508241478408879250), Ok(()));
+}
+
+/// The fast engine did not ask a discipline that held nothing, so its queues stayed on their lists.
+#[test]
+fn a_discipline_is_asked_when_it_is_empty() {
+    let testbed = testbed("asked", include_str!("parted/asked-when-empty.toml").into());
+    assert_eq!(difference(&testbed, 1608526377215507116), Ok(()));
+}
+
+/// Where the engines part: a testbed from a file, run for longer and longer.
+///
+/// `ORACLE_FILE=case.toml ORACLE_SEED=0 cargo test -p engpass-network --test oracle replay -- --ignored --nocapture`
+#[test]
+#[ignore = "needs a file"]
+#[allow(clippy::disallowed_methods, reason = "somebody looks for a difference by hand")]
+fn replay() {
+    let path = std::env::var("ORACLE_FILE").expect("ORACLE_FILE names a testbed");
+    let seed = std::env::var("ORACLE_SEED").map_or(0, |seed| seed.parse().expect("ORACLE_SEED is a number"));
+    let mut testbed = testbed(&path, std::fs::read_to_string(&path).expect("the file can be read"));
+    testbed.run.warmup = None;
+    // What differs once stays different, or nearly so: the first instant at which it does is between these.
+    let (mut equal, mut differs) = (0, testbed.run.duration.0 + 1);
+    while differs - equal > 1 {
+        let at = equal + (differs - equal) / 2;
+        testbed.run.duration = Duration(at);
+        match difference(&testbed, seed) {
+            Ok(()) => equal = at,
+            Err(_) => differs = at,
+        }
+    }
+    testbed.run.duration = Duration(differs);
+    match difference(&testbed, seed) {
+        Ok(()) => println!("they are equal"),
+        Err(difference) => println!("they part at {differs} ps:\n{difference}"),
+    }
+}

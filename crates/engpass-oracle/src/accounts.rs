@@ -1,0 +1,181 @@
+//! The accounts of a line (docs/ledger.md), from what was booked: all but the reasons of idle time.
+
+use std::collections::BTreeMap;
+
+use engpass_model::wire::ip::IP_HEADER_BYTES;
+use engpass_model::wire::{Encapsulation, Framing, aal5, ethernet};
+use engpass_testbed::topology::LinkEnds;
+
+use crate::books::{Carried, Cut};
+use crate::cell::LineId;
+use crate::engine::Engine;
+use crate::ledger::{Datagram, Fate};
+use crate::packet::{Way, way_index};
+
+/// Parts of a line by account; idle time, whatever its reason, is in `idle`.
+pub type Accounts = BTreeMap<String, u128>;
+
+fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// How a line counts.
+struct Unit {
+    /// Time of a cell or a byte: picoseconds as a fraction.
+    pace: (u128, u128),
+    /// Parts of the line that a bit has.
+    parts: u128,
+    /// Parts of the line that a cell or a byte takes.
+    grain: u128,
+    /// Parts of it that are physical framing, of a cell.
+    framing: u128,
+    /// Bytes of physical framing of a frame.
+    around: u128,
+}
+
+impl Unit {
+    fn of(link: &LinkEnds) -> Self {
+        match link.framing {
+            Framing::Cells { slot } => {
+                // Bits of the line in a slot, in lowest terms: parts / parts of a bit.
+                let (num, den) = slot.ratio();
+                let (bits, of) =
+                    (u128::from(num) * u128::from(link.line_rate), u128::from(den) * 1_000_000_000_000);
+                let common = gcd(bits, of);
+                let (grain, parts) = (bits / common, of / common);
+                let framing = grain - 424 * parts;
+                Self { pace: (num.into(), den.into()), parts, grain, framing, around: 0 }
+            }
+            framing => {
+                let bits = u128::from(link.line_rate);
+                let common = gcd(8_000_000_000_000, bits);
+                let pace = (8_000_000_000_000 / common, bits / common);
+                let around = if framing == Framing::Ethernet { 20 } else { 0 };
+                Self { pace, parts: 1, grain: 8, framing: 0, around }
+            }
+        }
+    }
+
+    /// In parts of a picosecond, as the pace has them: how much of a transmission lies before an instant.
+    fn before(&self, at: u64, cut: Cut) -> u128 {
+        let (num, den) = self.pace;
+        let begun = u128::from(cut.base) * den + u128::from(cut.units.0) * num;
+        let whole = u128::from(cut.units.1 - cut.units.0) * num;
+        (u128::from(at) * den).saturating_sub(begun).min(whole)
+    }
+}
+
+impl Engine<'_> {
+    /// The accounts of every line, up to `at`, by link and end.
+    pub(crate) fn accounts(&self, at: u64) -> BTreeMap<(usize, usize), Accounts> {
+        let links = 0..self.topology.links.len();
+        let lines = links.flat_map(|link| [0, 1].map(|end| LineId { link, end }));
+        lines.map(|line| (line.position(), self.accounts_of(at, line))).collect()
+    }
+
+    fn accounts_of(&self, at: u64, line: LineId) -> Accounts {
+        let link = &self.topology.links[line.link];
+        let unit = Unit::of(link);
+        let at = at.max(self.books.from());
+        let mut accounts = Accounts::new();
+        let mut put = |account: &str, parts: u128| {
+            if parts > 0 {
+                *accounts.entry(account.to_owned()).or_default() += parts;
+            }
+        };
+        let from = self.books.from();
+        let (carriers, units) = self.books.sent.get(&line).copied().unwrap_or_default();
+        let (carriers, units) = (u128::from(carriers), u128::from(units));
+        // What the edges cut: of the transmission that went on at the first, the part behind it; of the one that goes on at the
+        // second, the part before it, and not before the first either.
+        let mut cut_off = 0;
+        if let Some(&cut) = self.books.cut.get(&line) {
+            cut_off += unit.before(u64::MAX, cut) - unit.before(from, cut);
+        }
+        if let Some(cut) = self.under_way(line) {
+            cut_off += unit.before(at, cut) - unit.before(from, cut);
+        }
+        let cut_off = cut_off * unit.grain / unit.pace.0;
+        let capacity = u128::from(at - from) * u128::from(link.line_rate) * unit.parts / 1_000_000_000_000;
+        let idle = capacity - units * unit.grain - cut_off;
+        let framed = |parts: u128| match link.medium.frames_idle_time() {
+            true => parts * unit.framing / unit.grain,
+            false => 0,
+        };
+        let cells = matches!(link.framing, Framing::Cells { .. });
+        let physical = if cells { units * unit.framing } else { carriers * unit.around * 8 };
+        put("physical framing", physical + framed(cut_off) + framed(idle));
+        put("idle", idle - framed(idle));
+        put("in flight", cut_off - framed(cut_off));
+        let unit_parts = if cells { 384 * unit.parts } else { 8 };
+        if cells {
+            put("cell headers", units * 40 * unit.parts);
+        }
+        for (&(_, datagram), carried) in self.books.carried.range((line, 0)..=(line, usize::MAX)) {
+            let this = self.ledger.datagram(datagram);
+            let parts = u128::from(carried.units) * unit_parts;
+            match self.ledger.fate(datagram) {
+                _ if this.generated => put(&format!("other: {}", self.topology.flows[this.flow].name), parts),
+                _ if this.controls() => put("control", parts),
+                Fate::Received if !carried.partly => {
+                    for (account, bytes) in self.layers(link, this, carried) {
+                        put(account, u128::from(bytes) * 8 * unit.parts);
+                    }
+                }
+                Fate::Lost => put("dead", parts),
+                _ => put("in flight", parts),
+            }
+        }
+        accounts
+    }
+
+    /// The transmission that goes on.
+    fn under_way(&self, line: LineId) -> Option<Cut> {
+        match self.lines.get(&line) {
+            Some(cells) => cells.begun().map(|(base, before)| Cut { base, units: (before, before + 1) }),
+            None => {
+                let this = &self.frame_lines[&line];
+                let (base, before) = this.begun()?;
+                let bytes = this.sending.map_or(0, |sending| sending.bytes);
+                Some(Cut { base, units: (before, before + bytes) })
+            }
+        }
+    }
+
+    /// Bytes of a delivered datagram's packets on a line, by account, what is around the frame or the cell apart.
+    fn layers(&self, link: &LinkEnds, datagram: &Datagram, carried: &Carried) -> Vec<(&'static str, u64)> {
+        let mut layers = Vec::new();
+        let mut payload = 0;
+        for &(offset, bytes) in &carried.packets {
+            let header = datagram.header.saturating_sub(offset).min(bytes);
+            payload += bytes - header;
+            layers.push(("IP headers", IP_HEADER_BYTES));
+            layers.push(("transport headers", header));
+            let ip = IP_HEADER_BYTES + bytes;
+            match link.framing {
+                Framing::Cells { .. } => {
+                    let sdu = self.encapsulation(datagram).sdu(ip);
+                    layers.push(("encapsulation", sdu - ip));
+                    layers.push(("AAL5 trailers", 8));
+                    layers.push(("padding", aal5::cells(sdu) * 48 - sdu - 8));
+                }
+                Framing::Ethernet => {
+                    let header = 18 + if link.vlan { 4 } else { 0 };
+                    layers.push(("frame headers", header));
+                    layers.push(("padding", ethernet::MIN_FRAME_BYTES.saturating_sub(header + ip)));
+                }
+                Framing::Packets => layers.push(("frame headers", link.overhead)),
+            }
+        }
+        layers.push(("delivered", payload - datagram.refused));
+        layers.push(("duplicate", datagram.refused));
+        layers
+    }
+
+    fn encapsulation(&self, datagram: &Datagram) -> Encapsulation {
+        match self.ways[way_index(datagram.flow, datagram.back)] {
+            Way::Circuit(vc) => self.topology.circuits[self.vcs[vc].circuit].encapsulation,
+            Way::Links(_) => unreachable!("cells go on circuits"),
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Lines that carry frames: their queues, their transmitters, and what happens on the way (docs/model.md, "Frames").
+
+use std::collections::VecDeque;
+
+use engpass_model::queue::{self, Backlog, Discipline, Ecn, PortView, Verdict};
+use engpass_model::random::Stream;
+use engpass_model::switch::Switch;
+use engpass_model::time::{Pace, Time};
+use engpass_model::unit::Share;
+use engpass_model::wire::Framing;
+use engpass_testbed::topology::{LinkEnds, NodeKind};
+use engpass_testbed::{Testbed, Topology};
+
+use crate::agenda::{Event, Group};
+use crate::cell::{LineId, after};
+use crate::engine::Engine;
+use crate::outcome::Place;
+use crate::packet::Way;
+
+/// The transmitter of one direction of an Ethernet or point-to-point link, with its queue.
+pub(crate) struct FrameLine {
+    /// Pace of a byte.
+    byte: Pace,
+    /// Bytes after the last bit of a frame that are of its transmission: the gap.
+    gap: u64,
+    /// Bytes of a frame that no queue counts: preamble and gap.
+    around: u64,
+    /// From the last bit's leaving to its arrival, latency of a switch included.
+    delay: u64,
+    /// Who decides; nobody at a host.
+    discipline: Option<Discipline>,
+    /// Accepted packets that have not left, the one being sent included, with their bytes; of a discipline that holds
+    /// packets, only the one being sent.
+    held: VecDeque<(usize, u64)>,
+    /// When it last held nothing from then on; the beginning at first.
+    idle_since: u64,
+    /// The packet being sent, until its gap is over: it, its bytes of the line, and whether its last bit is still here.
+    pub(crate) sending: Option<Sending>,
+    /// When the busy period began.
+    base: u64,
+    /// Bytes begun in it.
+    sum: u64,
+    /// End of the last transmission; `None` before the first.
+    ended: Option<u64>,
+    /// The instant of the last look for a next packet that is on the agenda.
+    asked: Option<u64>,
+    chances: Chances,
+}
+
+/// A transmission.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    pub(crate) packet: usize,
+    pub(crate) bytes: u64,
+}
+
+/// What may happen on the line.
+struct Chances {
+    random: Stream,
+    loss: Share,
+    jitter: u64,
+    reorder: Option<(Share, u64)>,
+    /// The latest arrival of those that keep the order.
+    last: u64,
+}
+
+impl Chances {
+    /// Whether a frame is damaged, and when it arrives if nothing happens before `at`.
+    fn draw(&mut self, at: u64) -> (bool, u64) {
+        let damaged = self.loss.0 > 0 && self.random.below(Share::WHOLE) < self.loss.0;
+        let late = if self.jitter > 0 { self.random.below(self.jitter + 1) } else { 0 };
+        let in_order = self.last.max(at + late);
+        match self.reorder {
+            Some((share, delay)) if self.random.below(Share::WHOLE) < share.0 => (damaged, at + late + delay),
+            _ => {
+                self.last = in_order;
+                (damaged, in_order)
+            }
+        }
+    }
+}
+
+impl FrameLine {
+    /// The transmitter at an end of a link.
+    pub(crate) fn new(testbed: &Testbed, topology: &Topology, link: usize, end: usize, seed: u64) -> Self {
+        let ends: &LinkEnds = &topology.links[link];
+        let name = format!("{}.{}", ends.name, topology.nodes[ends.ends[end]]);
+        let (gap, around) = if ends.framing == Framing::Ethernet { (12, 20) } else { (0, 0) };
+        let latency = match topology.kind(ends.ends[1 - end]) {
+            NodeKind::Switch(switch) => match &testbed.switches[switch] {
+                Switch::Ethernet(config) => config.latency.0,
+                Switch::Atm(_) => panic!("an ATM switch has ATM links"),
+            },
+            _ => 0,
+        };
+        let build =
+            |queue: &queue::Queue| queue.build(Stream::new(seed, &format!("queue.{name}")), ends.line_rate);
+        Self {
+            byte: Pace::of_bits(8, ends.line_rate),
+            gap,
+            around,
+            delay: ends.delay.ps() + latency,
+            discipline: ends.queues[end].as_ref().map(build),
+            held: VecDeque::new(),
+            idle_since: 0,
+            sending: None,
+            base: 0,
+            sum: 0,
+            ended: None,
+            asked: None,
+            chances: Chances {
+                random: Stream::new(seed, &format!("line.{name}")),
+                loss: ends.loss,
+                jitter: ends.jitter.ps(),
+                reorder: ends.reorder.map(|(share, delay)| (share, delay.ps())),
+                last: 0,
+            },
+        }
+    }
+
+    /// Pace of a byte.
+    pub(crate) fn pace(&self) -> Pace {
+        self.byte
+    }
+
+    /// Bytes of a frame that are physical framing.
+    pub(crate) fn physical(&self) -> u64 {
+        self.around
+    }
+
+    /// When it fell idle, if nothing is being sent.
+    pub(crate) fn idle_since(&self) -> Option<u64> {
+        self.sending.is_none().then(|| self.ended.unwrap_or(0))
+    }
+
+    /// Start of the busy period, and the bytes sent in it before the transmission under way.
+    pub(crate) fn begun(&self) -> Option<(u64, u64)> {
+        self.sending.map(|sending| (self.base, self.sum - sending.bytes))
+    }
+
+    fn backlog(&self) -> Backlog {
+        Backlog { bytes: self.held.iter().map(|(_, bytes)| bytes).sum(), packets: self.held.len() as u64 }
+    }
+
+    /// Packets that are here.
+    pub(crate) fn holds(&self) -> u64 {
+        let waiting = match &self.discipline {
+            Some(Discipline::Service(scheduler)) => scheduler.backlog().packets,
+            _ => 0,
+        };
+        self.held.len() as u64 + waiting
+    }
+}
+
+impl Engine<'_> {
+    /// The transmitter, which carries frames.
+    pub(crate) fn frame_line(&mut self, line: LineId) -> &mut FrameLine {
+        self.frame_lines.get_mut(&line).expect("the link carries frames")
+    }
+
+    fn line_bytes(&self, line: LineId, packet: usize) -> u64 {
+        self.topology.links[line.link].line_bytes(self.packets[packet].ip())
+    }
+
+    /// What a discipline sees of a packet.
+    fn view(&self, line: LineId, packet: usize) -> queue::Packet {
+        let this = &self.packets[packet];
+        let around = self.frame_lines[&line].around;
+        queue::Packet {
+            id: packet as u32,
+            bytes: (self.line_bytes(line, packet) - around) as u32,
+            flow: this.discipline_flow,
+            priority: self.testbed.traffic[this.flow].priority(),
+            ecn: match (this.ce, this.ect) {
+                (true, _) => Ecn::Marked,
+                (false, true) => Ecn::Capable,
+                (false, false) => Ecn::NotCapable,
+            },
+        }
+    }
+
+    /// A packet comes to a transmitter.
+    pub(crate) fn joins_queue(&mut self, now: u64, line: LineId, packet: usize) {
+        let view = self.view(line, packet);
+        *self.entered.entry(line).or_default() += 1;
+        let this = self.frame_lines.get_mut(&line).expect("the link carries frames");
+        let mut lost = Vec::new();
+        let port = PortView {
+            backlog: this.backlog(),
+            idle_since: this.held.is_empty().then_some(Time(this.idle_since)),
+        };
+        let mut joins = true;
+        match &mut this.discipline {
+            None => {}
+            Some(Discipline::Arrival(admission)) => match admission.admit(Time(now), port, &view) {
+                Verdict::Accept { mark } => self.packets[packet].ce |= mark,
+                Verdict::Drop(cause) => {
+                    joins = false;
+                    lost.push((view, cause));
+                }
+            },
+            Some(Discipline::Service(scheduler)) => {
+                joins = false;
+                scheduler.enqueue(Time(now), view, &mut lost);
+            }
+        }
+        if joins {
+            this.held.push_back((packet, u64::from(view.bytes)));
+        }
+        self.lose_packets(now, line, &lost);
+        self.looks_for_next(now, line);
+    }
+
+    fn lose_packets(&mut self, now: u64, line: LineId, lost: &[(queue::Packet, queue::Cause)]) {
+        for (packet, cause) in lost {
+            let place = Place::Queue { link: line.link, end: line.end, cause: *cause };
+            self.ledger.lose_carrier(now, place, self.packets[packet.id as usize].datagram);
+        }
+    }
+
+    /// A free transmitter will look for its next packet, once at an instant, when all has arrived that does.
+    fn looks_for_next(&mut self, at: u64, line: LineId) {
+        let this = self.frame_line(line);
+        if this.sending.is_none() && this.asked != Some(at) {
+            this.asked = Some(at);
+            self.may_take(at, line);
+        }
+    }
+
+    /// A transmitter takes its next packet, if it is free and there is one.
+    pub(crate) fn takes_packet(&mut self, now: u64, line: LineId) {
+        let this = self.frame_lines.get_mut(&line).expect("the link carries frames");
+        if this.sending.is_some() {
+            return;
+        }
+        this.asked = None;
+        let mut lost = Vec::new();
+        let packet = match &mut this.discipline {
+            Some(Discipline::Service(scheduler)) => {
+                let taken = scheduler.dequeue(Time(now), &mut lost);
+                let ready = scheduler.next_ready(Time(now)).map(Time::ps);
+                if let Some(view) = &taken {
+                    this.held.push_back((view.id as usize, u64::from(view.bytes)));
+                    self.packets[view.id as usize].ce |= view.ecn == Ecn::Marked;
+                } else if let Some(ready) = ready {
+                    self.looks_for_next(ready, line);
+                }
+                taken.map(|view| view.id as usize)
+            }
+            _ => this.held.front().map(|(packet, _)| *packet),
+        };
+        self.lose_packets(now, line, &lost);
+        if let Some(packet) = packet {
+            self.sends(now, line, packet);
+        }
+    }
+
+    /// A transmission begins.
+    fn sends(&mut self, now: u64, line: LineId, packet: usize) {
+        self.book_idle(now, line);
+        let bytes = self.line_bytes(line, packet);
+        let this = self.frame_line(line);
+        if this.ended.is_none_or(|ended| now > ended) {
+            this.base = now;
+            this.sum = 0;
+        }
+        this.sum += bytes;
+        this.sending = Some(Sending { packet, bytes });
+        let last_bit = this.base + after(this.byte, this.sum - this.gap);
+        let end = this.base + after(this.byte, this.sum);
+        let place = line.position();
+        self.agenda.put(last_bit, Group::TransmissionEnds, place, Event::LastBitLeaves(line));
+        self.agenda.put(end, Group::TransmissionEnds, place, Event::FrameEnds(line));
+    }
+
+    /// The last bit of a packet leaves: it has its place no more, and is on its way.
+    pub(crate) fn last_bit_leaves(&mut self, now: u64, line: LineId) {
+        let this = self.frame_line(line);
+        let Sending { packet, bytes } = this.sending.expect("a packet that leaves is being sent");
+        this.held.pop_front();
+        if this.held.is_empty() {
+            this.idle_since = now;
+        }
+        let (damaged, arrival) = this.chances.draw(now + this.delay);
+        self.ledger.frame_left(now, line, bytes);
+        if self.at_host(line) {
+            self.frees_room(now, line, packet);
+        }
+        let arrives = Event::FrameArrives { line, packet, damaged };
+        self.agenda.put(arrival, Group::Arrives, line.position(), arrives);
+    }
+
+    /// The gap behind a packet is over: the transmitter is free.
+    pub(crate) fn frame_ends(&mut self, now: u64, line: LineId) {
+        self.book_frame(now, line);
+        let this = self.frame_line(line);
+        this.sending = None;
+        this.ended = Some(now);
+        self.looks_for_next(now, line);
+    }
+
+    /// A packet is at the far end of a line.
+    pub(crate) fn frame_arrives(&mut self, now: u64, line: LineId, packet: usize, damaged: bool) {
+        if damaged {
+            let place = Place::Line { link: line.link, end: line.end };
+            return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
+        }
+        let node = self.topology.links[line.link].ends[1 - line.end];
+        match self.topology.kind(node) {
+            NodeKind::Host(_) => self.packet_complete(now, packet),
+            NodeKind::Switch(_) => {
+                let next = self.goes_on(packet);
+                self.joins_queue(now, next, packet);
+            }
+            NodeKind::Router(router) => self.arrives_at_router(now, router, packet),
+        }
+    }
+
+    /// A packet goes on to the next line of its way.
+    pub(crate) fn goes_on(&mut self, packet: usize) -> LineId {
+        let this = &mut self.packets[packet];
+        this.hop += 1;
+        match &self.ways[this.way] {
+            Way::Links(lines) => lines[this.hop],
+            Way::Circuit(_) => unreachable!("a packet on a circuit is carried in cells"),
+        }
+    }
+}
+
+impl std::fmt::Debug for FrameLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrameLine").field("held", &self.held).field("sending", &self.sending).finish()
+    }
+}

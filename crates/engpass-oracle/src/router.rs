@@ -1,0 +1,58 @@
+//! Routers (docs/model.md, "Ethernet switches" and "Routers").
+
+use std::collections::VecDeque;
+
+use engpass_model::wire::ip::Fragments;
+
+use crate::agenda::{Event, Group};
+use crate::engine::Engine;
+use crate::outcome::Place;
+use crate::packet::Packet;
+
+/// What waits for a router, the packet in work in front.
+#[derive(Debug, Default)]
+pub(crate) struct Router {
+    waiting: VecDeque<usize>,
+}
+
+impl Engine<'_> {
+    /// A packet is at a router, which processes one after the other.
+    pub(crate) fn arrives_at_router(&mut self, now: u64, router: usize, packet: usize) {
+        self.routers[router].waiting.push_back(packet);
+        if self.testbed.routers[router].per_packet.0 == 0 {
+            self.router_done(now, router);
+        } else if self.routers[router].waiting.len() == 1 {
+            self.processes_next(now, router);
+        }
+    }
+
+    fn processes_next(&mut self, now: u64, router: usize) {
+        let at = now + self.testbed.routers[router].per_packet.0;
+        self.agenda.put(at, Group::RouterDone, (router, 0), Event::RouterDone { router });
+    }
+
+    /// A router has processed a packet: it goes on, in pieces where it must.
+    pub(crate) fn router_done(&mut self, now: u64, router: usize) {
+        let packet = self.routers[router].waiting.pop_front().expect("a packet was processed");
+        if !self.routers[router].waiting.is_empty() {
+            self.processes_next(now, router);
+        }
+        self.packets[packet].ttl -= 1;
+        if self.packets[packet].ttl == 0 {
+            let node = self.topology.hosts + self.topology.switches + router;
+            let place = Place::TimeToLive { node };
+            return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
+        }
+        let line = self.goes_on(packet);
+        let whole = self.packets[packet].clone();
+        let cut = Fragments::of(whole.bytes, self.topology.links[line.link].mtu);
+        if cut.count == 1 {
+            return self.joins_queue(now, line, packet);
+        }
+        for fragment in 0..cut.count {
+            let (offset, bytes) = (whole.offset + fragment * cut.full, cut.payload(fragment));
+            self.packets.push(Packet { offset, bytes, ..whole });
+            self.joins_queue(now, line, self.packets.len() - 1);
+        }
+    }
+}
