@@ -109,7 +109,7 @@ def test_each_end_is_asked_for_its_own_part() -> None:
     assert (bulk.send["warmup_ns"], bulk.send["duration_ns"]) == (100_000_000, 100_000_000)
     assert paced.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 8_000_000}
     assert (paced.send["pacing"], paced.receive["gaps"]) == ("busy", True)
-    assert "receive_buffer_bytes" not in paced.receive["socket"], "the agent knows what its way of receiving needs"
+    assert "receive_buffer_bytes" not in paced.receive["socket"], "the agent knows its own need"
     # 100 B every 10 ms are 80 kbit/s of requests.
     assert probe.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 80_000}
     assert (probe.send["transport"], probe.send["response_bytes"]) == ("udp", 200)
