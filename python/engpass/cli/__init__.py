@@ -39,7 +39,7 @@ COMMANDS = [
     Command("down", "down", "Remove a testbed that is up"),
     Command("ps", "ps", "List the testbeds that are up"),
     Command("clean", "clean", "Remove what a crash left behind"),
-    Command("agent", "agent", "Make traffic on this host for a controller (it speaks JSON, not to people)"),
+    Command("agent", "agent", "Make traffic on this host for a controller"),
     Command("gallery", "gallery", "List the published studies that come with Engpass"),
     Command("reproduce", "reproduce", "Run a study and check its claims"),
     Command("probe", "probe", "Measure what this host's memory, buses and sockets give"),
