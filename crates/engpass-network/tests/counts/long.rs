@@ -2,7 +2,7 @@
 
 use engpass_network::simulate::watched;
 
-use crate::dumbbell::{SACK, dumbbell};
+use crate::dumbbell::{OC3, SACK, dumbbell};
 use crate::{heap, point};
 
 /// The most that a run holds of the heap, its timeline included if it is looked at.
@@ -32,6 +32,8 @@ fn a_long_run_takes_the_memory_of_a_short_one() {
 /// are listed, up to a bound of their own.)
 #[test]
 fn a_long_timeline_takes_the_memory_of_a_short_one() {
-    let text = dumbbell(2, 2, "{ receive_buffer = \"8 KiB\" }");
-    assert_eq!(most(&text, "1000 s", Some(100)), most(&text, "10 s", Some(100)));
+    let text = dumbbell(2, OC3, "{ receive_buffer = \"8 KiB\" }");
+    let [long, short] = ["500 s", "10 s"].map(|duration| most(&text, duration, Some(100)));
+    // Some list was once a little longer; a word for every packet would be megabytes.
+    assert!((0..4096).contains(&(long - short)), "{short} B in 10 s, {long} B in 500 s");
 }
