@@ -1,4 +1,4 @@
-"""The engine `measure` with real agents in real namespaces. Needs root and the agent; skipped without."""
+"""The engine `measure` with real agents in real namespaces. Needs root; skipped without."""
 
 from __future__ import annotations
 
@@ -16,17 +16,12 @@ import pytest
 
 from conftest import Cli, Program
 from engpass import netlab
-from engpass.cli import COMMANDS
 from engpass.netlab import kernel, registry
 
 pytestmark = [
     pytest.mark.skipif(
         not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,
         reason="needs CAP_NET_ADMIN and CAP_SYS_ADMIN, `ip` and `tc`",
-    ),
-    pytest.mark.skipif(
-        "ENGPASS_AGENT" not in os.environ and all(command.name != "agent" for command in COMMANDS),
-        reason="needs the agent",
     ),
 ]
 

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from engpass.cli import COMMANDS
 
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
 
@@ -28,7 +27,6 @@ pytestmark = [
         or os.geteuid() != 0,
         reason="needs root, `sshd`, `ssh` and `ssh-keygen`",
     ),
-    pytest.mark.skipif(all(command.name != "agent" for command in COMMANDS), reason="needs the agent"),
 ]
 
 
