@@ -7,4 +7,5 @@ pub(crate) mod device;
 pub(crate) mod option;
 pub(crate) mod send;
 pub(crate) mod thread;
+pub(crate) mod urgent;
 pub(crate) mod uring;
