@@ -15,6 +15,7 @@ from engpass import _engpass, netlab
 from engpass.campaign import Axis, Point, sweep_numbers
 from engpass.environment import now
 from engpass.measure.agent import Crew, GoneError, MeasureError
+from engpass.measure.books import books
 from engpass.measure.flows import Flow, flows, untold
 from engpass.measure.outcome import outcome_flows, outcome_hosts
 from engpass.measure.point import Collected, Measurement
@@ -138,7 +139,10 @@ class Session:
         self, point: Point, seed: int, numbers: Mapping[str, Any], planned: list[Flow], collected: Collected
     ) -> dict[str, Any]:
         hosts = outcome_hosts(self._hellos(), collected.results)
-        notes = untold(numbers)
+        limits = self._limits(point)
+        kept = books(numbers, planned, collected.results, hosts, limits)
+        found = outcome_flows(planned, collected.results, hosts, limits, kept)
+        notes = untold(numbers) + kept.notes
         if self._lab is not None:
             notes += veth.notes(numbers)
         return {
@@ -147,8 +151,8 @@ class Session:
             "repeat": point.repeat,
             "seed": seed,
             "sweep": sweep_numbers(point, self._axes),
-            "flows": outcome_flows(planned, collected.results, hosts, self._limits(point)),
-            "links": {},
+            "flows": found,
+            "links": kept.links,
             "drops": [],
             "hosts": hosts,
             "measured": {
