@@ -185,7 +185,7 @@ class _Way:
         elif last:
             # The socket's buffer is behind the link: what it refused has crossed.
             host = self.hosts.get(self.receiver)
-            refused = min(lost, _grown(host, "snmp", "Udp", "RcvbufErrors"))
+            refused = min(lost, sum(_grown(host, "snmp", udp, "RcvbufErrors") for udp in ("Udp", "Udp6")))
             there.vain("dead", parts, size, refused)
             there.own_bytes += counted * ((self.got.get("total_messages") or fresh) + refused)
             self._broken(there, wire, size)
@@ -201,7 +201,8 @@ class _Way:
         """Fragments that came in for nothing: never put together, as the host counted them."""
         packets = len(wire.packets(size + UDP_BYTES))
         host = self.hosts.get(self.receiver)
-        came, whole = (_grown(host, "snmp", "Ip", key) for key in ("ReasmReqds", "ReasmOKs"))
+        ip = "Ip6" if wire.v6 else "Ip"
+        came, whole = (_grown(host, "snmp", ip, key) for key in ("ReasmReqds", "ReasmOKs"))
         extra = max(0, came - whole * packets)
         if packets == 1 or not extra:
             return

@@ -15,6 +15,7 @@ from engpass.measure.segments import Tcp
 
 _BUSY = 0.9
 _KEPT = 0.98
+_FULL_PPM = 970_000
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ def waits(flow: Flow, end: Mapping[str, Any], *, behind: bool) -> Waits:
 
 def busy(end: Mapping[str, Any]) -> float:
     """The share of the time in which the threads of an end ran, or waited for a core."""
+    cores = [core.get("busy_ppm", 0) + core.get("steal_ppm", 0) for core in end.get("cores") or []]
+    if cores and sum(cores) >= _FULL_PPM * len(cores):
+        return 1.0  # many threads that each run a little may fill a host, too
     cpu, elapsed = end.get("cpu") or {}, end.get("elapsed_ns") or 0
     streams = len(end.get("streams") or []) or 1
     used = sum(cpu.get(key) or 0 for key in ("user_ns", "system_ns", "waited_ns"))

@@ -176,18 +176,11 @@ def _group(
 ) -> dict[str, Any]:
     """Figures of the receiver that got least, and of each."""
     each = {
-        host: {**_rates(flow, sender, end, seconds), **_datagrams(sender, end), "join_s": _join(end)}
+        host: {**_rates(flow, sender, end, seconds), **_datagrams(sender, end)}
         for host, end in receivers.items()
     }
     worst = min(each.values(), key=lambda one: one["goodput_bit_per_s"])
-    return {**{key: value for key, value in worst.items() if key != "join_s"}, "receivers": each}
-
-
-def _join(end: Mapping[str, Any]) -> float | None:
-    for change in end.get("membership") or []:
-        if change.get("join_ns") is not None and change.get("first_ns") is not None:
-            return float(change["first_ns"] - change["join_ns"]) / _S
-    return None
+    return {**worst, "receivers": each}
 
 
 def _cpu(end: Mapping[str, Any], carried_bytes: float) -> float | None:

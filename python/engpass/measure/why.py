@@ -153,8 +153,8 @@ def _losses(flow: Flow, figures: Mapping[str, Any], hosts: Mapping[str, Any]) ->
         return []
     counted = hosts.get(flow.receivers[0], {}).get("changes") or {}
     snmp = counted.get("snmp") or {}
-    overflow = (snmp.get("Udp") or {}).get("RcvbufErrors") or 0
-    broken = (snmp.get("Ip") or {}).get("ReasmFails") or 0
+    overflow = sum((snmp.get(udp) or {}).get("RcvbufErrors") or 0 for udp in ("Udp", "Udp6"))
+    broken = sum((snmp.get(ip) or {}).get("ReasmFails") or 0 for ip in ("Ip", "Ip6"))
     backlog = sum(core.get("dropped", 0) for core in counted.get("softnet") or [])
     found = []
     for name, count in (
