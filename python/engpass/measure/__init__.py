@@ -15,7 +15,10 @@ from engpass import _engpass, netlab
 from engpass.campaign import Axis, Point, sweep_numbers
 from engpass.environment import now
 from engpass.measure.agent import Crew, GoneError, MeasureError
+from engpass.measure.books import books
 from engpass.measure.flows import Flow, flows, untold
+from engpass.measure.group import delays
+from engpass.measure.multipath import prepare as prepare_multipath
 from engpass.measure.outcome import outcome_flows, outcome_hosts
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses, way
@@ -66,12 +69,26 @@ class Session:
             self._gather(numbers, planned)
             addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
             collected = Measurement(self._crew, addresses, planned, self._stopped).run()
+            groups = self._groups(point, addresses, planned)
         except KeyboardInterrupt:
             raise _engpass.Interrupted("interrupted") from None
         except GoneError as error:
             self._dismiss()
             raise error from None
-        return json.dumps(self._outcome(point, seed, numbers, planned, collected), ensure_ascii=False)
+        outcome = self._outcome(point, seed, numbers, planned, collected)
+        for flow, receivers in groups.items():
+            for host, told in receivers.items():
+                outcome["flows"][flow]["receivers"][host] |= told
+        return json.dumps(outcome, ensure_ascii=False)
+
+    def _groups(
+        self, point: Point, addresses: Addresses, planned: list[Flow]
+    ) -> dict[str, dict[str, dict[str, Any]]]:
+        """How long receivers of groups waited for them: in the first repeat, for it takes some seconds."""
+        if point.repeat:
+            return {}
+        groups = [flow for flow in planned if flow.group is not None and "schedule" in flow.send]
+        return {flow.name: delays(self._crew, addresses, flow, self._stopped) for flow in groups}
 
     def _gather(self, numbers: Mapping[str, Any], planned: list[Flow]) -> None:
         """Have an agent on every host that sends or receives."""
@@ -80,7 +97,7 @@ class Session:
         if any(reach is not None for reach in reached.values()):
             self._take_down()
         else:
-            self._put_up(numbers)
+            prepare_multipath(self._put_up(numbers), numbers)
         fresh = []
         for host, reach in reached.items():
             if (known := self._unreached.get((host, reach))) is not None:
@@ -102,13 +119,14 @@ class Session:
                 self._unreached[said.host, reached[said.host]] = error
             raise
 
-    def _put_up(self, numbers: Mapping[str, Any]) -> None:
+    def _put_up(self, numbers: Mapping[str, Any]) -> Lab:
         network = {key: numbers[key] for key in ("hosts", "between", "links")}
         if self._lab is not None and network == self._network:
-            return
+            return self._lab
         self._take_down()
         self._lab = netlab.up(self._campaign.name, self._source, numbers, "measure", temporary=True)
         self._network = network
+        return self._lab
 
     def _take_down(self) -> None:
         if self._lab is None:
@@ -138,7 +156,10 @@ class Session:
         self, point: Point, seed: int, numbers: Mapping[str, Any], planned: list[Flow], collected: Collected
     ) -> dict[str, Any]:
         hosts = outcome_hosts(self._hellos(), collected.results)
-        notes = untold(numbers)
+        limits = self._limits(point)
+        kept = books(numbers, planned, collected.results, hosts, limits)
+        found = outcome_flows(planned, collected.results, hosts, limits, kept)
+        notes = untold(numbers) + kept.notes
         if self._lab is not None:
             notes += veth.notes(numbers)
         return {
@@ -147,8 +168,8 @@ class Session:
             "repeat": point.repeat,
             "seed": seed,
             "sweep": sweep_numbers(point, self._axes),
-            "flows": outcome_flows(planned, collected.results, hosts, self._limits(point)),
-            "links": {},
+            "flows": found,
+            "links": kept.links,
             "drops": [],
             "hosts": hosts,
             "measured": {

@@ -19,7 +19,7 @@ use crate::time::{MILLISECOND, SECOND};
 
 /// How long a stranger may keep a connection open without a word.
 const SILENCE: u64 = 2 * SECOND;
-/// The most connections that have not yet shown the token.
+/// The most connections that have not yet shown the token, beside those that the flow has: its peers all come at once.
 const PENDING: usize = 64;
 /// How often the thread looks whether it has to end, in ms.
 const LOOK: i32 = 50;
@@ -155,7 +155,7 @@ impl Keeper {
             if socket.set_nonblocking(true).is_err() {
                 continue;
             }
-            if pending.len() == PENDING {
+            if pending.len() == PENDING + self.taken.len() {
                 // The oldest has had its time; a flood of strangers does not keep the peer out for long.
                 pending.remove(0);
                 self.unfit.malformed += 1;

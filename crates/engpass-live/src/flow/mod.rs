@@ -8,6 +8,7 @@ mod door;
 mod membership;
 mod monitor;
 mod pacer;
+mod punctual;
 mod result;
 mod schedule;
 mod socket;

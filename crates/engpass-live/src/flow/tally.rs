@@ -53,6 +53,8 @@ pub(crate) struct Tally {
     pub(crate) delay: Option<Distribution>,
     pub(crate) copied: Option<(u64, u64)>,
     pub(crate) pacing: Option<(super::pacer::Pacing, String)>,
+    /// What its pacing was granted, and its stalls.
+    pub(crate) punctual: Option<Value>,
     pub(crate) unfit: Unfit,
 }
 
@@ -79,6 +81,7 @@ impl Tally {
             delay: None,
             copied: None,
             pacing: None,
+            punctual: None,
             unfit: Unfit::default(),
         };
         if let [Some(open), Some(close)] = &window.edges {
