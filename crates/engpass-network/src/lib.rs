@@ -4,4 +4,4 @@ pub mod limit;
 mod refusal;
 pub mod simulate;
 
-pub use refusal::{left_out, unmodelled};
+pub use refusal::{Engine, Modelled, left_out, modelled, unmodelled};

@@ -13,6 +13,7 @@ use engpass_live::probe::Probe;
 use engpass_live::{Limits, nanoseconds};
 use engpass_network::limit::limit;
 use engpass_network::simulate::{SimError, simulate, timeline};
+use engpass_network::{Engine, modelled};
 use engpass_testbed::topology::{Hop, NodeKind};
 use engpass_testbed::{Campaign, Diagnostics, Source};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -119,16 +120,17 @@ impl PyCampaign {
         let point = self.point(py, variant, &sweep)?;
         let seed = point.testbed.run.seed + u64::from(repeat);
         let watch = interrupt.watch(&point);
-        let outcome = match engine {
+        let modelled =
+            |engine| modelled(&point.testbed, &point.topology, engine).map_err(Unsupported::new_err);
+        let (outcome, without) = match engine {
             "limit" => {
-                if let Some(why) = engpass_network::unmodelled(&point.testbed) {
-                    return Err(Unsupported::new_err(why));
-                }
-                py.detach(|| serde_json::to_value(limit(&point.testbed, &point.topology)))
+                let this = modelled(Engine::Limit)?;
+                (py.detach(|| serde_json::to_value(limit(&this.testbed, &this.topology))), this.without)
             }
             "simulate" => {
-                let outcome = py.detach(|| simulate(&point.testbed, &point.topology, seed, &watch));
-                serde_json::to_value(outcome.map_err(refused)?)
+                let this = modelled(Engine::Simulate)?;
+                let outcome = py.detach(|| simulate(&this.testbed, &this.topology, seed, &watch));
+                (serde_json::to_value(outcome.map_err(refused)?), this.without)
             }
             other => {
                 return Err(PyValueError::new_err(format!(
@@ -147,6 +149,9 @@ impl PyCampaign {
         });
         if let (Value::Object(line), Value::Object(outcome)) = (&mut line, outcome) {
             line.extend(outcome);
+            if !without.is_empty() {
+                line.insert("without".to_owned(), json!(without));
+            }
         }
         Ok(line.to_string())
     }
@@ -165,7 +170,9 @@ impl PyCampaign {
         let point = self.point(py, variant, &sweep)?;
         let seed = point.testbed.run.seed + u64::from(repeat);
         let watch = interrupt.watch(&point);
-        let timeline = py.detach(|| timeline(&point.testbed, &point.topology, seed, samples, &watch));
+        let this =
+            modelled(&point.testbed, &point.topology, Engine::Simulate).map_err(Unsupported::new_err)?;
+        let timeline = py.detach(|| timeline(&this.testbed, &this.topology, seed, samples, &watch));
         let timeline = serde_json::to_string(&timeline.map_err(refused)?);
         Ok(timeline.expect("a timeline is plain data"))
     }

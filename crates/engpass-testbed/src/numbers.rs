@@ -43,6 +43,8 @@ pub fn numbers(point: &Point) -> Value {
         "run": {
             "duration_ns": ns(testbed.run.duration),
             "warmup_ns": testbed.run.warmup.map_or(0, ns),
+            "precision": testbed.run.precision.map(Share::fraction),
+            "most_ns": ns(testbed.run.most()),
             "seed": testbed.run.seed,
         },
         "hosts": hosts.collect::<Map<String, Value>>(),
@@ -129,6 +131,14 @@ fn flow(point: &Point, name: &str, traffic: &Traffic) -> Value {
             "message_bytes": config.message.bytes(),
             "rate_bit_per_s": config.rate.0,
             "sizes": config.sizes,
+        }),
+        Traffic::UdpOnOff(config) => json!({
+            "message_bytes": config.message.bytes(),
+            "rate_bit_per_s": config.rate.0,
+            "mean_bit_per_s": config.mean().0,
+            "on_ns": ns(config.on),
+            "off_ns": ns(config.off),
+            "lengths": config.lengths,
         }),
         Traffic::RequestResponse(config) => json!({
             "message_bytes": config.request.bytes(),

@@ -16,10 +16,10 @@ from engpass.campaign import Axis, Point, sweep_numbers
 from engpass.environment import now
 from engpass.measure.agent import Crew, GoneError, MeasureError
 from engpass.measure.books import books
-from engpass.measure.flows import Flow, flows, untold
+from engpass.measure.flows import Flow, flows, rule, untold
 from engpass.measure.group import delays
 from engpass.measure.multipath import prepare as prepare_multipath
-from engpass.measure.outcome import outcome_flows, outcome_hosts
+from engpass.measure.outcome import add_precision, outcome_flows, outcome_hosts
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
@@ -36,8 +36,12 @@ class Session:
         source: str,
         axes: tuple[Axis, ...],
         stopped: Callable[[], bool],
+        *,
+        precise: bool = True,
     ) -> None:
         self._campaign, self._source, self._axes, self._stopped = campaign, source, axes, stopped
+        # Whether a `precision` in the file counts; a trial lasts as long as its search says.
+        self._precise = precise
         self._crew = Crew()
         self._lab: Lab | None = None
         self._network: object = None
@@ -49,6 +53,10 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def turn_to(self, campaign: _engpass.Campaign) -> None:
+        """Measure another campaign from now on; agents stay, and namespaces where its network is the same."""
+        self._campaign = campaign
 
     def close(self) -> None:
         """End the agents, and remove the namespaces."""
@@ -63,12 +71,15 @@ class Session:
         Raises `MeasureError`, `LabError`, `InvalidTestbed`, and `Interrupted` if that was asked for.
         """
         numbers = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))
+        if not self._precise:
+            numbers["run"] |= {"precision": None, "most_ns": numbers["run"]["duration_ns"]}
         seed = numbers["run"]["seed"] + point.repeat
         planned = flows(numbers, seed)
         try:
             self._gather(numbers, planned)
             addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
-            collected = Measurement(self._crew, addresses, planned, self._stopped).run()
+            stop = rule(numbers, planned)
+            collected = Measurement(self._crew, addresses, planned, self._stopped, stop).run()
             groups = self._groups(point, addresses, planned)
         except KeyboardInterrupt:
             raise _engpass.Interrupted("interrupted") from None
@@ -79,6 +90,8 @@ class Session:
         for flow, receivers in groups.items():
             for host, told in receivers.items():
                 outcome["flows"][flow]["receivers"][host] |= told
+        if stop is not None:
+            add_precision(outcome, planned, stop)
         return json.dumps(outcome, ensure_ascii=False)
 
     def _groups(

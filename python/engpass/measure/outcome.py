@@ -10,6 +10,7 @@ from engpass.measure.counters import changes, thinned
 from engpass.measure.flows import Flow
 from engpass.measure.kept import Kept
 from engpass.measure.pacing import pacing
+from engpass.measure.precision import Rule
 from engpass.measure.why import explained
 
 _S = 1e9
@@ -67,7 +68,7 @@ def _flow(
     sender = end_of(results, flow, flow.sender, "send")
     receivers = {host: end_of(results, flow, host, "receive") for host in flow.receivers}
     first = next(iter(receivers.values()))
-    seconds = flow.duration_ns / _S
+    seconds = _window(flow, sender)
     if flow.kind == "request-response":
         found = _conversation(flow, sender, seconds)
     elif flow.kind == "tcp-stream":
@@ -88,6 +89,13 @@ def _flow(
     # The rest is kept as it came: numbers of the kernel with its names.
     found["ends"] = {host: thinned(end) for host, end in ends.items()}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _window(flow: Flow, sender: Mapping[str, Any]) -> float:
+    """How long was measured, in seconds: as planned, or until the stop rule had enough."""
+    if sender.get("ended") == "stopped" and sender.get("elapsed_ns"):
+        return float(sender["elapsed_ns"]) / _S
+    return flow.duration_ns / _S
 
 
 def _rates(
@@ -192,6 +200,26 @@ def _cpu(end: Mapping[str, Any], carried_bytes: float) -> float | None:
 
 def _seconds(nanoseconds: float | None) -> float | None:
     return None if nanoseconds is None else nanoseconds / _S
+
+
+def add_precision(outcome: dict[str, Any], planned: Sequence[Flow], rule: Rule) -> None:
+    """Say of every flow, and of the point, how well its mean is known, and whether that was asked."""
+    reached = []
+    for flow in planned:
+        found = outcome["flows"][flow.name]
+        told = flow.kind == "request-response"
+        # Answers are counted in requests, whose payload is what `goodput` means there.
+        per_sample = 8.0 * (flow.common["message_bytes"] if told else 1)
+        hosts = (flow.sender,) if told else flow.receivers
+        each = [rule.told(flow.name, host, per_sample) for host in hosts]
+        known = [one for one in each if one is not None]
+        worst = min(known, key=lambda one: (one["reached"], -(one.get("share") or 0.0)))
+        found["precision"] = worst
+        # As a column, beside the mean that it belongs to.
+        found["precision_share"] = worst.get("share")
+        found["precision_reached"] = worst["reached"]
+        reached.append(worst["reached"])
+    outcome["measured"]["precision"] = {"asked": rule.asked, "reached": all(reached)}
 
 
 def outcome_hosts(

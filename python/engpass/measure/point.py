@@ -12,6 +12,7 @@ from typing import Any
 from engpass.measure.agent import ANSWER_SECONDS, Agent, Crew, MeasureError
 from engpass.measure.flows import Flow
 from engpass.measure.outcome import refuse_early_end
+from engpass.measure.precision import Rule
 from engpass.measure.reach import Addresses, socket_address
 
 _LEAD_NS = 5_000_000  # senders of several hosts begin together, as well as their channels allow
@@ -32,9 +33,15 @@ class Measurement:
     """A point on its way."""
 
     def __init__(
-        self, crew: Crew, addresses: Addresses, flows: Sequence[Flow], stopped: Callable[[], bool]
+        self,
+        crew: Crew,
+        addresses: Addresses,
+        flows: Sequence[Flow],
+        stopped: Callable[[], bool],
+        rule: Rule | None = None,
     ) -> None:
         self._crew, self._addresses, self._flows, self._stopped = crew, addresses, flows, stopped
+        self._rule = rule
         self._token = secrets.token_hex(16)
         senders = dict.fromkeys(flow.sender for flow in flows)
         hosts = senders | dict.fromkeys(host for flow in flows for host in flow.receivers)
@@ -130,6 +137,7 @@ class Measurement:
     def _watch(self) -> None:
         """Wait until every sender says that it is done."""
         left = {(flow.sender, flow.name) for flow in self._flows}
+        stopping = False
         longest = max(flow.end_ns for flow in self._flows) / 1e9
         for _ in self._crew.wait(longest + _LATE_SECONDS):
             if self._stopped():
@@ -139,14 +147,28 @@ class Measurement:
                     refuse_early_end(str(event.get("flow")), agent.host, event)
                     if event.get("role") == "send":
                         left.discard((agent.host, str(event.get("flow"))))
+                elif event.get("event") == "interval" and self._rule is not None:
+                    self._rule.take(str(event.get("flow")), agent.host, event)
             self._crew.events.clear()
             if not left:
                 return
+            if not stopping and self._rule is not None and self._rule.reached():
+                stopping = True
+                self._end_all()
         hosts = ", ".join(f"`{name}` at host `{host}`" for host, name in sorted(left))
         raise MeasureError(
             f"{hosts} did not end in time: {longest + _LATE_SECONDS:.1f} s",
             "look whether that host is overloaded",
         )
+
+    def _end_all(self) -> None:
+        """Let all senders end: what they measured is enough."""
+        numbers = []
+        for flow in self._flows:
+            agent = self._crew.agents[flow.sender]
+            numbers.append((agent, agent.ask("stop", run=self._token, flow=flow.name)))
+        for agent, number in numbers:
+            self._crew.answer(agent, number)
 
     # After
 
