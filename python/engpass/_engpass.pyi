@@ -14,7 +14,9 @@ __all__ = [
     "Unsupported",
     "agent",
     "catalogue",
+    "emulate",
     "load",
+    "replay",
     "schema",
     "version",
 ]
@@ -117,6 +119,15 @@ def agent(max_rate: str | None, max_bytes: str | None, max_time: str | None, sil
 
     Raises `ValueError` for a text that is no quantity. The interpreter lock is released.
     """
+
+def emulate(config: str) -> None:
+    """Carry an emulated network, as its configuration says (JSON), until it is stopped or SIGTERM comes.
+
+    Raises `InvalidTestbed`, `Unsupported`, `RuntimeError`. The interpreter lock is released.
+    """
+
+def replay(path: str) -> str:
+    """Run a log's inputs in virtual time: whether its outputs come again, or the first that differs; JSON."""
 
 @final
 class Probe:

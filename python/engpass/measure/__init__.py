@@ -17,7 +17,7 @@ from engpass.environment import now
 from engpass.measure.agent import Crew, GoneError, MeasureError
 from engpass.measure.flows import Flow, flows, untold
 from engpass.measure.outcome import outcome_flows, outcome_hosts
-from engpass.measure.point import Collected, Measurement
+from engpass.measure.point import Measurement
 from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
 
@@ -26,6 +26,8 @@ __all__ = ["MeasureError", "Session"]
 
 class Session:
     """Measures the points of one campaign, one after the other."""
+
+    engine = "measure"
 
     def __init__(
         self,
@@ -61,17 +63,47 @@ class Session:
         """
         numbers = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))
         seed = numbers["run"]["seed"] + point.repeat
-        planned = flows(numbers, seed)
         try:
-            self._gather(numbers, planned)
-            addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
-            collected = Measurement(self._crew, addresses, planned, self._stopped).run()
+            found = self._found(point, seed, numbers)
         except KeyboardInterrupt:
             raise _engpass.Interrupted("interrupted") from None
         except GoneError as error:
             self._dismiss()
             raise error from None
-        return json.dumps(self._outcome(point, seed, numbers, planned, collected), ensure_ascii=False)
+        return json.dumps(self._headed(point, seed, found), ensure_ascii=False)
+
+    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """What came out of a point: flows, links, drops, hosts, and how it was measured."""
+        planned = flows(numbers, seed)
+        self._gather(numbers, planned)
+        addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
+        collected = Measurement(self._crew, addresses, planned, self._stopped).run()
+        hosts = outcome_hosts(self._hellos(), collected.results)
+        notes = untold(numbers)
+        if self._lab is not None:
+            notes += veth.notes(numbers)
+        return {
+            "flows": outcome_flows(planned, collected.results, hosts, self._limits(point)),
+            "links": {},
+            "drops": [],
+            "hosts": hosts,
+            "measured": {
+                "at": now(),
+                "took_s": round(collected.seconds, 3),
+                "carrier": "hosts" if self._lab is None else "veth",
+                "notes": notes,
+            },
+        }
+
+    def _headed(self, point: Point, seed: int, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "variant": point.variant,
+            "engine": self.engine,
+            "repeat": point.repeat,
+            "seed": seed,
+            "sweep": sweep_numbers(point, self._axes),
+            **found,
+        }
 
     def _gather(self, numbers: Mapping[str, Any], planned: list[Flow]) -> None:
         """Have an agent on every host that sends or receives."""
@@ -103,12 +135,16 @@ class Session:
             raise
 
     def _put_up(self, numbers: Mapping[str, Any]) -> None:
-        network = {key: numbers[key] for key in ("hosts", "between", "links")}
+        network = self._same_network(numbers)
         if self._lab is not None and network == self._network:
             return
         self._take_down()
-        self._lab = netlab.up(self._campaign.name, self._source, numbers, "measure", temporary=True)
+        self._lab = netlab.up(self._campaign.name, self._source, numbers, self.engine, temporary=True)
         self._network = network
+
+    def _same_network(self, numbers: Mapping[str, Any]) -> object:
+        """What namespaces are made of: points in which it is equal share them."""
+        return {key: numbers[key] for key in ("hosts", "between", "links")}
 
     def _take_down(self) -> None:
         if self._lab is None:
@@ -133,31 +169,6 @@ class Session:
             found: dict[str, Any] = json.loads(answer)["flows"]
             return found
         return {}
-
-    def _outcome(
-        self, point: Point, seed: int, numbers: Mapping[str, Any], planned: list[Flow], collected: Collected
-    ) -> dict[str, Any]:
-        hosts = outcome_hosts(self._hellos(), collected.results)
-        notes = untold(numbers)
-        if self._lab is not None:
-            notes += veth.notes(numbers)
-        return {
-            "variant": point.variant,
-            "engine": "measure",
-            "repeat": point.repeat,
-            "seed": seed,
-            "sweep": sweep_numbers(point, self._axes),
-            "flows": outcome_flows(planned, collected.results, hosts, self._limits(point)),
-            "links": {},
-            "drops": [],
-            "hosts": hosts,
-            "measured": {
-                "at": now(),
-                "took_s": round(collected.seconds, 3),
-                "carrier": "hosts" if self._lab is None else "veth",
-                "notes": notes,
-            },
-        }
 
 
 def left_out(campaign: _engpass.Campaign, variant: str) -> list[str]:
