@@ -109,9 +109,9 @@ class Driver:
         if what == "end-window":
             assert self.opened is not None, "no window is open"
             self.opened = None
-            drops = [{"place": "line", "cause": "loss", "flow": "a -> b", "cells": 0, "datagrams": 2}]
+            drops = [{"place": "line", "cause": "loss", "flow": "a to b", "cells": 0, "datagrams": 2}]
             outcome = {
-                "flows": {"a -> b": {"kind": "way"}},
+                "flows": {"a to b": {"kind": "way"}},
                 "links": {},
                 "drops": drops,
                 "events": self.carried,
@@ -122,14 +122,15 @@ class Driver:
     def lateness(self) -> dict[str, Any]:
         late = 2_000_000 if HOW == "late" else 30_000
         return {
-            "count": 10,
+            "packets": 10,
+            "over_limit": 0,
             "p50_ns": late // 2,
             "p99_ns": late,
             "p999_ns": late,
             "max_ns": late,
             "limit_ns": 1_000_000,
             "valid": HOW != "late",
-            "histogram": [[late, 10]],
+            "late": {"count": 10, "histogram": [[late, 10]]},
         }
 
     def links(self) -> list[dict[str, Any]]:
@@ -155,14 +156,7 @@ def main() -> None:
     if HOW == "mute":
         time.sleep(300)
     driver = Driver(config)
-    names = [host["name"] for host in config["hosts"]]
-    ways = [
-        {"from": one, "to": other, "name": f"{names[one]} -> {names[other]}", "mtu": MTU}
-        for one in range(len(names))
-        for other in range(len(names))
-        if one != other
-    ]
-    print(json.dumps({"ready": True, "ways": ways}), flush=True)
+    print(json.dumps({"event": "ready", "process": os.getpid()}), flush=True)
     driver.serve()
 
 

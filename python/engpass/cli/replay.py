@@ -44,16 +44,24 @@ def command(log: Log, as_json: options.Json = False) -> None:
 def said(found: dict[str, Any]) -> str:
     """How many packets there were, and whether all came out again as they did."""
     what = f"{found['inputs']:,} inputs, {found['outputs']:,} outputs"
-    return f"{what}: identical" if found["identical"] else f"{what}: not identical"
+    cut = "" if found["whole"] else "; the log has no end: its driver was killed"
+    return f"{what}: {'' if found['identical'] else 'not '}identical{cut}"
 
 
 def difference(found: dict[str, Any]) -> str:
-    """The first output that is another one."""
-    first = found.get("difference") or {}
-    return "\n".join(
-        [
-            f"first difference at output {first.get('output', '?')}:",
-            f"  logged:   {first.get('logged')}",
-            f"  replayed: {first.get('replayed')}",
-        ]
+    """The first output that is another one, or what else is not the same."""
+    first = found["difference"]
+    if first is None:
+        return f"{found['changed_payloads']:,} packets came out with another payload than they had"
+    sides = {name: _output(first[name]) for name in ("logged", "replayed")}
+    return f"first difference at output {first['output']:,}:" + "".join(
+        f"\n  {name + ':':9} {said}" for name, said in sides.items()
+    )
+
+
+def _output(output: dict[str, Any] | None) -> str:
+    if output is None:
+        return "none"
+    return (
+        f"packet {output['token']} of `{output['way']}`, {output['fate']}, at {output['at_ps'] / 1e6:,.6f} us"
     )

@@ -67,7 +67,7 @@ def command(
             "take `--clock`, `--slow`, `--limit`, `--log` and `--wire-true` out, or use `--engine emulate`",
         )
     network = netlab.Network(
-        testbed.text, testbed.source, testbed.overrides, wanted, seed=testbed.seed, options=how
+        testbed.text, testbed.source, testbed.overrides, wanted, testbed.seed, options=how
     )
     lab = netlab.up(testbed.name, str(Path(file).resolve()), numbers, chosen, network=network)
     for note in veth.notes(numbers) if chosen == "measure" else emulated.notes(numbers, how):

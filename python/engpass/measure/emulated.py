@@ -72,9 +72,8 @@ class EmulatedSession(Session):
             self._source,
             self._overrides,
             point.variant,
-            point.sweep,
-            point.repeat,
             seed,
+            point.sweep,
             options,
         )
 
@@ -125,7 +124,7 @@ class EmulatedSession(Session):
         seen = renamed(closed["outcome"], planned)
         generators = {flow["name"] for flow in numbers["flows"] if flow.get("cells")}
         of_model = seen.pop("flows", {})
-        lateness = thinned({"lateness": closed["lateness"]})["lateness"]
+        lateness = thinned(closed["lateness"])
         outcome = {
             "flows": {name: scaled_back(flow, slow) for name, flow in found.items()}
             | {name: flow for name, flow in of_model.items() if name in generators},

@@ -11,7 +11,6 @@ import json
 import os
 import select
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -90,9 +89,8 @@ class Network:
     source: str
     overrides: tuple[tuple[str, str], ...]
     variant: str
+    seed: int
     sweep: tuple[tuple[str, str], ...] = ()
-    repeat: int = 0
-    seed: int = 0
     options: Options = Options()
 
 
@@ -123,16 +121,15 @@ def notes(numbers: Mapping[str, Any], options: Options) -> list[str]:
 
 
 def members(lab: Lab, numbers: Mapping[str, Any]) -> Lab:
-    """The testbed with its hosts and where they find each other."""
+    """The testbed with its hosts, and where they find each other."""
     plan = stations(numbers)
     there = {
         one.name: Member(lab.prefix + one.label, "host", (str(one.address), str(one.address6)))
         for one in plan.values()
     }
-    ways = {
-        one.name: {other.name: str(other.address) for other in plan.values() if other is not one}
-        for one in plan.values()
-    }
+    ways: dict[str, dict[str, str]] = {}
+    for way in numbers["ways"]:
+        ways.setdefault(way["from"], {})[way["to"]] = str(plan[way["to"]].address)
     return replace(lab, members=there, ways=ways)
 
 
@@ -173,12 +170,11 @@ def start(lab: Lab, numbers: Mapping[str, Any], network: Network) -> Lab:
     # Known before it does anything: whatever happens now, `clean` finds it.
     registry.write(lab)
     try:
-        ready = _ready(process, lab, _config(lab, plan, network))
+        _ready(process, lab, _config(lab, plan, network))
     except BaseException:
         stop(lab)
         raise
-    lab = replace(lab, ways=_reached(plan, ready))
-    _join(lab, numbers, plan, ready, network.options)
+    _join(lab, numbers, plan, network.options)
     return lab
 
 
@@ -238,12 +234,13 @@ def _config(lab: Lab, plan: Mapping[str, Station], network: Network) -> dict[str
     options = network.options
     root = "" if lab.keeper is None else f"/proc/{lab.keeper}/root"
     return {
-        "testbed": network.text,
-        "source": network.source,
-        "overrides": [list(pair) for pair in network.overrides],
-        "variant": network.variant,
-        "sweep": [list(pair) for pair in network.sweep],
-        "repeat": network.repeat,
+        "testbed": {
+            "text": network.text,
+            "source": network.source,
+            "overrides": [list(pair) for pair in network.overrides],
+            "variant": network.variant,
+            "sweep": [list(pair) for pair in network.sweep],
+        },
         "seed": network.seed,
         "hosts": [
             {
@@ -263,7 +260,7 @@ def _config(lab: Lab, plan: Mapping[str, Station], network: Network) -> dict[str
     }
 
 
-def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]) -> dict[str, Any]:
+def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]) -> None:
     """Give a driver its work and wait until it is up; raises `LabError` with what it said instead."""
     assert process.stdin is not None  # noqa: S101 (asked for)
     assert process.stdout is not None  # noqa: S101
@@ -284,10 +281,8 @@ def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]
     # It outlives us on purpose: no warning that it still runs.
     ended = process.poll()
     process.returncode = 0
-    with contextlib.suppress(ValueError):
-        found = json.loads(line)
-        if isinstance(found, dict) and line.endswith(b"\n"):
-            return found
+    if line.endswith(b"\n"):
+        return
     said = _tail(lab.said)
     if not line and ended is None and time.monotonic() >= last:
         cause = f"the driver is not ready after {READY_SECONDS:.0f} s"
@@ -307,40 +302,11 @@ def _tail(path: Path) -> str:
     return text.splitlines()[-1] if text.startswith("Traceback") else text
 
 
-def _reached(plan: Mapping[str, Station], ready: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """By host and other host the address of the other one, where a way leads there."""
-    found: dict[str, dict[str, str]] = {}
-    for sender, receiver, _ in _ways(plan, ready):
-        found.setdefault(sender, {})[receiver] = str(plan[receiver].address)
-    return found
-
-
-def _ways(plan: Mapping[str, Station], ready: Mapping[str, Any]) -> list[tuple[str, str, int]]:
-    """Sender, receiver and path MTU of every way that a driver carries."""
-    names = list(plan)
-
-    def name(end: int | str) -> str:
-        return names[end] if isinstance(end, int) else end
-
-    return [(name(way["from"]), name(way["to"]), int(way["mtu"])) for way in ready.get("ways", [])]
-
-
-def _join(
-    lab: Lab,
-    numbers: Mapping[str, Any],
-    plan: Mapping[str, Station],
-    ready: Mapping[str, Any],
-    options: Options,
-) -> None:
+def _join(lab: Lab, numbers: Mapping[str, Any], plan: Mapping[str, Station], options: Options) -> None:
     """Addresses, and a route to every host that a way leads to, with the path's MTU."""
-    if shutil.which("ip") is None:
-        raise kernels.missing_tool("ip")
-    ways = _ways(plan, ready)
     for name, station in plan.items():
-        mtus = {
-            to: max(_LEAST_MTU_BYTES, min(mtu, _MOST_MTU_BYTES)) for sender, to, mtu in ways if sender == name
-        }
-        back = [min(mtu, _MOST_MTU_BYTES) for _, to, mtu in ways if to == name]
+        mtus = {way["to"]: _mtu(way) for way in numbers["ways"] if way["from"] == name}
+        back = [_mtu(way) for way in numbers["ways"] if way["to"] == name]
         largest = max([*mtus.values(), *back, _LEAST_MTU_BYTES])
         lines = [
             # No addresses and no multicast of its own accord: that would be traffic that nobody declared.
@@ -360,3 +326,7 @@ def _join(
         lab.kernel.batch(
             "tc", namespace, held(numbers, station, plan, largest, options.slow, whole=options.wire_true)
         )
+
+
+def _mtu(way: Mapping[str, Any]) -> int:
+    return max(_LEAST_MTU_BYTES, min(int(way["mtu_bytes"]), _MOST_MTU_BYTES))

@@ -20,7 +20,6 @@ _BURST_NS = 250_000  # what a timer may be late without costing throughput
 _SUPER_PACKET_BYTES = 66_000
 _WAITING_PACKETS = 10_000
 _WAITING_BYTES = 32 << 20
-_CELL_BYTES = 53
 _MOST_ENTRIES = 16_384  # of a size table: all of it is one netlink attribute
 
 
@@ -116,15 +115,12 @@ def _own(link: Mapping[str, Any], mtu: int) -> Pace:
 def _circuits(numbers: Mapping[str, Any], host: str) -> dict[str, Pace]:
     """The paces of the circuits of a host, by the host at their other end."""
     found = {}
-    for circuit in numbers.get("circuits", ()):
-        if host not in (circuit["from"], circuit["to"]):
-            continue
-        forward = circuit["from"] == host
-        cells = circuit["cells_per_s"] if forward else circuit["cells_back_per_s"]
-        table = _table(circuit["mtu_bytes"] + 64)
-        counted = f"stab mtu {table} tsize {table} overhead {circuit['overhead_bytes']} linklayer atm"
-        peer = circuit["to"] if forward else circuit["from"]
-        found[peer] = Pace(int(cells * _CELL_BYTES * 8), counted)
+    for way in numbers["ways"]:
+        circuit = way["circuit"]
+        if way["from"] == host and circuit is not None:
+            table = _table(way["mtu_bytes"] + 64)
+            counted = f"stab mtu {table} tsize {table} overhead {circuit['overhead_bytes']} linklayer atm"
+            found[way["to"]] = Pace(circuit["rate_bit_per_s"], counted)
     return found
 
 
