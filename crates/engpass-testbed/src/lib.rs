@@ -6,6 +6,7 @@
 //! wrong on the way becomes a [`Diagnostic`] and the way goes on, so that one pass finds everything.
 
 mod amount;
+mod between;
 mod campaign;
 mod catalogue;
 mod check;

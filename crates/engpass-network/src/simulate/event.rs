@@ -28,6 +28,8 @@ pub(super) enum Event {
     Answer(u32, bool),
     /// This shaper that adapts may begin its next frame.
     Begin(u32),
+    /// This packet is lost, which was known before.
+    Lose(u32),
 }
 
 /// Marks the second of the two kinds of events in a group.
@@ -116,6 +118,7 @@ impl Events {
             // Whoever waits for room is handing, too, and takes its turn among the others.
             Event::Room(nic) => (5, nic | SECOND),
             Event::Begin(shaper) => (6, shaper),
+            Event::Lose(packet) => (6, packet | SECOND),
         };
         let low = group << 61 | (position as u64 & 0x1fff_ffff) << 32 | u64::from(payload);
         self.enter(u128::from(at) << 64 | u128::from(low));
@@ -182,6 +185,7 @@ impl Events {
             (1, _) => Event::Serve(payload),
             (2, SECOND) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
             (2, _) => Event::Frame(payload),
+            (6, SECOND) => Event::Lose(payload),
             (6, _) => Event::Begin(payload),
             (3, _) => Event::CpuDone(payload),
             (4, SECOND) => Event::Wake(payload),

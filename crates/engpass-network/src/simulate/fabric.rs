@@ -7,6 +7,7 @@ use engpass_model::tcp::Segment;
 
 use super::arena::Arena;
 use super::ledger::{Cargo, Fate, Ledger};
+use super::outside::Fates;
 use super::tally::{Place, Tally, Window};
 use super::timeline::Trace;
 
@@ -132,6 +133,8 @@ pub(super) struct Fabric {
     pub(super) ledger: Ledger,
     /// Where a run is watched.
     pub(super) trace: Option<Box<Trace>>,
+    /// Where packets come from outside: what becomes of them.
+    pub(super) fates: Option<Box<Fates>>,
 }
 
 /// The last cell of a frame has left a NIC's line.
@@ -173,8 +176,8 @@ impl Fabric {
         let this = &self.datagrams[datagram];
         let cargo = match (this.to, this.counted) {
             (None, _) if !self.flows[this.flow as usize].varied => Cargo::Datagram,
-            (None, _) | (Some(_), true) => Cargo::Segment { header: this.header.into(), bytes: this.bytes },
-            (Some(_), false) => Cargo::Control,
+            (_, true) => Cargo::Segment { header: this.header.into(), bytes: this.bytes },
+            (_, false) => Cargo::Control,
         };
         let fate = match (this.loss, open) {
             (Some(_), _) => Fate::Dead,
@@ -193,8 +196,12 @@ impl Fabric {
     }
 
     pub(super) fn lose_datagram(&mut self, datagram: u32, place: Place, at: u64) {
-        let loss = &mut self.datagrams[datagram].loss;
-        *loss = Some(loss.map_or((at, place), |earlier| earlier.min((at, place))));
+        let this = &mut self.datagrams[datagram];
+        let before = this.loss;
+        this.loss = Some(before.map_or((at, place), |earlier| earlier.min((at, place))));
+        if let Some(fates) = &mut self.fates {
+            fates.loses(datagram, this, before);
+        }
     }
 
     /// Count the losses of datagrams that are still on their way when the run is over.

@@ -14,6 +14,7 @@ mod host;
 mod ledger;
 mod nic;
 mod outcome;
+pub mod outside;
 mod sketch;
 mod tally;
 mod tcp;
@@ -31,6 +32,7 @@ use host::{Cpu, Process, Socket};
 pub use ledger::{Accounts, BookSeen};
 use nic::Nic;
 pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
+use outside::Outsiders;
 pub use sketch::{Delays, RoundTrips};
 use tcp::Endpoint;
 #[doc(hidden)]
@@ -80,6 +82,8 @@ pub struct Network {
     endpoints: Vec<Endpoint>,
     cpus: Vec<Cpu>,
     nics: Vec<Nic>,
+    /// Senders whose packets come from outside, and what of them waits.
+    outsiders: Outsiders,
     /// Shapers that adapt.
     adapting: Vec<Adapting>,
     /// By flow.
@@ -184,6 +188,7 @@ impl Network {
             Event::Begin(shaper) => self.begin_turn(shaper),
             Event::Room(nic) => self.serve_waiting(nic),
             Event::Hand(sender) => self.hand_over(sender),
+            Event::Lose(packet) => self.lose_now(packet),
         }
     }
 

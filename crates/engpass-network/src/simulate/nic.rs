@@ -87,12 +87,15 @@ impl Network {
         self.fabric.left_nic.clear();
     }
 
-    /// What a sender has ready: a process its fragment, an endpoint its segment.
+    /// What a sender has ready: a process its fragment, an endpoint its segment, one outside its packet.
     #[inline(always)]
     fn sending(&self, sender: usize) -> Sending {
         match sender.checked_sub(self.processes.len()) {
             None => self.processes[sender].sending(),
-            Some(endpoint) => self.endpoints[endpoint].sending(),
+            Some(endpoint) => match self.endpoints.get(endpoint) {
+                Some(this) => this.sending(),
+                None => self.outsiders.sending(endpoint - self.endpoints.len()),
+            },
         }
     }
 
@@ -134,7 +137,8 @@ impl Network {
         self.emit(sender, sending);
         match sender.checked_sub(self.processes.len()) {
             None => self.fragment_handed(sender),
-            Some(endpoint) => self.segment_handed(endpoint),
+            Some(endpoint) if endpoint < self.endpoints.len() => self.segment_handed(endpoint),
+            Some(outside) => self.packet_handed(outside - self.endpoints.len()),
         }
         // An endpoint that comes back to an empty queue sees to its own turn.
         if others {

@@ -407,7 +407,7 @@ impl Network {
         count
     }
 
-    fn place_name(
+    pub(super) fn place_name(
         &self,
         place: Place,
         topology: &Topology,

@@ -29,6 +29,7 @@ use crate::simulate::frames::Frames;
 use crate::simulate::host::{Cpu, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, Way};
+use crate::simulate::outside::{Fates, Outsiders, Sender};
 use crate::simulate::tally::{Tally, Window};
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
 
@@ -46,6 +47,8 @@ struct Builder<'a> {
     topology: &'a Topology,
     seed: u64,
     window: Window,
+    /// Datagrams come from outside: their flows have a sender there instead of a process.
+    outside: bool,
     slots: Vec<Pace>,
     ports: Vec<Port>,
     vcs: Vec<Vc>,
@@ -67,11 +70,23 @@ impl Network {
         }
         let end = testbed.run.duration.0;
         let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
+        Self::build(testbed, topology, seed, Window { from, end }, false)
+    }
+
+    /// The network at time zero; the datagrams of its streams come from `outside`, or from processes of their own.
+    pub(super) fn build(
+        testbed: &Testbed,
+        topology: &Topology,
+        seed: u64,
+        window: Window,
+        outside: bool,
+    ) -> Result<Self, SimError> {
         let mut builder = Builder {
             testbed,
             topology,
             seed,
-            window: Window { from, end },
+            window,
+            outside,
             slots: slots(topology),
             ports: Vec::new(),
             vcs: Vec::new(),
@@ -229,13 +244,25 @@ impl Builder<'_> {
         (self.port_of(&hop), Way::Frames { route: (flow * 2 + usize::from(back)) as u32 })
     }
 
+    /// The sender outside that a flow comes from.
+    fn sender(&self, flow: usize) -> Sender {
+        let path = &self.topology.flows[flow];
+        let (nic, way) = self.way_of(flow, false);
+        Sender { flow, host: path.from, nic, way, mtu: path.mtu, queued: 0 }
+    }
+
     fn finish(mut self) -> Result<Network, SimError> {
         let mut events = Events::default();
         let mut processes = Vec::new();
         let mut endpoints = Vec::new();
         let mut sockets = Vec::new();
+        let mut senders = Vec::new();
         for (flow, traffic) in self.testbed.traffic.values().enumerate() {
             match traffic {
+                Traffic::UdpStream(_) | Traffic::Poisson(_) if self.outside => {
+                    sockets.push(Socket::default());
+                    senders.push(self.sender(flow));
+                }
                 Traffic::UdpStream(_) | Traffic::Poisson(_) => {
                     sockets.push(self.socket(flow));
                     if let Some(mut process) = self.process(flow, traffic) {
@@ -276,6 +303,7 @@ impl Builder<'_> {
             frames: &frames,
             processes: &processes,
             endpoints: &endpoints,
+            outside: &senders,
         });
         Ok(Network {
             now: 0,
@@ -287,6 +315,7 @@ impl Builder<'_> {
             cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
             processes,
             endpoints,
+            outsiders: Outsiders::new(senders, self.ports.len()),
             sockets,
             sources: self.sources,
             adapting: self.adapting,
@@ -305,6 +334,7 @@ impl Builder<'_> {
                 left_nic: Vec::new(),
                 ledger,
                 trace: None,
+                fates: self.outside.then(Box::<Fates>::default),
             },
             frames,
             handled: 0,

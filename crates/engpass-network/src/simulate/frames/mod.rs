@@ -114,7 +114,13 @@ impl Network {
             Some(segment) if segment.ect => Ecn::Capable,
             _ => Ecn::NotCapable,
         };
-        let packet = Packet { datagram, ip, sender: sender as u32, step: first, hop: 0, ttl, priority, ecn };
+        let mut packet =
+            Packet { datagram, ip, sender: sender as u32, step: first, hop: 0, ttl, priority, ecn };
+        if let Some(fates) = &self.fabric.fates {
+            let head = fates.head(datagram);
+            (packet.ecn, packet.priority) = (head.ecn, head.priority);
+            (packet.ttl, packet.sender) = (head.ttl, head.flow);
+        }
         let id = self.frames.packets.insert(packet);
         let line = self.frames.ports[nic].as_mut().expect("frames go over links that carry them");
         let left = line.take(self.now, ip, &self.fabric.window);
@@ -176,7 +182,9 @@ impl Network {
             self.cut(id, step, at);
         } else {
             let node = self.frames.routers[router as usize].node;
-            self.lose_packet(id, Place::Ttl(node), at);
+            if !self.loses_later(id, Place::Ttl(node), at) {
+                self.lose_packet(id, Place::Ttl(node), at);
+            }
         }
     }
 
@@ -285,6 +293,9 @@ impl Network {
 
     /// A port loses a packet.
     fn refuse(&mut self, port: usize, id: u32, cause: Cause, at: u64) {
+        if self.loses_later(id, Place::Queue(port, cause), at) {
+            return;
+        }
         self.lose_packet(id, Place::Queue(port, cause), at);
         if let Some(trace) = &mut self.fabric.trace {
             trace.dropped(port, at);
@@ -293,6 +304,24 @@ impl Network {
             && let Some(port) = &mut self.frames.ports[port]
         {
             port.tally.lost += 1;
+        }
+    }
+
+    /// Where packets come from outside, nothing is lost before its time: whether the loss waits for it.
+    #[inline]
+    fn loses_later(&mut self, packet: u32, place: Place, at: u64) -> bool {
+        let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
+        fates.lost_later(packet, place);
+        self.events.push(at, 0, Event::Lose(packet));
+        true
+    }
+
+    /// A packet is lost, as was known before.
+    pub(super) fn lose_now(&mut self, packet: u32) {
+        let fates = self.fabric.fates.as_mut().expect("only what came from outside is lost later");
+        match fates.place_of(packet) {
+            Place::Queue(port, cause) => self.refuse(port, packet, cause, self.now),
+            place => self.lose_packet(packet, place, self.now),
         }
     }
 
@@ -360,6 +389,10 @@ impl Network {
         if ecn == Ecn::Marked && this.to.is_some() {
             let segment = &mut self.fabric.segments[datagram as usize];
             segment.ce |= segment.ect;
+        } else if ecn == Ecn::Marked
+            && let Some(fates) = &mut self.fabric.fates
+        {
+            fates.mark(datagram);
         }
         if this.arrived == this.fragments && this.loss.is_none() {
             self.receive(datagram);

@@ -14,6 +14,7 @@ use crate::limit::layers::{Layer, Wire};
 use crate::simulate::fabric::Vc;
 use crate::simulate::frames::Frames;
 use crate::simulate::host::Process;
+use crate::simulate::outside::Sender;
 use crate::simulate::tally::Window;
 use crate::simulate::tcp::Endpoint;
 
@@ -26,6 +27,7 @@ pub(in crate::simulate) struct Opening<'a> {
     pub(in crate::simulate) frames: &'a Frames,
     pub(in crate::simulate) processes: &'a [Process],
     pub(in crate::simulate) endpoints: &'a [Endpoint],
+    pub(in crate::simulate) outside: &'a [Sender],
 }
 
 /// What a lane of books is for.
@@ -42,7 +44,8 @@ impl Ledger {
     /// Books for every flow on every line that it crosses.
     pub(in crate::simulate) fn open(opening: &Opening<'_>) -> Self {
         let (topology, window) = (opening.topology, opening.window);
-        let senders = opening.processes.len() + opening.endpoints.len();
+        let inside = opening.processes.len() + opening.endpoints.len();
+        let senders = inside + opening.outside.len();
         let hops = opening.vcs.iter().map(|vc| vc.hops.len());
         let steps = opening.frames.routes.iter().map(|route| route.hops as usize);
         let mut ledger = Self {
@@ -68,7 +71,9 @@ impl Ledger {
         for (flow, traffic) in opening.testbed.traffic.values().enumerate() {
             // Connections have lanes of their own.
             let own = !matches!(traffic, Traffic::TcpStream(_));
-            let sender = opening.processes.binary_search_by_key(&flow, |process| process.flow).ok();
+            let process = opening.processes.binary_search_by_key(&flow, |process| process.flow);
+            let outside = opening.outside.binary_search_by_key(&flow, |sender| sender.flow);
+            let sender = process.or(outside.map(|place| inside + place)).ok();
             let lane = Lane { flow, against: false, traffic: Some(traffic), sender };
             ledger.add_lane(opening, [own.then_some(lane), None]);
         }

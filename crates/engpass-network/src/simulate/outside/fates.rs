@@ -1,0 +1,155 @@
+//! What becomes of packets from outside: each is delivered or lost, and told once.
+
+use std::collections::BTreeMap;
+
+use engpass_model::queue::Ecn;
+
+use super::{LossPlace, Output, Packet};
+use crate::simulate::Network;
+use crate::simulate::fabric::Datagram;
+use crate::simulate::tally::Place;
+
+/// What is told, and what the network must know of packets beyond their length.
+#[derive(Debug, Default)]
+pub(in crate::simulate) struct Fates {
+    /// By datagram.
+    heads: Vec<Head>,
+    /// Why packets are lost that are on their way to where that happens.
+    later: BTreeMap<u32, Place>,
+    /// Losses of cells, by instant and number of the datagram, until no earlier one can be found.
+    lost: BTreeMap<(u64, u64), Loss>,
+    /// What was not handed out yet, in order of time.
+    told: Vec<Output>,
+    /// Packets that have entered and of which nothing was told.
+    inside: u64,
+}
+
+/// A packet as far as the network asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::simulate) struct Head {
+    way: u32,
+    token: u64,
+    pub(in crate::simulate) ecn: Ecn,
+    pub(in crate::simulate) priority: u8,
+    pub(in crate::simulate) ttl: u8,
+    /// Its flow, to a discipline.
+    pub(in crate::simulate) flow: u32,
+    /// It, or a fragment of it, has arrived with the mark of congestion.
+    marked: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    way: u32,
+    token: u64,
+    place: Place,
+}
+
+impl Fates {
+    /// A packet enters as this datagram.
+    pub(super) fn enters(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
+        let index = datagram as usize;
+        if self.heads.len() <= index {
+            self.heads.resize(index + 1, Head::default());
+        }
+        let Packet { token, ecn, priority, ttl, .. } = *packet;
+        self.heads[index] = Head { way, token, ecn, priority, ttl, flow, marked: false };
+    }
+
+    /// A packet is inside from now on.
+    pub(super) fn count_in(&mut self) {
+        self.inside += 1;
+    }
+
+    pub(super) fn inside(&self) -> u64 {
+        self.inside
+    }
+
+    #[inline]
+    pub(in crate::simulate) fn head(&self, datagram: u32) -> &Head {
+        &self.heads[datagram as usize]
+    }
+
+    /// A fragment of the datagram has arrived with the mark of congestion.
+    pub(in crate::simulate) fn mark(&mut self, datagram: u32) {
+        self.heads[datagram as usize].marked = true;
+    }
+
+    /// The packet will be lost there, and an event says when.
+    pub(in crate::simulate) fn lost_later(&mut self, packet: u32, place: Place) {
+        self.later.insert(packet, place);
+    }
+
+    /// Where a packet is lost whose time has come.
+    pub(in crate::simulate) fn place_of(&mut self, packet: u32) -> Place {
+        self.later.remove(&packet).expect("a loss that was put off has a place")
+    }
+
+    fn deliver(&mut self, datagram: u32, at: u64) {
+        let Head { way, token, marked: ce, .. } = *self.head(datagram);
+        self.told.push(Output::Delivered { at, way, token, ce });
+        self.inside -= 1;
+    }
+
+    /// A datagram has lost something, and `before` is its earliest loss so far.
+    pub(in crate::simulate) fn loses(
+        &mut self,
+        datagram: u32,
+        this: &Datagram,
+        before: Option<(u64, Place)>,
+    ) {
+        let Some((at, place)) = this.loss.filter(|loss| Some(*loss) != before) else { return };
+        let Head { way, token, .. } = *self.head(datagram);
+        match place {
+            // Cells are looked at when somebody asks, in no order.
+            Place::Port(..) | Place::Policer(_) | Place::Reassembly => {
+                if let Some((later, _)) = before {
+                    self.lost.remove(&(later, this.index));
+                }
+                self.lost.insert((at, this.index), Loss { way, token, place });
+            }
+            // Packets are lost one after the other.
+            _ if before.is_some() => {}
+            _ => self.tell_loss(at, at, Loss { way, token, place }),
+        }
+    }
+
+    /// All ports have looked at all cells before `at`: what was lost is certain.
+    pub(super) fn settle_before(&mut self, at: u64) {
+        while let Some(first) = self.lost.first_entry().filter(|first| first.key().0 < at) {
+            let ((lost_at, _), loss) = first.remove_entry();
+            self.tell_loss(at, lost_at, loss);
+        }
+    }
+
+    fn tell_loss(&mut self, at: u64, lost_at: u64, Loss { way, token, place }: Loss) {
+        self.told.push(Output::Lost { at, lost_at, way, token, place: LossPlace { place, way } });
+        self.inside -= 1;
+    }
+
+    /// Hand out what was told.
+    pub(super) fn hand_out(&mut self, each: &mut impl FnMut(Output)) {
+        self.told.drain(..).for_each(each);
+    }
+}
+
+impl Network {
+    /// A packet from outside is complete at its host.
+    pub(in crate::simulate) fn delivered(&mut self, datagram: u32) {
+        let this = &self.fabric.datagrams[datagram];
+        if this.counted {
+            let tally = &mut self.fabric.flows[this.flow as usize];
+            tally.in_flight -= 1;
+            tally.receive(this.index, self.now);
+            tally.ever_bytes += this.bytes;
+            if self.fabric.window.holds(self.now) {
+                tally.received += 1;
+                tally.received_bytes += this.bytes;
+                tally.delays.add(self.now - this.begun);
+            }
+        }
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.deliver(datagram, self.now);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! A network whose packets come from outside: real hosts stand where a simulation has modelled ones. `docs/emulate.md` is its contract.
+//!
+//! An [`Outside`] has a [`Sender`] for every way from one host to another, and generators of cells; no processes, no TCP. Packets are
+//! put in at instants, and come out delivered or lost at those that the model computes. Nothing here knows a clock: who waits for
+//! [`Outside::next_wake`] emulates, who jumps to it simulates.
+
+mod fates;
+mod senders;
+
+use std::collections::VecDeque;
+
+use engpass_model::queue::Ecn;
+use engpass_model::source::poisson::Sizes;
+use engpass_model::source::{Live, Poisson, Traffic};
+use engpass_model::unit::{Rate, Size};
+use engpass_testbed::topology::{FlowPath, Leg};
+use engpass_testbed::{Testbed, Topology};
+
+pub(in crate::simulate) use fates::Fates;
+pub(in crate::simulate) use senders::{Outsiders, Sender};
+
+use super::tally::{Place, Window};
+use super::{Network, SWEEP, SimError};
+
+/// The last instant that there is, in picoseconds: 106 days.
+pub const FOREVER: u64 = 1 << 63;
+
+/// A packet that comes from outside. Its contents stay there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Length of the IP packet in bytes, header included.
+    pub bytes: u32,
+    /// Bytes of it behind 20 bytes of IP header that are no payload: the transport's header, IP options, the rest of an IPv6 header.
+    /// The books take a packet without payload for control.
+    pub header: u32,
+    /// What its IP header says about congestion (RFC 3168 section 5).
+    pub ecn: Ecn,
+    /// Its priority, 7 before 0, for disciplines that know priorities; the class selector of its DSCP (RFC 2474 section 4.2.2).
+    pub priority: u8,
+    /// Its time to live: it passes one router fewer than this.
+    pub ttl: u8,
+    /// Tells the flows of one way apart, for disciplines that serve flows: any number, the same for all packets of a flow.
+    pub flow: u32,
+    /// Comes back with its fate.
+    pub token: u64,
+}
+
+impl Default for Packet {
+    /// A packet of an IP header alone, with the time to live that hosts use.
+    fn default() -> Self {
+        Self { bytes: 20, header: 0, ecn: Ecn::NotCapable, priority: 0, ttl: 64, flow: 0, token: 0 }
+    }
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// All of it has arrived at its host.
+    Delivered {
+        /// When, in picoseconds.
+        at: u64,
+        /// Index of its way.
+        way: u32,
+        /// Its token.
+        token: u64,
+        /// It arrives with the mark of congestion.
+        ce: bool,
+    },
+    /// Something of it was lost.
+    Lost {
+        /// When that is certain, in picoseconds: at once where frames are carried, within 10 ms where cells are.
+        at: u64,
+        /// When it lost its first cell or frame, in picoseconds.
+        lost_at: u64,
+        /// Index of its way.
+        way: u32,
+        /// Its token.
+        token: u64,
+        /// Where: see [`Outside::place`].
+        place: LossPlace,
+    },
+}
+
+impl Output {
+    /// When it is told, in picoseconds.
+    pub fn at(&self) -> u64 {
+        match *self {
+            Self::Delivered { at, .. } | Self::Lost { at, .. } => at,
+        }
+    }
+
+    /// The token of its packet.
+    pub fn token(&self) -> u64 {
+        match *self {
+            Self::Delivered { token, .. } | Self::Lost { token, .. } => token,
+        }
+    }
+}
+
+/// Where a packet was lost, and why. [`Outside::place`] has the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossPlace {
+    place: Place,
+    way: u32,
+}
+
+/// A way that packets can take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaySeen {
+    /// Index of the sending host in the testbed.
+    pub from: usize,
+    /// Index of the receiving host.
+    pub to: usize,
+    /// `FROM to TO`.
+    pub name: String,
+    /// The largest IP packet that goes all the way whole, in bytes.
+    pub mtu: u64,
+}
+
+/// A packet that was put in and whose time has not come.
+#[derive(Clone, Copy, Debug)]
+struct Input {
+    at: u64,
+    way: u32,
+    packet: Packet,
+}
+
+/// A network in virtual time whose packets come from outside.
+pub struct Outside {
+    network: Network,
+    /// Its flows are those of the generators, and behind them one for every way.
+    topology: Topology,
+    ways: Vec<WaySeen>,
+    inputs: VecDeque<Input>,
+    /// Packets that have come.
+    came: u64,
+    /// Everything up to this instant has happened.
+    reached: u64,
+}
+
+impl Outside {
+    /// The network of this testbed at time zero, for one seed. Its generators begin at once; its other traffic is made outside.
+    ///
+    /// # Errors
+    /// [`SimError::Unsupported`] when traffic of the testbed goes where this engine carries nothing: over a circuit between routers.
+    pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+        let carried = |legs: &[Leg]| legs.len() == 1 || legs.iter().all(|leg| matches!(leg, Leg::Link(_)));
+        if let Some(flow) = topology.flows.iter().find(|flow| !carried(&flow.legs)) {
+            return Err(SimError::Unsupported(format!(
+                "traffic `{}` crosses a circuit between routers, and `emulate` carries circuits only from host to host so far; `limit` answers for it",
+                flow.name
+            )));
+        }
+        let mut all = Testbed { traffic: Default::default(), ..testbed.clone() };
+        let mut flows = Vec::new();
+        for ((name, traffic), flow) in testbed.traffic.iter().zip(&topology.flows) {
+            if traffic.cells().is_some() {
+                all.traffic.insert(name.clone(), traffic.clone());
+                flows.push(flow.clone());
+            }
+        }
+        let mut ways = Vec::new();
+        for mut flow in topology.between_hosts(testbed).into_iter().filter(|flow| carried(&flow.legs)) {
+            while all.traffic.contains_key(&flow.name) {
+                flow.name.push('\'');
+            }
+            let (from, to, mtu) = (flow.from, flow.to, flow.path_mtu);
+            ways.push(WaySeen { from, to, name: flow.name.clone(), mtu });
+            all.traffic.insert(flow.name.clone(), stand_in(&flow, topology));
+            flows.push(flow);
+        }
+        let topology = Topology { flows, ..topology.clone() };
+        // Nothing is counted before somebody says so.
+        let window = Window { from: Some(FOREVER), end: FOREVER };
+        let mut network = Network::build(&all, &topology, seed, window, true)?;
+        network.next_sweep = if network.sources.is_empty() { u64::MAX } else { SWEEP };
+        Ok(Self { network, topology, ways, inputs: VecDeque::new(), came: 0, reached: 0 })
+    }
+
+    /// The ways from host to host, by sender, then by receiver.
+    pub fn ways(&self) -> &[WaySeen] {
+        &self.ways
+    }
+
+    /// Put a packet in, which its host hands to its NIC at `at`, in picoseconds, or as soon as everything up to then has happened.
+    /// Packets of one instant go in the order in which they are put in. Returns that instant.
+    ///
+    /// # Panics
+    /// When there is no such way.
+    pub fn inject(&mut self, at: u64, way: u32, packet: Packet) -> u64 {
+        assert!((way as usize) < self.ways.len(), "a packet takes a way that there is");
+        let at = at.clamp(self.reached, FOREVER);
+        let place = self.inputs.iter().rev().take_while(|other| other.at > at).count();
+        self.inputs.insert(self.inputs.len() - place, Input { at, way, packet });
+        at
+    }
+
+    /// Packets of a host that have come and wait for the memory of its NICs. While there are any, real hosts would be held back.
+    pub fn backlog(&self, host: usize) -> usize {
+        self.network.outsiders.backlog(host)
+    }
+
+    /// Let everything happen up to and including `at`, in picoseconds, and tell what becomes of packets, in order of time.
+    pub fn run_until(&mut self, at: u64, each: &mut impl FnMut(Output)) {
+        let at = at.min(FOREVER);
+        while let Some(&input) = self.inputs.front().filter(|input| input.at <= at) {
+            self.inputs.pop_front();
+            self.network.reach(input.at);
+            self.network.packet_comes(input.way as usize, input.packet, self.came);
+            self.came += 1;
+            self.network.sweep_from_now();
+            self.tell(each);
+        }
+        self.network.reach(at);
+        self.tell(each);
+        self.reached = self.reached.max(at);
+    }
+
+    fn tell(&mut self, each: &mut impl FnMut(Output)) {
+        if let Some(fates) = &mut self.network.fabric.fates {
+            fates.hand_out(each);
+        }
+    }
+
+    /// When something happens next, in picoseconds, if nothing is put in before; `None`: never.
+    pub fn next_wake(&mut self) -> Option<u64> {
+        let input = self.inputs.front().map(|input| input.at);
+        let sweep = Some(self.network.next_sweep).filter(|at| *at <= FOREVER);
+        let wakes = [input, self.network.events.next(), sweep];
+        wakes.into_iter().flatten().min()
+    }
+
+    /// Where a packet was lost: the transmitter (`switch -> host`) or the node, and why.
+    pub fn place(&self, lost: LossPlace) -> (String, &'static str) {
+        let flow = self.topology.flows.len() - self.ways.len() + lost.way as usize;
+        let (place, cause, _) = self.network.place_name(lost.place, &self.topology, flow);
+        (place, cause)
+    }
+}
+
+/// Stands in the traffic table for what a way carries: datagrams of any length. No process is made of it.
+fn stand_in(flow: &FlowPath, topology: &Topology) -> Traffic {
+    Traffic::Poisson(Poisson {
+        from: topology.nodes[flow.from].clone(),
+        to: topology.nodes[flow.to].clone(),
+        message: Size(1),
+        rate: Rate(1),
+        sizes: Sizes::Fixed,
+        circuit: None,
+        send_path: None,
+        receive_path: None,
+        receive_buffer: None,
+        live: Live::default(),
+        priority: 0,
+        ttl: u8::MAX,
+        start: None,
+        stop: None,
+    })
+}
+
+impl Network {
+    /// Handle everything that happens at or before `until`, where packets come from outside.
+    fn reach(&mut self, until: u64) {
+        self.until = until;
+        loop {
+            let limit = self.next_sweep.min(until);
+            if let Some((at, event)) = self.events.pop_until(limit) {
+                self.now = at;
+                self.handled += 1;
+                self.handle(event);
+            } else if self.next_sweep <= until {
+                self.sweep_and_tell();
+            } else {
+                break;
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Look at all cells before the next multiple of [`SWEEP`], and go on with that as long as there are any.
+    fn sweep_and_tell(&mut self) {
+        let at = self.next_sweep;
+        self.now = at;
+        self.sweep();
+        let Some(fates) = &mut self.fabric.fates else { return };
+        fates.settle_before(at);
+        if self.sources.is_empty() && fates.inside() == 0 {
+            self.next_sweep = u64::MAX;
+        }
+    }
+
+    /// There may be cells from now on.
+    fn sweep_from_now(&mut self) {
+        if self.next_sweep == u64::MAX && !self.fabric.vcs.is_empty() {
+            self.next_sweep = (self.now / SWEEP + 1) * SWEEP;
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Senders outside: their packets wait here for the memory of their host's NIC, in the order in which they came.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+
+use super::Packet;
+use crate::simulate::Network;
+use crate::simulate::fabric::Datagram;
+use crate::simulate::ledger::Wait;
+use crate::simulate::nic::{Sending, Way};
+
+/// Most flows that disciplines are told apart; further ones share their numbers.
+const MOST_FLOWS: u32 = 4096;
+
+/// All packets of one host to another.
+#[derive(Clone, Debug)]
+pub(in crate::simulate) struct Sender {
+    pub(in crate::simulate) flow: usize,
+    pub(in crate::simulate) host: usize,
+    pub(in crate::simulate) nic: usize,
+    pub(in crate::simulate) way: Way,
+    /// The host cuts packets that are longer.
+    pub(in crate::simulate) mtu: u64,
+    /// Packets that wait, the one at hand included.
+    pub(in crate::simulate) queued: u32,
+}
+
+/// The senders outside. They are numbered behind processes and endpoints.
+#[derive(Debug)]
+pub(in crate::simulate) struct Outsiders {
+    senders: Vec<Sender>,
+    /// What waits for each NIC.
+    gates: Vec<Gate>,
+    /// Flows by sender and by the number they have outside.
+    flows: BTreeMap<(u32, u32), u32>,
+}
+
+/// What waits for a NIC: the first packet is at hand.
+#[derive(Clone, Debug, Default)]
+struct Gate {
+    waiting: VecDeque<Queued>,
+    /// The packet at hand, cut for its way, the fragment that comes next, and its datagram.
+    at_hand: Option<(Fragments, u64, u32)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    sender: usize,
+    packet: Packet,
+    /// When it came, and how many had come before it.
+    since: u64,
+    number: u64,
+}
+
+impl Outsiders {
+    pub(in crate::simulate) fn new(senders: Vec<Sender>, ports: usize) -> Self {
+        let gates = if senders.is_empty() { 0 } else { ports };
+        Self { senders, gates: vec![Gate::default(); gates], flows: BTreeMap::new() }
+    }
+
+    /// The fragment that the sender has at hand.
+    pub(in crate::simulate) fn sending(&self, sender: usize) -> Sending {
+        let Sender { flow, nic, way, .. } = self.senders[sender];
+        let (cut, fragment, datagram) =
+            self.gates[nic].at_hand.expect("a sender that hands over has a packet at hand");
+        Sending { flow, nic, way, ip: cut.payload(fragment) + IP_HEADER_BYTES, datagram }
+    }
+
+    /// Packets of a host that wait for its NICs.
+    pub(super) fn backlog(&self, host: usize) -> usize {
+        let of_host = |queued: &&Queued| self.senders[queued.sender].host == host;
+        self.gates.iter().map(|gate| gate.waiting.iter().filter(of_host).count()).sum()
+    }
+
+    /// The number that disciplines know a flow by.
+    fn number_of(&mut self, sender: u32, flow: u32) -> u32 {
+        let next = self.flows.len() as u32;
+        if next < MOST_FLOWS {
+            return *self.flows.entry((sender, flow)).or_insert(next);
+        }
+        let spread = flow.wrapping_mul(0x9e37_79b1).wrapping_add(sender);
+        self.flows.get(&(sender, flow)).copied().unwrap_or(spread % MOST_FLOWS)
+    }
+}
+
+impl Network {
+    /// The packet number `number` comes from outside, now.
+    pub(super) fn packet_comes(&mut self, sender: usize, packet: Packet, number: u64) {
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.count_in();
+        }
+        let this = &mut self.outsiders.senders[sender];
+        this.queued += 1;
+        let gate = &mut self.outsiders.gates[this.nic];
+        gate.waiting.push_back(Queued { sender, packet, since: self.now, number });
+        if gate.waiting.len() == 1 {
+            self.take_at_hand(self.outsiders.senders[sender].nic);
+        } else {
+            let place = self.processes.len() + self.endpoints.len() + sender;
+            self.fabric.ledger.waits(place, self.now, Wait::Nic);
+        }
+    }
+
+    /// Hand over what waits for a NIC, until something of it finds no room.
+    fn take_at_hand(&mut self, nic: usize) {
+        while let Some(&first) = self.outsiders.gates[nic].waiting.front() {
+            if self.outsiders.gates[nic].at_hand.is_none() {
+                self.begin_packet(nic, &first);
+            }
+            if !self.enters(self.processes.len() + self.endpoints.len() + first.sender) {
+                return;
+            }
+            self.count_handed(first.sender);
+        }
+    }
+
+    /// The first packet that waits for a NIC is at hand.
+    fn begin_packet(&mut self, nic: usize, first: &Queued) {
+        let Queued { sender, packet, since, number } = *first;
+        let this = &self.outsiders.senders[sender];
+        let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
+        let cut = Fragments::of(payload, this.mtu);
+        let header = u64::from(packet.header).min(payload);
+        let datagram = Datagram {
+            flow: this.flow as u32,
+            index: number,
+            bytes: payload - header,
+            fragments: cut.count as u32,
+            arrived: 0,
+            sent: false,
+            to: None,
+            counted: payload > header,
+            header: header as u32,
+            begun: since,
+            loss: None,
+            holds: 1,
+        };
+        let datagram = self.fabric.begin_datagram(datagram);
+        let flow = self.outsiders.number_of(sender as u32, packet.flow);
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.enters(datagram, sender as u32, &packet, flow);
+        }
+        self.outsiders.gates[nic].at_hand = Some((cut, 0, datagram));
+    }
+
+    /// The NIC has taken what a sender had at hand.
+    fn count_handed(&mut self, sender: usize) {
+        let this = &mut self.outsiders.senders[sender];
+        let gate = &mut self.outsiders.gates[this.nic];
+        let (cut, fragment, datagram) = gate.at_hand.expect("what was handed over was at hand");
+        if fragment + 1 < cut.count {
+            gate.at_hand = Some((cut, fragment + 1, datagram));
+            return;
+        }
+        gate.at_hand = None;
+        gate.waiting.pop_front();
+        this.queued -= 1;
+        let wait = if this.queued == 0 { Wait::Application } else { Wait::Nic };
+        let place = self.processes.len() + self.endpoints.len() + sender;
+        self.fabric.ledger.waits(place, self.now, wait);
+        self.datagram_sent(datagram);
+    }
+
+    /// The NIC has taken what a sender had at hand, after a wait: on to what is next.
+    pub(in crate::simulate) fn packet_handed(&mut self, sender: usize) {
+        self.count_handed(sender);
+        self.take_at_hand(self.outsiders.senders[sender].nic);
+    }
+}

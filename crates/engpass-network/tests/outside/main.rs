@@ -1,0 +1,142 @@
+//! Networks whose packets come from outside.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{TWO, point};
+use engpass_model::queue::Ecn;
+use engpass_network::simulate::outside::{Output, Outside, Packet};
+
+pub(crate) const LAN: &str = r#"
+    name = "three hosts and a switch"
+    [host.a]
+    [host.b]
+    [host.c]
+    nic_buffer = "3000 B"
+    [switch.s]
+    kind = "ethernet"
+    queue = { drop-tail = { limit = "2 packets" } }
+    [link.first]
+    ends = ["a", "s"]
+    medium = "ethernet-100"
+    [link.second]
+    ends = ["s", "b"]
+    medium = "ethernet-10"
+    [link.third]
+    ends = ["c", "s"]
+    medium = "ethernet-100"
+    [traffic.questions]
+    kind = "request-response"
+    from = "a"
+    to = "b"
+    request = "100 B"
+    response = "9 kB"
+"#;
+
+pub(crate) fn outside(text: &str) -> Outside {
+    let point = point(text, "base", &[]);
+    Outside::new(&point.testbed, &point.topology, 7).expect("it is carried")
+}
+
+pub(crate) fn way(outside: &Outside, name: &str) -> u32 {
+    let place = outside.ways().iter().position(|way| way.name == name);
+    place.unwrap_or_else(|| panic!("there is a way {name}")) as u32
+}
+
+pub(crate) fn packet(bytes: u32, token: u64) -> Packet {
+    Packet { bytes, header: 8, token, ..Packet::default() }
+}
+
+/// What is told when one jumps from wake to wake.
+fn all(outside: &mut Outside, until: u64) -> Vec<Output> {
+    let mut told = Vec::new();
+    while let Some(at) = outside.next_wake().filter(|at| *at <= until) {
+        outside.run_until(at, &mut |output| told.push(output));
+    }
+    told
+}
+
+#[test]
+fn a_frame_arrives_when_paper_says_so() {
+    let mut lan = outside(LAN);
+    let ways: Vec<_> = lan.ways().iter().map(|way| (way.from, way.to, way.mtu)).collect();
+    assert_eq!(ways, [(0, 1, 1500), (0, 2, 1500), (1, 0, 1500), (1, 2, 1500), (2, 0, 1500), (2, 1, 1500)]);
+    let to = way(&lan, "a to b");
+    lan.inject(1_000_000, to, packet(1500, 5));
+    // 1526 bytes at 100 and at 10 Mbit/s without their gaps, and the delay of the links.
+    let delay: u64 = point(LAN, "base", &[]).topology.links[..2].iter().map(|link| link.delay.ps()).sum();
+    let at = 1_000_000 + 1526 * 80_000 + 1526 * 800_000 + delay;
+    assert_eq!(all(&mut lan, u64::MAX), [Output::Delivered { at, way: to, token: 5, ce: false }]);
+    assert_eq!(lan.next_wake(), None);
+}
+
+#[test]
+fn what_finds_no_room_is_lost_once_and_named() {
+    let mut lan = outside(LAN);
+    let to = way(&lan, "a to b");
+    for token in 0..5 {
+        lan.inject(0, to, packet(1500, token));
+    }
+    let told = all(&mut lan, u64::MAX);
+    let lost: Vec<_> = told.iter().filter(|told| matches!(told, Output::Lost { .. })).collect();
+    let tokens: Vec<_> = lost.iter().map(|lost| lost.token()).collect();
+    assert_eq!(tokens, [2, 3, 4]);
+    assert!(told.is_sorted_by_key(Output::at), "{told:?}");
+    let Output::Lost { at, lost_at, place, .. } = *lost[0] else { unreachable!() };
+    assert_eq!((at, lan.place(place)), (lost_at, ("s -> b".into(), "buffer full")));
+}
+
+#[test]
+fn a_nic_without_room_holds_its_host_back() {
+    let mut lan = outside(LAN);
+    let [near, far] = ["c to a", "c to b"].map(|name| way(&lan, name));
+    for token in 0..4 {
+        lan.inject(10, if token == 2 { far } else { near }, packet(1500, token));
+    }
+    assert_eq!(lan.backlog(2), 0);
+    let mut told = Vec::new();
+    lan.run_until(10, &mut |output| told.push(output));
+    assert_eq!((lan.backlog(2), lan.backlog(0), told.len()), (2, 0, 0));
+    let told = all(&mut lan, u64::MAX);
+    // In the order in which they came, whatever their way.
+    let near: Vec<_> = told.iter().filter(|told| told.token() != 2).map(Output::token).collect();
+    assert_eq!((near, told.len(), lan.backlog(2)), (vec![0, 1, 3], 4, 0));
+}
+
+#[test]
+fn cells_arrive_when_paper_says_so() {
+    let mut atm = outside(TWO);
+    let [to, back] = ["a to b", "b to a"].map(|name| way(&atm, name));
+    assert_eq!(atm.ways()[to as usize].mtu, 9180);
+    // 8 bytes of LLC/SNAP and 8 of trailer make 9196 bytes in 192 cells, and 56 in 2; the last one goes through two lines.
+    let slot = |cells: u128| (cells * 424 * 27 * 1_000_000_000_000).div_ceil(26 * 155_520_000) as u64;
+    atm.inject(7, to, packet(9180, 1));
+    atm.inject(7, back, packet(40, 2));
+    let told = all(&mut atm, u64::MAX);
+    let delay = 2_000_000_000;
+    let first = 7 + slot(2) + slot(1) + delay;
+    assert_eq!(
+        told,
+        [
+            Output::Delivered { at: first, way: back, token: 2, ce: false },
+            Output::Delivered { at: 7 + slot(192) + slot(1) + delay, way: to, token: 1, ce: false },
+        ]
+    );
+}
+
+#[test]
+fn a_mark_is_told() {
+    let queue = r#"limit = "2 packets" } }"#;
+    let marking = LAN.replace(queue, r#"limit = "9 packets", ecn_threshold = "1 packets" } }"#);
+    assert_ne!(marking, LAN);
+    let mut lan = outside(&marking);
+    let to = way(&lan, "a to b");
+    for token in 0..4 {
+        let ecn = if token == 2 { Ecn::NotCapable } else { Ecn::Capable };
+        lan.inject(0, to, Packet { ecn, ..packet(1500, token) });
+    }
+    let marks: Vec<_> = (all(&mut lan, u64::MAX).iter())
+        .map(|told| matches!(told, Output::Delivered { ce: true, .. }))
+        .collect();
+    assert_eq!(marks, [false, false, false, true]);
+}

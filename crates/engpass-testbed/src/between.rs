@@ -1,0 +1,70 @@
+//! The ways of packets between all hosts, whether or not the file has traffic there.
+
+use std::collections::BTreeMap;
+
+use engpass_model::switch::Switch;
+
+use crate::testbed::Testbed;
+use crate::topology::{FlowPath, Leg, NodeId, NodeKind, Topology};
+use crate::ways::Ways;
+
+impl Topology {
+    /// The way of packets from every host to every other that they can reach, by sender, then by receiver; each is named `FROM to TO`.
+    ///
+    /// It is the one that the first traffic between the two takes, its own direction before the other; where there is none, the first
+    /// circuit that joins them, and else the shortest way. `testbed` is the one that this is the topology of.
+    pub fn between_hosts(&self, testbed: &Testbed) -> Vec<FlowPath> {
+        let forwards = |node| match self.kind(node) {
+            NodeKind::Host(_) => false,
+            NodeKind::Switch(switch) => !matches!(testbed.switches[switch], Switch::Atm(_)),
+            NodeKind::Router(_) => true,
+        };
+        // Those behind them are brought by generators, for their cells alone.
+        let declared: Vec<_> = self.circuits.iter().take(testbed.circuits.len()).cloned().map(Some).collect();
+        let ways = Ways::new((0..self.nodes.len()).map(forwards).collect(), &self.links, &declared);
+        let mut known: BTreeMap<(NodeId, NodeId), Vec<Leg>> = BTreeMap::new();
+        for (flow, traffic) in self.flows.iter().zip(testbed.traffic.values()) {
+            if traffic.cells().is_none() {
+                known.entry((flow.from, flow.to)).or_insert_with(|| flow.legs.clone());
+            }
+        }
+        let mut circuits: BTreeMap<(NodeId, NodeId), Leg> = BTreeMap::new();
+        for (circuit, path) in declared.iter().flatten().enumerate() {
+            let (from, to) = (path.route[0].from, path.route[path.route.len() - 1].to);
+            circuits.entry((from, to)).or_insert(Leg::Circuit { circuit, forward: true });
+            circuits.entry((to, from)).or_insert(Leg::Circuit { circuit, forward: false });
+        }
+        let back = |legs: &Vec<Leg>| legs.iter().rev().map(|leg| leg.back()).collect();
+        let pairs = (0..self.hosts).flat_map(|from| (0..self.hosts).map(move |to| (from, to)));
+        pairs
+            .filter(|(from, to)| from != to)
+            .filter_map(|(from, to)| {
+                let legs = (known.get(&(from, to)).cloned())
+                    .or_else(|| known.get(&(to, from)).map(back))
+                    .or_else(|| circuits.get(&(from, to)).map(|leg| vec![*leg]))
+                    .or_else(|| ways.path(from, to))?;
+                Some(self.way_over(from, to, legs))
+            })
+            .collect()
+    }
+
+    fn way_over(&self, from: NodeId, to: NodeId, legs: Vec<Leg>) -> FlowPath {
+        let (circuit, forward) = match legs[..] {
+            [Leg::Circuit { circuit, forward }] => (Some(circuit), forward),
+            _ => (None, true),
+        };
+        let mtus = || legs.iter().map(|leg| self.mtu(*leg));
+        FlowPath {
+            name: format!("{} to {}", self.nodes[from], self.nodes[to]),
+            from,
+            to,
+            circuit,
+            forward,
+            route: legs.iter().flat_map(|leg| self.hops(*leg)).collect(),
+            mtu: mtus().next().expect("a way has a leg"),
+            path_mtu: mtus().min().expect("a way has a leg"),
+            legs,
+            cells: None,
+        }
+    }
+}
