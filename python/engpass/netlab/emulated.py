@@ -182,23 +182,28 @@ def stop(lab: Lab) -> Lab:
     """End the driver, by asking first; its devices go with it."""
     if lab.driver is None:
         return lab
-    if lab.has_driver():
-        told(lab.socket, "stop")
-        number, last = signal.SIGTERM, time.monotonic()
-        while lab.has_driver():
-            if time.monotonic() >= last:
-                kernels.end(lab.driver, number)
-                number, last = signal.SIGKILL, time.monotonic() + _END_SECONDS
-            _reap(lab.driver)
-            time.sleep(0.005)
-    _reap(lab.driver)
+    told(lab.socket, "stop")
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if _ended(lab, 0.0):
+            break
+        kernels.end(lab.driver, number)
+        _ended(lab, _END_SECONDS)
     lab.socket.unlink(missing_ok=True)
     return replace(lab, driver=None, driver_since=None)
 
 
-def _reap(process: int) -> None:
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(process, os.WNOHANG)
+def _ended(lab: Lab, seconds: float) -> bool:
+    """Whether the driver has ended, or does within a time."""
+    assert lab.driver is not None  # noqa: S101 (its caller has looked)
+    last = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(lab.driver, os.WNOHANG)
+        if not lab.has_driver():
+            return True
+        if time.monotonic() >= last:
+            return False
+        time.sleep(0.005)
 
 
 def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
