@@ -19,13 +19,17 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engpass import _engpass
 from engpass.campaign import MODEL, Plan, Point
 from engpass.environment import cores
 from engpass.error import EngpassError
 from engpass.store import Finished, Store
+
+if TYPE_CHECKING:
+    from engpass.measure import Session
+    from engpass.netlab.emulated import Options
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ def run_points(
     jobs: int | None = None,
     executor: Executor | None = None,
     watch: Watch | None = None,
+    emulation: Options | None = None,
 ) -> Ended:
     """Run what is missing of a campaign; returns when all points have ended, or early after Ctrl-C, SIGTERM.
 
@@ -121,7 +126,7 @@ def run_points(
             interrupted = _drive(writer, job, executor, work, modelled, interrupt, window)
         if not interrupted:
             # Alone on this machine: points of the model would take its cores.
-            interrupted = _measure(writer, job, plan, interrupt)
+            interrupted = _live(writer, job, plan, interrupt, emulation)
     finally:
         del _LOCAL[job.token]
     if not interrupted:
@@ -129,26 +134,50 @@ def run_points(
     return Ended(writer.progress, interrupted)
 
 
-def _measure(writer: _Writer, job: Job, plan: Plan, interrupt: _engpass.Interrupt) -> bool:
-    """Measure what is missing, one point at a time; returns whether it was interrupted."""
-    points = [point for point in writer.missing() if point.engine not in MODEL]
-    if not points:
-        return False
+def _live(
+    writer: _Writer, job: Job, plan: Plan, interrupt: _engpass.Interrupt, emulation: Options | None
+) -> bool:
+    """Emulate and measure what is missing, one point at a time; returns whether it was interrupted."""
+    campaign, _ = _LOCAL[job.token]
+    for engine in plan.engines:
+        points = [point for point in writer.missing() if point.engine == engine and engine not in MODEL]
+        if not points:
+            continue
+        # So that what drifts with time (a warm CPU, the load of others) does not look like the swept value.
+        random.Random(campaign.seed).shuffle(points)  # noqa: S311 (no secret)
+        with (
+            _session(engine, job, plan, interrupt, emulation) as session,
+            ThreadPoolExecutor(1, thread_name_prefix=f"engpass-{engine}") as alone,
+        ):
+
+            def made(_job: Job, point: Point, session: Session = session) -> tuple[str, float]:
+                begin = time.perf_counter()
+                return session.run(point), time.perf_counter() - begin
+
+            if _drive(writer, job, alone, made, iter(points), interrupt, len(points)):
+                return True
+    return False
+
+
+def _session(
+    engine: str, job: Job, plan: Plan, interrupt: _engpass.Interrupt, emulation: Options | None
+) -> Session:
     from engpass.measure import Session
 
     campaign, _ = _LOCAL[job.token]
-    # So that what drifts with time (a warm CPU, the load of others) does not look like the swept value.
-    random.Random(campaign.seed).shuffle(points)  # noqa: S311 (no secret)
-    with (
-        Session(campaign, job.source, plan.axes, interrupt.is_set) as session,
-        ThreadPoolExecutor(1, thread_name_prefix="engpass-measure") as alone,
-    ):
+    if engine != "emulate":
+        return Session(campaign, job.source, plan.axes, interrupt.is_set)
+    from engpass.measure.emulated import EmulatedSession
+    from engpass.netlab.emulated import Options
 
-        def measured(_job: Job, point: Point) -> tuple[str, float]:
-            begin = time.perf_counter()
-            return session.run(point), time.perf_counter() - begin
-
-        return _drive(writer, job, alone, measured, iter(points), interrupt, len(points))
+    return EmulatedSession(
+        campaign,
+        job.source,
+        plan.axes,
+        interrupt.is_set,
+        overrides=job.overrides,
+        options=emulation or Options(),
+    )
 
 
 def _window(jobs: int | None, executor: Executor | None) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engpass.cli import console, options
+from engpass.cli import console, emulation, options
 
 if TYPE_CHECKING:
     from engpass.campaign import Point
@@ -20,7 +20,7 @@ Engines = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME,...",
-        help="Engines, of limit, simulate and measure; the first two if not given.",
+        help="Engines, of limit, simulate, emulate and measure; the first two if not given.",
     ),
 ]
 Repeats = Annotated[
@@ -30,6 +30,11 @@ Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, max=1024, help="Points at a time, else the cores.")
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, even if the store has some of the points.")]
+
+Log = Annotated[
+    str | None,
+    typer.Option("--log", metavar="DIR", help="Log what emulated points take in and give out, a file each."),
+]
 
 
 def command(
@@ -43,22 +48,29 @@ def command(
     as_json: options.Json = False,
     yes: options.Yes = False,
     fresh: Fresh = False,
+    clock: emulation.Clock = None,
+    slow: emulation.Slow = None,
+    wire_true: emulation.WireTrue = False,
+    lateness: emulation.Limit = None,
+    log: Log = None,
 ) -> None:
     """Run every variant, swept value and repeat of a testbed, and keep the outcomes in the store.
 
     The same command goes on where an earlier one stopped. Exit code 0 if all points have an outcome,
-    1 if some ended with an error, 130 after Ctrl-C.
+    1 if some ended with an error, 130 after Ctrl-C. `--clock`, `--slow`, `--wire-true`,
+    `--limit` and `--log` are for `emulate`.
     """
     from engpass.store import Store
     from engpass.testbed import load
 
     limit = options.max_points(yes)
+    how = emulation.options(clock, slow, lateness, log, wire_true=wire_true)
     testbed = load(file, options.overrides(set_), max_points=limit)
     engines = None if engine is None else [name.strip() for part in engine for name in part.split(",")]
     plan = testbed.plan(engines, variant, repeats)
     options.tell_left_out(testbed, plan.engines, plan.variants)
     with Store.open(store) as opened:
-        started = testbed.start(plan, opened, jobs=jobs, fresh=fresh, max_points=limit)
+        started = testbed.start(plan, opened, jobs=jobs, fresh=fresh, max_points=limit, emulation=how)
         record = opened.run(started.run_id)
         _announce(record, opened)
         ended = _go(started, opened, record, as_json=as_json)

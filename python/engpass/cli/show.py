@@ -84,16 +84,21 @@ def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
 
     plan = record.plan
     for variant in plan.variants:
-        shelf = ledger.Sums()
-        for engine in plan.engines:
+        shelves = {engine: ledger.Sums() for engine in plan.engines}
+        for engine, shelf in shelves.items():
             for index in range(plan.sweep_points):
                 for _, text in store.raw_outcomes(record.id, [plan.positions(engine, variant, index)]):
                     shelf.add(json.loads(text))
-        used = [side for side in shelf.directions if not side.books.nobody_sends]
-        if not used:
+        kept = {engine: shelf for engine, shelf in shelves.items() if shelf.outcomes}
+        if not kept:
             console.tell(f"no point of `{variant}` has a ledger")
-            continue
-        out.print(f"{variant}: {say.count(shelf.outcomes, 'simulated point')}, the mean", markup=False)
-        columns = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
-        for part in accounts(columns, out.width, shelf.outcomes):
-            out.print(part)
+        for engine, shelf in kept.items():
+            used = [side for side in shelf.directions if not side.books.nobody_sends]
+            what = say.count(shelf.outcomes, f"{_DONE.get(engine, engine)} point")
+            out.print(f"{variant}: {what}, the mean", markup=False)
+            columns = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
+            for part in accounts(columns, out.width, shelf.outcomes):
+                out.print(part)
+
+
+_DONE = {"simulate": "simulated", "emulate": "emulated", "measure": "measured"}

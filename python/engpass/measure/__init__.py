@@ -20,7 +20,7 @@ from engpass.measure.flows import Flow, flows, rule, untold
 from engpass.measure.group import delays
 from engpass.measure.multipath import prepare as prepare_multipath
 from engpass.measure.outcome import add_precision, outcome_flows, outcome_hosts
-from engpass.measure.point import Collected, Measurement
+from engpass.measure.point import Measurement
 from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
 
@@ -29,6 +29,8 @@ __all__ = ["MeasureError", "Session"]
 
 class Session:
     """Measures the points of one campaign, one after the other."""
+
+    engine = "measure"
 
     def __init__(
         self,
@@ -74,25 +76,47 @@ class Session:
         if not self._precise:
             numbers["run"] |= {"precision": None, "most_ns": numbers["run"]["duration_ns"]}
         seed = numbers["run"]["seed"] + point.repeat
-        planned = flows(numbers, seed)
         try:
-            self._gather(numbers, planned)
-            addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
-            stop = rule(numbers, planned)
-            collected = Measurement(self._crew, addresses, planned, self._stopped, stop).run()
-            groups = self._groups(point, addresses, planned)
+            found = self._found(point, seed, numbers)
         except KeyboardInterrupt:
             raise _engpass.Interrupted("interrupted") from None
         except GoneError as error:
             self._dismiss()
             raise error from None
-        outcome = self._outcome(point, seed, numbers, planned, collected)
+        return json.dumps(self._headed(point, seed, found), ensure_ascii=False)
+
+    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """What came out of a point: flows, links, drops, hosts, and how it was measured."""
+        planned = flows(numbers, seed)
+        self._gather(numbers, planned)
+        addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
+        stop = rule(numbers, planned)
+        collected = Measurement(self._crew, addresses, planned, self._stopped, stop).run()
+        groups = self._groups(point, addresses, planned)
+        hosts = outcome_hosts(self._hellos(), collected.results)
+        limits = self._limits(point)
+        kept = books(numbers, planned, collected.results, hosts, limits)
+        notes = untold(numbers) + kept.notes
+        if self._lab is not None:
+            notes += veth.notes(numbers)
+        outcome: dict[str, Any] = {
+            "flows": outcome_flows(planned, collected.results, hosts, limits, kept),
+            "links": kept.links,
+            "drops": [],
+            "hosts": hosts,
+            "measured": {
+                "at": now(),
+                "took_s": round(collected.seconds, 3),
+                "carrier": "hosts" if self._lab is None else "veth",
+                "notes": notes,
+            },
+        }
         for flow, receivers in groups.items():
             for host, told in receivers.items():
                 outcome["flows"][flow]["receivers"][host] |= told
         if stop is not None:
             add_precision(outcome, planned, stop)
-        return json.dumps(outcome, ensure_ascii=False)
+        return outcome
 
     def _groups(
         self, point: Point, addresses: Addresses, planned: list[Flow]
@@ -102,6 +126,16 @@ class Session:
             return {}
         groups = [flow for flow in planned if flow.group is not None and "schedule" in flow.send]
         return {flow.name: delays(self._crew, addresses, flow, self._stopped) for flow in groups}
+
+    def _headed(self, point: Point, seed: int, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "variant": point.variant,
+            "engine": self.engine,
+            "repeat": point.repeat,
+            "seed": seed,
+            "sweep": sweep_numbers(point, self._axes),
+            **found,
+        }
 
     def _gather(self, numbers: Mapping[str, Any], planned: list[Flow]) -> None:
         """Have an agent on every host that sends or receives."""
@@ -133,13 +167,17 @@ class Session:
             raise
 
     def _put_up(self, numbers: Mapping[str, Any]) -> Lab:
-        network = {key: numbers[key] for key in ("hosts", "between", "links")}
+        network = self._same_network(numbers)
         if self._lab is not None and network == self._network:
             return self._lab
         self._take_down()
-        self._lab = netlab.up(self._campaign.name, self._source, numbers, "measure", temporary=True)
+        self._lab = netlab.up(self._campaign.name, self._source, numbers, self.engine, temporary=True)
         self._network = network
         return self._lab
+
+    def _same_network(self, numbers: Mapping[str, Any]) -> object:
+        """What namespaces are made of: points in which it is equal share them."""
+        return {key: numbers[key] for key in ("hosts", "between", "links")}
 
     def _take_down(self) -> None:
         if self._lab is None:
@@ -164,34 +202,6 @@ class Session:
             found: dict[str, Any] = json.loads(answer)["flows"]
             return found
         return {}
-
-    def _outcome(
-        self, point: Point, seed: int, numbers: Mapping[str, Any], planned: list[Flow], collected: Collected
-    ) -> dict[str, Any]:
-        hosts = outcome_hosts(self._hellos(), collected.results)
-        limits = self._limits(point)
-        kept = books(numbers, planned, collected.results, hosts, limits)
-        found = outcome_flows(planned, collected.results, hosts, limits, kept)
-        notes = untold(numbers) + kept.notes
-        if self._lab is not None:
-            notes += veth.notes(numbers)
-        return {
-            "variant": point.variant,
-            "engine": "measure",
-            "repeat": point.repeat,
-            "seed": seed,
-            "sweep": sweep_numbers(point, self._axes),
-            "flows": found,
-            "links": kept.links,
-            "drops": [],
-            "hosts": hosts,
-            "measured": {
-                "at": now(),
-                "took_s": round(collected.seconds, 3),
-                "carrier": "hosts" if self._lab is None else "veth",
-                "notes": notes,
-            },
-        }
 
 
 def left_out(campaign: _engpass.Campaign, variant: str) -> list[str]:

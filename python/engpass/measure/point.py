@@ -39,9 +39,12 @@ class Measurement:
         flows: Sequence[Flow],
         stopped: Callable[[], bool],
         rule: Rule | None = None,
+        started: Callable[[float], None] | None = None,
     ) -> None:
+        """`started` is called with the monotonic time at which the senders begin."""
         self._crew, self._addresses, self._flows, self._stopped = crew, addresses, flows, stopped
         self._rule = rule
+        self._started = started
         self._token = secrets.token_hex(16)
         senders = dict.fromkeys(flow.sender for flow in flows)
         hosts = senders | dict.fromkeys(host for flow in flows for host in flow.receivers)
@@ -127,10 +130,13 @@ class Measurement:
                     f"host `{flow.sender}` starts traffic at several times, which its agent does not",
                     "let all traffic of a host start together",
                 )
+        at = time.monotonic() + _LEAD_NS / 1e9
         numbers = [
             (agent, agent.ask("start", run=self._token, after_ns=begin[agent.host] + _LEAD_NS))
             for agent in self._senders
         ]
+        if self._started is not None:
+            self._started(at)
         for agent, number in numbers:
             self._crew.answer(agent, number)
 

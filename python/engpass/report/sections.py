@@ -222,6 +222,8 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
             row += [blank] * 6
         elif table.measured:
             row += [rate(value) for value in (point.goodput.mean, point.goodput.low, point.goodput.high)]
+            if point.invalid is not None:
+                row[-3] += ' <span class="badge bad">invalid</span>'
             row += [
                 rate(point.offered.mean),
                 say_share(point.loss.mean) if point.loss else blank,
