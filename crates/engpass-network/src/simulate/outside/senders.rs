@@ -74,7 +74,7 @@ impl Outsiders {
     }
 
     /// The number that disciplines know a flow by.
-    fn number_of(&mut self, sender: u32, flow: u32) -> u32 {
+    pub(super) fn number_of(&mut self, sender: u32, flow: u32) -> u32 {
         let next = self.flows.len() as u32;
         if next < MOST_FLOWS {
             return *self.flows.entry((sender, flow)).or_insert(next);
