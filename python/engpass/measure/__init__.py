@@ -137,6 +137,25 @@ class Session:
             **found,
         }
 
+    def collect(self, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
+        """Make flows of one's own between the hosts of a testbed; what the agents gave back.
+
+        Raises as `run` does.
+        """
+        try:
+            self._gather(numbers, planned)
+            addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
+            return Measurement(self._crew, addresses, planned, self._stopped).run()
+        except KeyboardInterrupt:
+            raise _engpass.Interrupted("interrupted") from None
+        except GoneError as error:
+            self._dismiss()
+            raise error from None
+
+    def hello(self, host: str) -> Mapping[str, Any]:
+        """What the agent of a host said when it was started."""
+        return self._hellos().get(host, {})
+
     def _gather(self, numbers: Mapping[str, Any], planned: list[Flow]) -> None:
         """Have an agent on every host that sends or receives."""
         hosts = dict.fromkeys(host for flow in planned for host in (flow.sender, *flow.receivers))
