@@ -16,6 +16,9 @@ Traffic = Annotated[
         "--traffic", metavar="NAME", help="The traffic whose path it is; else the first TCP stream."
     ),
 ]
+Engine = Annotated[
+    str, typer.Option("--engine", metavar="NAME", help="measure, or emulate for a network of the model.")
+]
 Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="Variant, else the first.")]
 Seconds = Annotated[
     str | None, typer.Option("--transfer", metavar="TIME", help="Length of the transfer at each window.")
@@ -29,6 +32,7 @@ Bandwidth = Annotated[
 def command(
     file: options.File,
     traffic: Traffic = None,
+    engine: Engine = "measure",
     variant: Variant = None,
     set_: options.Set = None,
     transfer: Seconds = None,
@@ -62,7 +66,9 @@ def command(
                 sys.stdout.flush()
             waiting(f"after {step} of `{traffic or 'the path'}`")
 
-        record = run_path(testbed, opened, asked, traffic=traffic, variant=variant, watch=watch)
+        record = run_path(
+            testbed, opened, asked, traffic=traffic, engine=engine, variant=variant, watch=watch
+        )
     if as_json:
         console.line({"id": record.id, "traffic": record.traffic, "result": record.result})
         return

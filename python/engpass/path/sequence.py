@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engpass import _engpass
-from engpass.campaign import choose
+from engpass.campaign import ENGINES, MODEL, choose
 from engpass.error import nearest
 from engpass.measure import MeasureError, Session
 from engpass.measure.flows import Flow
@@ -25,11 +25,14 @@ from engpass.path.metrics import (
     product_bytes,
 )
 from engpass.path.mtu import BASE, largest
+from engpass.search.bench import session_of
 from engpass.search.trial import SearchError
 from engpass.store import SearchRecord, Store
 from engpass.testbed import Testbed
 
 METHOD = "rfc6349"
+
+ENGINES_OF_PATHS = tuple(engine for engine in ENGINES if engine not in MODEL)
 
 _UDP_IP_BYTES = 28
 _NS = 1_000_000_000
@@ -71,16 +74,20 @@ def run_path(
     asked: Asked,
     *,
     traffic: str | None = None,
+    engine: str = "measure",
     variant: str | None = None,
     watch: Watch | None = None,
 ) -> SearchRecord:
     """Measure the path of a traffic, the first one if none is named, and keep all of it in the store.
+
+    On the hosts or namespaces of `measure`, or across the network that `emulate` carries.
 
     Raises `SearchError`, `ChoiceError`, and what `measure` raises.
     """
     from engpass.environment import environment, now
 
     (variant,) = choose("variant", [variant or testbed.variants[0]], testbed.variants)
+    (engine,) = choose("engine with real stacks", [engine], ENGINES_OF_PATHS)
     numbers = json.loads(testbed.campaign.numbers(variant, []))
     flow = _flow_of(numbers, traffic)
     record = store.searches.begin(
@@ -89,7 +96,7 @@ def run_path(
             source=testbed.source,
             text=testbed.text,
             overrides=list(testbed.overrides),
-            engine="measure",
+            engine=engine,
             variant=variant,
             traffic=flow["name"],
             method=METHOD,
@@ -99,8 +106,8 @@ def run_path(
         ),
         fresh=True,
     )
-    with Session(testbed.campaign, testbed.source, (), lambda: False, precise=False) as session:
-        path = _Path(session, numbers, flow, asked)
+    with session_of(engine, testbed.campaign, testbed.source, testbed.overrides, lambda: False) as session:
+        path = _Path(session, variant, numbers, flow, asked)
         steps = _Steps(store, record, watch)
         try:
             result = path.measure(steps)
@@ -143,9 +150,15 @@ class _Path:
     """The two ends, and what is known of what lies between them."""
 
     def __init__(
-        self, session: Session, numbers: Mapping[str, Any], flow: Mapping[str, Any], asked: Asked
+        self,
+        session: Session,
+        variant: str,
+        numbers: Mapping[str, Any],
+        flow: Mapping[str, Any],
+        asked: Asked,
     ) -> None:
-        self._session, self._numbers, self._flow, self._asked = session, numbers, flow, asked
+        self._session, self._variant, self._numbers = session, variant, numbers
+        self._flow, self._asked = flow, asked
         self._sender, self._receiver = str(flow["from"]), str(flow["to"][0])
         self._path_mtu: int | None = None
 
@@ -204,7 +217,7 @@ class _Path:
             common | send,
             common | receive,
         )
-        collected = self._session.collect(self._numbers, [flow])
+        collected = self._session.collect(self._variant, self._numbers, [flow])
         sender, receiver = (
             next(end for end in collected.results[host]["flows"] if end["flow"] == "path")
             for host in (self._sender, self._receiver)
