@@ -29,6 +29,7 @@ COMMANDS = [
     Command("limit", "limit", "The most each flow can get, and what stops it"),
     Command("run", "run", "Run every variant, swept value and repeat"),
     Command("search", "search", "Search the load that a path carries without loss"),
+    Command("path", "path", "Measure a path and TCP over it, as RFC 6349 does"),
     Command("runs", "runs", "List the runs and searches in the store"),
     Command("show", "show", "Show a run: what was asked, how far it is, what came out"),
     Command("explain", "explain", "Where a point's bits went, what holds it back, and what to change"),

@@ -20,7 +20,7 @@ from engpass.measure.flows import Flow, flows, rule, untold
 from engpass.measure.group import delays
 from engpass.measure.multipath import prepare as prepare_multipath
 from engpass.measure.outcome import add_precision, outcome_flows, outcome_hosts
-from engpass.measure.point import Measurement
+from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
 
@@ -31,6 +31,8 @@ class Session:
     """Measures the points of one campaign, one after the other."""
 
     engine = "measure"
+    stops_by_rule = True
+    """Whether a run may go on until its `precision` is reached."""
 
     def __init__(
         self,
@@ -56,7 +58,7 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def turn_to(self, campaign: _engpass.Campaign) -> None:
+    def turn_to(self, campaign: _engpass.Campaign, _overrides: tuple[tuple[str, str], ...]) -> None:
         """Measure another campaign from now on; agents stay, and namespaces where its network is the same."""
         self._campaign = campaign
 
@@ -73,7 +75,7 @@ class Session:
         Raises `MeasureError`, `LabError`, `InvalidTestbed`, and `Interrupted` if that was asked for.
         """
         numbers = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))
-        if not self._precise:
+        if not (self._precise and self.stops_by_rule):
             numbers["run"] |= {"precision": None, "most_ns": numbers["run"]["duration_ns"]}
         seed = numbers["run"]["seed"] + point.repeat
         try:
@@ -136,6 +138,28 @@ class Session:
             "sweep": sweep_numbers(point, self._axes),
             **found,
         }
+
+    def collect(self, variant: str, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
+        """Make flows of one's own between the hosts of a testbed; what the agents gave back.
+
+        Raises as `run` does.
+        """
+        try:
+            return self._made(variant, numbers, planned)
+        except KeyboardInterrupt:
+            raise _engpass.Interrupted("interrupted") from None
+        except GoneError as error:
+            self._dismiss()
+            raise error from None
+
+    def _made(self, _variant: str, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
+        self._gather(numbers, planned)
+        addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
+        return Measurement(self._crew, addresses, planned, self._stopped).run()
+
+    def hello(self, host: str) -> Mapping[str, Any]:
+        """What the agent of a host said when it was started."""
+        return self._hellos().get(host, {})
 
     def _gather(self, numbers: Mapping[str, Any], planned: list[Flow]) -> None:
         """Have an agent on every host that sends or receives."""

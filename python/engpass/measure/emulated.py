@@ -7,6 +7,7 @@ its seed are another network.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class EmulatedSession(Session):
     """Emulates the points of one campaign, one after the other."""
 
     engine = "emulate"
+    stops_by_rule = False
 
     def __init__(
         self,
@@ -60,6 +62,22 @@ class EmulatedSession(Session):
             registry.write(self._lab)
         return self._outcome(point, numbers, planned, collected, closed)
 
+    def turn_to(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> None:
+        """Emulate another campaign from now on, with these overrides."""
+        super().turn_to(campaign, overrides)
+        self._overrides = overrides
+
+    def _made(self, variant: str, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
+        seed = int(numbers["run"]["seed"])
+        network = self._network_of(Point(0, self.engine, variant, (), 0), seed)
+        self._lab = emulated.start(self._put_up(numbers), numbers, network)
+        try:
+            registry.write(self._lab)
+            return super()._made(variant, numbers, planned)
+        finally:
+            self._lab = emulated.stop(self._lab)
+            registry.write(self._lab)
+
     def _network_of(self, point: Point, seed: int) -> Network:
         options = self._options
         if options.log is not None:
@@ -74,6 +92,12 @@ class EmulatedSession(Session):
             seed,
             point.sweep,
             options,
+        )
+
+    def _unruled(self, point: Point) -> list[str]:
+        run = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))["run"]
+        return (
+            ["`run.precision` is left out: the model's books are of `duration`"] if run["precision"] else []
         )
 
     def _same_network(self, numbers: Mapping[str, Any]) -> object:
@@ -140,7 +164,7 @@ class EmulatedSession(Session):
                 "at": now(),
                 "took_s": round(collected.seconds, 3),
                 "carrier": "model",
-                "notes": untold(numbers) + emulated.notes(numbers, self._options),
+                "notes": untold(numbers) + emulated.notes(numbers, self._options) + self._unruled(point),
             },
             "valid": bool(lateness["valid"]),
         }

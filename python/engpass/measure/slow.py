@@ -14,11 +14,11 @@ def slowed(numbers: Mapping[str, Any], slow: int) -> dict[str, Any]:
     """A point as the agents see it: all times N times longer, all rates N times lower."""
     if slow == 1:
         return dict(numbers)
-    run = {**numbers["run"], **_longer(numbers["run"], slow, "duration_ns", "warmup_ns")}
+    run = {**numbers["run"], **_longer(numbers["run"], slow, "duration_ns", "warmup_ns", "most_ns")}
     flows = [
         {
             **flow,
-            **_longer(flow, slow, "start_ns", "stop_ns", "every_ns"),
+            **_longer(flow, slow, "start_ns", "stop_ns", "every_ns", "on_ns", "off_ns"),
             **(
                 {"rate_bit_per_s": max(1, flow["rate_bit_per_s"] // slow)}
                 if flow.get("rate_bit_per_s")

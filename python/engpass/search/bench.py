@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from engpass import _engpass
-from engpass.campaign import MODEL, Axis, Point
+from engpass.campaign import MODEL, Point
 from engpass.error import EngpassError, nearest
 from engpass.search.trial import SearchError, Trial
 from engpass.testbed import Testbed
@@ -90,14 +90,15 @@ class Bench:
         if self._precise:
             changes.append(("run.longest", f"{round(duration * 1e9)} ns"))
         testbed = self._testbed
-        campaign = _engpass.load(testbed.text.encode(), testbed.source, [*testbed.overrides, *changes], None)
+        overrides = (*testbed.overrides, *changes)
+        campaign = _engpass.load(testbed.text.encode(), testbed.source, list(overrides), None)
         # Each trial at a load draws other numbers than the one before it.
         point = Point(0, self.engine, self.variant, (), seen)
         try:
             if self.engine in MODEL:
                 text = campaign.run(self.engine, self.variant, [], seen, self.interrupt)
             else:
-                text = self._live(campaign).run(point)
+                text = self._live(campaign, overrides).run(point)
         except _engpass.Interrupted:
             raise KeyboardInterrupt from None
         except _engpass.Unsupported as error:
@@ -109,14 +110,14 @@ class Bench:
         """Count a trial that was made before, so that the next one at this load draws other numbers."""
         self._tried[load, duration] = self._tried.get((load, duration), 0) + 1
 
-    def _live(self, campaign: _engpass.Campaign) -> Session:
+    def _live(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> Session:
         if self._session is None:
-            from engpass.measure import Session
-
-            axes: tuple[Axis, ...] = ()
-            self._session = Session(campaign, self._testbed.source, axes, self._stopped, precise=False)
-        self._session.turn_to(campaign)
+            self._session = self._opened(campaign, overrides)
+        self._session.turn_to(campaign, overrides)
         return self._session
+
+    def _opened(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> Session:
+        return session_of(self.engine, campaign, self._testbed.source, overrides, self._stopped)
 
     def _read(self, load: int, duration: float, flow: dict[str, Any]) -> Trial:
         sent, lost = flow.get("sent_datagrams"), flow.get("lost_datagrams")
@@ -145,3 +146,21 @@ def stream_of(testbed: Testbed, variant: str) -> str:
         "the testbed has several streams of datagrams",
         "name one with `--traffic`: " + ", ".join(f"`{name}`" for name in names),
     )
+
+
+def session_of(
+    engine: str,
+    campaign: _engpass.Campaign,
+    source: str,
+    overrides: tuple[tuple[str, str], ...],
+    stopped: Callable[[], bool],
+) -> Session:
+    """A session of an engine with real hosts, whose points last as long as they are told to."""
+    from engpass.measure import Session
+
+    if engine != "emulate":
+        return Session(campaign, source, (), stopped, precise=False)
+    from engpass.measure.emulated import EmulatedSession
+    from engpass.netlab.emulated import Options
+
+    return EmulatedSession(campaign, source, (), stopped, overrides=overrides, options=Options())
