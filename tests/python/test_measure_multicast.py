@@ -78,7 +78,7 @@ def network(tmp_path: Path) -> Iterator[str]:
         ip("-n", source, "route", "add", "default", "via", "10.78.0.1")
         ip("netns", "exec", router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
         assert SMCROUTED is not None
-        files = ["-f", "smcroute.conf", "-P", tmp_path / "pid", "-u", tmp_path / "socket"]
+        files = ["-f", "smcroute.conf", "-P", str(tmp_path / "pid"), "-u", str(tmp_path / "socket")]
         daemon = subprocess.Popen(
             ["ip", "netns", "exec", router, SMCROUTED, "-n", *files],
             cwd=tmp_path,

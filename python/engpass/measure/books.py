@@ -16,6 +16,7 @@ from engpass.measure.flows import Flow
 from engpass.measure.idle import Waits, divided, waits
 from engpass.measure.kept import Hop, Kept
 from engpass.measure.outcome import end_of
+from engpass.measure.why import refused_by_socket
 from engpass.measure.segments import Tcp
 from engpass.measure.wire import UDP_BYTES, Wire
 
@@ -184,8 +185,7 @@ class _Way:
             there.own_bytes += counted * (self.sent.get("total_messages") or sent)
         elif last:
             # The socket's buffer is behind the link: what it refused has crossed.
-            host = self.hosts.get(self.receiver)
-            refused = min(lost, sum(_grown(host, "snmp", udp, "RcvbufErrors") for udp in ("Udp", "Udp6")))
+            refused = min(lost, refused_by_socket(self.got, self.hosts.get(self.receiver)) or 0)
             there.vain("dead", parts, size, refused)
             there.own_bytes += counted * ((self.got.get("total_messages") or fresh) + refused)
             self._broken(there, wire, size)

@@ -49,7 +49,7 @@ def explained(
         *_application(flow, figures),
         *(full or _link(figures, limit)),
         *_tcp(figures),
-        *_losses(flow, figures, hosts),
+        *_losses(flow, figures, ends.get(flow.receivers[0]) or {}, hosts),
         *_cpus(flow, ends),
     ]
     found.sort(key=lambda one: -one.weight)
@@ -146,14 +146,25 @@ def _tcp(figures: Mapping[str, Any]) -> list[Finding]:
     return found
 
 
-def _losses(flow: Flow, figures: Mapping[str, Any], hosts: Mapping[str, Any]) -> list[Finding]:
+def refused_by_socket(end: Mapping[str, Any], host: Mapping[str, Any] | None) -> int | None:
+    """Datagrams that the sockets of an end dropped; where they do not tell, those of all sockets of the host."""
+    own = [stream["dropped"] for stream in end.get("streams") or [] if stream.get("dropped") is not None]
+    if own:
+        return sum(own)
+    snmp = ((host or {}).get("changes") or {}).get("snmp") or {}
+    return sum((snmp.get(udp) or {}).get("RcvbufErrors") or 0 for udp in ("Udp", "Udp6"))
+
+
+def _losses(
+    flow: Flow, figures: Mapping[str, Any], receiver: Mapping[str, Any], hosts: Mapping[str, Any]
+) -> list[Finding]:
     """Datagrams that the receiver's host lost, by its own counters."""
     lost, sent = figures.get("lost_datagrams") or 0, figures.get("sent_datagrams") or 0
     if not lost or not sent:
         return []
     counted = hosts.get(flow.receivers[0], {}).get("changes") or {}
     snmp = counted.get("snmp") or {}
-    overflow = sum((snmp.get(udp) or {}).get("RcvbufErrors") or 0 for udp in ("Udp", "Udp6"))
+    overflow = refused_by_socket(receiver, hosts.get(flow.receivers[0])) or 0
     broken = sum((snmp.get(ip) or {}).get("ReasmFails") or 0 for ip in ("Ip", "Ip6"))
     backlog = sum(core.get("dropped", 0) for core in counted.get("softnet") or [])
     found = []

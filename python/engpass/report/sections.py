@@ -15,7 +15,7 @@ from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.record import Claim, Outcome, Run
 from engpass.report.units import plain, say_share, unit_for
-from engpass.report.words import Stretch, bottlenecks
+from engpass.report.words import DONE_BY, Stretch, bottlenecks
 
 MAX_TABLE = 160
 MAX_STRETCHES = 40
@@ -240,18 +240,18 @@ def _ordinal(number: int) -> str:
 
 
 def bottleneck_section(table: Table, charts: Charts) -> str:
-    """What limits each flow in each variant, over the sweep, in the words of the limit engine."""
+    """What limits each flow in each variant, over the sweep, in the words of each engine that says so."""
     parts = (
         [f'<div class="figures">{box}</div>'] if (box := figure_box("waterfall", table, charts, True)) else []
     )
     for flow in table.flows:
         for variant in table.variants:
-            stretches = bottlenecks(table, flow, variant)
-            if not stretches:
-                continue
             names = [f"<code>{esc(variant)}</code>"] if len(table.variants) > 1 else []
             names += [f"<code>{esc(flow)}</code>"] if len(table.flows) > 1 or not names else []
-            parts.append(f"<h3>{', '.join(names)}</h3>{_stretches(stretches)}")
+            for engine in table.engines:
+                if stretches := bottlenecks(table, flow, variant, engine):
+                    said = names if engine == "limit" else [*names, DONE_BY.get(engine, esc(engine))]
+                    parts.append(f"<h3>{', '.join(said)}</h3>{_stretches(stretches)}")
     return "\n".join(parts)
 
 

@@ -118,6 +118,9 @@ fn stream(tally: &Tally, granted: Option<&Value>, alone: bool) -> Value {
     set("core", json!(tally.core));
     set("granted", json!(granted));
     set("tcp", tally.tcp_json());
+    if tally.sequence.is_some() {
+        set("dropped", json!(tally.dropped));
+    }
     if !alone {
         set("gaps", tally.gaps.as_ref().map_or(Value::Null, |gaps| gaps.to_json()));
         set("sequence", tally.sequence.as_ref().map_or(Value::Null, |sequence| sequence.to_json()));
