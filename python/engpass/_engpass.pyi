@@ -120,14 +120,18 @@ def agent(max_rate: str | None, max_bytes: str | None, max_time: str | None, sil
     Raises `ValueError` for a text that is no quantity. The interpreter lock is released.
     """
 
-def emulate(config: str) -> None:
-    """Carry an emulated network, as its configuration says (JSON), until it is stopped or SIGTERM comes.
+def emulate(config: str) -> str:
+    """Carry real packets through the network of a testbed until `stop`, SIGTERM or Ctrl-C; the last status, as JSON.
 
-    Raises `InvalidTestbed`, `Unsupported`, `RuntimeError`. The interpreter lock is released.
+    `config` and what is written to standard output are described in `docs/emulate.md`. Raises `InvalidTestbed`,
+    `Unsupported`, `ValueError` for a wrong configuration and `OSError`. The interpreter lock is released.
     """
 
 def replay(path: str) -> str:
-    """Run a log's inputs in virtual time: whether its outputs come again, or the first that differs; JSON."""
+    """The inputs of a driver's log in virtual time: whether the outputs are identical, as JSON.
+
+    Raises `InvalidTestbed`, `Unsupported`, `ValueError` for a log of another version and `OSError`. Ctrl-C ends it.
+    """
 
 @final
 class Probe:
