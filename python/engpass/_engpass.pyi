@@ -121,16 +121,18 @@ def agent(max_rate: str | None, max_bytes: str | None, max_time: str | None, sil
     """
 
 def emulate(config: str) -> str:
-    """Carry real packets through the network of a testbed until `stop`, SIGTERM or Ctrl-C; the last status, as JSON.
+    """Carry real packets through a testbed's network until `stop`, SIGTERM or Ctrl-C; the last status as JSON.
 
-    `config` and what is written to standard output are described in `docs/emulate.md`. Raises `InvalidTestbed`,
-    `Unsupported`, `ValueError` for a wrong configuration and `OSError`. The interpreter lock is released.
+    `config` and what is written to standard output are described in `docs/emulate.md`. Raises
+    `InvalidTestbed`, `Unsupported`, `ValueError` for a wrong configuration and `OSError`. The interpreter
+    lock is released.
     """
 
 def replay(path: str) -> str:
     """The inputs of a driver's log in virtual time: whether the outputs are identical, as JSON.
 
-    Raises `InvalidTestbed`, `Unsupported`, `ValueError` for a log of another version and `OSError`. Ctrl-C ends it.
+    Raises `InvalidTestbed`, `Unsupported`, `ValueError` for a log of another version and `OSError`. Ctrl-C
+    ends it.
     """
 
 @final

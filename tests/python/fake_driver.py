@@ -100,7 +100,9 @@ class Driver:
     def does(self, what: str) -> dict[str, Any]:
         lateness = self.lateness()
         if what == "status":
-            return {"ok": {"at_ps": time.monotonic_ns() * 1000, "links": self.links(), "lateness": lateness}}
+            hosts = [{"name": "a", "sent_packets": self.carried, "backlog": 0}]
+            status = {"at_ps": time.monotonic_ns() * 1000, "inside": 0, "hosts": hosts}
+            return {"ok": {**status, "links": self.links(), "lateness": lateness}}
         if what == "window":
             if HOW == "die":
                 os._exit(9)

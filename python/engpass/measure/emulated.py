@@ -22,7 +22,7 @@ from engpass.measure.outcome import outcome_flows, outcome_hosts
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses
 from engpass.measure.slow import scaled_back, slowed
-from engpass.measure.window import Window
+from engpass.measure.window import Settled, Window
 from engpass.netlab import Lab, LabError, emulated, registry
 from engpass.netlab.emulated import Network, Options
 from engpass.say import duration
@@ -96,8 +96,11 @@ class EmulatedSession(Session):
             return self._stopped()
 
         addresses = Addresses(numbers["hosts"], lab, self._hellos())
+        measurement = Measurement(
+            self._crew, addresses, planned, stopped, window.start, Settled(lab.socket).look
+        )
         try:
-            collected = Measurement(self._crew, addresses, planned, stopped, window.start).run()
+            collected = measurement.run()
             return collected, window.close()
         except MeasureError:
             # A network that is gone is the reason for whatever its hosts complain about.
