@@ -45,6 +45,7 @@ impl Port {
         fabric.channels[port] = channels;
         self.horizon = Some(until);
         if fabric.window.from == Some(until) {
+            fabric.write_cells(port, until);
             fabric.ledger.opens(port, self.doing(until));
         }
     }
@@ -58,14 +59,14 @@ impl Port {
     }
 
     /// What the line does at `at`, up to which it was advanced.
-    fn doing(&self, at: u64) -> Doing {
+    pub(super) fn doing(&self, at: u64) -> Doing {
         match &self.queue {
             Queue::Fifo(queue) => queue.doing(at),
             Queue::Classes(queue) => queue.doing(at),
         }
     }
 
-    fn has_taken(&self, until: u64) -> bool {
+    pub(super) fn has_taken(&self, until: u64) -> bool {
         self.horizon.is_some_and(|horizon| horizon >= until)
     }
 }

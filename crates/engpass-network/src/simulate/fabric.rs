@@ -6,7 +6,7 @@ use engpass_model::element::{
 use engpass_model::tcp::Segment;
 
 use super::arena::Arena;
-use super::ledger::{Cargo, Fate, Ledger};
+use super::ledger::{Arrivals, Cargo, Fate, Ledger};
 use super::outside::Fates;
 use super::tally::{Place, Tally, Window};
 use super::timeline::Trace;
@@ -162,6 +162,17 @@ impl Fabric {
         }
     }
 
+    /// Count cells that a port has sent, as far as they count.
+    #[inline]
+    pub(super) fn count_sent(&mut self, port: usize, counter: usize, cells: &Cells) -> u64 {
+        let counted = self.window.count(cells, 0);
+        let counter = &mut self.counters[port][counter];
+        counter.sent += counted;
+        counter.sent_clp += if cells.clp { counted } else { 0 };
+        counter.sent_efci += if cells.efci { counted } else { 0 };
+        counted
+    }
+
     /// A datagram comes into being.
     #[inline]
     pub(super) fn begin_datagram(&mut self, datagram: Datagram) -> u32 {
@@ -179,7 +190,9 @@ impl Fabric {
             (_, true) => Cargo::Segment { header: this.header.into(), bytes: this.bytes },
             (_, false) => Cargo::Control,
         };
-        let fate = match (this.loss, open) {
+        // The gap behind its last frame may not be over, and keep it.
+        let arrived = self.ledger.later.is_some() && this.arrived == this.fragments;
+        let fate = match (this.loss, open && !arrived) {
             (Some(_), _) => Fate::Dead,
             (None, true) => Fate::InFlight,
             (None, false) => Fate::Delivered,
@@ -207,7 +220,9 @@ impl Fabric {
     /// Count the losses of datagrams that are still on their way when the run is over.
     pub(super) fn count_open_losses(&mut self) {
         for index in 0..self.datagrams.len() {
-            if self.datagrams[index].holds > 0 {
+            if self.datagrams[index].holds > 0
+                || self.ledger.later.as_ref().is_some_and(|later| later.holds(index))
+            {
                 self.settle_books(index, true);
                 self.count_loss(index);
             }
@@ -223,8 +238,11 @@ impl Fabric {
     }
 
     fn count_lost(&mut self, datagram: u32) {
-        let this = &mut self.datagrams[datagram];
-        let Some((at, place)) = this.loss.take() else { return };
+        let this = &self.datagrams[datagram];
+        let Some((at, place)) = this.loss else { return };
+        if self.fates.as_mut().is_some_and(|fates| fates.was_counted(datagram)) {
+            return;
+        }
         let tally = &mut self.flows[this.flow as usize];
         if this.sent && this.counted {
             tally.in_flight -= 1;
@@ -263,11 +281,17 @@ impl Fabric {
     pub(super) fn release_datagram(&mut self, datagram: u32) {
         let this = &mut self.datagrams[datagram];
         this.holds -= 1;
-        if this.holds == 0 {
-            self.settle_books(datagram, false);
-            self.count_loss(datagram);
-            self.datagrams.release(datagram);
+        if this.holds == 0 && !self.ledger.later.as_ref().is_some_and(|later| later.holds(datagram)) {
+            self.end_datagram(datagram);
         }
+    }
+
+    /// Nothing of a datagram is on the way, and all of it is booked.
+    #[inline]
+    pub(super) fn end_datagram(&mut self, datagram: u32) {
+        self.settle_books(datagram, false);
+        self.count_loss(datagram);
+        self.datagrams.release(datagram);
     }
 
     fn deliver(&mut self, cells: Cells, delay: u64) {
@@ -276,20 +300,31 @@ impl Fabric {
         let pdu = reassembly.take(&cells);
         // A frame stays while cells of it wait for the end of their PDU.
         let mut own = cells.count as u32;
+        let mut cut = None;
         match pending {
             Some((frame, count)) if frame != cells.frame => {
                 let at = cells.nth(0) + delay;
-                if cells.are_generated() && at <= self.window.end {
+                if cells.are_generated() && self.ledger.later.is_some() {
+                    cut = Some((frame, count));
+                } else if cells.are_generated() && at <= self.window.end {
                     // The generator's cell ends the PDU in the midst of the frame.
                     self.lose_frame(frame, Place::Reassembly, at);
                 }
-                self.settle(frame, count);
+                if cut.is_none() {
+                    self.settle(frame, count);
+                }
             }
             Some((_, count)) => own += count,
             None => {}
         }
         if let Some(flow) = generator_of(cells.frame) {
-            self.receive_generated(flow, cells, delay, pdu == Some(Pdu::Bad));
+            let bad = pdu == Some(Pdu::Bad);
+            if let Some(later) = &mut self.ledger.later {
+                let port = self.vcs[cells.vc as usize].hops.last().expect("a circuit has a line");
+                later.arrive(*port, Arrivals { cells: cells.shifted(delay), flow, bad, cut });
+            } else {
+                self.receive_generated(flow, cells, delay, bad);
+            }
         } else if let Some(pdu) = pdu {
             let frame = &mut self.frames[cells.frame];
             (frame.pdu, frame.efci) = (Some(pdu), cells.efci);
@@ -297,7 +332,13 @@ impl Fabric {
         }
     }
 
-    fn receive_generated(&mut self, flow: usize, mut cells: Cells, delay: u64, first_is_bad: bool) {
+    pub(super) fn receive_generated(
+        &mut self,
+        flow: usize,
+        mut cells: Cells,
+        delay: u64,
+        first_is_bad: bool,
+    ) {
         if first_is_bad {
             let at = cells.nth(0) + delay;
             if at <= self.window.end {
@@ -340,7 +381,11 @@ impl Outlet for Behind<'_> {
 
     fn way(&self, vc: VcId) -> usize {
         // The first transmission of a window is looked for.
-        if self.fabric.ledger.has_started(self.port) { self.fabric.onward(self.port, vc).way } else { MIXED }
+        if self.fabric.ledger.has_started(self.port) && self.fabric.ledger.later.is_none() {
+            self.fabric.onward(self.port, vc).way
+        } else {
+            MIXED
+        }
     }
 
     fn sent_along(&mut self, way: usize, trains: &mut [Cells], pieces: &[Piece]) {
@@ -386,6 +431,9 @@ impl Outlet for Behind<'_> {
         if fabric.window.holds(at) {
             fabric.counters[self.port][onward.counter].lost += cells.count;
         }
+        if let Some(later) = &mut fabric.ledger.later {
+            later.lost(self.port, cells.count);
+        }
         self.gone(cells, Place::Port(self.port, cause), at);
     }
 
@@ -395,11 +443,18 @@ impl Outlet for Behind<'_> {
         if fabric.window.holds(at) {
             fabric.counters[self.port][onward.counter].policed += cells.count;
         }
+        if let Some(later) = &mut fabric.ledger.later {
+            later.lost(self.port, cells.count);
+        }
         self.gone(cells, Place::Policer(self.port), at);
     }
 
     #[inline]
     fn idle(&mut self, ps: u64, rounding: u64) {
+        if self.fabric.ledger.later.is_some() {
+            // All that it has sent has left before.
+            self.fabric.write_cells(self.port, u64::MAX);
+        }
         self.fabric.ledger.idle(self.port, ps, rounding);
     }
 
@@ -433,11 +488,14 @@ impl Behind<'_> {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
         let last = cells.last;
+        if fabric.ledger.later.is_some() {
+            let datagram = (!cells.are_generated()).then(|| fabric.frames[cells.frame].datagram);
+            fabric.ledger.sends_later(self.port, (onward.counter, onward.hop), *cells, datagram);
+            self.hand_on(cells, onward.delay);
+            return onward;
+        }
+        let counted = fabric.count_sent(self.port, onward.counter, cells);
         let counter = &mut fabric.counters[self.port][onward.counter];
-        let counted = fabric.window.count(cells, 0);
-        counter.sent += counted;
-        counter.sent_clp += if cells.clp { counted } else { 0 };
-        counter.sent_efci += if cells.efci { counted } else { 0 };
         if fabric.ledger.on {
             let begun = fabric.ledger.begun(self.port, cells, counted);
             match generator_of(cells.frame) {
@@ -457,17 +515,24 @@ impl Behind<'_> {
                 counter.last_sent = counter.last_sent.max(Some(cells.nth(ever - 1)));
             }
         }
+        self.hand_on(cells, onward.delay);
+        onward
+    }
+
+    /// The end of a frame is on its way behind the line.
+    #[inline]
+    fn hand_on(&mut self, cells: &Cells, delay: u64) {
+        let fabric = &mut *self.fabric;
         if !cells.are_generated() && cells.ends_frame() {
             let frame = &mut fabric.frames[cells.frame];
             if frame.hop == 0 {
                 let nic = self.port;
-                fabric.left_nic.push(LeftNic { nic, emitted: frame.eta, at: last, bytes: frame.sdu });
+                fabric.left_nic.push(LeftNic { nic, emitted: frame.eta, at: cells.last, bytes: frame.sdu });
             }
             frame.hop += 1;
-            frame.eta = last + onward.delay;
+            frame.eta = cells.last + delay;
             frame.waiting = None;
         }
-        onward
     }
 
     fn gone(&mut self, cells: &Cells, place: Place, at: u64) {

@@ -342,8 +342,8 @@ impl Network {
         let Some(source) = self.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
         let mut generator = source.generator.clone();
         let ever = window.with_warmup();
-        let mut counts = (0, 0);
-        while let Some(cells) = generator.next_cells() {
+        let mut counts = (0, source.before);
+        while let Some(cells) = generator.next_cells().filter(|cells| cells.base <= window.end) {
             counts.0 += window.count(&cells, 0);
             counts.1 += ever.count(&cells, 0);
         }

@@ -7,5 +7,6 @@ mod by_hand;
 mod contended;
 mod fast;
 mod networks;
+mod outside;
 mod properties;
 mod replay;

@@ -60,7 +60,7 @@ impl Builder<'_> {
             _ => return None,
         };
         let generator = generator.with_clp(self.topology.circuits[vc as usize / 2].clp);
-        Some(Source { flow, generator, passed: None })
+        Some(Source { flow, generator, passed: None, before: 0 })
     }
 
     /// What reaches the ports of switches, from the lines before them in the order of the links.
@@ -145,7 +145,10 @@ impl Builder<'_> {
     fn pass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
         let [channel] = self.channels[line].as_slice() else { return None };
         let slot = self.slots[line / 2].after(1);
-        if !channel.is_even() || channel.generated_pace() <= slot || self.node_of(line) >= self.topology.hosts
+        if self.outside
+            || !channel.is_even()
+            || channel.generated_pace() <= slot
+            || self.node_of(line) >= self.topology.hosts
         {
             return None;
         }

@@ -39,6 +39,20 @@ pub(in crate::simulate) struct Source {
     pub(in crate::simulate) generator: Generator,
     /// The NIC's line, and the time of a cell on it, where its cells are announced to the switch at once.
     pub(in crate::simulate) passed: Option<(usize, u64)>,
+    /// Cells that its generator has given and forgotten.
+    pub(in crate::simulate) before: u64,
+}
+
+impl Source {
+    /// Forget cells before `instant`: they only have a number from now on.
+    pub(in crate::simulate) fn forget_before(&mut self, instant: u64) {
+        loop {
+            let mut next = self.generator.clone();
+            let Some(cells) = next.next_cells().filter(|cells| cells.last < instant) else { return };
+            self.before += cells.count;
+            self.generator = next;
+        }
+    }
 }
 
 /// The network while it is put together.

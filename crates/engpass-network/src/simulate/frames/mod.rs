@@ -297,6 +297,9 @@ impl Network {
             return;
         }
         self.lose_packet(id, Place::Queue(port, cause), at);
+        if let Some(later) = &mut self.fabric.ledger.later {
+            later.lost(port, 1);
+        }
         if let Some(trace) = &mut self.fabric.trace {
             trace.dropped(port, at);
         }
@@ -359,6 +362,9 @@ impl Network {
     #[inline]
     fn landed(&mut self, port: usize, landed: Flying) {
         if landed.damaged {
+            if let Some(later) = &mut self.fabric.ledger.later {
+                later.lost(port, 1);
+            }
             if self.fabric.window.holds(self.now)
                 && let Some(port) = &mut self.frames.ports[port]
             {

@@ -36,6 +36,10 @@ impl Ledger {
         if !self.on {
             return;
         }
+        if self.later.is_some() {
+            self.transmits_later(port, hop, (datagram, packet), from);
+            return;
+        }
         let Transmission { idle, held, bytes, physical, whole, .. } = from.last;
         if !whole {
             self.lines[port].cut_off(&from.last, self.window);
@@ -107,7 +111,7 @@ impl Line {
 
     /// A transmission does not lie in the window: note what an edge cuts of it.
     #[cold]
-    fn cut_off(&mut self, sent: &Transmission, window: Window) {
+    pub(super) fn cut_off(&mut self, sent: &Transmission, window: Window) {
         let (ticks, per_ps) = (u128::from(self.ticks), u128::from(self.ticks_per_ps));
         let begin = u128::from(sent.begin.0) * per_ps + u128::from(sent.begin.1);
         let since = |at: u64| (u128::from(at) * per_ps).checked_sub(begin).filter(|since| *since > 0);

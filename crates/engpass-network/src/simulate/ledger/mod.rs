@@ -7,6 +7,7 @@
 mod attribute;
 mod close;
 mod frames;
+mod later;
 mod open;
 mod passed;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use attribute::Reasons;
 pub(super) use close::add;
 pub use close::{Accounts, BookSeen};
 pub(super) use frames::Transmission;
+pub(super) use later::{Arrivals, Later};
 pub(super) use open::Opening;
 pub(super) use waits::Wait;
 use waits::{Sums, Waits};
@@ -56,6 +58,8 @@ pub(super) struct Ledger {
     /// By frame of cells and by packet: the sender's sums when it had been emitted.
     stamps: Vec<Sums>,
     packet_stamps: Vec<Sums>,
+    /// Where windows begin and end at any time: what is not booked yet.
+    pub(super) later: Option<Box<Later>>,
 }
 
 /// One direction of a link.

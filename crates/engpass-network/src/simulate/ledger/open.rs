@@ -64,6 +64,7 @@ impl Ledger {
             before: vec![[0; Wait::COUNT]; senders],
             stamps: Vec::new(),
             packet_stamps: Vec::new(),
+            later: None,
         };
         for port in 0..topology.links.len() * 2 {
             ledger.lines.push(Line::new(&topology.links[port / 2], window));

@@ -36,6 +36,8 @@ pub(in crate::simulate) struct Head {
     pub(in crate::simulate) flow: u32,
     /// It, or a fragment of it, has arrived with the mark of congestion.
     marked: bool,
+    /// Its loss was counted when a window ended.
+    counted: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +55,7 @@ impl Fates {
             self.heads.resize(index + 1, Head::default());
         }
         let Packet { token, ecn, priority, ttl, .. } = *packet;
-        self.heads[index] = Head { way, token, ecn, priority, ttl, flow, marked: false };
+        self.heads[index] = Head { way, token, ecn, priority, ttl, flow, marked: false, counted: false };
     }
 
     /// A packet is inside from now on.
@@ -73,6 +75,11 @@ impl Fates {
     /// A fragment of the datagram has arrived with the mark of congestion.
     pub(in crate::simulate) fn mark(&mut self, datagram: u32) {
         self.heads[datagram as usize].marked = true;
+    }
+
+    /// The loss of the datagram is counted: whether it was before.
+    pub(in crate::simulate) fn was_counted(&mut self, datagram: u32) -> bool {
+        std::mem::replace(&mut self.heads[datagram as usize].counted, true)
     }
 
     /// The packet will be lost there, and an event says when.

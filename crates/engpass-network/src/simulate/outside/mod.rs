@@ -6,6 +6,7 @@
 
 mod fates;
 mod senders;
+mod windows;
 
 use std::collections::VecDeque;
 
@@ -18,8 +19,9 @@ use engpass_testbed::{Testbed, Topology};
 
 pub(in crate::simulate) use fates::Fates;
 pub(in crate::simulate) use senders::{Outsiders, Sender};
+pub use windows::LineSeen;
 
-use super::tally::{Place, Window};
+use super::tally::Place;
 use super::{Network, SWEEP, SimError};
 
 /// The last instant that there is, in picoseconds: 106 days.
@@ -128,7 +130,8 @@ struct Input {
 /// A network in virtual time whose packets come from outside.
 pub struct Outside {
     network: Network,
-    /// Its flows are those of the generators, and behind them one for every way.
+    /// What it is built of: generators, and behind them a flow for every way.
+    testbed: Testbed,
     topology: Topology,
     ways: Vec<WaySeen>,
     inputs: VecDeque<Input>,
@@ -136,6 +139,10 @@ pub struct Outside {
     came: u64,
     /// Everything up to this instant has happened.
     reached: u64,
+    /// Nothing may come before this.
+    earliest: u64,
+    /// Events handled before the window.
+    handled: u64,
 }
 
 impl Outside {
@@ -171,10 +178,20 @@ impl Outside {
         }
         let topology = Topology { flows, ..topology.clone() };
         // Nothing is counted before somebody says so.
-        let window = Window { from: Some(FOREVER), end: FOREVER };
-        let mut network = Network::build(&all, &topology, seed, window, true)?;
+        let mut network = Network::build(&all, &topology, seed, windows::CLOSED, true)?;
+        network.fabric.ledger.book_later();
         network.next_sweep = if network.sources.is_empty() { u64::MAX } else { SWEEP };
-        Ok(Self { network, topology, ways, inputs: VecDeque::new(), came: 0, reached: 0 })
+        Ok(Self {
+            network,
+            testbed: all,
+            topology,
+            ways,
+            inputs: VecDeque::new(),
+            came: 0,
+            reached: 0,
+            earliest: 0,
+            handled: 0,
+        })
     }
 
     /// The ways from host to host, by sender, then by receiver.
@@ -189,10 +206,16 @@ impl Outside {
     /// When there is no such way.
     pub fn inject(&mut self, at: u64, way: u32, packet: Packet) -> u64 {
         assert!((way as usize) < self.ways.len(), "a packet takes a way that there is");
-        let at = at.clamp(self.reached, FOREVER);
+        let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         let place = self.inputs.iter().rev().take_while(|other| other.at > at).count();
         self.inputs.insert(self.inputs.len() - place, Input { at, way, packet });
         at
+    }
+
+    /// Packets that were put in and of which nothing was told.
+    pub fn inside(&self) -> u64 {
+        let fates = self.network.fabric.fates.as_ref();
+        self.inputs.len() as u64 + fates.map_or(0, |fates| fates.inside())
     }
 
     /// Packets of a host that have come and wait for the memory of its NICs. While there are any, real hosts would be held back.
@@ -282,6 +305,7 @@ impl Network {
         let at = self.next_sweep;
         self.now = at;
         self.sweep();
+        self.fabric.write_all(at - 1);
         let Some(fates) = &mut self.fabric.fates else { return };
         fates.settle_before(at);
         if self.sources.is_empty() && fates.inside() == 0 {
@@ -291,7 +315,7 @@ impl Network {
 
     /// There may be cells from now on.
     fn sweep_from_now(&mut self) {
-        if self.next_sweep == u64::MAX && !self.fabric.vcs.is_empty() {
+        if self.next_sweep == u64::MAX {
             self.next_sweep = (self.now / SWEEP + 1) * SWEEP;
         }
     }

@@ -1,0 +1,402 @@
+//! Books that are written when the time of what they book has come.
+//!
+//! Lines know ahead of the clock what they will send. Where the window is known from the beginning it is booked at once; where it may begin
+//! and end at any instant, as with packets from outside, it stands here until everything up to its end has happened, and holds
+//! its datagram as long.
+
+use std::collections::VecDeque;
+
+use engpass_model::element::{Cells, Doing, FrameId};
+use engpass_model::wire::ethernet::GAP_BYTES;
+
+use super::waits::Sums;
+use super::{Ledger, Run, Transmission, User};
+use crate::limit::layers::Layers;
+use crate::simulate::fabric::Fabric;
+use crate::simulate::frames::FramePort;
+use crate::simulate::tally::{Place, Window};
+
+/// What is to be booked.
+#[derive(Debug)]
+pub(in crate::simulate) struct Later {
+    lines: Vec<LineLater>,
+    /// By datagram: entries that it is held for.
+    holds: Vec<u32>,
+}
+
+/// What a line has sent since the beginning, as far as it is booked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::simulate) struct Totals {
+    /// Cells or frames.
+    pub(in crate::simulate) sent: u64,
+    /// Bits of the line, physical framing of cells apart.
+    pub(in crate::simulate) bits: u64,
+    /// Cells or frames lost in front of it or on it.
+    pub(in crate::simulate) lost: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct LineLater {
+    frames: VecDeque<SentFrame>,
+    cells: VecDeque<SentCells>,
+    arrivals: VecDeque<Arrivals>,
+    totals: Totals,
+    /// Frames that left in the window, and their bytes.
+    left: (u64, u64),
+    /// Idle time and rounding before the last frame that is booked, when that ended, and by how much this is rounded up.
+    idle: u64,
+    rounding: u64,
+    end: u64,
+    end_rounding: u64,
+}
+
+/// A frame on a line.
+#[derive(Clone, Copy, Debug)]
+struct SentFrame {
+    sent: Transmission,
+    datagram: u32,
+    hop: u16,
+    /// The line's idle time up to its beginning, with what ends were rounded up by, and by how much its own is.
+    idle: u64,
+    rounding: u64,
+    end_rounding: u64,
+    /// What its sender had done when it was emitted.
+    stamp: Option<Sums>,
+}
+
+/// Cells that leave a line.
+#[derive(Clone, Copy, Debug)]
+struct SentCells {
+    cells: Cells,
+    counter: usize,
+    hop: u16,
+    /// Of frames.
+    datagram: Option<u32>,
+    stamp: Option<Sums>,
+}
+
+/// Cells of a generator that arrive at a host.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::simulate) struct Arrivals {
+    pub(in crate::simulate) cells: Cells,
+    pub(in crate::simulate) flow: usize,
+    /// The first of them ends a PDU that is not its own.
+    pub(in crate::simulate) bad: bool,
+    /// The frame that it cuts off, and how many cells of it.
+    pub(in crate::simulate) cut: Option<(FrameId, u32)>,
+}
+
+/// The first of these cells, those that stand at or before `until`, and the others.
+fn split(cells: &Cells, until: u64) -> (Option<Cells>, Option<Cells>) {
+    if cells.last <= until {
+        return (Some(*cells), None);
+    }
+    let ended = until.checked_sub(cells.base).map_or(0, |span| cells.pace.ended_within(span) + 1);
+    let count = ended.saturating_sub(cells.n).min(cells.count);
+    if count == 0 {
+        return (None, Some(*cells));
+    }
+    let last = cells.base + cells.pace.after(cells.n + count - 1);
+    let mut rest = Cells { n: cells.n + count, count: cells.count - count, ..*cells };
+    rest.take(count);
+    (Some(Cells { count, last, ..*cells }), Some(rest))
+}
+
+impl Later {
+    fn hold(&mut self, datagram: u32) {
+        let index = datagram as usize;
+        if self.holds.len() <= index {
+            self.holds.resize(index + 1, 0);
+        }
+        self.holds[index] += 1;
+    }
+
+    /// Whether something of the datagram is not booked.
+    pub(in crate::simulate) fn holds(&self, datagram: u32) -> bool {
+        self.holds.get(datagram as usize).is_some_and(|holds| *holds > 0)
+    }
+
+    /// A line has lost so much.
+    pub(in crate::simulate) fn lost(&mut self, port: usize, count: u64) {
+        self.lines[port].totals.lost += count;
+    }
+
+    /// What a line has sent.
+    pub(in crate::simulate) fn totals(&self, port: usize) -> Totals {
+        self.lines[port].totals
+    }
+
+    /// Frames that left a line in the window, and their bytes.
+    pub(in crate::simulate) fn left(&self, port: usize) -> (u64, u64) {
+        self.lines[port].left
+    }
+
+    /// Cells of a generator will arrive at the host behind a port.
+    pub(in crate::simulate) fn arrive(&mut self, port: usize, arrivals: Arrivals) {
+        self.lines[port].arrivals.push_back(arrivals);
+    }
+}
+
+impl Ledger {
+    /// From now on everything is booked when its time has come.
+    pub(in crate::simulate) fn book_later(&mut self) {
+        let lines = vec![LineLater::default(); self.lines.len()];
+        self.later = Some(Box::new(Later { lines, holds: Vec::new() }));
+    }
+
+    /// A line has put a frame behind what it sends.
+    pub(super) fn transmits_later(
+        &mut self,
+        port: usize,
+        hop: u16,
+        (datagram, packet): (u32, u32),
+        from: &FramePort,
+    ) {
+        let stamp = self.is_attributed(port, datagram).then(|| self.packet_stamps[packet as usize]);
+        let Some(later) = &mut self.later else { return };
+        later.hold(datagram);
+        let (sent, told) = (from.last, from.told);
+        let end_rounding = from.doing(sent.end).rounding;
+        let (idle, rounding) = (told.idle, told.rounding);
+        later.lines[port].frames.push_back(SentFrame {
+            sent,
+            datagram,
+            hop,
+            idle,
+            rounding,
+            end_rounding,
+            stamp,
+        });
+    }
+
+    /// A line sends cells: of a datagram, or of a generator.
+    pub(in crate::simulate) fn sends_later(
+        &mut self,
+        port: usize,
+        (counter, hop): (usize, u16),
+        cells: Cells,
+        datagram: Option<u32>,
+    ) {
+        let stamped = datagram.filter(|datagram| cells.ends_frame() && self.is_attributed(port, *datagram));
+        let stamp = stamped.map(|_| self.stamps[cells.frame as usize]);
+        let Some(later) = &mut self.later else { return };
+        datagram.into_iter().for_each(|datagram| later.hold(datagram));
+        later.lines[port].cells.push_back(SentCells { cells, counter, hop, datagram, stamp });
+    }
+
+    /// Whether what is sent of a datagram shows whose the idle time of the line was.
+    fn is_attributed(&self, port: usize, datagram: u32) -> bool {
+        self.lines[port].user == User::Shared && self.ways[datagram as usize].elastic
+    }
+
+    /// Book a frame whose end has come.
+    fn book_frame(&mut self, port: usize, frame: &SentFrame) {
+        let SentFrame { sent, datagram, hop, idle, rounding, .. } = *frame;
+        let window = self.window;
+        let line = &mut self.lines[port];
+        (line.idle, line.rounding) = (idle, rounding);
+        if window.holds_all(sent.begin.0, sent.end) {
+            line.frames += 1;
+            line.bytes += sent.bytes;
+            let place = datagram as usize * self.stride + usize::from(hop);
+            self.carried[place] += (sent.bytes - sent.physical) as u32;
+        } else {
+            line.cut_off(&sent, window);
+        }
+        self.attribute_frame(port, frame);
+    }
+
+    fn attribute_frame(&mut self, port: usize, frame: &SentFrame) {
+        let SentFrame { sent, datagram, hop, stamp, .. } = frame;
+        let line = &mut self.lines[port];
+        if sent.held > 0 {
+            line.held(sent.held.min(sent.idle));
+        }
+        if let Some(stamp) = stamp {
+            line.elastic += sent.bytes;
+            let book = self.ways[*datagram as usize].book + u32::from(*hop);
+            line.frame_left(&mut self.books[book as usize], book, stamp);
+        }
+    }
+
+    /// When a frame's last bit that is none of the gap has left.
+    fn left_at(&self, port: usize, sent: &Transmission) -> u64 {
+        let line = &self.lines[port];
+        let gap = if sent.physical > 0 { GAP_BYTES } else { 0 };
+        let begin = u128::from(sent.begin.0) * u128::from(line.ticks_per_ps) + u128::from(sent.begin.1);
+        let ticks = begin + u128::from(sent.bytes - gap) * u128::from(line.ticks);
+        ticks.div_ceil(u128::from(line.ticks_per_ps)) as u64
+    }
+
+    fn count_frame(&mut self, port: usize, sent: &Transmission) {
+        if self.window.holds(self.left_at(port, sent))
+            && let Some(later) = &mut self.later
+        {
+            let left = &mut later.lines[port].left;
+            *left = (left.0 + 1, left.1 + sent.bytes);
+        }
+    }
+
+    /// What the line of frames does at `at`, up to which all is booked.
+    fn line_at(&mut self, port: usize, at: u64) -> Doing {
+        let Some(later) = &self.later else { return Doing::default() };
+        let this = &later.lines[port];
+        let line = &mut self.lines[port];
+        match this.frames.front().filter(|next| next.sent.begin.0 < at) {
+            Some(next) => {
+                (line.idle, line.rounding) = (next.idle, next.rounding);
+                Doing::default()
+            }
+            None => {
+                (line.idle, line.rounding) = (this.idle, this.rounding);
+                Doing { idle: at - this.end, rounding: this.end_rounding, begun: 0 }
+            }
+        }
+    }
+
+    /// A window begins at `from`: nothing is in its books.
+    pub(in crate::simulate) fn begin_window(&mut self, from: u64) {
+        self.set_window(Window { from: Some(from), end: self.window.end });
+        self.warm(from);
+        self.carried.fill(0);
+        self.runs.iter_mut().for_each(|run| *run = Run { count: 0, ..*run });
+        for book in &mut self.books {
+            (book.whole, book.dead, book.in_flight, book.control) = (0, 0, 0, 0);
+            (book.generated, book.duplicate, book.segments) = (0, 0, nothing(&book.segments));
+        }
+        for port in 0..self.lines.len() {
+            let line = &mut self.lines[port];
+            (line.frames, line.bytes, line.started, line.cut) = (0, 0, false, None);
+            line.edges[1].begun = 0;
+            if let Some(later) = &mut self.later {
+                later.lines[port].left = (0, 0);
+            }
+            if !self.lines[port].cells {
+                let doing = self.line_at(port, from);
+                self.lines[port].open(doing);
+            }
+        }
+    }
+
+    /// The window ends at `end`, up to which all is booked, on the line of a port of frames.
+    pub(in crate::simulate) fn closes_later(&mut self, port: usize, end: u64) {
+        let next = self.later.as_ref().and_then(|later| later.lines[port].frames.front().copied());
+        let doing = self.line_at(port, end);
+        if let Some(next) = next.filter(|next| next.sent.begin.0 < end) {
+            self.lines[port].cut_off(&next.sent, self.window);
+            self.attribute_frame(port, &next);
+            self.count_frame(port, &next.sent);
+        }
+        let begun = self.lines[port].edges[1].begun;
+        self.closes(port, Doing { begun, ..doing });
+    }
+
+    pub(in crate::simulate) fn set_window(&mut self, window: Window) {
+        self.window = window;
+    }
+}
+
+fn nothing(layers: &Layers) -> Layers {
+    layers.times(0)
+}
+
+impl Fabric {
+    /// Book what has ended at or before `until`.
+    pub(in crate::simulate) fn write_all(&mut self, until: u64) {
+        for port in 0..self.channels.len() {
+            self.write_frames(port, until);
+            self.write_cells(port, until);
+            self.write_arrivals(port, until);
+        }
+    }
+
+    fn write_frames(&mut self, port: usize, until: u64) {
+        while let Some(later) = &mut self.ledger.later {
+            let this = &mut later.lines[port];
+            let Some(frame) = this.frames.front().copied().filter(|frame| frame.sent.end <= until) else {
+                return;
+            };
+            this.frames.pop_front();
+            (this.idle, this.rounding) = (frame.idle, frame.rounding);
+            (this.end, this.end_rounding) = (frame.sent.end, frame.end_rounding);
+            this.totals.sent += 1;
+            this.totals.bits += frame.sent.bytes * 8;
+            self.ledger.book_frame(port, &frame);
+            self.ledger.count_frame(port, &frame.sent);
+            self.release_later(frame.datagram);
+        }
+    }
+
+    /// Book cells that a line has sent at or before `until`.
+    pub(in crate::simulate) fn write_cells(&mut self, port: usize, until: u64) {
+        while let Some(later) = &mut self.ledger.later {
+            let this = &mut later.lines[port];
+            let Some(front) = this.cells.front_mut() else { return };
+            let (Some(ended), rest) = split(&front.cells, until) else { return };
+            let sent = SentCells { cells: ended, ..*front };
+            match rest {
+                Some(rest) => front.cells = rest,
+                None => drop(this.cells.pop_front()),
+            }
+            this.totals.sent += ended.count;
+            this.totals.bits += ended.count * engpass_model::wire::aal5::CELL_BITS;
+            self.write_sent(port, &sent);
+            if let (None, Some(datagram)) = (rest, sent.datagram) {
+                self.release_later(datagram);
+            }
+        }
+    }
+
+    fn write_sent(&mut self, port: usize, sent: &SentCells) {
+        let SentCells { cells, counter, hop, datagram, stamp } = sent;
+        let counted = self.count_sent(port, *counter, cells);
+        let ledger = &mut self.ledger;
+        let begun = ledger.begun(port, cells, counted);
+        let Some(datagram) = *datagram else {
+            let flow = engpass_model::element::generator_of(cells.frame);
+            ledger.generated(flow.expect("cells of no datagram are a generator's"), *hop, begun);
+            return;
+        };
+        let place = datagram as usize * ledger.stride + usize::from(*hop);
+        ledger.carried[place] += begun as u32;
+        let line = &mut ledger.lines[port];
+        let way = ledger.ways[datagram as usize];
+        if line.user == User::Shared && way.elastic {
+            line.elastic += cells.count;
+            if let Some(stamp) = stamp.filter(|_| cells.ends_frame()) {
+                let book = way.book + u32::from(*hop);
+                line.frame_left(&mut ledger.books[book as usize], book, &stamp);
+            }
+        }
+    }
+
+    /// Count a generator's cells that have arrived at or before `until`.
+    fn write_arrivals(&mut self, port: usize, until: u64) {
+        while let Some(later) = &mut self.ledger.later {
+            let this = &mut later.lines[port];
+            let Some(front) = this.arrivals.front_mut() else { return };
+            let (Some(come), rest) = split(&front.cells, until) else { return };
+            let arrived = Arrivals { cells: come, ..*front };
+            match rest {
+                Some(rest) => *front = Arrivals { cells: rest, bad: false, cut: None, ..arrived },
+                None => drop(this.arrivals.pop_front()),
+            }
+            let Arrivals { flow, bad, cut, .. } = arrived;
+            if let Some((frame, count)) = cut {
+                self.lose_frame(frame, Place::Reassembly, come.nth(0));
+                self.settle(frame, count);
+            }
+            self.receive_generated(flow, come, 0, bad);
+        }
+    }
+
+    /// An entry of the datagram is booked.
+    fn release_later(&mut self, datagram: u32) {
+        let Some(later) = &mut self.ledger.later else { return };
+        let holds = &mut later.holds[datagram as usize];
+        *holds -= 1;
+        if *holds == 0 && self.datagrams[datagram].holds == 0 {
+            self.end_datagram(datagram);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Windows of counting over a network that goes on: their outcomes, and what it looks like meanwhile.
+
+use serde::Serialize;
+
+use super::{FOREVER, Output, Outside};
+use crate::simulate::fabric::Counter;
+use crate::simulate::frames::PortTally;
+use crate::simulate::tally::{Tally, Window};
+use crate::simulate::{Flow, Network, SimError, SimOutcome};
+
+/// The kind of the flows that come from outside, in an outcome.
+const KIND: &str = "outside";
+
+/// Nothing is counted.
+pub(super) const CLOSED: Window = Window { from: Some(FOREVER), end: FOREVER };
+
+/// One direction of a link, while the network goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LineSeen {
+    /// Name of the link.
+    pub link: String,
+    /// Node of the transmitter.
+    pub from: String,
+    /// Node at the other end.
+    pub to: String,
+    /// Bits that it has carried since the beginning: of frames with all that is around them, of cells 424 each.
+    pub bits: u64,
+    /// Cells or frames that it has carried since the beginning.
+    pub sent: u64,
+    /// Cells or frames lost since the beginning, in its queue, in the policer before it, or damaged on it.
+    pub lost: u64,
+    /// What is in its queue, in `unit`.
+    pub queue: u64,
+    /// What `queue` counts: `cells`, the one being sent included, or `bytes` that wait, and in a first in, first out queue those being sent.
+    pub unit: &'static str,
+}
+
+impl Outside {
+    /// Since when a window is open, in picoseconds, if one is.
+    pub fn window(&self) -> Option<u64> {
+        self.network.fabric.window.from.filter(|from| *from < FOREVER)
+    }
+
+    /// Let everything happen up to and including `at`, in picoseconds, and count from then on. One that is open is given up.
+    pub fn begin_window(&mut self, at: u64, each: &mut impl FnMut(Output)) {
+        self.run_until(at, each);
+        self.network.open_window(self.reached);
+        self.handled = self.network.handled;
+    }
+
+    /// Let everything happen up to and including `at`, in picoseconds, and say what has happened since the window began. It is at least a
+    /// picosecond long, and what is put in from now on comes after it. Ways on which nothing has happened are left out.
+    ///
+    /// # Errors
+    /// [`SimError::Ledger`] when the books of a link do not balance.
+    ///
+    /// # Panics
+    /// When no window is open.
+    pub fn end_window(&mut self, at: u64, each: &mut impl FnMut(Output)) -> Result<SimOutcome, SimError> {
+        let from = self.window().expect("a window that ends has begun");
+        self.run_until(at.max(from + 1), each);
+        self.network.close_window(self.reached);
+        // All that comes at this instant was looked at.
+        self.earliest = self.reached + 1;
+        let outcome = self.network.outcome(&self.testbed, &self.topology);
+        self.network.set_window(CLOSED);
+        let mut outcome = outcome?;
+        outcome.events -= self.handled;
+        let mut place = 0;
+        let first = self.topology.flows.len() - self.ways.len();
+        outcome.flows.retain_mut(|(name, flow)| {
+            place += 1;
+            if place > first {
+                flow.kind = KIND;
+            }
+            place <= first || has_happened(flow) || outcome.drops.iter().any(|drop| drop.flow == *name)
+        });
+        Ok(outcome)
+    }
+
+    /// What the lines carry, as far as the network has looked: at cells of the last 10 ms perhaps not.
+    pub fn seen(&mut self) -> Vec<LineSeen> {
+        self.network.fabric.write_all(self.reached);
+        let network = &self.network;
+        let line = |port: usize| {
+            let link = &self.topology.links[port / 2];
+            let (queue, unit) = match &network.frames.ports[port] {
+                Some(line) => (line.backlog(self.reached), "bytes"),
+                None => {
+                    let line = &network.ports[port];
+                    (line.horizon.map_or(0, |at| line.length(at)), "cells")
+                }
+            };
+            let later = network.fabric.ledger.later.as_ref();
+            let totals = later.map(|later| later.totals(port)).unwrap_or_default();
+            LineSeen {
+                link: link.name.clone(),
+                from: self.topology.nodes[link.ends[port % 2]].clone(),
+                to: self.topology.nodes[link.ends[1 - port % 2]].clone(),
+                bits: totals.bits,
+                sent: totals.sent,
+                lost: totals.lost,
+                queue,
+                unit,
+            }
+        };
+        (0..network.ports.len()).map(line).collect()
+    }
+}
+
+/// Whether there is anything to say of a flow.
+fn has_happened(flow: &Flow) -> bool {
+    let counts =
+        [flow.sent_datagrams, flow.received_datagrams, flow.lost_datagrams, flow.in_flight_datagrams];
+    counts.iter().any(|count| *count > 0)
+}
+
+impl Network {
+    fn set_window(&mut self, window: Window) {
+        self.fabric.window = window;
+        self.fabric.ledger.set_window(window);
+    }
+
+    /// Count from `from` on, up to which everything has happened.
+    fn open_window(&mut self, from: u64) {
+        self.fabric.write_all(from);
+        self.set_window(Window { from: Some(from), end: FOREVER });
+        self.fabric.ledger.begin_window(from);
+        for (port, line) in self.ports.iter().enumerate() {
+            // The others open their books on their way.
+            if line.has_taken(from) {
+                self.fabric.ledger.opens(port, line.doing(from));
+            }
+        }
+        for counter in self.fabric.counters.iter_mut().flatten() {
+            *counter = Counter { vc: counter.vc, ..Counter::default() };
+        }
+        for tally in &mut self.fabric.flows {
+            *tally = Tally {
+                varied: tally.varied,
+                in_flight: tally.in_flight,
+                lost_ever: tally.lost_ever,
+                received_ever: tally.received_ever,
+                ever_bytes: tally.ever_bytes,
+                receptions: tally.receptions,
+                ..Tally::default()
+            };
+        }
+        self.frames.ports.iter_mut().flatten().for_each(|line| line.tally = PortTally::default());
+        self.sources.iter_mut().for_each(|source| source.forget_before(from));
+    }
+
+    /// The window ends at `end`, up to which everything has happened.
+    fn close_window(&mut self, end: u64) {
+        self.advance_all(end);
+        self.fabric.write_all(end);
+        self.set_window(Window { end, ..self.fabric.window });
+        self.fabric.count_open_losses();
+        for (port, line) in self.ports.iter().enumerate() {
+            let ledger = &mut self.fabric.ledger;
+            match &mut self.frames.ports[port] {
+                Some(line) => {
+                    ledger.closes_later(port, end);
+                    let left = ledger.later.as_ref().map_or((0, 0), |later| later.left(port));
+                    (line.tally.frames, line.tally.bytes) = left;
+                }
+                None => ledger.closes(port, line.doing(end)),
+            }
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Networks whose packets come from outside, on random testbeds: against modelled hosts, and against themselves.
+
+mod modelled;

@@ -1,0 +1,194 @@
+//! Packets that come when modelled hosts would hand them over meet with what theirs meet with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engpass_model::host::{Cost, ps};
+use engpass_model::random::Stream;
+use engpass_model::source::poisson::Sizes;
+use engpass_model::source::{Poisson, Traffic};
+use engpass_model::unit::{Duration, Rate, Size};
+use engpass_network::simulate::outside::{Output, Outside, Packet};
+use engpass_network::simulate::{Direction, SimOutcome, simulate};
+use engpass_testbed::{Testbed, Topology};
+use proptest::prelude::*;
+
+use crate::networks::{Drawn, frames, network};
+use crate::resolve::resolve;
+
+const SEED: u64 = 11;
+
+/// A packet of the schedule: when, between which hosts, and what.
+pub(crate) type Planned = (u64, (String, String), Packet);
+
+/// The drawn network with hosts that cost nothing, and one Poisson process from a host to another at most.
+pub(crate) fn plain(drawn: &Drawn) -> Testbed {
+    let mut testbed = drawn.0.clone();
+    for host in testbed.hosts.values_mut() {
+        (host.cost, host.receive_cost, host.pauses) = (Cost::default(), Cost::default(), None);
+        host.nic_buffer = Size(1 << 40);
+    }
+    let mut pairs = BTreeSet::new();
+    let duration = testbed.run.duration.0;
+    testbed.traffic.retain(|_, traffic| {
+        let (from, to) = traffic.ends();
+        traffic.cells().is_some() || pairs.insert((from.to_owned(), to.to_owned()))
+    });
+    for traffic in testbed.traffic.values_mut() {
+        let ((from, to), (start, stop)) = (traffic.ends(), traffic.window());
+        let (message, fixed) = match &*traffic {
+            Traffic::UdpStream(config) => (config.message.bytes().min(20_000), true),
+            Traffic::TcpStream(config) => (config.message.bytes().min(3_000), false),
+            Traffic::Poisson(config) => (config.message.bytes(), config.sizes == Sizes::Fixed),
+            _ => continue,
+        };
+        // Some thirty datagrams in a run.
+        let rate = (u128::from(message) * 8 * 30 * 1_000_000_000_000 / u128::from(duration)) as u64;
+        *traffic = Traffic::Poisson(Poisson {
+            from: from.into(),
+            to: to.into(),
+            message: Size(message),
+            rate: Rate(rate.max(1)),
+            sizes: if fixed || message > 8000 { Sizes::Fixed } else { Sizes::Exponential },
+            circuit: traffic.circuit().map(str::to_owned),
+            send_path: None,
+            receive_path: None,
+            receive_buffer: None,
+            live: Default::default(),
+            priority: traffic.priority(),
+            ttl: traffic.ttl().unwrap_or(64),
+            start,
+            stop,
+        });
+    }
+    let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0).max(duration / 7);
+    testbed.run.warmup = Some(Duration(warmup));
+    testbed
+}
+
+/// What the processes of a testbed hand over, and when.
+pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
+    let mut planned = Vec::new();
+    for (name, traffic) in &testbed.traffic {
+        let Traffic::Poisson(config) = traffic else { continue };
+        let random = Stream::new(SEED, &format!("traffic.{name}.arrivals"));
+        let stop = config.stop.map_or(u64::MAX, |stop| stop.0).min(testbed.run.duration.0);
+        let mut due = ps(config.start);
+        for (token, arrival) in config.arrivals(random).enumerate() {
+            due += arrival.gap.ps();
+            if due >= stop {
+                break;
+            }
+            let Poisson { priority, ttl, .. } = *config;
+            let (bytes, token) = (arrival.bytes as u32 + 28, token as u64);
+            let packet = Packet { bytes, header: 8, priority, ttl, token, ..Packet::default() };
+            planned.push((due, (config.from.clone(), config.to.clone()), packet));
+        }
+    }
+    planned.sort_by_key(|(at, _, _)| *at);
+    planned
+}
+
+/// The way between two hosts.
+pub(crate) fn way(outside: &Outside, (from, to): &(String, String)) -> u32 {
+    let name = format!("{from} to {to}");
+    outside.ways().iter().position(|way| way.name == name).expect("the two are joined") as u32
+}
+
+/// Parts of both directions by account, the reasons of idle time together.
+fn accounts(direction: &Direction) -> BTreeMap<&str, u128> {
+    let mut accounts = BTreeMap::new();
+    for (account, parts) in &direction.ledger {
+        let name = if account.starts_with("idle") { "idle" } else { account.as_str() };
+        *accounts.entry(name).or_default() += parts;
+    }
+    accounts
+}
+
+/// Hold what became of packets from outside against what became of those of processes.
+fn compare(testbed: &Testbed, modelled: &SimOutcome, seen: &SimOutcome, told: &[(String, Output)]) {
+    let mut names = BTreeMap::new();
+    for (name, flow) in &modelled.flows {
+        let (from, to) = testbed.traffic[name].ends();
+        let generated = testbed.traffic[name].cells().is_some();
+        let other = if generated { name.clone() } else { format!("{from} to {to}") };
+        names.insert(name.clone(), other.clone());
+        let counts =
+            [flow.sent_datagrams, flow.received_datagrams, flow.lost_datagrams, flow.in_flight_datagrams];
+        match seen.flows.iter().find(|(name, _)| *name == other) {
+            None => assert_eq!(counts, [0; 4], "{other} has nothing"),
+            Some((_, own)) => {
+                let own_counts =
+                    [own.sent_datagrams, own.received_datagrams, own.lost_datagrams, own.in_flight_datagrams];
+                assert_eq!(own_counts, counts, "{other}");
+                assert_eq!((own.efci_pdus, &own.delays), (flow.efci_pdus, &flow.delays), "{other}");
+                assert_eq!(own.goodput_bit_per_s, flow.goodput_bit_per_s, "{other}");
+                assert_eq!(own.offered_bit_per_s, flow.offered_bit_per_s, "{other}");
+            }
+        }
+        if !generated {
+            let mut times = (None, 0_u64, 0_u64);
+            for (way, output) in told {
+                if let (true, Output::Delivered { at, token, .. }) = (*way == other, output) {
+                    let weighted = at.wrapping_mul(token + 1);
+                    times = (Some(*at), times.1.wrapping_add(*at), times.2.wrapping_add(weighted));
+                }
+            }
+            let own = flow.receptions;
+            assert_eq!(
+                times,
+                (own.last, own.times, own.weighted),
+                "{other} is delivered at the same instants"
+            );
+        }
+    }
+    for ((name, link), (_, own)) in modelled.links.iter().zip(&seen.links) {
+        for (one, other) in link.directions.iter().zip(&own.directions) {
+            let place = format!("{name} from {}", one.from);
+            assert_eq!(other.carried, one.carried, "{place}");
+            assert_eq!((other.idle, other.capacity), (one.idle, one.capacity), "{place}");
+            assert_eq!(accounts(other), accounts(one), "{place}");
+        }
+    }
+    let drops = |outcome: &SimOutcome| -> BTreeSet<_> {
+        let named = |name: &String| names.get(name).unwrap_or(name).clone();
+        let drops = outcome.drops.iter();
+        drops
+            .map(|drop| (drop.place.clone(), drop.cause, named(&drop.flow), drop.cells, drop.datagrams))
+            .filter(|drop| drop.3 + drop.4 > 0)
+            .collect()
+    };
+    assert_eq!(drops(seen), drops(modelled));
+}
+
+fn equal(testbed: &Testbed, topology: &Topology) {
+    let modelled = simulate(testbed, topology, SEED, &|| false).expect("it is carried and balances");
+    let mut outside = Outside::new(testbed, topology, SEED).expect("it is carried");
+    let mut told = Vec::new();
+    for (at, ends, packet) in plan(testbed) {
+        let way = way(&outside, &ends);
+        outside.inject(at, way, packet);
+    }
+    let [from, end] = [testbed.run.warmup.expect("there is one").0, testbed.run.duration.0];
+    outside.begin_window(from, &mut |output| told.push(output));
+    let seen = outside.end_window(end, &mut |output| told.push(output)).expect("its books balance");
+    let named = |output: Output| {
+        let (Output::Delivered { way, .. } | Output::Lost { way, .. }) = output;
+        (outside.ways()[way as usize].name.clone(), output)
+    };
+    let told: Vec<_> = told.into_iter().map(named).collect();
+    compare(testbed, &modelled, &seen, &told);
+}
+
+proptest! {
+    #[test]
+    fn frames_from_outside_meet_what_modelled_ones_meet(drawn in frames()) {
+        let testbed = plain(&drawn);
+        equal(&testbed, &resolve(&testbed));
+    }
+
+    #[test]
+    fn cells_from_outside_meet_what_modelled_ones_meet(drawn in network()) {
+        let testbed = plain(&drawn);
+        equal(&testbed, &resolve(&testbed));
+    }
+}
