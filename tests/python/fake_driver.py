@@ -141,10 +141,9 @@ class Driver:
                 "link": "line",
                 "from": "a",
                 "to": "b",
-                "rate_bit_per_s": 10_000_000,
                 "bits": self.carried * MTU * 8,
                 "queue": 3,
-                "queue_unit": "packets",
+                "unit": "bytes",
                 "lost": 2,
             }
         ]

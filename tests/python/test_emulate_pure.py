@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+import engpass.measure.emulated
 from engpass.cli.replay import difference, said
 from engpass.cli.watch import rates
 from engpass.error import EngpassError
 from engpass.measure.agent import MeasureError
-from engpass.measure.emulated import carried, renamed, too_late
+from engpass.measure.emulated import as_the_model, carried, renamed, too_late
 from engpass.measure.flows import flows
 from engpass.measure.slow import scaled_back, slowed
 from engpass.netlab.emulated import Options, cannot
@@ -123,6 +124,20 @@ def test_cells_stay_in_the_model_and_multicast_is_refused() -> None:
         carried(only)
 
 
+def test_sockets_are_told_the_congestion_control_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    change = {"traffic.paced.kind": "tcp-stream", "host.b.tcp.congestion": "bbr"}
+    text = ATM.replace('rate = "1 Mbit/s"\nstart', "start")
+    point = json.loads(loads(text, change).campaign.numbers("base", []))
+    monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["cubic", "reno"])
+    alike, others = as_the_model(carried(point))
+    assert [side["congestion"] for side in alike["flows"][0]["tcp"]] == ["cubic", "bbr"]
+    assert others == []
+    monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["reno"])
+    alike, others = as_the_model(carried(point))
+    assert [side["congestion"] for side in alike["flows"][0]["tcp"]] == [None, "bbr"]
+    assert others == ["TCP of `paced` has the kernel's own congestion control, not `cubic`"]
+
+
 def test_losses_are_told_by_traffic_where_a_way_has_one() -> None:
     planned = flows(carried(numbers()), seed=1)
     drops = [{"flow": "a to b", "cells": 3}, {"flow": "b to a", "cells": 1}, {"flow": "cells", "cells": 9}]
@@ -157,13 +172,13 @@ def test_lateness_in_a_sentence() -> None:
 
 def test_rates_are_of_the_networks_own_time() -> None:
     def status(at: int, bits: int, lost: int) -> dict[str, Any]:
-        link = {"link": "l", "from": "a", "to": "b", "rate_bit_per_s": 1000, "bits": bits, "lost": lost}
+        link = {"link": "l", "from": "a", "to": "b", "bits": bits, "lost": lost}
         return {"at_ps": at, "links": [link]}
 
-    (link,) = rates(status(10**12, 100, 1), status(3 * 10**12, 1100, 4))["links"]
+    (link,) = rates(status(10**12, 100, 1), status(3 * 10**12, 1100, 4), {"l": 1000})["links"]
     assert (link["bit_per_s"], link["utilisation"], link["lost_now"]) == (500.0, 0.5, 3)
-    (link,) = rates(status(10**12, 100, 1), status(10**12, 100, 1))["links"]
-    assert link["bit_per_s"] == 0.0
+    (link,) = rates(status(10**12, 100, 1), status(10**12, 100, 1), {})["links"]
+    assert (link["bit_per_s"], link["utilisation"]) == (0.0, None)
 
 
 def test_the_first_difference_of_a_replay() -> None:

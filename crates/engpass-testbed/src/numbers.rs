@@ -7,6 +7,7 @@ use engpass_model::source::{Live, Traffic, Transport};
 use engpass_model::switch::Switch;
 use engpass_model::tcp::TcpConfig;
 use engpass_model::tcp::parameters::Nagle;
+use engpass_model::time::Pace;
 use engpass_model::unit::{Duration, Share, Size};
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::{CELL_BITS, TRAILER_BYTES};
@@ -16,6 +17,8 @@ use crate::campaign::Point;
 use crate::topology::{FlowPath, LinkEnds, NodeKind};
 
 const PS_PER_NS: u64 = 1000;
+/// Congestion control does not depend on it.
+const ANY_MTU: u64 = 1500;
 
 /// Hosts, nodes between them, links and traffic of a point; keys carry their unit.
 pub fn numbers(point: &Point) -> Value {
@@ -62,6 +65,11 @@ fn bytes(size: Option<Size>) -> Option<u64> {
     size.map(Size::bytes)
 }
 
+/// Bits of whole cells per second.
+fn cell_rate(pace: Pace) -> u64 {
+    (pace.per_second() * CELL_BITS as f64) as u64
+}
+
 /// A way from a host to another; with a circuit, what of it the sending NIC keeps to.
 fn way(point: &Point, path: &FlowPath) -> Value {
     let topology = &point.topology;
@@ -72,8 +80,7 @@ fn way(point: &Point, path: &FlowPath) -> Value {
         };
         let pace = circuit.shaping.filter(|_| path.forward).unwrap_or(slot);
         json!({
-            // Of whole cells; the framing of the medium is not counted.
-            "rate_bit_per_s": (pace.per_second() * CELL_BITS as f64) as u64,
+            "rate_bit_per_s": cell_rate(pace),
             // Beside the packet, before cells are filled; the padding of short bridged frames is not counted.
             "overhead_bytes": circuit.encapsulation.sdu(path.mtu) - path.mtu + TRAILER_BYTES,
         })
@@ -87,10 +94,10 @@ fn way(point: &Point, path: &FlowPath) -> Value {
 }
 
 fn link(point: &Point, link: &LinkEnds) -> Value {
-    let framing = match link.framing {
-        Framing::Cells { .. } => "cells",
-        Framing::Ethernet => "ethernet",
-        Framing::Packets => "packets",
+    let (framing, carried) = match link.framing {
+        Framing::Cells { slot } => ("cells", cell_rate(slot)),
+        Framing::Ethernet => ("ethernet", link.line_rate),
+        Framing::Packets => ("packets", link.line_rate),
     };
     json!({
         "name": link.name,
@@ -98,6 +105,8 @@ fn link(point: &Point, link: &LinkEnds) -> Value {
         "medium": link.medium,
         "framing": framing,
         "rate_bit_per_s": link.line_rate,
+        // Of cells alone, without the framing of the medium.
+        "carried_bit_per_s": carried,
         "mtu_bytes": link.mtu,
         "overhead_bytes": link.overhead,
         "vlan": link.vlan,
@@ -205,6 +214,8 @@ fn socket(tcp: &TcpConfig) -> Value {
         "receive_buffer_bytes": bytes(tcp.receive_buffer),
         "nodelay": tcp.nagle.map(|nagle| nagle == Nagle::Off),
         "congestion": tcp.congestion.as_ref().map(|congestion| congestion.kind()),
+        // What the model has where none is given: the profile's.
+        "model_congestion": tcp.resolve(ANY_MTU).congestion.kind(),
         "untold": rest,
     })
 }

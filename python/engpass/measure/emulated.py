@@ -23,7 +23,8 @@ from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses
 from engpass.measure.slow import scaled_back, slowed
 from engpass.measure.window import Settled, Window
-from engpass.netlab import Lab, LabError, emulated, registry
+from engpass.netlab import Lab, emulated, registry
+from engpass.netlab import kernel as kernels
 from engpass.netlab.emulated import Network, Options
 from engpass.say import duration
 
@@ -47,7 +48,8 @@ class EmulatedSession(Session):
         self._overrides, self._options = overrides, options
 
     def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> dict[str, Any]:
-        planned = flows(slowed(carried(numbers), self._options.slow), seed)
+        alike, others = as_the_model(carried(numbers))
+        planned = flows(slowed(alike, self._options.slow), seed)
         network = self._network_of(point, seed)
         self._put_up(numbers)
         assert self._lab is not None  # noqa: S101 (just put up)
@@ -59,7 +61,7 @@ class EmulatedSession(Session):
         finally:
             self._lab = emulated.stop(self._lab)
             registry.write(self._lab)
-        return self._outcome(point, numbers, planned, collected, closed)
+        return self._outcome(point, numbers, planned, collected, closed, others)
 
     def _network_of(self, point: Point, seed: int) -> Network:
         options = self._options
@@ -116,6 +118,7 @@ class EmulatedSession(Session):
         planned: Sequence[Flow],
         collected: Collected,
         closed: Mapping[str, Any],
+        others: list[str],
     ) -> dict[str, Any]:
         slow = self._options.slow
         hosts = outcome_hosts(self._hellos(), collected.results)
@@ -144,7 +147,7 @@ class EmulatedSession(Session):
                 "at": now(),
                 "took_s": round(collected.seconds, 3),
                 "carrier": "model",
-                "notes": untold(numbers) + emulated.notes(numbers, self._options),
+                "notes": untold(numbers) + others + emulated.notes(numbers, self._options),
             },
             "valid": bool(lateness["valid"]),
         }
@@ -171,6 +174,37 @@ def carried(numbers: Mapping[str, Any]) -> dict[str, Any]:
             "add a `udp-stream` or a `tcp-stream`, or use `--engine simulate`",
         )
     return {**numbers, "flows": own}
+
+
+def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The point with the congestion control of the model's hosts for sockets that are told none.
+
+    What a kernel has by default is its owner's choice, and not what the other engines answer for. Where a
+    kernel refuses it, its own is taken: a sentence for each says so.
+    """
+    known = _congestion("available" if kernels.privileged() else "allowed")
+    refused: dict[str, None] = {}
+    found = []
+    for flow in numbers["flows"]:
+        sides = []
+        for side in flow.get("tcp") or ():
+            wanted = side["congestion"] or side["model_congestion"]
+            if side["congestion"] is None and wanted not in known:
+                refused[
+                    f"TCP of `{flow['name']}` has the kernel's own congestion control, not `{wanted}`"
+                ] = None
+                wanted = None
+            sides.append({**side, "congestion": wanted})
+        found.append({**flow, **({"tcp": sides} if sides else {})})
+    return {**numbers, "flows": found}, list(refused)
+
+
+def _congestion(which: str) -> list[str]:
+    try:
+        path = Path(f"/proc/sys/net/ipv4/tcp_{which}_congestion_control")
+        return path.read_text(encoding="ascii").split()
+    except OSError:
+        return []
 
 
 def renamed(outcome: Mapping[str, Any], planned: Sequence[Flow]) -> dict[str, Any]:
@@ -205,6 +239,3 @@ def too_late(lateness: Mapping[str, Any]) -> str:
         f"{share} of the packets came {duration(late / 1e9)} late or more, and the limit is"
         f" {duration(lateness['limit_ns'] / 1e9)}: this machine was too slow or too busy"
     )
-
-
-__all__ = ["EmulatedSession", "LabError"]

@@ -131,7 +131,8 @@ def members(lab: Lab, numbers: Mapping[str, Any]) -> Lab:
     ways: dict[str, dict[str, str]] = {}
     for way in numbers["ways"]:
         ways.setdefault(way["from"], {})[way["to"]] = str(plan[way["to"]].address)
-    return replace(lab, members=there, ways=ways)
+    lines = {link["name"]: link["carried_bit_per_s"] for link in numbers["links"]}
+    return replace(lab, members=there, ways=ways, lines=lines)
 
 
 def build(lab: Lab) -> None:
