@@ -141,9 +141,10 @@ class Driver:
                 "link": "line",
                 "from": "a",
                 "to": "b",
+                "rate_bit_per_s": 10_000_000,
                 "bits": self.carried * MTU * 8,
                 "queue": 3,
-                "unit": "bytes",
+                "queue_unit": "packets",
                 "lost": 2,
             }
         ]

@@ -7,7 +7,6 @@ use engpass_model::source::{Live, Traffic, Transport};
 use engpass_model::switch::Switch;
 use engpass_model::tcp::TcpConfig;
 use engpass_model::tcp::parameters::Nagle;
-use engpass_model::time::Pace;
 use engpass_model::unit::{Duration, Share, Size};
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::{CELL_BITS, TRAILER_BYTES};
@@ -65,11 +64,6 @@ fn bytes(size: Option<Size>) -> Option<u64> {
     size.map(Size::bytes)
 }
 
-/// Bits of whole cells per second.
-fn cell_rate(pace: Pace) -> u64 {
-    (pace.per_second() * CELL_BITS as f64) as u64
-}
-
 /// A way from a host to another; with a circuit, what of it the sending NIC keeps to.
 fn way(point: &Point, path: &FlowPath) -> Value {
     let topology = &point.topology;
@@ -80,7 +74,8 @@ fn way(point: &Point, path: &FlowPath) -> Value {
         };
         let pace = circuit.shaping.filter(|_| path.forward).unwrap_or(slot);
         json!({
-            "rate_bit_per_s": cell_rate(pace),
+            // Of whole cells; the framing of the medium is not counted.
+            "rate_bit_per_s": (pace.per_second() * CELL_BITS as f64) as u64,
             // Beside the packet, before cells are filled; the padding of short bridged frames is not counted.
             "overhead_bytes": circuit.encapsulation.sdu(path.mtu) - path.mtu + TRAILER_BYTES,
         })
@@ -94,10 +89,10 @@ fn way(point: &Point, path: &FlowPath) -> Value {
 }
 
 fn link(point: &Point, link: &LinkEnds) -> Value {
-    let (framing, carried) = match link.framing {
-        Framing::Cells { slot } => ("cells", cell_rate(slot)),
-        Framing::Ethernet => ("ethernet", link.line_rate),
-        Framing::Packets => ("packets", link.line_rate),
+    let framing = match link.framing {
+        Framing::Cells { .. } => "cells",
+        Framing::Ethernet => "ethernet",
+        Framing::Packets => "packets",
     };
     json!({
         "name": link.name,
@@ -105,8 +100,6 @@ fn link(point: &Point, link: &LinkEnds) -> Value {
         "medium": link.medium,
         "framing": framing,
         "rate_bit_per_s": link.line_rate,
-        // Of cells alone, without the framing of the medium.
-        "carried_bit_per_s": carried,
         "mtu_bytes": link.mtu,
         "overhead_bytes": link.overhead,
         "vlan": link.vlan,

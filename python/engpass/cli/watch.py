@@ -41,7 +41,7 @@ def command(file: File, once: Once = False, interval: Interval = 0.5, as_json: o
         if as_json:
             _lines(lab, control, interval, once=once)
         elif once:
-            console.tables().print(_view(lab, _look(lab, control, interval)))
+            console.tables().print(_view(lab, _look(control, interval)))
         else:
             _live(lab, control, interval)
 
@@ -50,7 +50,7 @@ def _lines(lab: Lab, control: Control, interval: float, *, once: bool) -> None:
     import sys
 
     while True:
-        console.line({"id": lab.id, "slow": lab.slow, **_look(lab, control, interval)})
+        console.line({"id": lab.id, "slow": lab.slow, **_look(control, interval)})
         if sys.stdout is not None:
             sys.stdout.flush()
         if once:
@@ -63,17 +63,17 @@ def _live(lab: Lab, control: Control, interval: float) -> None:
     screen = console.tables()
     with Live(console=screen, auto_refresh=False) as live:
         while True:
-            live.update(_view(lab, _look(lab, control, interval)), refresh=True)
+            live.update(_view(lab, _look(control, interval)), refresh=True)
 
 
-def _look(lab: Lab, control: Control, interval: float) -> dict[str, Any]:
+def _look(control: Control, interval: float) -> dict[str, Any]:
     """The state at the end of an interval, with the rates over it."""
     before = control.ask("status")
     time.sleep(interval)
-    return rates(before, control.ask("status"), lab.lines)
+    return rates(before, control.ask("status"))
 
 
-def rates(before: Mapping[str, Any], after: Mapping[str, Any], lines: Mapping[str, int]) -> dict[str, Any]:
+def rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """A status with what grew since an earlier one, per second of the network's own time."""
     earlier = {_key(link): link for link in before.get("links", ())}
     seconds = (after["at_ps"] - before["at_ps"]) / 1e12
@@ -81,13 +81,12 @@ def rates(before: Mapping[str, Any], after: Mapping[str, Any], lines: Mapping[st
     for link in after.get("links", ()):
         was = earlier.get(_key(link), {})
         carried = (link["bits"] - was.get("bits", 0)) / seconds if seconds > 0 else 0.0
-        most = lines.get(str(link["link"]))
         links.append(
             {
                 **link,
                 "bit_per_s": carried,
-                "utilisation": carried / most if most else None,
-                "lost_now": link["lost"] - was.get("lost", 0),
+                "utilisation": carried / link["rate_bit_per_s"] if link.get("rate_bit_per_s") else None,
+                "lost_now": link.get("lost", 0) - was.get("lost", 0),
             }
         )
     return {**after, "links": links}
@@ -111,7 +110,9 @@ def _view(lab: Lab, status: Mapping[str, Any]) -> RenderableType:
     for link in status.get("links", ()):
         used = link["utilisation"]
         full = round(min(used or 0.0, 1.0) * _BAR)
-        queue = f"{link['queue']:,} {link['unit']}" if link["queue"] else ""
+        queue = (
+            f"{link['queue']:,} {link.get('queue_unit', '')}".strip() if link.get("queue") is not None else ""
+        )
         table.add_row(
             *plain(
                 str(link["link"]),
@@ -120,7 +121,7 @@ def _view(lab: Lab, status: Mapping[str, Any]) -> RenderableType:
                 percent(used) if used is not None else "",
                 "█" * full + "·" * (_BAR - full),
                 queue,
-                f"{link['lost']:,}",
+                f"{link.get('lost', 0):,}",
                 f"{link['lost_now']:,}" if link["lost_now"] else "",
             )
         )

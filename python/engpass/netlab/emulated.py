@@ -131,8 +131,7 @@ def members(lab: Lab, numbers: Mapping[str, Any]) -> Lab:
     ways: dict[str, dict[str, str]] = {}
     for way in numbers["ways"]:
         ways.setdefault(way["from"], {})[way["to"]] = str(plan[way["to"]].address)
-    lines = {link["name"]: link["carried_bit_per_s"] for link in numbers["links"]}
-    return replace(lab, members=there, ways=ways, lines=lines)
+    return replace(lab, members=there, ways=ways)
 
 
 def build(lab: Lab) -> None:

@@ -61,8 +61,6 @@ class Lab:
     driver_since: int | None = None
     slow: int = 1
     """How many times slower than the clock on the wall the emulated network runs."""
-    lines: dict[str, int] = field(default_factory=dict)
-    """By link of an emulated network: the most it carries, in bit/s of its own time."""
 
     @property
     def kernel(self) -> Kernel:
