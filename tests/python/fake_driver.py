@@ -100,7 +100,10 @@ class Driver:
     def does(self, what: str) -> dict[str, Any]:
         lateness = self.lateness()
         if what == "status":
-            return {"ok": {"at_ps": time.monotonic_ns() * 1000, "links": self.links(), "lateness": lateness}}
+            hosts: list[dict[str, Any]] = [{"name": "a", "sent_packets": self.carried, "backlog": 0}]
+            hosts[0] |= {"discarded": {"group": 0, "unknown": 2}, "dropped_by_kernel": 5}
+            status = {"at_ps": time.monotonic_ns() * 1000, "inside": 0, "hosts": hosts}
+            return {"ok": {**status, "links": self.links(), "lateness": lateness}}
         if what == "window":
             if HOW == "die":
                 os._exit(9)

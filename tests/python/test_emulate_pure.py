@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+import engpass.measure.emulated
 from engpass.cli.replay import difference, said
 from engpass.cli.watch import rates
 from engpass.error import EngpassError
 from engpass.measure.agent import MeasureError
-from engpass.measure.emulated import carried, renamed, too_late
+from engpass.measure.emulated import as_the_model, carried, renamed, too_late
 from engpass.measure.flows import flows
 from engpass.measure.slow import scaled_back, slowed
 from engpass.netlab.emulated import Options, cannot
@@ -121,6 +122,20 @@ def test_cells_stay_in_the_model_and_multicast_is_refused() -> None:
     only = {**numbers(), "flows": [flow for flow in numbers()["flows"] if flow.get("cells")]}
     with pytest.raises(MeasureError, match="no host has anything to send"):
         carried(only)
+
+
+def test_sockets_are_told_the_congestion_control_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    change = {"traffic.paced.kind": "tcp-stream", "host.b.tcp.congestion": "bbr"}
+    text = ATM.replace('rate = "1 Mbit/s"\nstart', "start")
+    point = json.loads(loads(text, change).campaign.numbers("base", []))
+    monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["cubic", "reno"])
+    alike, others = as_the_model(carried(point))
+    assert [side["congestion"] for side in alike["flows"][0]["tcp"]] == ["cubic", "bbr"]
+    assert others == []
+    monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["reno"])
+    alike, others = as_the_model(carried(point))
+    assert [side["congestion"] for side in alike["flows"][0]["tcp"]] == [None, "bbr"]
+    assert others == ["TCP of `paced` has the kernel's own congestion control, not `cubic`"]
 
 
 def test_losses_are_told_by_traffic_where_a_way_has_one() -> None:

@@ -159,6 +159,7 @@ def test_watch_shows_links_and_lateness(cli: Cli, far: Path) -> None:
         assert "a -> b" in shown
         assert "4 times slower" in shown
         assert "99.9 % by 30 us" in shown
+        assert "not carried of host `a`: 2 (unknown), 5 (no room in its device)" in shown
     finally:
         cli("down", "far.toml")
 

@@ -63,6 +63,19 @@ def test_the_report_says_what_does_not_count() -> None:
     assert page.count('<span class="badge bad">invalid</span>') == 3, "in the sentence and in both tables"
 
 
+def test_losses_of_two_engines_are_not_added_up() -> None:
+    record, outcomes = four(late=False)
+    for one in outcomes[1:3]:
+        one["drops"] = [
+            {"place": "s -> b", "cause": "buffer full", "flow": "stream", "cells": 7, "datagrams": 3}
+        ]
+    page = render(record, outcomes)
+    section = page[page.index('<h2 id="losses">') :]
+    section = section[: section.index("</section>")]
+    assert section.count('<td class="number">7</td>') == 2
+    assert "<td>emulate</td>" in section
+
+
 def test_one_engine_is_not_compared() -> None:
     record, outcomes = four(late=False)
     assert 'id="engines"' not in render(record, outcomes[:2]), "the limit stands beside every goodput anyway"

@@ -16,6 +16,8 @@ use crate::campaign::Point;
 use crate::topology::{FlowPath, LinkEnds, NodeKind};
 
 const PS_PER_NS: u64 = 1000;
+/// Congestion control does not depend on it.
+const ANY_MTU: u64 = 1500;
 
 /// Hosts, nodes between them, links and traffic of a point; keys carry their unit.
 pub fn numbers(point: &Point) -> Value {
@@ -215,6 +217,8 @@ fn socket(tcp: &TcpConfig) -> Value {
         "receive_buffer_bytes": bytes(tcp.receive_buffer),
         "nodelay": tcp.nagle.map(|nagle| nagle == Nagle::Off),
         "congestion": tcp.congestion.as_ref().map(|congestion| congestion.kind()),
+        // What the model has where none is given: the profile's.
+        "model_congestion": tcp.resolve(ANY_MTU).congestion.kind(),
         "untold": rest,
     })
 }

@@ -29,8 +29,11 @@ def command(log: Log, as_json: options.Json = False) -> None:
     try:
         with console.waiting(f"replaying `{log}`"):
             found: dict[str, Any] = json.loads(_engpass.replay(str(Path(log).resolve())))
-    except (OSError, RuntimeError) as error:
-        console.fail(f"`{log}` cannot be replayed: {error}")
+    except (OSError, RuntimeError, ValueError) as error:
+        if hasattr(error, "rendered"):
+            raise
+        cause, _, cure = str(error).partition("\nhelp: ")
+        console.fail(f"`{log}` cannot be replayed: {cause}", cure or None)
     same = bool(found["identical"])
     if as_json:
         console.line(found)

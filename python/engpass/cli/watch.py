@@ -128,4 +128,18 @@ def _view(lab: Lab, status: Mapping[str, Any]) -> RenderableType:
     head = f"{lab.name} ({lab.id}), {status['at_ps'] / 1e12:,.1f} s of its own time"
     if lab.slow > 1:
         head += f", {lab.slow} times slower than the clock on the wall; rates are its own"
-    return Group(Text(head, style="bold"), table, Text(lateness(status.get("lateness") or {})))
+    told = [lateness(status.get("lateness") or {}), *_hosts(status)]
+    return Group(Text(head, style="bold"), table, Text("\n".join(told)))
+
+
+def _hosts(status: Mapping[str, Any]) -> list[str]:
+    """What hosts sent that was never carried, a line for each."""
+    found = []
+    for host in status.get("hosts", ()):
+        reasons = {word: count for word, count in (host.get("discarded") or {}).items() if count}
+        if host.get("dropped_by_kernel"):
+            reasons["no room in its device"] = host["dropped_by_kernel"]
+        if reasons:
+            told = ", ".join(f"{count:,} ({word})" for word, count in reasons.items())
+            found.append(f"not carried of host `{host['name']}`: {told}")
+    return found

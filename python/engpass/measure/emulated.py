@@ -24,8 +24,9 @@ from engpass.measure.outcome import outcome_flows, outcome_hosts
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses
 from engpass.measure.slow import scaled_back, slowed
-from engpass.measure.window import Window
-from engpass.netlab import Lab, LabError, emulated, registry
+from engpass.measure.window import Settled, Window
+from engpass.netlab import Lab, emulated, registry
+from engpass.netlab import kernel as kernels
 from engpass.netlab.emulated import Network, Options
 from engpass.say import duration
 
@@ -50,7 +51,8 @@ class EmulatedSession(Session):
         self._overrides, self._options = overrides, options
 
     def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> dict[str, Any]:
-        planned = flows(slowed(carried(numbers), self._options.slow), seed)
+        alike, others = as_the_model(carried(numbers))
+        planned = flows(slowed(alike, self._options.slow), seed)
         network = self._network_of(point, seed)
         self._lab = emulated.start(self._put_up(numbers), numbers, network)
         try:
@@ -60,7 +62,7 @@ class EmulatedSession(Session):
         finally:
             self._lab = emulated.stop(self._lab)
             registry.write(self._lab)
-        return self._outcome(point, numbers, planned, collected, closed)
+        return self._outcome(point, numbers, planned, collected, closed, others)
 
     def turn_to(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> None:
         """Emulate another campaign from now on, with these overrides."""
@@ -119,8 +121,16 @@ class EmulatedSession(Session):
             return self._stopped()
 
         addresses = Addresses(numbers["hosts"], lab, self._hellos())
+        measurement = Measurement(
+            self._crew,
+            addresses,
+            planned,
+            stopped,
+            started=window.start,
+            settled=Settled(lab.socket).look,
+        )
         try:
-            collected = Measurement(self._crew, addresses, planned, stopped, started=window.start).run()
+            collected = measurement.run()
             return collected, window.close()
         except MeasureError:
             # A network that is gone is the reason for whatever its hosts complain about.
@@ -136,6 +146,7 @@ class EmulatedSession(Session):
         planned: Sequence[Flow],
         collected: Collected,
         closed: Mapping[str, Any],
+        others: list[str],
     ) -> dict[str, Any]:
         slow = self._options.slow
         hosts = outcome_hosts(self._hellos(), collected.results)
@@ -164,7 +175,10 @@ class EmulatedSession(Session):
                 "at": now(),
                 "took_s": round(collected.seconds, 3),
                 "carrier": "model",
-                "notes": untold(numbers) + emulated.notes(numbers, self._options) + self._unruled(point),
+                "notes": untold(numbers)
+                + others
+                + emulated.notes(numbers, self._options)
+                + self._unruled(point),
             },
             "valid": bool(lateness["valid"]),
         }
@@ -191,6 +205,37 @@ def carried(numbers: Mapping[str, Any]) -> dict[str, Any]:
             "add a `udp-stream` or a `tcp-stream`, or use `--engine simulate`",
         )
     return {**numbers, "flows": own}
+
+
+def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The point with the congestion control of the model's hosts for sockets that are told none.
+
+    What a kernel has by default is its owner's choice, and not what the other engines answer for. Where a
+    kernel refuses it, its own is taken: a sentence for each says so.
+    """
+    known = _congestion("available" if kernels.privileged() else "allowed")
+    refused: dict[str, None] = {}
+    found = []
+    for flow in numbers["flows"]:
+        sides = []
+        for side in flow.get("tcp") or ():
+            wanted = side["congestion"] or side["model_congestion"]
+            if side["congestion"] is None and wanted not in known:
+                refused[
+                    f"TCP of `{flow['name']}` has the kernel's own congestion control, not `{wanted}`"
+                ] = None
+                wanted = None
+            sides.append({**side, "congestion": wanted})
+        found.append({**flow, **({"tcp": sides} if sides else {})})
+    return {**numbers, "flows": found}, list(refused)
+
+
+def _congestion(which: str) -> list[str]:
+    try:
+        path = Path(f"/proc/sys/net/ipv4/tcp_{which}_congestion_control")
+        return path.read_text(encoding="ascii").split()
+    except OSError:
+        return []
 
 
 def renamed(outcome: Mapping[str, Any], planned: Sequence[Flow]) -> dict[str, Any]:
@@ -225,6 +270,3 @@ def too_late(lateness: Mapping[str, Any]) -> str:
         f"{share} of the packets came {duration(late / 1e9)} late or more, and the limit is"
         f" {duration(lateness['limit_ns'] / 1e9)}: this machine was too slow or too busy"
     )
-
-
-__all__ = ["EmulatedSession", "LabError"]

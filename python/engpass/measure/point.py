@@ -19,6 +19,7 @@ _LEAD_NS = 5_000_000  # senders of several hosts begin together, as well as thei
 _LATE_SECONDS = 5.0  # what a sender may take longer than its time
 _RESIDUE_SECONDS = 0.02  # what is on its way when the senders have ended
 _MOST_RESIDUE_SECONDS = 2.0
+_MOST_SETTLING_SECONDS = 20.0
 
 
 @dataclass
@@ -40,11 +41,14 @@ class Measurement:
         stopped: Callable[[], bool],
         rule: Rule | None = None,
         started: Callable[[float], None] | None = None,
+        settled: Callable[[], bool] | None = None,
     ) -> None:
-        """`started` is called with the monotonic time at which the senders begin."""
+        """`started` is called with the monotonic time at which the senders begin.
+
+        `settled` says, of a network that knows it, whether nothing is on its way any more.
+        """
         self._crew, self._addresses, self._flows, self._stopped = crew, addresses, flows, stopped
-        self._rule = rule
-        self._started = started
+        self._rule, self._started, self._settled = rule, started, settled
         self._token = secrets.token_hex(16)
         senders = dict.fromkeys(flow.sender for flow in flows)
         hosts = senders | dict.fromkeys(host for flow in flows for host in flow.receivers)
@@ -181,11 +185,19 @@ class Measurement:
     def _collect(self) -> dict[str, Mapping[str, Any]]:
         # A stream says itself when all of it has come.
         if any(flow.common["kind"] == "udp-stream" for flow in self._flows):
-            self._pause(_RESIDUE_SECONDS)
+            self._settle()
         # Receivers empty their sockets and stop before anybody reads a counter.
         agents = [*self._receivers, *self._senders]
         answers = self._all(agents, "collect", ANSWER_SECONDS + _MOST_RESIDUE_SECONDS)
         return {agent.host: answer for agent, answer in zip(agents, answers, strict=True)}
+
+    def _settle(self) -> None:
+        last = time.monotonic() + _MOST_SETTLING_SECONDS
+        self._pause(_RESIDUE_SECONDS)
+        while self._settled is not None and not self._settled() and time.monotonic() < last:
+            if self._stopped():
+                raise KeyboardInterrupt
+            self._pause(_RESIDUE_SECONDS)
 
     def _pause(self, seconds: float) -> None:
         for _ in self._crew.wait(seconds):

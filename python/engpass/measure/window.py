@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from engpass.error import EngpassError
@@ -58,3 +59,19 @@ class Window:
         self._given_up.set()
         if self._thread is not None:
             self._thread.join()
+
+
+class Settled:
+    """Whether packets are still on their way: in the network, or in front of it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._sent = -1
+
+    def look(self) -> bool:
+        """Whether nothing is inside, and nothing has come since the last look; raises `LabError`."""
+        with Control(self._path) as control:
+            status = control.ask("status")
+        before, self._sent = self._sent, sum(host["sent_packets"] for host in status["hosts"])
+        waits = status["inside"] + sum(host["backlog"] for host in status["hosts"])
+        return not waits and before == self._sent

@@ -46,6 +46,7 @@ _END_SECONDS = 3.0
 _MOST_MTU_BYTES = 65_535
 _LEAST_MTU_BYTES = 68  # RFC 791
 _LEAST_IPV6_BYTES = 1280  # RFC 8200 section 5
+_USUAL_MTU_BYTES = 1500
 _QUEUE_PACKETS = 4096  # that wait in a device for the driver
 _TAIL_BYTES = 4000
 
@@ -312,19 +313,18 @@ def _join(lab: Lab, numbers: Mapping[str, Any], plan: Mapping[str, Station], opt
     for name, station in plan.items():
         mtus = {way["to"]: _mtu(way) for way in numbers["ways"] if way["from"] == name}
         back = [_mtu(way) for way in numbers["ways"] if way["to"] == name]
-        largest = max([*mtus.values(), *back, _LEAST_MTU_BYTES])
+        # Routes say what goes in one piece; a device with less than 1280 B would have no IPv6 at all.
+        largest = max([*mtus.values(), *back, _USUAL_MTU_BYTES])
         lines = [
             # No addresses and no multicast of its own accord: that would be traffic that nobody declared.
             f"link set {DEVICE} addrgenmode none multicast off mtu {largest} txqueuelen {_QUEUE_PACKETS}",
             f"address add {station.address}/32 dev {DEVICE}",
+            f"address add {station.address6}/128 dev {DEVICE} nodad",
+            f"link set {DEVICE} up",
         ]
-        six = largest >= _LEAST_IPV6_BYTES
-        if six:
-            lines.append(f"address add {station.address6}/128 dev {DEVICE} nodad")
-        lines.append(f"link set {DEVICE} up")
         for other, mtu in mtus.items():
             lines.append(f"route add {plan[other].address}/32 dev {DEVICE} mtu lock {mtu}")
-            if six and mtu >= _LEAST_IPV6_BYTES:
+            if mtu >= _LEAST_IPV6_BYTES:
                 lines.append(f"route add {plan[other].address6}/128 dev {DEVICE} mtu lock {mtu}")
         namespace = lab.members[name].namespace
         lab.kernel.batch("ip", namespace, lines)

@@ -294,12 +294,13 @@ def _stretch(stretch: Stretch) -> str:
 
 
 def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
-    """Where cells and datagrams were lost, over all points of a variant."""
-    lost: dict[tuple[str, str, str, str], list[int]] = {}
+    """Where cells and datagrams were lost, over all points of a variant, by engine where several know it."""
+    lost: dict[tuple[str, str, str, str, str], list[int]] = {}
     for outcome in outcomes:
         for drop in outcome.get("drops", ()):
             key = (
                 str(outcome["variant"]),
+                str(outcome["engine"]),
                 str(drop.get("place", "")),
                 str(drop.get("cause", "")),
                 str(drop.get("flow", "")),
@@ -310,19 +311,22 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     found = [(key, sums) for key, sums in lost.items() if any(sums)]
     if not found:
         return ""
+    told = len({key[1] for key, _ in found}) > 1
     order = {name: index for index, name in enumerate(table.variants)}
     found.sort(key=lambda item: (order.get(item[0][0], len(order)), -item[1][1], -item[1][0]))
     most = 60
     rows = [
-        [*(esc(text) for text in key), *(f"{count:,}".replace(",", "\u202f") for count in sums)]
+        [
+            *(esc(text) for text in (key if told else (key[0], *key[2:]))),
+            *(f"{count:,}".replace(",", "\u202f") for count in sums),
+        ]
         for key, sums in found[:most]
     ]
     caption = "What was lost where, all points and repeats of a variant together"
     if len(found) > most:
         caption += f"; the first {most} of {len(found)} rows"
-    return html_table(
-        caption, ["Variant", "Place", "Cause", "Flow", "Cells", "Datagrams"], rows, numeric=[4, 5]
-    )
+    head = ["Variant", *(["Engine"] if told else []), "Place", "Cause", "Flow", "Cells", "Datagrams"]
+    return html_table(caption, head, rows, numeric=[len(head) - 2, len(head) - 1])
 
 
 def environment_section(run: Run) -> str:
