@@ -35,8 +35,8 @@ const PERIOD: u64 = 251;
 
 /// The address of a host, by its place in the file.
 pub fn address(host: usize) -> Ipv4Addr {
-    // 10.0.0.1 and on; a testbed has fewer hosts than there are addresses.
-    Ipv4Addr::from(0x0a00_0001 + host as u32)
+    // 10.64.0.1 and on, those that emulated hosts have; a testbed has fewer hosts than there are addresses.
+    Ipv4Addr::from(0x0a40_0001 + host as u32)
 }
 
 impl MadeUp {

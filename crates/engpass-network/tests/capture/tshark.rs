@@ -144,7 +144,7 @@ fn ethernet_is_read() {
         }
         // Routers take one off, switches none.
         let ttl = if link == "right" { 63 } else { 64 };
-        assert_eq!(file.count(&format!("ip.src == 10.0.0.1 && ip.ttl != {ttl}")), 0);
+        assert_eq!(file.count(&format!("ip.src == 10.64.0.1 && ip.ttl != {ttl}")), 0);
     }
 }
 
