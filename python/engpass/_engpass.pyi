@@ -106,6 +106,32 @@ class Campaign:
     ) -> str:
         """Outcome of one point as JSON; raises `InvalidTestbed`, `Unsupported`, `Interrupted`."""
 
+    def check_captures(
+        self,
+        variant: str,
+        sweep: Sequence[tuple[str, str]],
+        points: Sequence[str],
+        form: str | None,
+        limit: str | None,
+    ) -> None:
+        """Raise `ValueError` where a point has no such link point, form or limit; and `InvalidTestbed`."""
+
+    def capture(
+        self,
+        variant: str,
+        sweep: Sequence[tuple[str, str]],
+        repeat: int,
+        captures: Sequence[tuple[str, str]],
+        form: str | None,
+        limit: str | None,
+        interrupt: Interrupt,
+    ) -> tuple[str, str]:
+        """Simulate one point and write what passes link points to files: pairs of a point and a path.
+
+        Returns the outcome as `run` does, and what each file has, as JSON. Raises what `run` and
+        `check_captures` raise, and `OSError` for a file that cannot be written.
+        """
+
     def timeline(
         self, variant: str, sweep: Sequence[tuple[str, str]], repeat: int, samples: int, interrupt: Interrupt
     ) -> str:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from engpass import _engpass
 from engpass.campaign import MODEL, Plan, Point
+from engpass.capture import ENGINE, Captures
 from engpass.environment import cores
 from engpass.error import EngpassError
 from engpass.store import Finished, Store
@@ -40,6 +41,7 @@ class Job:
     text: str
     source: str
     overrides: tuple[tuple[str, str], ...]
+    captures: Captures | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,10 @@ def work(job: Job, point: Point) -> tuple[str, float]:
     """Run one point of the model, in whatever process: its outcome and the seconds it took."""
     campaign, interrupt = _LOCAL.get(job.token) or _remote(job)
     begin = time.perf_counter()
-    outcome = campaign.run(point.engine, point.variant, list(point.sweep), point.repeat, interrupt)
+    if job.captures is not None and point.engine == ENGINE:
+        outcome = job.captures.run(campaign, point, interrupt)
+    else:
+        outcome = campaign.run(point.engine, point.variant, list(point.sweep), point.repeat, interrupt)
     return outcome, time.perf_counter() - begin
 
 
@@ -104,6 +109,7 @@ def run_points(
     executor: Executor | None = None,
     watch: Watch | None = None,
     emulation: Options | None = None,
+    captures: Captures | None = None,
 ) -> Ended:
     """Run what is missing of a campaign; returns when all points have ended, or early after Ctrl-C, SIGTERM.
 
@@ -111,7 +117,7 @@ def run_points(
     fails and `EngpassError` when the executor does; what was counted before is kept in each case.
     """
     interrupt = _engpass.Interrupt()
-    job = Job(secrets.token_hex(8), campaign.text, source, overrides)
+    job = Job(secrets.token_hex(8), campaign.text, source, overrides, captures)
     _LOCAL[job.token] = (campaign, interrupt)
     writer = _Writer(plan, store, run_id, session, watch)
     window = _window(jobs, executor)

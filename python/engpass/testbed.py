@@ -27,6 +27,7 @@ from engpass.source import Source, from_tables, override_text, read
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from engpass.capture import Captures
     from engpass.lab import Ended, Progress
     from engpass.netlab.emulated import Options
     from engpass.result import RunResult
@@ -285,7 +286,7 @@ class Started:
         self._session, self._jobs, self._executor = session, jobs, executor
         self._emulation = emulation
 
-    def go(self, watch: Callable[[Progress], None] | None = None) -> Ended:
+    def go(self, watch: Callable[[Progress], None] | None = None, captures: Captures | None = None) -> Ended:
         """Run what is missing; see `lab.run_points`."""
         from engpass.lab import run_points
 
@@ -301,4 +302,5 @@ class Started:
             executor=self._executor,
             watch=watch,
             emulation=self._emulation,
+            captures=captures,
         )
