@@ -5,6 +5,7 @@
 //! GPU's driver.
 
 mod agent;
+mod emulate;
 mod flow;
 mod head;
 pub mod probe;
@@ -15,4 +16,5 @@ mod sys;
 mod time;
 
 pub use agent::{Ended, Limits, PROTOCOL, nanoseconds, parse, run};
+pub use emulate::{EmulateError, emulate, replay};
 pub use head::{Greeting, HEAD, Head, Kind, Reply, Stamp, Token};

@@ -6,13 +6,13 @@ use std::io::{ErrorKind, Read};
 const LONGEST: usize = 1 << 20;
 
 /// A line, or the news that one was too long.
-pub(super) enum Line {
+pub(crate) enum Line {
     Text(Vec<u8>),
     TooLong,
 }
 
 /// Splits what is read into lines.
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     input: R,
     buffer: Vec<u8>,
     skipping: bool,
@@ -20,12 +20,12 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: Read> Lines<R> {
-    pub(super) fn new(input: R) -> Self {
+    pub(crate) fn new(input: R) -> Self {
         Self { input, buffer: Vec::new(), skipping: false, over: false }
     }
 
     /// The next line without its end; `None` when there are no more.
-    pub(super) fn next(&mut self) -> Option<Line> {
+    pub(crate) fn next(&mut self) -> Option<Line> {
         let mut searched = 0;
         loop {
             if let Some(at) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {

@@ -1,7 +1,7 @@
 //! The agent: requests come in as lines, traffic runs in threads, answers and events go out as lines.
 
 mod hello;
-mod lines;
+pub(crate) mod lines;
 mod request;
 mod session;
 

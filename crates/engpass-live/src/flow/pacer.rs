@@ -69,6 +69,11 @@ impl Timer {
         })
     }
 
+    /// How late, in ns, a sleep ends at most in so many of a million cases.
+    pub(crate) fn late(&self, millionths: u32) -> u64 {
+        self.late.quantile(millionths)
+    }
+
     /// How long before an instant a sleep must end so that this thread is awake at it nine times of ten, and a bit.
     fn margin(&self) -> u64 {
         (self.late.quantile(900_000) + 10 * MICROSECOND).clamp(20 * MICROSECOND, MILLISECOND)

@@ -6,5 +6,7 @@ pub(crate) mod clock;
 pub(crate) mod device;
 pub(crate) mod option;
 pub(crate) mod send;
+pub(crate) mod signal;
 pub(crate) mod thread;
+pub(crate) mod tun;
 pub(crate) mod uring;

@@ -1,0 +1,188 @@
+//! What a driver is told to carry, as JSON: `docs/emulate.md` is the contract.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use engpass_testbed::{Point, Source, load};
+use serde::{Deserialize, Serialize};
+
+use super::EmulateError;
+use super::pace::Clock;
+use crate::time::MILLISECOND;
+
+/// The whole of it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    pub(super) testbed: Bed,
+    /// Where nothing is said, the testbed's own.
+    pub(super) seed: Option<u64>,
+    pub(super) hosts: Vec<HostConfig>,
+    #[serde(default)]
+    pub(super) clock: Clock,
+    /// How late one packet of a thousand may be at most: a length of time with its unit.
+    pub(super) limit: Option<String>,
+    /// Everything is so many times slower than the testbed says.
+    #[serde(default = "one")]
+    pub(super) slow: u64,
+    /// No super-packets.
+    #[serde(default)]
+    pub(super) wire_true: bool,
+    /// Where to listen.
+    pub(super) socket: PathBuf,
+    /// Where to write what goes in and comes out.
+    pub(super) log: Option<PathBuf>,
+}
+
+/// A testbed: its text, or the text and which point of it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum Bed {
+    Text(String),
+    Point(BedPoint),
+}
+
+/// A point of a testbed file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BedPoint {
+    text: String,
+    /// Name of the file, for messages.
+    #[serde(default)]
+    source: String,
+    /// As `--set`.
+    #[serde(default)]
+    overrides: Vec<(String, String)>,
+    variant: Option<String>,
+    #[serde(default)]
+    sweep: Vec<(String, String)>,
+}
+
+/// A host and its device.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HostConfig {
+    pub(super) name: String,
+    /// Path of its network namespace.
+    pub(super) netns: PathBuf,
+    pub(super) device: String,
+    #[serde(default)]
+    pub(super) kind: DeviceKind,
+    pub(super) addresses: Vec<IpAddr>,
+}
+
+/// What a device carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum DeviceKind {
+    /// IP packets.
+    #[default]
+    Tun,
+    /// Ethernet frames.
+    Tap,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// A thousandth of a second, unless the testbed or the user says another limit.
+const LIMIT: u64 = MILLISECOND;
+/// The slowest: a nanosecond of the testbed in a second.
+const SLOWEST: u64 = 1_000_000_000;
+
+impl Config {
+    /// From JSON, with what can be checked without the testbed.
+    pub(super) fn parse(text: &str) -> Result<Self, EmulateError> {
+        let config: Self = serde_json::from_str(text)
+            .map_err(|error| EmulateError::config(format!("the configuration is wrong: {error}"), FORMAT))?;
+        if config.slow == 0 || config.slow > SLOWEST {
+            return Err(EmulateError::config(
+                format!("`slow` is {}", config.slow),
+                "give a whole number from 1 to 1000000000",
+            ));
+        }
+        if config.hosts.len() < 2 {
+            return Err(EmulateError::config("`hosts` has fewer than two", "list at least two hosts"));
+        }
+        config.limit_ns()?;
+        Ok(config)
+    }
+
+    /// The limit in nanoseconds of the testbed's time.
+    pub(super) fn limit_ns(&self) -> Result<u64, EmulateError> {
+        let Some(text) = &self.limit else { return Ok(LIMIT) };
+        crate::nanoseconds(text).map_err(|cause| EmulateError::config(format!("`limit`: {cause}"), FORMAT))
+    }
+
+    /// Hosts by address, and the place of each in the testbed; all names are there once.
+    pub(super) fn directory(
+        &self,
+        names: &[&str],
+    ) -> Result<(Vec<usize>, BTreeMap<IpAddr, usize>), EmulateError> {
+        let (mut places, mut addresses) = (Vec::new(), BTreeMap::new());
+        for host in &self.hosts {
+            let Some(index) = names.iter().position(|name| *name == host.name) else {
+                return Err(EmulateError::config(
+                    format!("the testbed has no host `{}`", host.name),
+                    format!("its hosts are `{}`", names.join("`, `")),
+                ));
+            };
+            if places.contains(&index) {
+                return Err(EmulateError::config(
+                    format!("host `{}` is there twice", host.name),
+                    "give it one device",
+                ));
+            }
+            places.push(index);
+            for address in &host.addresses {
+                if addresses.insert(*address, index).is_some() {
+                    return Err(EmulateError::config(
+                        format!("{address} is there twice"),
+                        "give every host addresses of its own",
+                    ));
+                }
+            }
+        }
+        Ok((places, addresses))
+    }
+}
+
+const FORMAT: &str = "see the page `emulate.md` for the format";
+
+impl Bed {
+    /// The checked point.
+    pub(super) fn point(&self) -> Result<Point, EmulateError> {
+        let plain;
+        let bed = match self {
+            Self::Point(bed) => bed,
+            Self::Text(text) => {
+                plain = BedPoint {
+                    text: text.clone(),
+                    source: String::new(),
+                    overrides: Vec::new(),
+                    variant: None,
+                    sweep: Vec::new(),
+                };
+                &plain
+            }
+        };
+        let source = if bed.source.is_empty() { "testbed.toml" } else { &bed.source };
+        let refused = |found| EmulateError::Testbed(Box::new(found));
+        let source = Source::from_bytes(source, bed.text.as_bytes()).map_err(refused)?;
+        let campaign = load(&source, &bed.overrides, None).map_err(refused)?;
+        let variant = match &bed.variant {
+            Some(variant) if campaign.variants().contains(variant) => variant,
+            Some(variant) => {
+                let known = campaign.variants().join("`, `");
+                return Err(EmulateError::config(
+                    format!("the testbed has no variant `{variant}`"),
+                    format!("it has `{known}`"),
+                ));
+            }
+            None => &campaign.variants()[0],
+        };
+        campaign.point(variant, &bed.sweep).map_err(refused)
+    }
+}

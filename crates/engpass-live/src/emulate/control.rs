@@ -1,0 +1,241 @@
+//! Requests to a running driver: lines of JSON over a Unix socket. `docs/emulate.md` has them.
+
+use std::fs::{File, Permissions, remove_file};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::agent::lines::{Line, Lines};
+use crate::problem::{Code, Problem, Result};
+use crate::sys::send;
+use crate::sys::signal::{self, Bell};
+
+/// Connections that are served at one time.
+const MOST: usize = 32;
+/// How often the thread that accepts looks whether it shall end, in milliseconds.
+const LOOK: i32 = 100;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum What {
+    /// How it goes.
+    Status,
+    /// Count anew from now.
+    Window,
+    /// What was counted since.
+    EndWindow,
+    /// End.
+    Stop,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    #[serde(rename = "do")]
+    what: What,
+}
+
+/// A request, and where its answer goes.
+pub(super) struct Ask {
+    pub(super) what: What,
+    reply: SyncSender<Result<Value>>,
+}
+
+impl Ask {
+    pub(super) fn answer(self, answer: Result<Value>) {
+        // Who asked may be gone.
+        let _ = self.reply.send(answer);
+    }
+}
+
+/// Where requests come in. It is gone, with its file, when it is dropped.
+pub(super) struct Desk {
+    path: PathBuf,
+    asks: Receiver<Ask>,
+    open: Arc<Open>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+/// What threads share.
+struct Open {
+    over: AtomicBool,
+    streams: Mutex<Vec<(u64, UnixStream)>>,
+    bell: Arc<Bell>,
+}
+
+impl Open {
+    fn streams(&self) -> std::sync::MutexGuard<'_, Vec<(u64, UnixStream)>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Desk {
+    /// Listen at a path, for the owner of this process alone.
+    pub(super) fn open(path: &Path, bell: Arc<Bell>) -> io::Result<Self> {
+        let listener = listen(path)?;
+        listener.set_nonblocking(true)?;
+        let (sender, asks) = channel();
+        let open = Arc::new(Open { over: AtomicBool::new(false), streams: Mutex::new(Vec::new()), bell });
+        let accepting = {
+            let open = Arc::clone(&open);
+            thread::spawn(move || accept(&listener, &open, &sender))
+        };
+        Ok(Self { path: path.to_owned(), asks, open, accepting: Some(accepting) })
+    }
+
+    /// The next request, if there is one.
+    #[inline]
+    pub(super) fn next(&self) -> Option<Ask> {
+        self.asks.try_recv().ok()
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        // First the file, so that nobody comes who is not heard.
+        let _ = remove_file(&self.path);
+        self.open.over.store(true, Ordering::Relaxed);
+        if let Some(accepting) = self.accepting.take() {
+            accepting.join().expect("accepting does not panic");
+        }
+        for (_, stream) in self.open.streams().drain(..) {
+            // What was answered is still read.
+            let _ = stream.shutdown(std::net::Shutdown::Read);
+        }
+    }
+}
+
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    // A socket that nobody listens to was left by a crash; any other file is not ours.
+    if let Ok(about) = path.symlink_metadata() {
+        let left = about.file_type().is_socket()
+            && UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if left {
+            remove_file(path)?;
+        }
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // The file gets the mode of the socket (unix(7)), so that it is closed to others from the first instant.
+    let file = File::from(OwnedFd::from(socket));
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    let socket = Socket::from(OwnedFd::from(file));
+    socket.bind(&SockAddr::unix(path)?)?;
+    socket.listen(16)?;
+    Ok(UnixListener::from(OwnedFd::from(socket)))
+}
+
+fn accept(listener: &UnixListener, open: &Arc<Open>, sender: &Sender<Ask>) {
+    signal::block_all();
+    let mut number = 0;
+    while !open.over.load(Ordering::Relaxed) {
+        if !send::poll([listener.as_raw_fd()], LOOK)[0] {
+            continue;
+        }
+        let Ok((stream, _)) = listener.accept() else { continue };
+        let Ok(kept) = stream.try_clone() else { continue };
+        let mut streams = open.streams();
+        if streams.len() >= MOST || stream.set_nonblocking(false).is_err() {
+            continue;
+        }
+        number += 1;
+        streams.push((number, kept));
+        let (open, sender) = (Arc::clone(open), sender.clone());
+        thread::spawn(move || {
+            signal::block_all();
+            serve(&stream, &open.bell, &sender);
+            open.streams().retain(|(other, _)| *other != number);
+        });
+    }
+}
+
+/// Answer the lines of one connection until it ends.
+fn serve(mut stream: &UnixStream, bell: &Bell, sender: &Sender<Ask>) {
+    let mut lines = Lines::new(stream);
+    while let Some(line) = lines.next() {
+        let answer = match line {
+            Line::Text(text) => ask(&text, bell, sender),
+            Line::TooLong => {
+                Err(Problem::new(Code::BadLine, "the line is longer than 1 MiB", "send shorter lines"))
+            }
+        };
+        let answer = match answer {
+            Ok(ok) => json!({ "ok": ok }),
+            Err(problem) => json!({ "error": problem }),
+        };
+        if stream.write_all(format!("{answer}\n").as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn ask(line: &[u8], bell: &Bell, sender: &Sender<Ask>) -> Result<Value> {
+    let request: Request = serde_json::from_slice(line).map_err(|error| {
+        let help = "send `{\"do\": \"status\"}`, `window`, `end-window` or `stop`";
+        Problem::new(Code::BadRequest, format!("the request is wrong: {error}"), help)
+    })?;
+    let (reply, answer) = sync_channel(1);
+    let over = || Problem::new(Code::Refused, "the driver has ended", "bring the testbed up again");
+    sender.send(Ask { what: request.what, reply }).map_err(|_| over())?;
+    bell.ring();
+    answer.recv().map_err(|_| over())?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("engpass-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn requests_are_answered_and_the_file_goes() {
+        let path = path("desk");
+        let bell = Arc::new(Bell::new().expect("an eventfd"));
+        let desk = Desk::open(&path, Arc::clone(&bell)).expect("a fresh path");
+        assert_eq!(path.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
+        assert!(Desk::open(&path, Arc::clone(&bell)).is_err(), "somebody listens");
+        let mut stream = UnixStream::connect(&path).expect("it listens");
+        stream.write_all(b"{\"do\":\"status\"}\n{\"do\":\"dance\"}\n").expect("written");
+        let ask = loop {
+            if let Some(ask) = desk.next() {
+                break ask;
+            }
+            thread::yield_now();
+        };
+        assert_eq!(ask.what, What::Status);
+        ask.answer(Ok(json!({ "at": 3 })));
+        let mut lines = BufReader::new(&stream).lines().map(|line| line.expect("text"));
+        assert_eq!(lines.next().expect("an answer"), "{\"ok\":{\"at\":3}}");
+        let refused: Value = serde_json::from_str(&lines.next().expect("an answer")).expect("JSON");
+        assert_eq!(refused["error"]["code"], "bad-request");
+        drop(desk);
+        assert!(!path.exists());
+        assert!(lines.next().is_none(), "the connection ends");
+    }
+
+    #[test]
+    fn a_socket_that_a_crash_left_is_no_hindrance_and_other_files_are() {
+        let path = path("left");
+        drop(UnixListener::bind(&path).expect("a fresh path"));
+        let bell = Arc::new(Bell::new().expect("an eventfd"));
+        drop(Desk::open(&path, Arc::clone(&bell)).expect("nobody listens"));
+        std::fs::write(&path, b"mine").expect("a file");
+        assert!(Desk::open(&path, bell).is_err());
+        assert_eq!(std::fs::read(&path).expect("it is still there"), b"mine");
+        remove_file(&path).expect("it is there");
+    }
+}

@@ -1,0 +1,61 @@
+//! Opening the devices of hosts, each in its own namespace.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::thread;
+
+use super::EmulateError;
+use super::config::{DeviceKind, HostConfig};
+use crate::sys::tun::{self, Tun};
+
+/// Open all. A thread enters each namespace and ends: this process stays where it is.
+pub(super) fn open(hosts: &[HostConfig], wire_true: bool) -> Result<Vec<Tun>, EmulateError> {
+    hosts.iter().map(|host| open_one(host, wire_true)).collect()
+}
+
+fn open_one(host: &HostConfig, wire_true: bool) -> Result<Tun, EmulateError> {
+    let opened = thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            tun::enter(&host.netns).map_err(|error| {
+                let what = format!("host `{}`: entering `{}`", host.name, host.netns.display());
+                EmulateError::system(&what, &error)
+            })?;
+            let tap = host.kind == DeviceKind::Tap;
+            tun::open(&host.device, tap, !wire_true).map_err(|error| {
+                let what = format!("host `{}`: opening the device `{}`", host.name, host.device);
+                EmulateError::system(&what, &error)
+            })
+        });
+        opening.join()
+    });
+    opened.expect("opening a device does not panic")
+}
+
+/// Packets that the kernel has dropped before a device was read, from the `/proc/net/dev` of its namespace.
+pub(super) fn dropped(counters: &File, device: &str) -> u64 {
+    let mut text = vec![0; 1 << 16];
+    let length = counters.read_at(&mut text, 0).unwrap_or(0);
+    parse_dropped(&String::from_utf8_lossy(&text[..length]), device).unwrap_or(0)
+}
+
+/// `device: rx bytes, packets, errs, drop, fifo, frame, compressed, multicast, tx bytes, packets, errs, drop, ...`
+fn parse_dropped(text: &str, device: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix(device).and_then(|rest| rest.strip_prefix(':')))?;
+    line.split_whitespace().nth(11)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_right_column_of_the_right_line() {
+        let text = "Inter-|   Receive\n face |bytes\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  \
+                    lan1: 0 0 0 4 0 0 0 0 900 3 0 77 0 0 0 0\n   lan: 0 0 0 4 0 0 0 0 900 3 0 2501 0 0 0 0\n";
+        assert_eq!(parse_dropped(text, "lan"), Some(2501));
+        assert_eq!(parse_dropped(text, "lan1"), Some(77));
+        assert_eq!(parse_dropped(text, "wan"), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! From where a packet goes to the way that it takes.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::network::Way;
+
+/// Hosts by address, ways by hosts. Hosts are counted as in the testbed.
+pub(super) struct Directory {
+    hosts: BTreeMap<IpAddr, usize>,
+    ways: Vec<Option<u32>>,
+    count: usize,
+}
+
+/// Where a packet is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Way(u32),
+    /// Broadcast or multicast, as neighbour discovery and name services send it.
+    Group,
+    /// An address that no host has.
+    Unknown,
+    /// To a host that the sender is not joined with.
+    NotJoined,
+}
+
+impl Directory {
+    pub(super) fn new(hosts: BTreeMap<IpAddr, usize>, ways: &[Way], count: usize) -> Self {
+        let mut table = vec![None; count * count];
+        for (number, way) in ways.iter().enumerate() {
+            table[way.from * count + way.to] = Some(number as u32);
+        }
+        Self { hosts, ways: table, count }
+    }
+
+    #[inline]
+    pub(super) fn find(&self, from: usize, to: IpAddr) -> Found {
+        let group = match to {
+            IpAddr::V4(to) => to.is_multicast() || to.is_broadcast(),
+            IpAddr::V6(to) => to.is_multicast(),
+        };
+        if group {
+            return Found::Group;
+        }
+        let Some(&host) = self.hosts.get(&to) else { return Found::Unknown };
+        self.ways[from * self.count + host].map_or(Found::NotJoined, Found::Way)
+    }
+
+    /// Who has an address.
+    pub(super) fn host(&self, address: IpAddr) -> Option<usize> {
+        self.hosts.get(&address).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_find_their_way_or_none() {
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let hosts = [("10.0.0.1", 0), ("10.0.0.2", 1), ("fd00::2", 1), ("10.0.0.3", 2)];
+        let hosts = hosts.map(|(text, host)| (address(text), host)).into_iter().collect();
+        let way = |from, to| Way { from, to, name: String::new(), mtu: 1500, hops: 0 };
+        let directory = Directory::new(hosts, &[way(0, 1), way(1, 0)], 3);
+        let find = |from, to| directory.find(from, address(to));
+        assert_eq!((find(0, "10.0.0.2"), find(0, "fd00::2")), (Found::Way(0), Found::Way(0)));
+        assert_eq!(find(1, "10.0.0.1"), Found::Way(1));
+        assert_eq!((find(0, "10.0.0.3"), find(0, "10.0.0.1")), (Found::NotJoined, Found::NotJoined));
+        assert_eq!((find(0, "10.0.0.9"), find(0, "fd00::9")), (Found::Unknown, Found::Unknown));
+        assert_eq!((find(0, "224.0.0.1"), find(0, "255.255.255.255")), (Found::Group, Found::Group));
+        assert_eq!(find(0, "ff02::2"), Found::Group);
+    }
+}

@@ -1,0 +1,343 @@
+//! One turn after the other: wait, let the network run up to now, write what has arrived, read what is sent.
+
+use std::io;
+
+use super::counts::{Counts, Discard};
+use super::directory::{Directory, Found};
+use super::ethernet::{self, Station, Taken};
+use super::late::Lateness;
+use super::log::{Log, Record};
+use super::network::{Fate, Input, Network, Output, Way};
+use super::packet::offload::{self, Offload};
+use super::packet::{Change, HEAD, Packet};
+use super::store::{Store, Token};
+use super::world::World;
+use crate::time::MILLISECOND;
+
+/// The most packets, super-packets among them, that are read from one device in a turn: others wait, and so do instants.
+const BATCH: usize = 8;
+/// The longest wait, so that whoever asks is heard, and the network does not fall far behind, in nanoseconds.
+const LONGEST: u64 = 20 * MILLISECOND;
+
+/// Time of the network against that of the world.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Virtual {
+    /// When the network began, in nanoseconds of the world's clock.
+    pub(super) start: u64,
+    /// Nanoseconds of the world in a nanosecond of the network.
+    pub(super) slow: u64,
+}
+
+impl Virtual {
+    /// The network's picoseconds.
+    #[inline]
+    fn at(self, now: u64) -> u64 {
+        (u128::from(now.saturating_sub(self.start)) * 1000 / u128::from(self.slow)) as u64
+    }
+
+    /// The world's nanoseconds at which the network's instant has come.
+    #[inline]
+    fn due(self, at: u64) -> u64 {
+        let ns = (u128::from(at) * u128::from(self.slow)).div_ceil(1000);
+        self.start.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+/// A host as the driver sees it.
+pub(super) struct Host {
+    /// Its place among the hosts of the testbed.
+    pub(super) index: usize,
+    /// It sends Ethernet frames.
+    pub(super) station: Option<Station>,
+}
+
+/// Packets for one host that go into one write.
+#[derive(Default)]
+struct Run {
+    /// Of what they are parts; none of `ats` where there is nothing.
+    slot: u32,
+    first: u32,
+    from: usize,
+    change: Change,
+    /// When each was due.
+    ats: Vec<u64>,
+}
+
+/// The driver.
+pub(super) struct Driver<N, W> {
+    pub(super) network: N,
+    pub(super) world: W,
+    clock: Virtual,
+    hosts: Vec<Host>,
+    /// Places in `hosts` by place in the testbed.
+    places: Vec<Option<usize>>,
+    ways: Vec<Way>,
+    directory: Directory,
+    store: Store,
+    outputs: Vec<Output>,
+    /// By host.
+    runs: Vec<Run>,
+    head: Vec<u8>,
+    /// Handled by the network.
+    reached: u64,
+    pub(super) counts: Counts,
+    pub(super) late: Lateness,
+    pub(super) log: Option<Log>,
+}
+
+impl<N: Network, W: World> Driver<N, W> {
+    pub(super) fn new(
+        network: N,
+        mut world: W,
+        slow: u64,
+        hosts: Vec<Host>,
+        directory: Directory,
+        late: Lateness,
+        log: Option<Log>,
+    ) -> Self {
+        let ways = network.ways().to_vec();
+        let last = hosts.iter().map(|host| host.index + 1).max().unwrap_or(0);
+        let mut places = vec![None; last];
+        for (place, host) in hosts.iter().enumerate() {
+            places[host.index] = Some(place);
+        }
+        let start = world.now();
+        Self {
+            network,
+            world,
+            clock: Virtual { start, slow },
+            places,
+            counts: Counts::new(hosts.len(), ways.len()),
+            runs: hosts.iter().map(|_| Run::default()).collect(),
+            hosts,
+            ways,
+            directory,
+            store: Store::new(),
+            outputs: Vec::new(),
+            head: vec![0; offload::LENGTH + ethernet::LENGTH + HEAD],
+            reached: 0,
+            late,
+            log,
+        }
+    }
+
+    /// Wait for something to do, and do it.
+    pub(super) fn turn(&mut self) {
+        for (place, host) in self.hosts.iter().enumerate() {
+            // Its interface has no room: what it sends waits in the kernel.
+            self.world.listen(place, self.network.backlog(host.index) == 0);
+        }
+        let now = self.world.now();
+        let due = self.network.next_wake().map_or(u64::MAX, |at| self.clock.due(at));
+        self.world.wait(due.min(now + LONGEST));
+        self.catch_up();
+        for place in 0..self.hosts.len() {
+            if self.world.is_ready(place) {
+                self.read(place);
+            }
+        }
+        self.catch_up();
+    }
+
+    /// The network's time now: later than all that it has handled, so that what is handed to it is ordered by its instant alone.
+    fn now(&mut self) -> u64 {
+        self.clock.at(self.world.now()).max(self.reached + 1)
+    }
+
+    /// Let the network go on up to `at`, and gather what comes out.
+    fn advance(&mut self, at: u64) {
+        let first = self.outputs.len();
+        let outputs = &mut self.outputs;
+        self.network.run_until(at, &mut |output| outputs.push(output));
+        self.reached = at;
+        if let Some(log) = &mut self.log {
+            for output in &self.outputs[first..] {
+                let token = self.store.token(output.token);
+                let (packet, bytes) = self.store.get(token.slot);
+                let payload = &bytes[packet.payload_of(token.segment..token.segment + 1)];
+                log.put(&Record::output(output, payload));
+            }
+        }
+    }
+
+    /// Let the network go on up to now, and write what has arrived. When that was, in the network's time.
+    pub(super) fn catch_up(&mut self) -> u64 {
+        let at = self.now();
+        self.advance(at);
+        self.flush();
+        at
+    }
+
+    /// Read what a device has, up to a bound.
+    fn read(&mut self, place: usize) {
+        for _ in 0..BATCH {
+            if self.network.backlog(self.hosts[place].index) > 0 {
+                return;
+            }
+            match self.world.read(place, self.store.room()) {
+                Ok(length) => self.take(place, length),
+                Err(error) => {
+                    if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
+                        self.counts.failed(place, &error);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A packet of so many bytes, virtio header included, lies in the store's room.
+    fn take(&mut self, place: usize, length: usize) {
+        let count = &mut self.counts.hosts[place];
+        let Some((header, rest)) = self.store.read()[..length].split_first_chunk() else {
+            return count.discard(Discard::Malformed, 1);
+        };
+        let Some(mut offload) = Offload::read(header) else {
+            return count.discard(Discard::Malformed, 1);
+        };
+        let mut begin = offload::LENGTH;
+        let mut rest = rest;
+        if let Some(station) = &self.hosts[place].station {
+            match station.take(rest, &mut offload, |address| self.directory.host(address)) {
+                Taken::Packet(packet) => {
+                    begin += rest.len() - packet.len();
+                    rest = packet;
+                }
+                Taken::Answer(frame) => {
+                    let written = self.world.write(place, &Offload::default().write(), &frame);
+                    if let Err(error) = written {
+                        self.counts.failed(place, &error);
+                    }
+                    return;
+                }
+                Taken::Nothing => return count.discard(Discard::Group, 1),
+            }
+        }
+        let Ok(packet) = Packet::read(offload, rest) else {
+            return count.discard(Discard::Malformed, 1);
+        };
+        let segments = packet.segments();
+        count.read(segments, packet.length);
+        let way = match self.directory.find(self.hosts[place].index, packet.to) {
+            Found::Way(way) => way,
+            Found::Group => return count.discard(Discard::Group, segments),
+            Found::Unknown => return count.discard(Discard::Unknown, segments),
+            Found::NotJoined => return count.discard(Discard::NotJoined, segments),
+        };
+        let seen = &self.ways[way as usize];
+        if packet.largest() > seen.mtu {
+            return count.discard(Discard::TooLong, segments);
+        }
+        self.send(way, packet, begin);
+    }
+
+    /// Hand the packets of what lies in the store's room to the network.
+    fn send(&mut self, way: u32, packet: Packet, begin: usize) {
+        let slot = self.store.keep(packet, begin..begin + packet.length as usize);
+        let at = self.now();
+        let Packet { class, ttl, flow, headers, .. } = packet;
+        let header = headers.saturating_sub(20);
+        for segment in 0..packet.segments() {
+            let token = self.store.number(Token { slot, segment });
+            let bytes = packet.segment(segment);
+            let input = Input { at, way, bytes, header, class, ttl, flow, token };
+            if let Some(log) = &mut self.log {
+                let (packet, bytes) = self.store.get(slot);
+                log.put(&Record::input(&input, &bytes[packet.payload_of(segment..segment + 1)]));
+            }
+            self.network.inject(input);
+        }
+        self.advance(at);
+    }
+
+    /// Write what has arrived, packets that follow each other in a super-packet as one.
+    fn flush(&mut self) {
+        let outputs = std::mem::take(&mut self.outputs);
+        for output in &outputs {
+            let Token { slot, segment } = self.store.token(output.token);
+            let &Way { from, to, hops, .. } = &self.ways[output.way as usize];
+            let place = self.places.get(to).copied().flatten();
+            match (output.fate, place) {
+                (Fate::Delivered { ce }, Some(place)) => {
+                    let change = Change { ce, hops };
+                    let run = &self.runs[place];
+                    let follows = run.slot == slot
+                        && run.first + run.ats.len() as u32 == segment
+                        && run.change == change;
+                    if run.ats.is_empty() || !follows {
+                        self.write(place);
+                        let run = &mut self.runs[place];
+                        (run.slot, run.first, run.from, run.change) = (slot, segment, from, change);
+                    }
+                    self.runs[place].ats.push(output.at);
+                }
+                (fate, _) => {
+                    self.counts.lost[output.way as usize] += u64::from(matches!(fate, Fate::Lost { .. }));
+                    self.store.release(slot, 1);
+                }
+            }
+        }
+        for place in 0..self.hosts.len() {
+            self.write(place);
+        }
+        self.outputs = outputs;
+        self.outputs.clear();
+    }
+
+    /// Write the run of a host, if there is one.
+    fn write(&mut self, place: usize) {
+        let run = &mut self.runs[place];
+        let count = run.ats.len() as u32;
+        if count == 0 {
+            return;
+        }
+        let now = self.clock.at(self.world.now());
+        for at in run.ats.drain(..) {
+            self.late.record(now.saturating_sub(at) / 1000);
+        }
+        let (packet, bytes) = self.store.get(run.slot);
+        let front = self.hosts[place].station.as_ref().map(|station| station.head(run.from, bytes));
+        let front = front.as_ref().map_or(&[][..], |front| &front[..]);
+        let mut written = Ok(());
+        let mut part = |range: std::ops::Range<u32>, head: &mut [u8]| {
+            let length = packet.write(bytes, range.clone(), run.change, front, head);
+            self.world.write(place, &head[..length], &bytes[packet.payload_of(range)])
+        };
+        let all = run.first..run.first + count;
+        if let Err(error) = part(all.clone(), &mut self.head) {
+            written = Err(error);
+            if count > 1 {
+                // This kernel may not take such super-packets.
+                written = all.map(|one| part(one..one + 1, &mut self.head)).fold(Ok(()), io::Result::and);
+            }
+        }
+        match written {
+            Ok(()) => self.counts.hosts[place].wrote(count, packet, run.first),
+            Err(error) => self.counts.failed(place, &error),
+        }
+        self.store.release(run.slot, count);
+    }
+
+    /// What the network has come to, in picoseconds.
+    pub(super) fn reached(&self) -> u64 {
+        self.reached
+    }
+
+    /// Packets of a host that wait for its interface.
+    pub(super) fn backlog(&self, place: usize) -> usize {
+        self.network.backlog(self.hosts[place].index)
+    }
+
+    /// Super-packets that are on their way.
+    pub(super) fn kept(&self) -> usize {
+        self.store.kept()
+    }
+
+    /// Nothing is read or written any more: end the log.
+    pub(super) fn end(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.put(&Record::end(self.reached));
+            log.close();
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The log of a run: what went in and what came out, for the replay. `docs/emulate.md` has the format.
+//!
+//! The driver fills blocks, a thread writes them. Where the file cannot take them the log ends, with the reason in the status, and the run goes on.
+
+use std::fs::File;
+use std::hash::Hasher;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use siphasher::sip::SipHasher13;
+
+use super::network::{Fate, Input, Output};
+use crate::sys::signal;
+
+/// Bytes of a record.
+const RECORD: usize = 48;
+/// Records of a block.
+const BLOCK: usize = 4096;
+/// Blocks that may wait for the disk: 48 MiB.
+const BLOCKS: usize = 256;
+/// What begins a file is kept whole only up to here, in bytes.
+const LONGEST_HEADER: u64 = 1 << 26;
+
+/// A line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    /// A packet entered; a hash of its payload.
+    Input { input: Input, hash: u64 },
+    /// A packet came to an end; a hash of its payload as it left.
+    Output { output: Output, hash: u64 },
+    /// The run ended.
+    End { at: u64 },
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+const INPUT: u8 = 1;
+const DELIVERED: u8 = 2;
+const DELIVERED_CE: u8 = 3;
+const LOST: u8 = 4;
+const END: u8 = 5;
+
+impl Record {
+    pub(super) fn input(input: &Input, payload: &[u8]) -> Self {
+        Self::Input { input: *input, hash: hash(payload) }
+    }
+
+    pub(super) fn output(output: &Output, payload: &[u8]) -> Self {
+        Self::Output { output: *output, hash: hash(payload) }
+    }
+
+    pub(super) fn end(at: u64) -> Self {
+        Self::End { at }
+    }
+
+    /// Little-endian numbers at fixed places.
+    fn write(&self) -> [u8; RECORD] {
+        let mut bytes = [0; RECORD];
+        let mut long = |at: usize, number: u64| bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        match *self {
+            Self::Input { input, hash } => {
+                long(0, input.at);
+                long(8, input.token);
+                long(16, hash);
+                long(24, u64::from(input.way) | u64::from(input.flow) << 32);
+                long(32, u64::from(input.bytes) | u64::from(input.header) << 32);
+                bytes[40..43].copy_from_slice(&[INPUT, input.class, input.ttl]);
+            }
+            Self::Output { output, hash } => {
+                long(0, output.at);
+                long(8, output.token);
+                long(16, hash);
+                let (kind, place, lost_at) = match output.fate {
+                    Fate::Delivered { ce: false } => (DELIVERED, 0, 0),
+                    Fate::Delivered { ce: true } => (DELIVERED_CE, 0, 0),
+                    Fate::Lost { lost_at, place } => (LOST, place, lost_at),
+                };
+                long(24, u64::from(output.way) | u64::from(place) << 32);
+                long(32, lost_at);
+                bytes[40] = kind;
+            }
+            Self::End { at } => {
+                long(0, at);
+                bytes[40] = END;
+            }
+        }
+        bytes
+    }
+
+    fn read(bytes: &[u8; RECORD]) -> Option<Self> {
+        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let (at, token, hash) = (long(0), long(8), long(16));
+        let (way, upper) = (long(24) as u32, (long(24) >> 32) as u32);
+        let output = |fate| Some(Self::Output { output: Output { at, way, token, fate }, hash });
+        match bytes[40] {
+            INPUT => {
+                let (class, ttl) = (bytes[41], bytes[42]);
+                let (bytes, header) = (long(32) as u32, (long(32) >> 32) as u16);
+                let input = Input { at, way, bytes, header, class, ttl, flow: upper, token };
+                Some(Self::Input { input, hash })
+            }
+            DELIVERED => output(Fate::Delivered { ce: false }),
+            DELIVERED_CE => output(Fate::Delivered { ce: true }),
+            LOST => output(Fate::Lost { lost_at: long(32), place: upper }),
+            END => Some(Self::End { at }),
+            _ => None,
+        }
+    }
+}
+
+/// What the thread that writes has to tell.
+type Failure = Arc<Mutex<Option<String>>>;
+
+/// A log that is being written.
+pub(super) struct Log {
+    block: Vec<u8>,
+    blocks: Option<SyncSender<Vec<u8>>>,
+    empty: Receiver<Vec<u8>>,
+    failure: Failure,
+    writing: Option<JoinHandle<()>>,
+    records: u64,
+}
+
+impl Log {
+    /// A new file, for its owner alone, that begins with `header`.
+    pub(super) fn create(path: &Path, header: &Value) -> io::Result<Self> {
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        file.write_all(format!("{header}\n").as_bytes())?;
+        Ok(Self::writing(file))
+    }
+
+    /// Onto what takes bytes.
+    fn writing(mut file: impl Write + Send + 'static) -> Self {
+        let (blocks, full) = sync_channel::<Vec<u8>>(BLOCKS);
+        let (give_back, empty) = sync_channel(BLOCKS);
+        let failure = Failure::default();
+        let failed = Arc::clone(&failure);
+        let writing = std::thread::spawn(move || {
+            signal::block_all();
+            while let Ok(mut block) = full.recv() {
+                if let Err(error) = file.write_all(&block) {
+                    tell(&failed, format!("the log ends early: {error}"));
+                    return;
+                }
+                block.clear();
+                // Where nobody wants it back, it goes.
+                let _ = give_back.try_send(block);
+            }
+            if let Err(error) = file.flush() {
+                tell(&failed, format!("the log ends early: {error}"));
+            }
+        });
+        Self {
+            block: Vec::with_capacity(BLOCK * RECORD),
+            blocks: Some(blocks),
+            empty,
+            failure,
+            writing: Some(writing),
+            records: 0,
+        }
+    }
+
+    /// Append a record. It never waits.
+    #[inline]
+    pub(super) fn put(&mut self, record: &Record) {
+        if self.blocks.is_none() {
+            return;
+        }
+        self.records += 1;
+        self.block.extend_from_slice(&record.write());
+        if self.block.len() == BLOCK * RECORD {
+            self.hand_over();
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BLOCK * RECORD));
+        let block = std::mem::replace(&mut self.block, next);
+        let Some(blocks) = &self.blocks else { return };
+        match blocks.try_send(block) {
+            Ok(()) => {}
+            // It has told why.
+            Err(TrySendError::Disconnected(_)) => self.blocks = None,
+            Err(TrySendError::Full(_)) => {
+                tell(&self.failure, "the log ends early: the disk is too slow for it".to_owned());
+                self.blocks = None;
+            }
+        }
+    }
+
+    /// Write what is left and wait until it is written.
+    pub(super) fn close(&mut self) {
+        if self.blocks.is_some() {
+            let block = std::mem::take(&mut self.block);
+            if let Some(blocks) = self.blocks.take() {
+                // A thread that is gone has told why.
+                let _ = blocks.send(block);
+            }
+        }
+        if let Some(writing) = self.writing.take() {
+            writing.join().expect("writing a log does not panic");
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        json!({ "records": self.records, "error": failure })
+    }
+}
+
+fn tell(failure: &Failure, why: String) {
+    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+}
+
+/// A log that is read.
+pub(super) struct Reading<R> {
+    pub(super) header: Value,
+    input: BufReader<R>,
+}
+
+impl Reading<File> {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Self::new(File::open(path)?)
+    }
+}
+
+impl<R: Read> Reading<R> {
+    pub(super) fn new(input: R) -> io::Result<Self> {
+        let mut input = BufReader::with_capacity(1 << 16, input);
+        let mut line = Vec::new();
+        (&mut input).take(LONGEST_HEADER).read_until(b'\n', &mut line)?;
+        let header = serde_json::from_slice(&line).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidData, "it does not begin as a log of `emulate` does")
+        })?;
+        Ok(Self { header, input })
+    }
+
+    /// The next record; `None` at the end, and before one that was cut off.
+    pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
+        let mut bytes = [0; RECORD];
+        match self.input.read_exact(&mut bytes) {
+            Ok(()) => Record::read(&bytes).map(Some).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::InvalidData, "it has a record of an unknown kind")
+            }),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes so many bytes, then has no room.
+    struct Disk {
+        room: usize,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.room < bytes.len() {
+                return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+            }
+            self.room -= bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let (at, way, token) = (u64::MAX - 1, 70_000, 0x0123_4567_89ab_cdef);
+        let input = Input { at, way, bytes: 65_535, header: 40, class: 0xb9, ttl: 3, flow: u32::MAX, token };
+        let fates = [
+            Fate::Delivered { ce: false },
+            Fate::Delivered { ce: true },
+            Fate::Lost { lost_at: 12, place: 0xdead_beef },
+        ];
+        let outputs = fates.map(|fate| Record::output(&Output { at, way, token, fate }, b"abc"));
+        for record in [Record::input(&input, b"abc"), Record::end(5)].into_iter().chain(outputs) {
+            assert_eq!(Record::read(&record.write()), Some(record));
+        }
+        assert_eq!(Record::read(&[0; RECORD]), None);
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_log_and_says_so() {
+        let mut log = Log::writing(Disk { room: 3 * BLOCK * RECORD });
+        for _ in 0..20 * BLOCK {
+            log.put(&Record::end(1));
+            if log.records.is_multiple_of(BLOCK as u64) {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        log.close();
+        let told = log.to_json()["error"].as_str().expect("it failed").to_owned();
+        assert!(told.contains("No space left"), "{told}");
+    }
+
+    #[test]
+    fn a_log_that_was_cut_off_ends_before_the_cut() {
+        let mut bytes = b"{\"engpass-log\":1}\n".to_vec();
+        bytes.extend(Record::end(1).write());
+        bytes.extend(&Record::end(2).write()[..20]);
+        let mut reading = Reading::new(&bytes[..]).expect("it has a header");
+        assert_eq!(reading.header["engpass-log"], 1);
+        assert_eq!(reading.next().expect("whole"), Some(Record::end(1)));
+        assert_eq!(reading.next().expect("cut off"), None);
+        assert!(Reading::new(&b"no JSON\n"[..]).is_err());
+    }
+}

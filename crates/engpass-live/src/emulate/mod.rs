@@ -1,0 +1,262 @@
+//! Real packets of real hosts across the network of the model, in real time. `docs/emulate.md` is the contract.
+//!
+//! Every host of the testbed has a device in a network namespace. The [`driver`] reads what hosts send, hands packets to the [`network`] at the
+//! instant, lets it run up to now again and again, and writes what has arrived when the network says so. What is late is told ([`late`]).
+//!
+//! ```text
+//! device ─ read ─ packet ─ store ─ network ─ run ─ write ─ device
+//!                                     │
+//!                              clock, log, control
+//! ```
+
+mod config;
+mod control;
+mod counts;
+mod devices;
+mod directory;
+mod driver;
+mod ethernet;
+mod late;
+mod log;
+mod model;
+mod network;
+mod pace;
+mod packet;
+mod replay;
+mod status;
+mod store;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use engpass_testbed::Diagnostics;
+use serde_json::{Value, json};
+
+use config::{Bed, Config, DeviceKind};
+use control::{Ask, Desk, What};
+use directory::Directory;
+use driver::{Driver, Host};
+use ethernet::Station;
+use late::Lateness;
+use log::{Log, Reading};
+use model::Model;
+use network::Network;
+use pace::Pace;
+use world::Real;
+
+use crate::flow::Timer;
+use crate::problem::{Code, Problem};
+use crate::sys::signal::{Bell, Caught};
+use crate::sys::thread;
+use crate::time::MILLISECOND;
+
+/// How long the timer is calibrated, in nanoseconds.
+const CALIBRATION: u64 = 40 * MILLISECOND;
+/// Version of the log's format.
+const LOG_VERSION: u64 = 1;
+
+/// Why a testbed is not emulated, or a log not replayed.
+#[derive(Debug)]
+pub enum EmulateError {
+    /// The testbed has errors.
+    Testbed(Box<Diagnostics>),
+    /// The testbed has something that this engine does not carry: what, in a sentence.
+    Unsupported(String),
+    /// What was asked is wrong.
+    Config {
+        /// What is wrong.
+        cause: String,
+        /// What to do.
+        help: String,
+    },
+    /// The system refuses something.
+    System {
+        /// What was done, and what the system says.
+        cause: String,
+        /// What to do.
+        help: String,
+    },
+    /// It was interrupted.
+    Interrupted,
+}
+
+impl EmulateError {
+    fn config(cause: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Config { cause: cause.into(), help: help.into() }
+    }
+
+    fn system(what: &str, error: &io::Error) -> Self {
+        let help = match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => {
+                "it needs CAP_NET_ADMIN and CAP_SYS_ADMIN over the namespaces: run as root, or in the user \
+                 namespace that they belong to"
+            }
+            Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
+                "check the path; devices need `/dev/net/tun` and the kernel's `tun`"
+            }
+            Some(libc::EBUSY) => "another process has the device open: end it, or take another name",
+            Some(libc::EADDRINUSE) => "another driver listens there, or another file has that name",
+            Some(libc::EINVAL) => "check the name: a device that is there already must be of that kind",
+            Some(libc::ENOSPC) => "make room on the disk, or leave the log out",
+            _ => "see the error of the system call",
+        };
+        Self::System { cause: format!("{what}: {error}"), help: help.to_owned() }
+    }
+}
+
+impl fmt::Display for EmulateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Testbed(found) => f.write_str(&found.summary()),
+            Self::Unsupported(what) => f.write_str(what),
+            Self::Config { cause, help } | Self::System { cause, help } => {
+                write!(f, "{cause}\nhelp: {help}")
+            }
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for EmulateError {}
+
+/// Carry what a configuration says, in this thread, until somebody sends `stop`, SIGTERM or SIGINT; the last status. `ready` is told once, when all
+/// is up. `docs/emulate.md` has the formats.
+///
+/// # Errors
+/// [`EmulateError`], before anything is up. All that was made is gone again.
+pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, EmulateError> {
+    let config = Config::parse(config)?;
+    let point = config.testbed.point()?;
+    let seed = config.seed.unwrap_or(point.testbed.run.seed);
+    let names: Vec<&str> = point.testbed.hosts.keys().map(String::as_str).collect();
+    let (places, addresses) = config.directory(&names)?;
+    let network = Model::new(&point, seed)?;
+    let devices = devices::open(&config.hosts, config.wire_true)?;
+    let bell = Bell::new().map_err(|error| EmulateError::system("making an eventfd", &error))?;
+    let bell = Arc::new(bell);
+    let desk = Desk::open(&config.socket, Arc::clone(&bell)).map_err(|error| {
+        EmulateError::system(&format!("listening at `{}`", config.socket.display()), &error)
+    })?;
+    let log = match &config.log {
+        Some(path) => Some(create_log(path, &config, seed)?),
+        None => None,
+    };
+    let caught = Caught::new();
+    thread::exact_timers();
+    let limit = config.limit_ns()?;
+    let pace = Pace::choose(config.clock, Timer::calibrate(CALIBRATION), limit.saturating_mul(config.slow));
+    let about = About::new(&config, &pace, &devices, seed);
+    let hosts = config.hosts.iter().zip(&devices).zip(places).map(|((host, device), index)| {
+        let tap = host.kind == DeviceKind::Tap;
+        Host { index, station: tap.then_some(Station { device: device.hardware }) }
+    });
+    let hosts: Vec<Host> = hosts.collect();
+    let directory = Directory::new(addresses, network.ways(), names.len());
+    let world = Real::new(pace, devices, bell);
+    let late = Lateness::new(limit);
+    let mut driver = Driver::new(network, world, config.slow, hosts, directory, late, log);
+    ready(&about.ready(&driver));
+    let mut desk = Serving { desk, stopped: false };
+    while !desk.stopped && !caught.any() {
+        driver.turn();
+        desk.serve(&mut driver, &about);
+    }
+    driver.end();
+    Ok(about.status(&driver, true))
+}
+
+/// What does not change while a driver runs.
+struct About {
+    names: Vec<String>,
+    devices: Vec<String>,
+    clock: Value,
+    offloads: Vec<&'static str>,
+    slow: u64,
+    seed: u64,
+}
+
+/// Requests, and whether one of them was to end.
+struct Serving {
+    desk: Desk,
+    stopped: bool,
+}
+
+impl Serving {
+    fn serve(&mut self, driver: &mut Driver<Model, Real>, about: &About) {
+        while let Some(ask) = self.desk.next() {
+            self.answer(ask, driver, about);
+        }
+    }
+
+    fn answer(&mut self, ask: Ask, driver: &mut Driver<Model, Real>, about: &About) {
+        let answer = match ask.what {
+            What::Status => Ok(about.status(driver, false)),
+            What::Window => {
+                let at = driver.catch_up();
+                driver.network.begin_window(at);
+                driver.late.begin_window();
+                Ok(json!({ "at_ps": at }))
+            }
+            What::EndWindow => end_window(driver),
+            What::Stop => {
+                self.stopped = true;
+                Ok(about.status(driver, true))
+            }
+        };
+        ask.answer(answer);
+    }
+}
+
+fn end_window(driver: &mut Driver<Model, Real>) -> Result<Value, Problem> {
+    let Some(late) = driver.late.end_window() else {
+        return Err(Problem::new(Code::WrongOrder, "there is no window", "begin one with `window`"));
+    };
+    let at = driver.catch_up();
+    let outcome = driver.network.end_window(at);
+    let outcome = outcome.map_err(|cause| Problem::new(Code::System, cause, "see the cause"))?;
+    Ok(json!({ "at_ps": at, "outcome": outcome, "lateness": late }))
+}
+
+fn create_log(path: &Path, config: &Config, seed: u64) -> Result<Log, EmulateError> {
+    let header = json!({
+        "engpass-log": LOG_VERSION,
+        "testbed": config.testbed,
+        "seed": seed,
+        "slow": config.slow,
+        "hosts": config.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
+    });
+    Log::create(path, &header)
+        .map_err(|error| EmulateError::system(&format!("writing `{}`", path.display()), &error))
+}
+
+/// Run the inputs of a log in virtual time and compare what comes out: as JSON, `identical` or with the first difference.
+///
+/// # Errors
+/// [`EmulateError`] when the log cannot be read or its testbed cannot be built.
+pub fn replay(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<Value, EmulateError> {
+    let unreadable =
+        |error: &io::Error| EmulateError::system(&format!("reading `{}`", path.display()), error);
+    let mut log = Reading::open(path).map_err(|error| unreadable(&error))?;
+    if log.header["engpass-log"] != LOG_VERSION {
+        return Err(EmulateError::config(
+            format!("`{}` is not a log of this version of `emulate`", path.display()),
+            "replay it with the version that wrote it",
+        ));
+    }
+    let wrong = |what: &str| {
+        EmulateError::config(
+            format!("the log `{}` has no {what}", path.display()),
+            "take a log that `emulate` wrote",
+        )
+    };
+    let bed: Bed = serde_json::from_value(log.header["testbed"].clone()).map_err(|_| wrong("testbed"))?;
+    let seed = log.header["seed"].as_u64().ok_or_else(|| wrong("seed"))?;
+    let mut network = Model::new(&bed.point()?, seed)?;
+    let found = replay::replay(&mut network, &mut log, interrupted).map_err(|error| unreadable(&error))?;
+    found.map(|found| found.to_json(&network)).ok_or(EmulateError::Interrupted)
+}

@@ -1,0 +1,126 @@
+//! The network of the model behind the driver's [`Network`].
+
+use std::collections::BTreeMap;
+
+use engpass_model::queue::Ecn;
+use engpass_network::simulate::SimError;
+use engpass_network::simulate::outside::{Output as Told, Outside, Packet};
+use engpass_testbed::topology::NodeKind;
+use engpass_testbed::{Point, Topology};
+use serde_json::{Value, json};
+
+use super::EmulateError;
+use super::network::{Fate, Input, Network, Output, Way};
+
+/// The network of a point of a testbed.
+pub(super) struct Model {
+    network: Outside,
+    ways: Vec<Way>,
+    /// Words for places of losses, by the number that stands for them.
+    places: BTreeMap<u32, String>,
+    /// What was just told, kept for its memory.
+    told: Vec<Told>,
+}
+
+impl Model {
+    pub(super) fn new(point: &Point, seed: u64) -> Result<Self, EmulateError> {
+        let network = Outside::new(&point.testbed, &point.topology, seed).map_err(|error| match error {
+            SimError::Unsupported(what) => EmulateError::Unsupported(what),
+            SimError::Interrupted => EmulateError::Interrupted,
+            SimError::Ledger(what) => EmulateError::Unsupported(what),
+        })?;
+        let hops: BTreeMap<(usize, usize), u8> = (point.topology.between_hosts(&point.testbed).iter())
+            .map(|flow| ((flow.from, flow.to), routers(&point.topology, flow.route.iter().map(|hop| hop.to))))
+            .collect();
+        let ways = network.ways().iter().map(|way| Way {
+            from: way.from,
+            to: way.to,
+            name: way.name.clone(),
+            mtu: u32::try_from(way.mtu).unwrap_or(u32::MAX),
+            hops: hops.get(&(way.from, way.to)).copied().unwrap_or(0),
+        });
+        let ways = ways.collect();
+        Ok(Self { network, ways, places: BTreeMap::new(), told: Vec::new() })
+    }
+}
+
+fn routers(topology: &Topology, nodes: impl Iterator<Item = usize>) -> u8 {
+    let count = nodes.filter(|node| matches!(topology.kind(*node), NodeKind::Router(_))).count();
+    u8::try_from(count).unwrap_or(u8::MAX)
+}
+
+/// A number for words that is the same everywhere: FNV-1a.
+fn number(words: &str) -> u32 {
+    words.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+impl Network for Model {
+    fn ways(&self) -> &[Way] {
+        &self.ways
+    }
+
+    #[inline]
+    fn inject(&mut self, input: Input) {
+        let ecn = match input.class & 0b11 {
+            0 => Ecn::NotCapable,
+            0b11 => Ecn::Marked,
+            _ => Ecn::Capable,
+        };
+        let packet = Packet {
+            bytes: input.bytes,
+            header: input.header.into(),
+            ecn,
+            priority: input.class >> 5,
+            ttl: input.ttl,
+            flow: input.flow,
+            token: input.token,
+        };
+        let at = self.network.inject(input.at, input.way, packet);
+        assert_eq!(at, input.at, "the driver is never behind the network");
+    }
+
+    #[inline]
+    fn backlog(&self, host: usize) -> usize {
+        self.network.backlog(host)
+    }
+
+    #[inline]
+    fn run_until(&mut self, at: u64, out: &mut impl FnMut(Output)) {
+        let Self { network, told, places, .. } = self;
+        network.run_until(at, &mut |output| told.push(output));
+        for output in told.drain(..) {
+            out(match output {
+                Told::Delivered { at, way, token, ce } => {
+                    Output { at, way, token, fate: Fate::Delivered { ce } }
+                }
+                Told::Lost { at, lost_at, way, token, place } => {
+                    let (place, cause) = network.place(place);
+                    let words = format!("{place}, {cause}");
+                    let place = number(&words);
+                    places.entry(place).or_insert(words);
+                    Output { at, way, token, fate: Fate::Lost { lost_at, place } }
+                }
+            });
+        }
+    }
+
+    #[inline]
+    fn next_wake(&mut self) -> Option<u64> {
+        self.network.next_wake()
+    }
+
+    fn place(&self, place: u32) -> String {
+        let known = self.places.get(&place).cloned();
+        known.unwrap_or_else(|| format!("place {place:08x}"))
+    }
+
+    fn seen(&self) -> Value {
+        json!([])
+    }
+
+    fn begin_window(&mut self, _at: u64) {}
+
+    fn end_window(&mut self, _at: u64) -> Result<Value, String> {
+        Ok(Value::Null)
+    }
+}

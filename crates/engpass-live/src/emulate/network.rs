@@ -1,0 +1,83 @@
+//! What the driver asks of a network: the one of the model, or one that a test makes up.
+
+use serde_json::Value;
+
+/// A direction between two hosts that the topology joins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) name: String,
+    /// The longest IP packet that the whole way carries, in bytes.
+    pub(super) mtu: u32,
+    /// Routers on it.
+    pub(super) hops: u8,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It has arrived, marked CE or not.
+    Delivered { ce: bool },
+    /// It lost something, then; where and why, as a number that is the same in every run: [`Network::place`] has the words.
+    Lost { lost_at: u64, place: u32 },
+}
+
+/// A packet that has come to an end, picoseconds since the network began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Output {
+    pub(super) at: u64,
+    pub(super) way: u32,
+    pub(super) token: u64,
+    pub(super) fate: Fate,
+}
+
+/// A packet that begins its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Input {
+    pub(super) at: u64,
+    pub(super) way: u32,
+    /// IP bytes.
+    pub(super) bytes: u32,
+    /// Bytes of headers behind the first 20.
+    pub(super) header: u16,
+    /// The upper byte of its IP header: six bits of DSCP, two of ECN.
+    pub(super) class: u8,
+    pub(super) ttl: u8,
+    /// The same for all packets of a flow.
+    pub(super) flow: u32,
+    pub(super) token: u64,
+}
+
+/// A network whose packets come from outside. All times are picoseconds, and it never goes back.
+pub(super) trait Network {
+    /// All ways; the place of one here is its number.
+    fn ways(&self) -> &[Way];
+
+    /// A packet enters at an instant that [`Self::run_until`] has not left behind.
+    fn inject(&mut self, input: Input);
+
+    /// Packets that wait for room in the memory of a host's interface.
+    fn backlog(&self, host: usize) -> usize;
+
+    /// Handle everything at or before `at`; hand out what has come to an end, in order of time.
+    fn run_until(&mut self, at: u64, out: &mut impl FnMut(Output));
+
+    /// When something happens next, if nothing comes from outside.
+    fn next_wake(&mut self) -> Option<u64>;
+
+    /// Where a packet was lost, and why, in words.
+    fn place(&self, place: u32) -> String;
+
+    /// What the links do, for a live view.
+    fn seen(&self) -> Value;
+
+    /// Count anew from here.
+    fn begin_window(&mut self, at: u64);
+
+    /// What was counted since the window began.
+    ///
+    /// # Errors
+    /// A sentence that says why there is none.
+    fn end_window(&mut self, at: u64) -> Result<Value, String>;
+}

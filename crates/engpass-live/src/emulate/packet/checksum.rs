@@ -1,0 +1,34 @@
+//! The Internet checksum (RFC 1071) as far as the driver has to touch one: it changes headers, never a payload.
+
+/// Sum of 16-bit words, not folded; an odd byte at the end counts as the upper half of a word.
+#[inline]
+pub(super) fn sum(bytes: &[u8]) -> u32 {
+    let words = bytes.chunks_exact(2);
+    let rest = words.remainder().first().map_or(0, |&byte| u32::from(byte) << 8);
+    rest + words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>()
+}
+
+/// A sum in 16 bits, with the carries added.
+#[inline]
+pub(super) fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// Put a word into an IPv4 header and change its checksum by what that changes (RFC 1624, equation 3).
+#[inline]
+pub(super) fn replace(header: &mut [u8], at: usize, word: u16) {
+    const CHECKSUM: usize = 10;
+    let read = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let (old, checksum) = (read(at), read(CHECKSUM));
+    let checksum = !fold(u32::from(!checksum) + u32::from(!old) + u32::from(word));
+    header[at..at + 2].copy_from_slice(&word.to_be_bytes());
+    header[CHECKSUM..CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// The checksum of a message over IPv6, whose own place for it is zero (RFC 8200 section 8.1).
+pub(crate) fn checksum_v6(from: &[u8; 16], to: &[u8; 16], protocol: u8, message: &[u8]) -> u16 {
+    !fold(sum(from) + sum(to) + u32::from(protocol) + message.len() as u32 + sum(message))
+}

@@ -1,0 +1,127 @@
+//! The headers of a run of segments of a super-packet, as TCP segmentation offload and GRO of Linux make them.
+
+use std::ops::Range;
+
+use super::checksum::{fold, replace, sum};
+use super::offload::{self, Kind, Offload};
+use super::{Cut, Packet, TCP, UDP};
+
+/// The longest headers of a super-packet, in bytes: IPv6 with extensions, and TCP with options.
+pub(crate) const HEAD: usize = 256;
+
+/// `ECN` field of IP (RFC 3168 section 5).
+const CE: u8 = 0b11;
+const FIN: u8 = 0x01;
+const PUSH: u8 = 0x08;
+const CWR: u8 = 0x80;
+
+/// What has happened to packets on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Marked CE.
+    pub(crate) ce: bool,
+    /// Routers that they have passed.
+    pub(crate) hops: u8,
+}
+
+impl Packet {
+    /// Headers of the packets `run` in one, with `front` bytes of another header before them: into `out`, beginning with the virtio header; the
+    /// length. `bytes` are the packet's own, and what follows is [`Packet::payload_of`] of the same run.
+    #[inline]
+    pub(crate) fn write(
+        &self,
+        bytes: &[u8],
+        run: Range<u32>,
+        change: Change,
+        front: &[u8],
+        out: &mut [u8],
+    ) -> usize {
+        let head = usize::from(self.head);
+        let begin = offload::LENGTH + front.len();
+        out[offload::LENGTH..begin].copy_from_slice(front);
+        let header = &mut out[begin..begin + head];
+        header.copy_from_slice(&bytes[..head]);
+        let mut offload = Offload { checksum: self.checksum, ..Offload::default() };
+        if let Some(cut) = self.cut {
+            let payload = self.payload_of(run.clone());
+            offload = self.cut_header(header, cut, run, payload.len());
+        }
+        mark(header, change);
+        if let Some((start, _)) = &mut offload.checksum {
+            *start += front.len() as u16;
+        }
+        if offload.head > 0 {
+            offload.head += front.len() as u16;
+        }
+        out[..offload::LENGTH].copy_from_slice(&offload.write());
+        begin + head
+    }
+
+    fn cut_header(&self, header: &mut [u8], cut: Cut, run: Range<u32>, payload: usize) -> Offload {
+        let v4 = header[0] >> 4 == 4;
+        let length = header.len() + payload;
+        if v4 {
+            let identification = u16::from_be_bytes([header[4], header[5]]);
+            replace(header, 4, identification.wrapping_add(run.start as u16));
+            replace(header, 2, length as u16);
+        } else {
+            header[4..6].copy_from_slice(&((length - 40) as u16).to_be_bytes());
+        }
+        let at = usize::from(cut.start);
+        let inner = length - at;
+        // RFC 9293 section 3.1 and RFC 8200 section 8.1: addresses, protocol, length.
+        let addresses = if v4 { &header[12..20] } else { &header[8..40] };
+        let protocol = u32::from(if cut.tcp { TCP } else { UDP });
+        let pseudo = fold(sum(addresses) + protocol + inner as u32);
+        let place = if cut.tcp { 16 } else { 6 };
+        header[at + place..at + place + 2].copy_from_slice(&pseudo.to_be_bytes());
+        let mut ecn = false;
+        if cut.tcp {
+            let sequence =
+                u32::from_be_bytes([header[at + 4], header[at + 5], header[at + 6], header[at + 7]]);
+            let sequence = sequence.wrapping_add(run.start * u32::from(cut.size));
+            header[at + 4..at + 8].copy_from_slice(&sequence.to_be_bytes());
+            if run.end < self.segments() {
+                header[at + 13] &= !(FIN | PUSH);
+            }
+            // RFC 3168 section 6.1.2: the sender says CWR once.
+            if run.start > 0 {
+                header[at + 13] &= !CWR;
+            }
+            ecn = header[at + 13] & CWR != 0;
+        } else {
+            header[at + 4..at + 6].copy_from_slice(&(inner as u16).to_be_bytes());
+        }
+        let checksum = Some((cut.start, place as u16));
+        if run.end - run.start == 1 {
+            return Offload { checksum, ..Offload::default() };
+        }
+        let kind = match (cut.tcp, v4) {
+            (true, true) => Kind::Tcp4,
+            (true, false) => Kind::Tcp6,
+            (false, _) => Kind::Udp,
+        };
+        Offload { checksum, kind, ecn, head: header.len() as u16, size: cut.size }
+    }
+}
+
+/// Set CE, and count hops.
+#[inline]
+fn mark(header: &mut [u8], change: Change) {
+    if header[0] >> 4 == 4 {
+        if change.ce {
+            let word = u16::from_be_bytes([header[0], header[1]]) | u16::from(CE);
+            replace(header, 0, word);
+        }
+        if change.hops > 0 {
+            let ttl = header[8].saturating_sub(change.hops);
+            let word = u16::from_be_bytes([ttl, header[9]]);
+            replace(header, 8, word);
+        }
+    } else {
+        if change.ce {
+            header[1] |= CE << 4;
+        }
+        header[7] = header[7].saturating_sub(change.hops);
+    }
+}

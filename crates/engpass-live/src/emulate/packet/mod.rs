@@ -1,0 +1,222 @@
+//! IP packets as a device gives them, super-packets among them, and as it takes them. Pure.
+//!
+//! A super-packet is the headers of its first segment and the payload of all (`docs/emulate.md`, super-packets). [`Packet::read`] finds out
+//! what a packet is, once; [`Packet::write`] makes the headers of any run of its segments. The payload stays where it is.
+
+mod checksum;
+mod cut;
+pub(crate) mod offload;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+pub(crate) use checksum::checksum_v6;
+pub(crate) use cut::{Change, HEAD};
+use offload::{Kind, Offload};
+
+/// Why a packet goes nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Malformed {
+    /// It is not as long as it says, or its headers are not.
+    Length,
+    /// It is no IP.
+    Version,
+    /// Its virtio header does not fit it.
+    Offload,
+}
+
+/// How a super-packet is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Where the TCP or UDP header begins.
+    start: u16,
+    /// Payload of each segment but the last.
+    size: u16,
+    tcp: bool,
+}
+
+/// What there is to know of a packet. Where it lies is the caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packet {
+    pub(crate) to: IpAddr,
+    /// Bytes from the first of the IP header to the last of the payload.
+    pub(crate) length: u32,
+    /// Six bits of DSCP, two of ECN (RFC 3168 section 5).
+    pub(crate) class: u8,
+    /// Hops that it may still make.
+    pub(crate) ttl: u8,
+    /// Tells flows apart: made of addresses, protocol and ports.
+    pub(crate) flow: u32,
+    /// Bytes of all headers that are known: IP, and TCP, UDP or ICMP.
+    pub(crate) headers: u16,
+    /// Bytes that [`Self::write`] makes anew: of all headers of a super-packet, of the IP header of others.
+    head: u16,
+    checksum: Option<(u16, u16)>,
+    cut: Option<Cut>,
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+impl Packet {
+    /// What the bytes from the first of the IP header on are. Bytes behind the packet's own length are padding.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    #[inline]
+    pub(crate) fn read(offload: Offload, bytes: &[u8]) -> Result<Self, Malformed> {
+        let first = *bytes.first().ok_or(Malformed::Length)?;
+        let packet = match first >> 4 {
+            4 => Self::read_v4(bytes),
+            6 => Self::read_v6(bytes),
+            _ => Err(Malformed::Version),
+        }?;
+        packet.inside(&bytes[..packet.length as usize]).with(offload, bytes)
+    }
+
+    /// With what its transport's header says, as far as it is there.
+    fn inside(mut self, bytes: &[u8]) -> Self {
+        let v4 = bytes[0] >> 4 == 4;
+        let (protocol, addresses) = if v4 { (bytes[9], &bytes[12..20]) } else { (bytes[6], &bytes[8..40]) };
+        // Fragments but the first have no such header, and the first is told apart from no other.
+        let is_fragment = v4 && u16::from_be_bytes([bytes[6], bytes[7]]) & 0x3fff != 0;
+        let inner = if is_fragment { &[][..] } else { &bytes[usize::from(self.head)..] };
+        let header = match protocol {
+            TCP => inner.get(12).map_or(0, |byte| u16::from(byte >> 4) * 4),
+            UDP | ICMP | ICMPV6 => 8,
+            _ => 0,
+        };
+        self.headers += header.min(inner.len() as u16);
+        let ports = if matches!(protocol, TCP | UDP) { inner.get(..4).unwrap_or_default() } else { &[] };
+        // A product by an odd number mixes upwards, so the upper half is taken.
+        let protocol = [protocol];
+        let words = addresses.chunks(4).chain([ports, &protocol]);
+        let mixed = words.fold(0_u64, |mixed, word| {
+            let word = word.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        });
+        self.flow = (mixed >> 32) as u32;
+        self
+    }
+
+    fn read_v4(bytes: &[u8]) -> Result<Self, Malformed> {
+        let header: &[u8; 20] = bytes.first_chunk().ok_or(Malformed::Length)?;
+        let head = u16::from(header[0] & 0xf) * 4;
+        let length = u16::from_be_bytes([header[2], header[3]]);
+        if head < 20 || length < head || usize::from(length) > bytes.len() {
+            return Err(Malformed::Length);
+        }
+        let to = Ipv4Addr::new(header[16], header[17], header[18], header[19]);
+        Ok(Self {
+            to: to.into(),
+            length: length.into(),
+            class: header[1],
+            ttl: header[8],
+            flow: 0,
+            headers: head,
+            head,
+            checksum: None,
+            cut: None,
+        })
+    }
+
+    fn read_v6(bytes: &[u8]) -> Result<Self, Malformed> {
+        let header: &[u8; 40] = bytes.first_chunk().ok_or(Malformed::Length)?;
+        let length = u32::from(u16::from_be_bytes([header[4], header[5]])) + 40;
+        if length as usize > bytes.len() {
+            return Err(Malformed::Length);
+        }
+        let mut to = [0; 16];
+        to.copy_from_slice(&header[24..40]);
+        Ok(Self {
+            to: Ipv6Addr::from(to).into(),
+            length,
+            class: header[0] << 4 | header[1] >> 4,
+            ttl: header[7],
+            flow: 0,
+            headers: 40,
+            head: 40,
+            checksum: None,
+            cut: None,
+        })
+    }
+
+    fn with(mut self, offload: Offload, bytes: &[u8]) -> Result<Self, Malformed> {
+        self.checksum = offload.checksum;
+        if let Some((start, offset)) = offload.checksum
+            && (start < self.head || u32::from(start) + u32::from(offset) + 2 > self.length)
+        {
+            return Err(Malformed::Offload);
+        }
+        if offload.kind == Kind::Whole {
+            return Ok(self);
+        }
+        // What is cut has its checksum made by whoever receives it.
+        let (start, offset) = offload.checksum.ok_or(Malformed::Offload)?;
+        let (tcp, v4) = (offload.kind != Kind::Udp, bytes[0] >> 4 == 4);
+        let is_kind = match offload.kind {
+            Kind::Tcp4 => v4 && bytes[9] == TCP,
+            Kind::Tcp6 => !v4,
+            _ => !v4 || bytes[9] == UDP,
+        };
+        let at = usize::from(start);
+        let header =
+            if tcp { usize::from(bytes.get(at + 12).ok_or(Malformed::Offload)? >> 4) * 4 } else { 8 };
+        let (least, place) = if tcp { (20, 16) } else { (8, 6) };
+        let head = at + header;
+        if !is_kind
+            || header < least
+            || offset != place
+            || offload.size == 0
+            || head >= self.length as usize
+            || head > HEAD
+        {
+            return Err(Malformed::Offload);
+        }
+        self.head = head as u16;
+        self.cut = Some(Cut { start, size: offload.size, tcp });
+        Ok(self)
+    }
+
+    /// Bytes behind the headers.
+    fn payload(&self) -> u32 {
+        self.length - u32::from(self.head)
+    }
+
+    /// Bytes of headers that every one of its segments has.
+    pub(crate) fn head(&self) -> u16 {
+        self.head
+    }
+
+    /// Packets that it is cut into, at least one.
+    #[inline]
+    pub(crate) fn segments(&self) -> u32 {
+        self.cut.map_or(1, |cut| self.payload().div_ceil(cut.size.into()))
+    }
+
+    /// IP bytes of one of them.
+    #[inline]
+    pub(crate) fn segment(&self, index: u32) -> u32 {
+        let range = self.payload_of(index..index + 1);
+        u32::from(self.head) + (range.end - range.start) as u32
+    }
+
+    /// IP bytes of the largest of them.
+    #[inline]
+    pub(crate) fn largest(&self) -> u32 {
+        self.segment(0)
+    }
+
+    /// Where the payload of a run of them lies, from the first byte of the IP header on.
+    #[inline]
+    pub(crate) fn payload_of(&self, run: Range<u32>) -> Range<usize> {
+        let head = usize::from(self.head);
+        let Some(cut) = self.cut else { return head..self.length as usize };
+        let size = usize::from(cut.size);
+        head + run.start as usize * size..(head + run.end as usize * size).min(self.length as usize)
+    }
+}

@@ -1,0 +1,94 @@
+//! What the driver asks of the world: a clock, devices, and waiting. [`Real`] is the one of this host; tests have another.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use super::pace::Pace;
+use crate::sys::clock;
+use crate::sys::signal::Bell;
+use crate::sys::tun::{self, Tun, Waits};
+
+/// A clock and devices.
+pub(super) trait World {
+    /// Nanoseconds of a clock that never goes back.
+    fn now(&mut self) -> u64;
+
+    /// Whether the device of a host is waited for from now on.
+    fn listen(&mut self, host: usize, on: bool);
+
+    /// Wait until a device can be read that is listened to, somebody rings, or it is `due`.
+    fn wait(&mut self, due: u64);
+
+    /// Whether a host's device could be read when the last wait ended.
+    fn is_ready(&self, host: usize) -> bool;
+
+    /// Read a packet with its virtio header; `WouldBlock` where there is none.
+    fn read(&mut self, host: usize, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Write a packet that lies in two pieces.
+    fn write(&mut self, host: usize, head: &[u8], payload: &[u8]) -> io::Result<()>;
+}
+
+/// Devices of this host, by the place of the host in the configuration.
+pub(super) struct Real {
+    pace: Pace,
+    devices: Vec<Tun>,
+    waits: Waits,
+    bell: Arc<Bell>,
+}
+
+impl Real {
+    pub(super) fn new(pace: Pace, devices: Vec<Tun>, bell: Arc<Bell>) -> Self {
+        let files: Vec<_> =
+            devices.iter().map(|tun| tun.file.as_raw_fd()).chain([bell.as_raw_fd()]).collect();
+        Self { pace, waits: Waits::new(&files), devices, bell }
+    }
+
+    /// Packets that the kernel has dropped because a device's own queue was full, by device.
+    pub(super) fn dropped(&self, device: usize, name: &str) -> u64 {
+        super::devices::dropped(&self.devices[device].counters, name)
+    }
+}
+
+impl World for Real {
+    #[inline]
+    fn now(&mut self) -> u64 {
+        clock::now()
+    }
+
+    #[inline]
+    fn listen(&mut self, host: usize, on: bool) {
+        self.waits.listen(host, on);
+    }
+
+    fn wait(&mut self, due: u64) {
+        loop {
+            let now = clock::now();
+            let nap = self.pace.nap(now, due);
+            let ready = self.waits.wait(nap);
+            if ready && self.waits.is_ready(self.devices.len()) {
+                self.bell.hush();
+            }
+            // A sleep ends when it is due, when there is something to do, or by a signal, which somebody is to see.
+            if ready || (nap > 0 && !self.pace.spins()) || clock::now() >= due {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn is_ready(&self, host: usize) -> bool {
+        self.waits.is_ready(host)
+    }
+
+    #[inline]
+    fn read(&mut self, host: usize, buffer: &mut [u8]) -> io::Result<usize> {
+        tun::read(&self.devices[host].file, buffer)
+    }
+
+    #[inline]
+    fn write(&mut self, host: usize, head: &[u8], payload: &[u8]) -> io::Result<()> {
+        tun::write(&self.devices[host].file, head, payload)
+    }
+}

@@ -1,0 +1,173 @@
+//! TUN and TAP devices, the namespaces they live in, and waiting for them.
+
+use std::ffi::c_ulong;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+
+/// `linux/if_tun.h`.
+const TUNSETIFF: c_ulong = 0x4004_54ca;
+const TUNSETOFFLOAD: c_ulong = 0x4004_54d0;
+const TUNSETVNETHDRSZ: c_ulong = 0x4004_54d8;
+const IFF_TUN: u16 = 0x0001;
+const IFF_TAP: u16 = 0x0002;
+const IFF_NO_PI: u16 = 0x1000;
+const IFF_VNET_HDR: u16 = 0x4000;
+const TUN_F_CSUM: c_ulong = 0x01;
+const TUN_F_TSO4: c_ulong = 0x02;
+const TUN_F_TSO6: c_ulong = 0x04;
+const TUN_F_TSO_ECN: c_ulong = 0x08;
+const TUN_F_USO4: c_ulong = 0x20;
+const TUN_F_USO6: c_ulong = 0x40;
+/// Length of the virtio header before every packet.
+const VNET_HEADER: libc::c_int = 12;
+
+/// Which super-packets a device may give us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offloads {
+    /// None: every packet as it would be on a wire.
+    None,
+    /// TCP.
+    Tcp,
+    /// TCP and UDP (Linux 6.2 and later).
+    TcpAndUdp,
+}
+
+/// An open device.
+pub(crate) struct Tun {
+    pub(crate) file: File,
+    pub(crate) offloads: Offloads,
+    /// The device's own hardware address; zeros of a TUN device.
+    pub(crate) hardware: [u8; 6],
+    /// `/proc/net/dev` of its namespace.
+    pub(crate) counters: File,
+}
+
+/// Move the calling thread into a network namespace.
+pub(crate) fn enter(namespace: &Path) -> io::Result<()> {
+    let file = File::open(namespace)?;
+    // SAFETY: a descriptor that is open for the time of the call.
+    let result = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `struct ifreq`: a name and a union of 24 bytes.
+#[repr(C)]
+struct Request {
+    name: [u8; libc::IFNAMSIZ],
+    value: [u8; 24],
+}
+
+fn control(file: &File, request: c_ulong, argument: c_ulong) -> io::Result<()> {
+    // SAFETY: requests of this module that take a number, or a pointer to what they read and write; the callers pass that.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Open a device of this name in the calling thread's namespace, making it if it is not there. It is gone when its file is closed, unless
+/// somebody made it to stay.
+pub(crate) fn open(name: &str, tap: bool, offload: bool) -> io::Result<Tun> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let bytes = name.as_bytes();
+    if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")?;
+    let mut request = Request { name: [0; libc::IFNAMSIZ], value: [0; 24] };
+    request.name[..bytes.len()].copy_from_slice(bytes);
+    let kind = if tap { IFF_TAP } else { IFF_TUN };
+    request.value[..2].copy_from_slice(&(kind | IFF_NO_PI | IFF_VNET_HDR).to_ne_bytes());
+    control(&file, TUNSETIFF, (&raw mut request) as c_ulong)?;
+    let mut length = VNET_HEADER;
+    control(&file, TUNSETVNETHDRSZ, (&raw mut length) as c_ulong)?;
+    let offloads = if offload { ask_offloads(&file)? } else { no_offloads(&file)? };
+    let hardware = if tap { hardware_address(&file, &mut request)? } else { [0; 6] };
+    // It shows the namespace of the thread that opened it, for as long as it is open.
+    let counters = File::open("/proc/thread-self/net/dev")?;
+    Ok(Tun { file, offloads, hardware, counters })
+}
+
+fn ask_offloads(file: &File) -> io::Result<Offloads> {
+    let tcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
+    if control(file, TUNSETOFFLOAD, tcp | TUN_F_USO4 | TUN_F_USO6).is_ok() {
+        return Ok(Offloads::TcpAndUdp);
+    }
+    control(file, TUNSETOFFLOAD, tcp).map(|()| Offloads::Tcp)
+}
+
+fn no_offloads(file: &File) -> io::Result<Offloads> {
+    control(file, TUNSETOFFLOAD, 0).map(|()| Offloads::None)
+}
+
+fn hardware_address(file: &File, request: &mut Request) -> io::Result<[u8; 6]> {
+    control(file, libc::SIOCGIFHWADDR as c_ulong, std::ptr::from_mut(request) as c_ulong)?;
+    // `struct sockaddr`: the family, then the address.
+    let mut address = [0; 6];
+    address.copy_from_slice(&request.value[2..8]);
+    Ok(address)
+}
+
+/// Read one packet into `buffer`; how long it is. `WouldBlock` where there is none.
+#[inline]
+pub(crate) fn read(file: &File, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the kernel writes at most `buffer.len()` bytes.
+    let got = unsafe { libc::read(file.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(got).map_err(|_| io::Error::last_os_error())
+}
+
+/// Write one packet that lies in two pieces.
+#[inline]
+pub(crate) fn write(file: &File, head: &[u8], rest: &[u8]) -> io::Result<()> {
+    let parts = [head, rest]
+        .map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
+    // SAFETY: the kernel only reads what the two parts refer to.
+    let done = unsafe { libc::writev(file.as_raw_fd(), parts.as_ptr(), 2) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Descriptors to wait for. A negative one is not looked at.
+pub(crate) struct Waits(Vec<libc::pollfd>);
+
+impl Waits {
+    pub(crate) fn new(files: &[RawFd]) -> Self {
+        Self(files.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect())
+    }
+
+    /// Whether the `index`-th one is looked at from now on.
+    #[inline]
+    pub(crate) fn listen(&mut self, index: usize, on: bool) {
+        let fd = &mut self.0[index].fd;
+        // The complement of a descriptor is negative, and comes back.
+        if on == (*fd < 0) {
+            *fd = !*fd;
+        }
+    }
+
+    /// Wait until one can be read, a signal comes, or so many nanoseconds have passed; whether one can be read.
+    #[inline]
+    pub(crate) fn wait(&mut self, ns: u64) -> bool {
+        let time = libc::timespec {
+            tv_sec: (ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+        };
+        // SAFETY: the entries and the time are valid for the call; no signal mask.
+        let count = unsafe {
+            libc::ppoll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, &raw const time, std::ptr::null())
+        };
+        if count <= 0 {
+            self.0.iter_mut().for_each(|one| one.revents = 0);
+        }
+        count > 0
+    }
+
+    /// Whether the `index`-th one could be read when [`Self::wait`] returned.
+    #[inline]
+    pub(crate) fn is_ready(&self, index: usize) -> bool {
+        self.0[index].revents != 0
+    }
+}
