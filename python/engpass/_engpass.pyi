@@ -14,7 +14,9 @@ __all__ = [
     "Unsupported",
     "agent",
     "catalogue",
+    "emulate",
     "load",
+    "replay",
     "schema",
     "version",
 ]
@@ -116,6 +118,19 @@ def agent(max_rate: str | None, max_bytes: str | None, max_time: str | None, sil
     """Be the agent of a controller on standard input and output until the channel ends; the exit code.
 
     Raises `ValueError` for a text that is no quantity. The interpreter lock is released.
+    """
+
+def emulate(config: str) -> str:
+    """Carry real packets through the network of a testbed until `stop`, SIGTERM or Ctrl-C; the last status, as JSON.
+
+    `config` and what is written to standard output are described in `docs/emulate.md`. Raises `InvalidTestbed`,
+    `Unsupported`, `ValueError` for a wrong configuration and `OSError`. The interpreter lock is released.
+    """
+
+def replay(path: str) -> str:
+    """The inputs of a driver's log in virtual time: whether the outputs are identical, as JSON.
+
+    Raises `InvalidTestbed`, `Unsupported`, `ValueError` for a log of another version and `OSError`. Ctrl-C ends it.
     """
 
 @final

@@ -1,6 +1,7 @@
 //! `engpass._engpass`: a handful of coarse calls between Python and the core. Everything structured crosses as JSON;
 //! nothing calls back per packet; runs release the interpreter lock.
 
+mod emulate;
 mod interrupt;
 
 use std::io;
@@ -380,5 +381,7 @@ fn _engpass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(agent, module)?)?;
+    module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
+    module.add_function(wrap_pyfunction!(emulate::replay, module)?)?;
     Ok(())
 }

@@ -318,6 +318,14 @@ impl<N: Network, W: World> Driver<N, W> {
         self.store.release(run.slot, count);
     }
 
+    /// As if the hosts had TAP devices.
+    #[cfg(test)]
+    pub(super) fn stations(&mut self, stations: impl IntoIterator<Item = Option<Station>>) {
+        for (host, station) in self.hosts.iter_mut().zip(stations) {
+            host.station = station;
+        }
+    }
+
     /// What the network has come to, in picoseconds.
     pub(super) fn reached(&self) -> u64 {
         self.reached

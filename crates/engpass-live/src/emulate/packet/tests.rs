@@ -1,1 +1,371 @@
-//! tests
+//! Cutting and joining, against packets that are built byte by byte, and checksums that are made another way.
+
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+
+use super::offload::{self, Kind, Offload};
+use super::{Change, HEAD, Malformed, Packet};
+
+/// A flow of one transport over one version of IP, from which packets are built.
+#[derive(Clone, Debug)]
+struct Made {
+    v4: bool,
+    tcp: bool,
+    /// Bytes of IPv4 options, or of an IPv6 hop-by-hop header.
+    ip_options: usize,
+    tcp_options: usize,
+    class: u8,
+    ttl: u8,
+    identification: u16,
+    sequence: u32,
+    flags: u8,
+    size: u16,
+    payload: Vec<u8>,
+}
+
+const FIN: u8 = 1;
+const PUSH: u8 = 8;
+const CWR: u8 = 0x80;
+
+/// The sum of RFC 1071 the slow way: bytes at even places count 256 fold, and the end-around carry is a remainder.
+fn checksum(parts: &[&[u8]]) -> u16 {
+    let mut total = 0_u64;
+    for part in parts {
+        for (place, byte) in part.iter().enumerate() {
+            total += u64::from(*byte) * if place % 2 == 0 { 256 } else { 1 };
+        }
+    }
+    let sum = if total == 0 { 0 } else { (total - 1) % 65_535 + 1 };
+    !(sum as u16)
+}
+
+impl Made {
+    fn ip_head(&self) -> usize {
+        if self.v4 { 20 + self.ip_options } else { 40 + self.ip_options }
+    }
+
+    fn head(&self) -> usize {
+        self.ip_head() + if self.tcp { 20 + self.tcp_options } else { 8 }
+    }
+
+    fn segments(&self) -> usize {
+        self.payload.len().div_ceil(usize::from(self.size))
+    }
+
+    /// Addresses, protocol and length, as the checksum of the transport has them.
+    fn pseudo(packet: &[u8], at: usize, tcp: bool) -> Vec<u8> {
+        let mut bytes = if packet[0] >> 4 == 4 { packet[12..20].to_vec() } else { packet[8..40].to_vec() };
+        bytes.extend([0, if tcp { 6 } else { 17 }]);
+        bytes.extend(((packet.len() - at) as u16).to_be_bytes());
+        bytes
+    }
+
+    /// One packet with this part of the payload, whose checksums are complete.
+    fn packet(&self, segment: usize, payload: &[u8], last: bool, change: Change) -> Vec<u8> {
+        let length = self.head() + payload.len();
+        let mut class = self.class;
+        if change.ce {
+            class |= 3;
+        }
+        let ttl = self.ttl.saturating_sub(change.hops);
+        let protocol = if self.tcp { 6 } else { 17 };
+        let mut bytes = Vec::new();
+        if self.v4 {
+            let identification = self.identification.wrapping_add(segment as u16);
+            bytes.extend([0x40 | (self.ip_head() / 4) as u8, class]);
+            bytes.extend((length as u16).to_be_bytes());
+            bytes.extend(identification.to_be_bytes());
+            bytes.extend([0x40, 0, ttl, protocol, 0, 0, 10, 1, 2, 3, 10, 255, 254, 253]);
+            bytes.extend(vec![1; self.ip_options]);
+            let sum = checksum(&[&bytes]);
+            bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+        } else {
+            bytes.extend([0x60 | class >> 4, class << 4, 0x12, 0x34]);
+            bytes.extend(((length - 40) as u16).to_be_bytes());
+            bytes.extend([if self.ip_options > 0 { 0 } else { protocol }, ttl]);
+            bytes.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+            bytes.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 2]);
+            if self.ip_options > 0 {
+                bytes.extend([protocol, (self.ip_options / 8 - 1) as u8]);
+                bytes.extend(vec![0; self.ip_options - 2]);
+            }
+        }
+        let at = bytes.len();
+        bytes.extend([0x13, 0x88, 0x14, 0x51]);
+        let place = if self.tcp {
+            let sequence = self.sequence.wrapping_add((segment * usize::from(self.size)) as u32);
+            let mut flags = self.flags;
+            if !last {
+                flags &= !(FIN | PUSH);
+            }
+            if segment > 0 {
+                flags &= !CWR;
+            }
+            bytes.extend(sequence.to_be_bytes());
+            bytes.extend([1, 2, 3, 4, ((20 + self.tcp_options) / 4 << 4) as u8, flags, 5, 6, 0, 0, 0, 0]);
+            bytes.extend(vec![1; self.tcp_options]);
+            at + 16
+        } else {
+            bytes.extend(((8 + payload.len()) as u16).to_be_bytes());
+            bytes.extend([0, 0]);
+            at + 6
+        };
+        bytes.extend(payload);
+        let sum = checksum(&[&Self::pseudo(&bytes, at, self.tcp), &bytes[at..]]);
+        bytes[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+        bytes
+    }
+
+    /// All segments as they would be on a wire.
+    fn cut(&self, change: Change) -> Vec<Vec<u8>> {
+        let parts: Vec<_> = self.payload.chunks(self.size.into()).collect();
+        let last = parts.len() - 1;
+        parts
+            .iter()
+            .enumerate()
+            .map(|(segment, part)| self.packet(segment, part, segment == last, change))
+            .collect()
+    }
+
+    /// The super-packet as the kernel gives it: the checksum of the transport covers addresses and length only.
+    fn whole(&self) -> (Offload, Vec<u8>) {
+        let mut bytes = self.packet(0, &self.payload, true, Change::default());
+        let (at, place) = (self.ip_head(), if self.tcp { 16 } else { 6 });
+        let partial = !checksum(&[&Self::pseudo(&bytes, at, self.tcp)]);
+        bytes[at + place..at + place + 2].copy_from_slice(&partial.to_be_bytes());
+        let kind = match (self.tcp, self.v4) {
+            (true, true) => Kind::Tcp4,
+            (true, false) => Kind::Tcp6,
+            (false, _) => Kind::Udp,
+        };
+        let offload = Offload {
+            checksum: Some((at as u16, place as u16)),
+            kind,
+            ecn: self.tcp && self.flags & CWR != 0,
+            head: self.head() as u16,
+            size: self.size,
+        };
+        (offload, bytes)
+    }
+}
+
+/// A run as it is written: its virtio header, and the packet.
+fn written(packet: &Packet, bytes: &[u8], run: std::ops::Range<u32>, change: Change) -> (Offload, Vec<u8>) {
+    let mut head = [0; offload::LENGTH + HEAD];
+    let length = packet.write(bytes, run.clone(), change, &[], &mut head);
+    let (offload, head) = head[..length].split_first_chunk().expect("it begins with the virtio header");
+    let mut out = head.to_vec();
+    out.extend(&bytes[packet.payload_of(run)]);
+    (Offload::read(offload).expect("a kind that there is"), out)
+}
+
+/// What the receiving kernel or a card does with a packet whose checksum is still to be made.
+fn complete(offload: Offload, mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Some((start, place)) = offload.checksum {
+        let (start, place) = (usize::from(start), usize::from(start + place));
+        let sum = checksum(&[&bytes[start..]]);
+        bytes[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+    bytes
+}
+
+fn read((offload, bytes): &(Offload, Vec<u8>)) -> Packet {
+    Packet::read(*offload, bytes).expect("it is well made")
+}
+
+prop_compose! {
+    fn made()(
+        v4 in any::<bool>(), tcp in any::<bool>(), ip_words in 0_usize..=10, tcp_words in 0_usize..=10,
+        class in any::<u8>(), ttl in any::<u8>(), identification in any::<u16>(), sequence in any::<u32>(),
+        flags in any::<u8>(), size in 1_u16..3000, segments in 1_usize..20, rest in any::<u16>(),
+        fill in any::<u8>(),
+    ) -> Made {
+        let ip_options = if v4 { ip_words * 4 } else { ip_words / 2 * 8 };
+        let tcp_options = if tcp { tcp_words * 4 } else { 0 };
+        let length = (segments - 1) * usize::from(size) + 1 + usize::from(rest % size);
+        let payload = (0..length).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ fill).collect();
+        Made { v4, tcp, ip_options, tcp_options, class, ttl, identification, sequence, flags, size, payload }
+    }
+}
+
+proptest! {
+    /// Each segment by itself is the packet that would be on a wire, its checksum made by the receiver.
+    #[test]
+    fn segments_are_the_packets_of_a_wire(made in made(), ce in any::<bool>(), hops in 0_u8..4) {
+        let (change, whole) = (Change { ce, hops }, made.whole());
+        let packet = read(&whole);
+        prop_assert_eq!(packet.segments() as usize, made.segments());
+        for (segment, expected) in (0..).zip(made.cut(change)) {
+            prop_assert_eq!(packet.segment(segment) as usize, expected.len());
+            let (offload, bytes) = written(&packet, &whole.1, segment..segment + 1, change);
+            prop_assert_eq!(offload.kind, Kind::Whole);
+            let bytes = complete(offload, bytes);
+            prop_assert!(bytes == expected, "segment {segment}: {:02x?} for {:02x?}", &bytes[..packet.head().into()], &expected[..packet.head().into()]);
+        }
+    }
+
+    /// Any run of segments, cut again, is the same segments; all of them together are the super-packet that it was.
+    #[test]
+    fn what_is_cut_can_be_joined(made in made(), ends in any::<[u16; 2]>(), ce in any::<bool>()) {
+        let whole = made.whole();
+        let packet = read(&whole);
+        let count = packet.segments();
+        prop_assume!(count > 1);
+        let joined = written(&packet, &whole.1, 0..count, Change::default());
+        prop_assert_eq!(&joined, &whole);
+        let [a, b] = ends.map(|end| u32::from(end) % (count + 1));
+        let run = a.min(b)..a.max(b);
+        prop_assume!(run.end - run.start > 1);
+        let change = Change { ce, hops: 1 };
+        let part = written(&packet, &whole.1, run.clone(), change);
+        let again = read(&part);
+        prop_assert_eq!(again.segments(), run.end - run.start);
+        for (inner, outer) in run.enumerate() {
+            let inner = inner as u32;
+            let (offload, bytes) = written(&again, &part.1, inner..inner + 1, Change::default());
+            let direct = written(&packet, &whole.1, outer..outer + 1, change);
+            prop_assert_eq!((offload, bytes), direct);
+        }
+    }
+
+    /// What comes from a device may be anything.
+    #[test]
+    fn nothing_that_a_device_gives_is_a_panic(
+        header in any::<[u8; offload::LENGTH]>(), mut bytes in prop::collection::vec(any::<u8>(), 0..200),
+        version in prop_oneof![Just(0x45_u8), Just(0x60), any::<u8>()], kind in 0_u8..6,
+    ) {
+        let header = { let mut header = header; header[1] = kind; header };
+        if let Some(first) = bytes.first_mut() {
+            *first = version;
+        }
+        if bytes.len() > 6 {
+            bytes[2..6].copy_from_slice(&[0, 150, 0, 110]);
+        }
+        any_packet(header, &bytes);
+    }
+
+    /// A packet that was changed only a little is refused, or cut into pieces that make it up.
+    #[test]
+    fn a_damaged_packet_is_refused_or_cut(made in made(), at in any::<u16>(), to in any::<u8>()) {
+        let (offload, mut bytes) = made.whole();
+        let at = usize::from(at) % made.head();
+        bytes[at] = to;
+        any_packet(offload.write(), &bytes);
+    }
+}
+
+/// Do with it whatever the driver does.
+fn any_packet(header: [u8; offload::LENGTH], bytes: &[u8]) {
+    let Some(offload) = Offload::read(&header) else { return };
+    let Ok(packet) = Packet::read(offload, bytes) else { return };
+    let change = Change { ce: true, hops: 3 };
+    let mut sum = 0;
+    for segment in 0..packet.segments() {
+        sum += packet.segment(segment) - u32::from(packet.head);
+        let (_, one) = written(&packet, bytes, segment..segment + 1, change);
+        assert_eq!(one.len(), packet.segment(segment) as usize);
+    }
+    assert_eq!(sum + u32::from(packet.head), packet.length);
+    written(&packet, bytes, 0..packet.segments(), change);
+}
+
+fn tcp() -> Made {
+    Made {
+        v4: true,
+        tcp: true,
+        ip_options: 0,
+        tcp_options: 12,
+        class: 0x02,
+        ttl: 64,
+        identification: 65_535,
+        sequence: u32::MAX - 100,
+        flags: 0x10 | FIN | PUSH | CWR,
+        size: 1448,
+        payload: vec![7; 4000],
+    }
+}
+
+#[test]
+fn flags_stand_where_they_belong() {
+    let whole = tcp().whole();
+    let packet = read(&whole);
+    let flags = |run: std::ops::Range<u32>| {
+        let (offload, bytes) = written(&packet, &whole.1, run, Change::default());
+        (bytes[33], offload.ecn)
+    };
+    assert_eq!((flags(0..1), flags(1..2), flags(2..3)), ((0x90, false), (0x10, false), (0x19, false)));
+    // A super-packet whose first segment alone says CWR has to say so (virtio 1.2 section 5.1.6.2).
+    assert_eq!((flags(0..2), flags(1..3), flags(0..3)), ((0x90, true), (0x19, false), (0x99, true)));
+}
+
+#[test]
+fn a_tag_before_it_moves_what_is_counted_from_the_first_byte() {
+    let whole = tcp().whole();
+    let packet = read(&whole);
+    let mut head = [0; offload::LENGTH + 14 + HEAD];
+    let length = packet.write(&whole.1, 0..2, Change::default(), &[9; 14], &mut head);
+    let (offload, rest) = head[..length].split_first_chunk().expect("it begins with the virtio header");
+    let offload = Offload::read(offload).expect("a kind that there is");
+    assert_eq!((offload.checksum, offload.head), (Some((34, 16)), 66));
+    assert_eq!((&rest[..14], rest[14], rest.len()), (&[9; 14][..], 0x45, 66));
+}
+
+#[test]
+fn other_packets_pass_as_they_are() {
+    // A ping with an odd length, padded by Ethernet.
+    let mut bytes =
+        vec![0x45, 0, 0, 33, 0, 9, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 8, 0, 1, 2, 3, 4, 0, 1];
+    bytes.extend([5; 5]);
+    let sum = checksum(&[&bytes[..20]]);
+    bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+    bytes.extend([0; 13]);
+    let packet = Packet::read(Offload::default(), &bytes).expect("it is well made");
+    assert_eq!((packet.segments(), packet.length, packet.headers, packet.ttl), (1, 33, 28, 64));
+    assert_eq!(packet.to, "10.0.0.2".parse::<IpAddr>().expect("an address"));
+    assert_eq!(written(&packet, &bytes, 0..1, Change::default()), (Offload::default(), bytes[..33].to_vec()));
+    let (_, changed) = written(&packet, &bytes, 0..1, Change { ce: true, hops: 2 });
+    assert_eq!((changed[1], changed[8], checksum(&[&changed[..20]])), (3, 62, 0));
+    assert_eq!(changed[20..], bytes[20..33]);
+}
+
+#[test]
+fn flows_are_told_apart_by_ports_unless_they_are_fragments() {
+    let flow = |made: &Made, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = made.packet(0, &made.payload, true, Change::default());
+        change(&mut bytes);
+        Packet::read(Offload::default(), &bytes).expect("it is well made").flow
+    };
+    for v4 in [true, false] {
+        let made = Made { v4, ..tcp() };
+        let at = made.ip_head();
+        let same = flow(&made, &|_| {});
+        assert_eq!(same, flow(&Made { sequence: 5, ..made.clone() }, &|_| {}));
+        assert_ne!(same, flow(&made, &|bytes| bytes[at + 1] ^= 1));
+        assert_ne!(same, flow(&made, &|bytes| bytes[19] ^= 1));
+    }
+    let fragment = |port: u8| flow(&tcp(), &|bytes| (bytes[6], bytes[21]) = (0x20, port));
+    assert_eq!(fragment(1), fragment(2));
+}
+
+#[test]
+fn what_is_no_packet_is_refused() {
+    let (offload, bytes) = tcp().whole();
+    let refused =
+        |offload: Offload, bytes: &[u8]| Packet::read(offload, bytes).expect_err("it is not well made");
+    assert_eq!(refused(offload, &[]), Malformed::Length);
+    assert_eq!(refused(offload, &[0x55; 60]), Malformed::Version);
+    assert_eq!(refused(offload, &bytes[..bytes.len() - 1]), Malformed::Length);
+    assert_eq!(refused(Offload { size: 0, ..offload }, &bytes), Malformed::Offload);
+    assert_eq!(refused(Offload { checksum: None, ..offload }, &bytes), Malformed::Offload);
+    assert_eq!(refused(Offload { checksum: Some((19, 16)), ..offload }, &bytes), Malformed::Offload);
+    assert_eq!(refused(Offload { checksum: Some((20, 6)), ..offload }, &bytes), Malformed::Offload);
+    assert_eq!(refused(Offload { checksum: Some((20, 65_000)), ..offload }, &bytes), Malformed::Offload);
+    assert_eq!(refused(Offload { kind: Kind::Udp, ..offload }, &bytes), Malformed::Offload);
+    assert_eq!(refused(Offload { kind: Kind::Tcp6, ..offload }, &bytes), Malformed::Offload);
+    assert_eq!(
+        Offload::read(&[0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        None,
+        "UDP fragmentation was never asked for"
+    );
+}

@@ -1,0 +1,207 @@
+//! What a turn reads, writes, counts and leaves.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::driver::Driver;
+use super::super::ethernet::{self, Station};
+use super::super::packet::offload::{Kind, Offload};
+use super::world::{Fake, Line};
+use super::{address, datagrams, driver, numbers};
+use crate::emulate::network::Network;
+
+/// Turn until nothing is sent and nothing is on its way.
+fn run_out<N: Network>(driver: &mut Driver<N, Fake>) {
+    for _ in 0..100_000 {
+        driver.turn();
+        if driver.world.is_over() && driver.kept() == 0 {
+            return;
+        }
+    }
+    panic!("what goes in comes to an end");
+}
+
+#[test]
+fn a_super_packet_that_arrives_at_once_is_written_at_once() {
+    let mut world = Fake::new(2, 1);
+    let sent = datagrams(0, 1, 100, 40, 1000);
+    world.scripts[0].push_back((2_000_000, sent.clone()));
+    let mut driver = driver(Line::new(2, 0, 0, 100, 1000), world, 1, None);
+    run_out(&mut driver);
+    let written = &driver.world.written;
+    assert_eq!((written.len(), written[0].host, written[0].offload.size), (1, 1, 1000));
+    assert_eq!(numbers(&written[0].offload, &written[0].bytes), (100..140).collect::<Vec<_>>());
+    // One router was passed; all else is as it was.
+    assert_eq!((written[0].bytes[8], sent[20]), (63, 64));
+    assert_eq!(written[0].bytes[12..], sent[24..]);
+}
+
+#[test]
+fn packets_that_arrive_one_by_one_are_written_when_they_arrive() {
+    let mut world = Fake::new(2, 2);
+    world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 10, 1000)));
+    // 1 ms each, and 5 ms on the way; a turn is shorter.
+    let mut driver = driver(Line::new(2, 1_000_000_000, 5_000_000_000, 100, 1000), world, 1, None);
+    run_out(&mut driver);
+    let written = &driver.world.written;
+    assert_eq!(written.len(), 10);
+    for (number, one) in written.iter().enumerate() {
+        assert_eq!(numbers(&one.offload, &one.bytes), [number as u32]);
+        assert_eq!((one.offload.kind, one.offload.checksum), (Kind::Whole, Some((20, 6))));
+        // Read within 0.1 ms, and woken within 0.1 ms: nothing adds up.
+        let due = 2_000_000 + (number as u64 + 1) * 1_000_000 + 5_000_000;
+        assert!((due..due + 200_000).contains(&one.at), "{} for {due}", one.at);
+    }
+    let late = driver.late.to_json(false);
+    assert_eq!((&late["packets"], &late["valid"]), (&json!(10), &json!(true)));
+    assert!(late["max_ns"].as_u64().expect("a number") < 100_000);
+}
+
+#[test]
+fn slow_motion_takes_as_many_times_longer() {
+    let mut world = Fake::new(2, 3);
+    world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 1, 100)));
+    let mut driver = driver(Line::new(2, 0, 5_000_000_000, 100, 1000), world, 100, None);
+    run_out(&mut driver);
+    let at = driver.world.written[0].at;
+    assert!((502_000_000..503_000_000).contains(&at), "{at}");
+    // A hundredth of what it was late by the world's clock.
+    assert!(driver.late.to_json(false)["max_ns"].as_u64().expect("a number") < 1000);
+}
+
+#[test]
+fn a_host_without_room_is_not_read() {
+    let mut world = Fake::new(3, 4);
+    for number in 0..50 {
+        world.scripts[0].push_back((1_000_000, datagrams(0, 1, number, 1, 1000)));
+    }
+    world.scripts[2].push_back((3_000_000, datagrams(2, 1, 1000, 1, 1000)));
+    // Room for three.
+    let mut driver = driver(Line::new(3, 1_000_000_000, 0, 3, 1000), world, 1, None);
+    for _ in 0..20 {
+        driver.turn();
+        assert!(driver.backlog(0) <= 1);
+        assert_eq!(driver.world.listens[2], true);
+    }
+    assert!(driver.world.scripts[0].len() > 20, "the rest waits at the device");
+    assert!(driver.world.scripts[2].is_empty(), "others are read");
+    run_out(&mut driver);
+    assert_eq!(driver.world.written.len(), 51);
+}
+
+#[test]
+fn what_is_not_carried_is_counted() {
+    let mut world = Fake::new(2, 5);
+    let mut send = |bytes: Vec<u8>| world.scripts[0].push_back((1_000_000, bytes));
+    let to = |last: u8, first: u8| {
+        let mut bytes = datagrams(0, 1, 0, 1, 100);
+        (bytes[12 + 16], bytes[12 + 19]) = (first, last);
+        bytes
+    };
+    send(to(9, 10));
+    send(to(1, 224));
+    send(to(1, 10));
+    send(datagrams(0, 1, 0, 1, 1473));
+    send(datagrams(0, 1, 0, 3, 1473));
+    send(vec![0; 12]);
+    send(vec![0; 3]);
+    send(datagrams(0, 1, 0, 1, 1472));
+    let mut driver = driver(Line::new(2, 0, 0, 100, 1000), world, 1, None);
+    run_out(&mut driver);
+    let counts = driver.counts.hosts[0].to_json();
+    let expected = json!({ "malformed": 2, "group": 1, "unknown": 1, "not-joined": 1, "too-long": 4 });
+    assert_eq!(counts["discarded"], expected);
+    assert_eq!((driver.world.written.len(), &counts["reads"]), (1, &json!(6)));
+}
+
+#[test]
+fn a_device_that_refuses_super_packets_gets_single_ones() {
+    let mut world = Fake::new(2, 6);
+    world.longest = 5000;
+    world.scripts[0].push_back((1_000_000, datagrams(0, 1, 7, 6, 1000)));
+    let mut driver = driver(Line::new(2, 0, 0, 100, 1000), world, 1, None);
+    run_out(&mut driver);
+    let seen: Vec<_> =
+        driver.world.written.iter().flat_map(|one| numbers(&one.offload, &one.bytes)).collect();
+    assert_eq!(seen, [7, 8, 9, 10, 11, 12]);
+    assert_eq!(driver.counts.hosts[1].to_json()["failures"], 0);
+}
+
+#[test]
+fn stations_on_ethernet_get_frames_and_answers() {
+    let mut world = Fake::new(2, 7);
+    let frame = |kind: [u8; 2], rest: &[u8]| {
+        let header = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1], &kind].concat();
+        [&Offload::default().write()[..], &header, rest].concat()
+    };
+    let mut ask = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1];
+    ask.extend(address(0).octets());
+    ask.extend([0; 6]);
+    ask.extend(address(1).octets());
+    world.scripts[0].push_back((1_000_000, frame([8, 6], &ask)));
+    let packet = datagrams(0, 1, 5, 4, 500);
+    let (offload, packet) = packet.split_at(12);
+    let mut offload = Offload::read(offload.try_into().expect("its length")).expect("a kind");
+    offload.checksum = Some((34, 6));
+    let mut super_frame = frame([8, 0], packet);
+    super_frame[..12].copy_from_slice(&offload.write());
+    world.scripts[0].push_back((1_100_000, super_frame));
+    let mut driver = driver(Line::new(2, 0, 0, 100, 1000), world, 1, None);
+    driver.stations([[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].map(|device| Some(Station { device })));
+    run_out(&mut driver);
+    let [answer, passed] = &driver.world.written[..] else { panic!("two frames are written") };
+    assert_eq!(
+        (answer.host, &answer.bytes[20..28]),
+        (0, &[&[0, 2], &ethernet::hardware(1)[..]].concat()[..])
+    );
+    assert_eq!((passed.host, passed.offload.checksum, passed.offload.head), (1, Some((34, 6)), 42));
+    assert_eq!(passed.bytes[..14], [&[2, 0, 0, 0, 0, 2], &ethernet::hardware(0)[..], &[8, 0]].concat());
+    assert_eq!(numbers(&passed.offload, &passed.bytes[14..]), [5, 6, 7, 8]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever is sent: each packet is written once or lost, in the order of its sender, with the mark it got, and the store is empty again.
+    #[test]
+    fn every_packet_comes_to_one_end(
+        sends in prop::collection::vec((0_u64..300_000, 0_usize..3, 1_usize..4, 1_usize..30, 4_usize..1400), 1..60),
+        pace in prop_oneof![Just(0_u64), 1_000_u64..200_000_000], delay in 0_u64..5_000_000_000, every in 1_u64..20,
+        seed in any::<u64>(),
+    ) {
+        let mut world = Fake::new(3, seed);
+        let (mut now, mut number, mut expected) = (1_000_000, 0_u32, 0_u64);
+        for (gap, from, further, segments, size) in sends {
+            now += gap;
+            let (from, to) = (from, (from + further) % 3);
+            if from == to {
+                continue;
+            }
+            let segments = segments.min(60_000 / size);
+            world.scripts[from].push_back((now, datagrams(from, to, number, segments, size)));
+            number += segments as u32;
+            expected += segments as u64;
+        }
+        let mut driver = driver(Line::new(3, pace, delay, 10, every), world, 1, None);
+        run_out(&mut driver);
+        let lost: u64 = driver.counts.lost.iter().sum();
+        let mut seen = Vec::new();
+        let mut last = std::collections::BTreeMap::new();
+        let mut marked = 0_u64;
+        for one in &driver.world.written {
+            let numbers = numbers(&one.offload, &one.bytes);
+            let flow = (one.bytes[15], one.host);
+            for number in &numbers {
+                prop_assert!(last.insert(flow, *number).is_none_or(|before| before < *number), "in order");
+            }
+            marked += if one.bytes[1] & 3 == 3 { numbers.len() as u64 } else { 0 };
+            seen.extend(numbers);
+        }
+        let count = seen.len() as u64;
+        seen.sort_unstable();
+        seen.dedup();
+        prop_assert_eq!((count, count + lost), (seen.len() as u64, expected));
+        // Of each so many one is lost, and one marked.
+        prop_assert_eq!((lost, marked), (expected / (2 * every), (expected + every) / (2 * every)));
+    }
+}

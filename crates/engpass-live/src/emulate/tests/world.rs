@@ -1,0 +1,199 @@
+//! A clock and devices that a test makes up, and a network as simple as can be.
+
+use std::collections::VecDeque;
+use std::io;
+
+use serde_json::Value;
+
+use super::super::network::{Fate, Input, Network, Output, Way};
+use super::super::packet::offload::Offload;
+use super::super::world::World;
+
+/// A packet that a device took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) at: u64,
+    pub(super) host: usize,
+    pub(super) offload: Offload,
+    /// From the first byte behind the virtio header on.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A host of which time passes only by what is done, and by waiting.
+pub(super) struct Fake {
+    pub(super) now: u64,
+    /// What hosts send, by host, in order of time: when, and the bytes with their virtio header.
+    pub(super) scripts: Vec<VecDeque<(u64, Vec<u8>)>>,
+    pub(super) listens: Vec<bool>,
+    pub(super) written: Vec<Written>,
+    /// Super-packets of these many bytes and more are refused by the devices.
+    pub(super) longest: usize,
+    random: u64,
+}
+
+impl Fake {
+    pub(super) fn new(hosts: usize, seed: u64) -> Self {
+        Self {
+            now: 1_000_000,
+            scripts: vec![VecDeque::new(); hosts],
+            listens: vec![true; hosts],
+            written: Vec::new(),
+            longest: usize::MAX,
+            random: seed,
+        }
+    }
+
+    /// Something from 0 to before `below`.
+    pub(super) fn random(&mut self, below: u64) -> u64 {
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % below
+    }
+
+    /// Nothing more is sent.
+    pub(super) fn is_over(&self) -> bool {
+        self.scripts.iter().all(VecDeque::is_empty)
+    }
+}
+
+impl World for Fake {
+    fn now(&mut self) -> u64 {
+        self.now += 20 + self.random(80);
+        self.now
+    }
+
+    fn listen(&mut self, host: usize, on: bool) {
+        self.listens[host] = on;
+    }
+
+    fn wait(&mut self, due: u64) {
+        let heard = self.scripts.iter().zip(&self.listens).filter(|(_, on)| **on);
+        let next = heard.filter_map(|(script, _)| script.front()).map(|(at, _)| *at).min();
+        let wake = due.min(next.unwrap_or(u64::MAX));
+        if wake > self.now {
+            // As a host that wakes late.
+            self.now = wake + self.random(60_000);
+        }
+    }
+
+    fn is_ready(&self, host: usize) -> bool {
+        self.listens[host] && self.scripts[host].front().is_some_and(|(at, _)| *at <= self.now)
+    }
+
+    fn read(&mut self, host: usize, buffer: &mut [u8]) -> io::Result<usize> {
+        self.now += 1000;
+        match self.scripts[host].front() {
+            Some((at, _)) if *at <= self.now => {
+                let (_, bytes) = self.scripts[host].pop_front().expect("it was looked at");
+                buffer[..bytes.len()].copy_from_slice(&bytes);
+                Ok(bytes.len())
+            }
+            _ => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn write(&mut self, host: usize, head: &[u8], payload: &[u8]) -> io::Result<()> {
+        self.now += 2000;
+        let (offload, rest) = head.split_first_chunk().expect("it begins with the virtio header");
+        let offload = Offload::read(offload).expect("a kind that there is");
+        let bytes = [rest, payload].concat();
+        if bytes.len() >= self.longest && offload.size > 0 {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        self.written.push(Written { at: self.now, host, offload, bytes });
+        Ok(())
+    }
+}
+
+/// A line from each host to each other: so long for a packet, so many packets that wait, and each such packet lost or marked.
+pub(super) struct Line {
+    ways: Vec<Way>,
+    /// Picoseconds for a packet, and on the way.
+    pace: u64,
+    delay: u64,
+    room: usize,
+    every: u64,
+    inputs: VecDeque<Input>,
+    /// By host: when its line is free.
+    free: Vec<u64>,
+    count: u64,
+    out: Vec<Output>,
+    reached: u64,
+}
+
+impl Line {
+    pub(super) fn new(hosts: usize, pace: u64, delay: u64, room: usize, every: u64) -> Self {
+        let pairs = (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to)));
+        let way = |(from, to)| Way { from, to, name: format!("{from} to {to}"), mtu: 1500, hops: 1 };
+        Self {
+            ways: pairs.filter(|(from, to)| from != to).map(way).collect(),
+            pace,
+            delay,
+            room,
+            every,
+            inputs: VecDeque::new(),
+            free: vec![0; hosts],
+            count: 0,
+            out: Vec::new(),
+            reached: 0,
+        }
+    }
+
+    fn waiting(&self, host: usize, at: u64) -> usize {
+        (self.free[host].saturating_sub(at) / self.pace.max(1)) as usize
+    }
+}
+
+impl Network for Line {
+    fn ways(&self) -> &[Way] {
+        &self.ways
+    }
+
+    fn inject(&mut self, input: Input) {
+        assert!(input.at > self.reached || self.reached == 0, "what is put in is later than all that was");
+        self.inputs.push_back(input);
+    }
+
+    fn backlog(&self, host: usize) -> usize {
+        self.waiting(host, self.reached).saturating_sub(self.room)
+    }
+
+    fn run_until(&mut self, at: u64, out: &mut impl FnMut(Output)) {
+        assert!(at >= self.reached);
+        while let Some(&input) = self.inputs.front().filter(|input| input.at <= at) {
+            self.inputs.pop_front();
+            let free = &mut self.free[self.ways[input.way as usize].from];
+            *free = (*free).max(input.at) + self.pace;
+            self.count += 1;
+            let (at, Input { way, token, .. }) = (*free + self.delay, input);
+            let fate = match self.count % (2 * self.every) {
+                0 => Fate::Lost { lost_at: input.at, place: 7 },
+                rest => Fate::Delivered { ce: rest == self.every },
+            };
+            self.out.push(Output { at, way, token, fate });
+        }
+        self.out.sort_by_key(|output| output.at);
+        let due = self.out.partition_point(|output| output.at <= at);
+        self.out.drain(..due).for_each(out);
+        self.reached = at;
+    }
+
+    fn next_wake(&mut self) -> Option<u64> {
+        let input = self.inputs.front().map(|input| input.at);
+        self.out.first().map(|output| output.at).into_iter().chain(input).min()
+    }
+
+    fn place(&self, place: u32) -> String {
+        format!("line {place}")
+    }
+
+    fn seen(&self) -> Value {
+        Value::Null
+    }
+
+    fn begin_window(&mut self, _at: u64) {}
+
+    fn end_window(&mut self, _at: u64) -> Result<Value, String> {
+        Ok(Value::Null)
+    }
+}

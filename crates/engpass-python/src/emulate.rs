@@ -1,0 +1,58 @@
+//! Emulated testbeds: the driver in this process, and the replay of its log.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use engpass_live::EmulateError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::{Unsupported, invalid};
+
+fn refused(py: Python<'_>, error: &EmulateError) -> PyErr {
+    match error {
+        EmulateError::Testbed(found) => invalid(py, found),
+        EmulateError::Unsupported(what) => Unsupported::new_err(what.clone()),
+        EmulateError::Config { .. } => PyValueError::new_err(error.to_string()),
+        EmulateError::System { .. } => PyOSError::new_err(error.to_string()),
+        EmulateError::Interrupted => PyKeyboardInterrupt::new_err(()),
+    }
+}
+
+/// Carry real packets through the network of a testbed until somebody ends it: the last status, as JSON.
+#[pyfunction]
+#[pyo3(signature = (config))]
+pub(crate) fn emulate(py: Python<'_>, config: &str) -> PyResult<String> {
+    let mut ready = |line: &Value| {
+        let mut output = io::stdout();
+        // Whoever started us may not want to know.
+        let _ = output.write_all(format!("{line}\n").as_bytes()).and_then(|()| output.flush());
+    };
+    let ended = py.detach(|| engpass_live::emulate(config, &mut ready));
+    ended.map(|status| status.to_string()).map_err(|error| refused(py, &error))
+}
+
+/// The inputs of a log in virtual time: what was compared, and the first difference, as JSON.
+#[pyfunction]
+#[pyo3(signature = (path))]
+pub(crate) fn replay(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    // A signal's handler may raise what it likes: that is what the caller gets.
+    let raised = Mutex::new(None);
+    let found = py.detach(|| {
+        let interrupted = || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => false,
+            Err(error) => {
+                *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                true
+            }
+        };
+        engpass_live::replay(&path, &interrupted)
+    });
+    match (found, raised.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+        (Ok(found), _) => Ok(found.to_string()),
+        (Err(EmulateError::Interrupted), Some(error)) => Err(error),
+        (Err(error), _) => Err(refused(py, &error)),
+    }
+}
