@@ -268,6 +268,10 @@ fn round_trip_of_veth() -> Vec<f64> {
 fn idle(seconds: u64) {
     let pair = Pair::new();
     let carried = Carried::new(config(&pair, ATM, &json!({})));
+    println!(
+        "clock of its own choice: {}, {}",
+        carried.ready["clock"]["mode"], carried.ready["clock"]["why"]
+    );
     pair.address(1500, false);
     std::thread::sleep(Duration::from_secs(1));
     let cpu = || carried.ask("status")["ok"]["cpu_ns"].as_f64().expect("a number");

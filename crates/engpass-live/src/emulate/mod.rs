@@ -50,7 +50,6 @@ use pace::Pace;
 use world::Real;
 
 use crate::flow::Timer;
-use crate::problem::{Code, Problem};
 use crate::sys::signal::{Bell, Caught};
 use crate::sys::thread;
 use crate::time::MILLISECOND;
@@ -167,7 +166,7 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
         desk.serve(&mut driver, &about);
     }
     driver.end();
-    Ok(about.status(&driver, true))
+    Ok(about.status(&mut driver, true))
 }
 
 /// What does not change while a driver runs.
@@ -196,13 +195,10 @@ impl Serving {
     fn answer(&mut self, ask: Ask, driver: &mut Driver<Model, Real>, about: &About) {
         let answer = match ask.what {
             What::Status => Ok(about.status(driver, false)),
-            What::Window => {
-                let at = driver.catch_up();
-                driver.network.begin_window(at);
-                driver.late.begin_window();
-                Ok(json!({ "at_ps": at }))
-            }
-            What::EndWindow => end_window(driver),
+            What::Window => Ok(json!({ "at_ps": driver.begin_window() })),
+            What::EndWindow => driver
+                .end_window()
+                .map(|(at, outcome, late)| json!({ "at_ps": at, "outcome": outcome, "lateness": late })),
             What::Stop => {
                 self.stopped = true;
                 Ok(about.status(driver, true))
@@ -210,16 +206,6 @@ impl Serving {
         };
         ask.answer(answer);
     }
-}
-
-fn end_window(driver: &mut Driver<Model, Real>) -> Result<Value, Problem> {
-    let Some(late) = driver.late.end_window() else {
-        return Err(Problem::new(Code::WrongOrder, "there is no window", "begin one with `window`"));
-    };
-    let at = driver.catch_up();
-    let outcome = driver.network.end_window(at);
-    let outcome = outcome.map_err(|cause| Problem::new(Code::System, cause, "see the cause"))?;
-    Ok(json!({ "at_ps": at, "outcome": outcome, "lateness": late }))
 }
 
 fn create_log(path: &Path, config: &Config, seed: u64) -> Result<Log, EmulateError> {

@@ -12,21 +12,21 @@ use engpass_live::emulate;
 use serde_json::{Value, json};
 
 /// Addresses of the two.
-pub const ADDRESSES: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
+pub(crate) const ADDRESSES: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
 /// Their others.
-pub const ADDRESSES_6: [&str; 2] = ["fd09::1", "fd09::2"];
+pub(crate) const ADDRESSES_6: [&str; 2] = ["fd09::1", "fd09::2"];
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Two namespaces that go when it is dropped.
-pub struct Pair {
+pub(crate) struct Pair {
     /// Names of the namespaces.
-    pub names: [String; 2],
+    pub(crate) names: [String; 2],
 }
 
 impl Pair {
     /// Fresh ones.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = |end: &str| format!("engpass-test-{}-{number}-{end}", std::process::id());
         let pair = Self { names: ["a", "b"].map(name) };
@@ -38,7 +38,7 @@ impl Pair {
     }
 
     /// Give the device `lan` of both addresses and a route to the other.
-    pub fn address(&self, mtu: u32, gateway: bool) {
+    pub(crate) fn address(&self, mtu: u32, gateway: bool) {
         let mtu = mtu.to_string();
         for (end, name) in self.names.iter().enumerate() {
             let other = 1 - end;
@@ -55,7 +55,7 @@ impl Pair {
     }
 
     /// Run this program in a namespace with these words.
-    pub fn start(&self, end: usize, words: &[&str]) -> Child {
+    pub(crate) fn start(&self, end: usize, words: &[&str]) -> Child {
         let own = std::env::current_exe().expect("this program has a path");
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[end]]).arg(own).args(words);
@@ -72,28 +72,28 @@ impl Drop for Pair {
 }
 
 /// Run `ip`.
-pub fn ip(words: &[&str]) {
+pub(crate) fn ip(words: &[&str]) {
     let done = Command::new("ip").args(words).output().expect("`ip` is installed");
     assert!(done.status.success(), "ip {words:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// The numbers that a program has said.
-pub fn said(child: Child) -> Vec<f64> {
+pub(crate) fn said(child: Child) -> Vec<f64> {
     let output = child.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
 /// A driver that carries a testbed between a pair.
-pub struct Carried {
+pub(crate) struct Carried {
     socket: PathBuf,
     running: Option<JoinHandle<Value>>,
     /// What it said when all was up.
-    pub ready: Value,
+    pub(crate) ready: Value,
 }
 
 /// A configuration for a pair.
-pub fn config(pair: &Pair, testbed: &str, more: &Value) -> Value {
+pub(crate) fn config(pair: &Pair, testbed: &str, more: &Value) -> Value {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let socket = std::env::temp_dir().join(format!("engpass-test-{}-{number}", std::process::id()));
     let host = |end: usize| {
@@ -110,7 +110,7 @@ pub fn config(pair: &Pair, testbed: &str, more: &Value) -> Value {
 
 impl Carried {
     /// Bring it up.
-    pub fn new(config: Value) -> Self {
+    pub(crate) fn new(config: Value) -> Self {
         let socket = PathBuf::from(config["socket"].as_str().expect("a path"));
         let (sender, receiver) = channel();
         let running = std::thread::spawn(move || {
@@ -122,7 +122,7 @@ impl Carried {
     }
 
     /// The answer to a request.
-    pub fn ask(&self, what: &str) -> Value {
+    pub(crate) fn ask(&self, what: &str) -> Value {
         let mut stream = UnixStream::connect(&self.socket).expect("it listens");
         stream.write_all(format!("{{\"do\":\"{what}\"}}\n").as_bytes()).expect("it listens");
         let mut line = String::new();
@@ -131,12 +131,12 @@ impl Carried {
     }
 
     /// Wait until it has ended by itself; its last status.
-    pub fn wait(mut self) -> Value {
+    pub(crate) fn wait(mut self) -> Value {
         self.running.take().map(|running| running.join().expect("it ends")).expect("it ran")
     }
 
     /// End it; its last status.
-    pub fn end(self) -> Value {
+    pub(crate) fn end(self) -> Value {
         self.ask("stop");
         self.wait()
     }
