@@ -183,6 +183,22 @@ fn lateness(status: &Value) -> String {
     )
 }
 
+/// What the driver's thread needs, kernel included: on a busy machine this says more than what got through.
+fn cost(status: &Value) -> String {
+    let sum = |key: &str| {
+        let hosts = status["hosts"].as_array().expect("a list");
+        hosts.iter().filter_map(|host| host[key].as_f64()).sum::<f64>()
+    };
+    let cpu = status["cpu_ns"].as_f64().expect("a number");
+    let (packets, bytes) = (sum("received_packets").max(1.0), sum("received_bytes"));
+    let full = format!("a full core: {:.0} packets/s, {:.1} Gbit/s", packets / cpu * 1e9, bytes * 8.0 / cpu);
+    format!(
+        "{:.0} ns of CPU a packet, {:.1} packets a write, {full}",
+        cpu / packets,
+        packets / sum("writes").max(1.0)
+    )
+}
+
 fn measure(seconds: u64) {
     let time = seconds.to_string();
     let direct = round_trip_of_veth();
@@ -215,7 +231,7 @@ fn measure(seconds: u64) {
         pair.start(0, &["source", B, &time]).wait().expect("it ends");
         let rate = said(sink);
         let status = carried.end();
-        println!("{name}: {:.2} Gbit/s; {}", rate[0] / 1e9, lateness(&status));
+        println!("{name}: {:.2} Gbit/s; {}; {}", rate[0] / 1e9, cost(&status), lateness(&status));
     }
     for (name, testbed, more, size, offered) in [
         ("wire-true, 64 B", ethernet(1500), json!({ "wire_true": true }), "22", "300000"),
@@ -231,10 +247,11 @@ fn measure(seconds: u64) {
         let got = said(count);
         let status = carried.end();
         println!(
-            "{name}: {:.0} packets/s received, {:.0} packets sent, {:.0} received; {}",
+            "{name}: {:.0} packets/s received, {:.0} packets sent, {:.0} received; {}; {}",
             got[1],
             said(sent)[0],
             got[0],
+            cost(&status),
             lateness(&status)
         );
     }

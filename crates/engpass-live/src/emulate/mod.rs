@@ -47,6 +47,8 @@ use log::{Log, Reading};
 use model::Model;
 use network::Network;
 use pace::Pace;
+use packet::offload::{self, Offload};
+use packet::{Change, HEAD, Packet};
 use world::Real;
 
 use crate::flow::Timer;
@@ -218,6 +220,22 @@ fn create_log(path: &Path, config: &Config, seed: u64) -> Result<Log, EmulateErr
     });
     Log::create(path, &header)
         .map_err(|error| EmulateError::system(&format!("writing `{}`", path.display()), &error))
+}
+
+/// What a device gave, virtio header first, cut into packets as they would be written one by one. Nothing of what is malformed.
+pub fn cut(given: &[u8]) -> Vec<Vec<u8>> {
+    let whole = given.split_first_chunk().and_then(|(header, bytes)| {
+        let packet = Packet::read(Offload::read(header)?, bytes).ok()?;
+        Some((packet, bytes))
+    });
+    let Some((packet, bytes)) = whole else { return Vec::new() };
+    let one = |segment: u32| {
+        let run = segment..segment + 1;
+        let mut head = [0; offload::LENGTH + HEAD];
+        let length = packet.write(bytes, run.clone(), Change::default(), &[], &mut head);
+        [&head[..length], &bytes[packet.payload_of(run)]].concat()
+    };
+    (0..packet.segments()).map(one).collect()
 }
 
 /// Run the inputs of a log in virtual time and compare what comes out: as JSON, `identical` or with the first difference.
