@@ -149,7 +149,7 @@ def agent(max_rate: str | None, max_bytes: str | None, max_time: str | None, sil
 def emulate(config: str) -> str:
     """Carry real packets through a testbed's network until `stop`, SIGTERM or Ctrl-C; the last status.
 
-    `config` and what is written to standard output are described in `docs/emulate.md`. Raises
+    `config` and what is written to standard output are described in `docs/driver.md`. Raises
     `InvalidTestbed`, `Unsupported`, `ValueError` for a wrong configuration and `OSError`. The interpreter
     lock is released.
     """

@@ -4,17 +4,16 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use engpass_live::emulate;
 use serde_json::{Value, json};
 
-const A: &str = "10.9.0.1";
-const B: &str = "10.9.0.2";
+#[path = "../tests/emulate/pair.rs"]
+mod pair;
+
+use pair::{Carried, Pair, config, ip, said};
+
+const B: &str = pair::ADDRESSES[1];
 const PORT: u16 = 5201;
 
 fn main() {
@@ -138,98 +137,6 @@ fn ping(to: &str, gap_us: u64, times: u64) {
 
 // What measures.
 
-/// Two namespaces that go when it is dropped.
-struct Pair([String; 2]);
-
-impl Pair {
-    fn new() -> Self {
-        let names = ["a", "b"].map(|end| format!("engpass-speed-{}-{end}", std::process::id()));
-        let pair = Self(names);
-        for name in &pair.0 {
-            ip(&["netns", "add", name]);
-            ip(&["-n", name, "link", "set", "lo", "up"]);
-        }
-        pair
-    }
-
-    fn addresses(&self, device: &str, mtu: &str) {
-        for (name, (own, other)) in self.0.iter().zip([(A, B), (B, A)]) {
-            ip(&["-n", name, "address", "add", own, "dev", device]);
-            ip(&["-n", name, "link", "set", device, "mtu", mtu, "txqueuelen", "1000", "up"]);
-            ip(&["-n", name, "route", "add", other, "dev", device]);
-        }
-    }
-
-    fn start(&self, end: usize, words: &[&str]) -> Child {
-        let own = std::env::current_exe().expect("this program has a path");
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.0[end]]).arg(own).args(words);
-        command.stdout(Stdio::piped()).spawn().expect("`ip` is installed")
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        for name in &self.0 {
-            let _ = Command::new("ip").args(["netns", "delete", name]).status();
-        }
-    }
-}
-
-fn ip(words: &[&str]) {
-    let done = Command::new("ip").args(words).output().expect("`ip` is installed");
-    assert!(done.status.success(), "ip {words:?}: {}", String::from_utf8_lossy(&done.stderr));
-}
-
-fn said(output: Output) -> Vec<f64> {
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
-}
-
-/// A driver that carries a testbed between a pair.
-struct Carried {
-    socket: std::path::PathBuf,
-    running: Option<JoinHandle<Value>>,
-}
-
-impl Carried {
-    fn new(pair: &Pair, testbed: &str, more: &Value) -> Self {
-        let socket = std::env::temp_dir().join(format!("engpass-speed-{}", std::process::id()));
-        let host = |end: usize, name: &str, address: &str| {
-            let netns = format!("/run/netns/{}", pair.0[end]);
-            json!({ "name": name, "netns": netns, "device": "lan", "addresses": [address] })
-        };
-        let mut config = json!({
-            "testbed": testbed,
-            "hosts": [host(0, "a", A), host(1, "b", B)],
-            "socket": socket,
-        });
-        for (key, value) in more.as_object().expect("an object") {
-            config[key] = value.clone();
-        }
-        let (sender, ready): (_, Receiver<Value>) = channel();
-        let running = std::thread::spawn(move || {
-            let mut ready = |line: &Value| sender.send(line.clone()).expect("somebody waits");
-            emulate(&config.to_string(), &mut ready).unwrap_or_else(|error| panic!("{error}"))
-        });
-        ready.recv().expect("it comes up");
-        Self { socket, running: Some(running) }
-    }
-
-    fn ask(&self, what: &str) -> Value {
-        let mut stream = UnixStream::connect(&self.socket).expect("it listens");
-        stream.write_all(format!("{{\"do\":\"{what}\"}}\n").as_bytes()).expect("it listens");
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut line).expect("it answers");
-        serde_json::from_str::<Value>(&line).expect("JSON")["ok"].clone()
-    }
-
-    fn end(mut self) -> Value {
-        self.ask("stop");
-        self.running.take().map(|running| running.join().expect("it ends")).expect("it ran")
-    }
-}
-
 fn ethernet(mtu: u32) -> String {
     format!(
         "name = \"line\"\n[host.a]\n[host.b]\n[link.line]\nends = [\"a\", \"b\"]\nmedium = \"ethernet-100g\"\n\
@@ -276,17 +183,33 @@ fn lateness(status: &Value) -> String {
     )
 }
 
+/// What the driver's thread needs, kernel included: on a busy machine this says more than what got through.
+fn cost(status: &Value) -> String {
+    let sum = |key: &str| {
+        let hosts = status["hosts"].as_array().expect("a list");
+        hosts.iter().filter_map(|host| host[key].as_f64()).sum::<f64>()
+    };
+    let cpu = status["cpu_ns"].as_f64().expect("a number");
+    let (packets, bytes) = (sum("received_packets").max(1.0), sum("received_bytes"));
+    let full = format!("a full core: {:.0} packets/s, {:.1} Gbit/s", packets / cpu * 1e9, bytes * 8.0 / cpu);
+    format!(
+        "{:.0} ns of CPU a packet, {:.1} packets a write, {full}",
+        cpu / packets,
+        packets / sum("writes").max(1.0)
+    )
+}
+
 fn measure(seconds: u64) {
     let time = seconds.to_string();
     let direct = round_trip_of_veth();
     println!("veth, round trip: p50 {:.1} us, p99 {:.1} us", direct[1], direct[2]);
     for clock in ["sleep", "hybrid", "spin"] {
         let pair = Pair::new();
-        let carried = Carried::new(&pair, &ethernet(1500), &json!({ "clock": clock }));
-        pair.addresses("lan", "1500");
+        let carried = Carried::new(config(&pair, &ethernet(1500), &json!({ "clock": clock })));
+        pair.address(1500, false);
         let mut pong = pair.start(1, &["pong"]);
         std::thread::sleep(Duration::from_millis(300));
-        let took = said(pair.start(0, &["ping", B, "1000", "2000"]).wait_with_output().expect("it ends"));
+        let took = said(pair.start(0, &["ping", B, "1000", "2000"]));
         pong.kill().and_then(|()| pong.wait()).expect("it runs");
         println!(
             "{clock}, round trip: p50 {:.1} us, p99 {:.1} us; added p50 {:.1} us",
@@ -302,13 +225,13 @@ fn measure(seconds: u64) {
         ("TCP, wire-true, MTU 1500", 1500, json!({ "wire_true": true })),
     ] {
         let pair = Pair::new();
-        let carried = Carried::new(&pair, &ethernet(mtu), &more);
-        pair.addresses("lan", &mtu.to_string());
+        let carried = Carried::new(config(&pair, &ethernet(mtu), &more));
+        pair.address(mtu, false);
         let sink = pair.start(1, &["sink"]);
         pair.start(0, &["source", B, &time]).wait().expect("it ends");
-        let rate = said(sink.wait_with_output().expect("it ends"));
+        let rate = said(sink);
         let status = carried.end();
-        println!("{name}: {:.2} Gbit/s; {}", rate[0] / 1e9, lateness(&status));
+        println!("{name}: {:.2} Gbit/s; {}; {}", rate[0] / 1e9, cost(&status), lateness(&status));
     }
     for (name, testbed, more, size, offered) in [
         ("wire-true, 64 B", ethernet(1500), json!({ "wire_true": true }), "22", "300000"),
@@ -316,18 +239,19 @@ fn measure(seconds: u64) {
         ("ATM 155.52 Mbit/s, 64 B", ATM.to_owned(), json!({}), "64", "130000"),
     ] {
         let pair = Pair::new();
-        let carried = Carried::new(&pair, &testbed, &more);
-        pair.addresses("lan", "1500");
+        let carried = Carried::new(config(&pair, &testbed, &more));
+        pair.address(1500, false);
         let count = pair.start(1, &["count", &(seconds + 1).to_string()]);
         std::thread::sleep(Duration::from_millis(300));
-        let sent = pair.start(0, &["blast", B, size, offered, &time]).wait_with_output().expect("it ends");
-        let got = said(count.wait_with_output().expect("it ends"));
+        let sent = pair.start(0, &["blast", B, size, offered, &time]);
+        let got = said(count);
         let status = carried.end();
         println!(
-            "{name}: {:.0} packets/s received, {:.0} packets sent, {:.0} received; {}",
+            "{name}: {:.0} packets/s received, {:.0} packets sent, {:.0} received; {}; {}",
             got[1],
             said(sent)[0],
             got[0],
+            cost(&status),
             lateness(&status)
         );
     }
@@ -336,21 +260,38 @@ fn measure(seconds: u64) {
 
 fn round_trip_of_veth() -> Vec<f64> {
     let pair = Pair::new();
-    ip(&["-n", &pair.0[0], "link", "add", "lan", "type", "veth", "peer", "name", "lan", "netns", &pair.0[1]]);
-    pair.addresses("lan", "1500");
+    ip(&[
+        "-n",
+        &pair.names[0],
+        "link",
+        "add",
+        "lan",
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "lan",
+        "netns",
+        &pair.names[1],
+    ]);
+    pair.address(1500, false);
     let mut pong = pair.start(1, &["pong"]);
     std::thread::sleep(Duration::from_millis(300));
-    let took = said(pair.start(0, &["ping", B, "1000", "2000"]).wait_with_output().expect("it ends"));
+    let took = said(pair.start(0, &["ping", B, "1000", "2000"]));
     pong.kill().and_then(|()| pong.wait()).expect("it runs");
     took
 }
 
 fn idle(seconds: u64) {
     let pair = Pair::new();
-    let carried = Carried::new(&pair, ATM, &json!({}));
-    pair.addresses("lan", "1500");
+    let carried = Carried::new(config(&pair, ATM, &json!({})));
+    println!(
+        "clock of its own choice: {}, {}",
+        carried.ready["clock"]["mode"], carried.ready["clock"]["why"]
+    );
+    pair.address(1500, false);
     std::thread::sleep(Duration::from_secs(1));
-    let cpu = || carried.ask("status")["cpu_ns"].as_f64().expect("a number");
+    let cpu = || carried.ask("status")["ok"]["cpu_ns"].as_f64().expect("a number");
     let before = cpu();
     std::thread::sleep(Duration::from_secs(seconds));
     let share = (cpu() - before) / (seconds as f64 * 1e9);

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use serde_json::Value;
+
 use super::counts::{Counts, Discard};
 use super::directory::{Directory, Found};
 use super::ethernet::{self, Station, Taken};
@@ -12,6 +14,7 @@ use super::packet::offload::{self, Offload};
 use super::packet::{Change, HEAD, Packet};
 use super::store::{Store, Token};
 use super::world::World;
+use crate::problem::{Code, Problem};
 use crate::time::MILLISECOND;
 
 /// The most packets, super-packets among them, that are read from one device in a turn: others wait, and so do instants.
@@ -150,6 +153,11 @@ impl<N: Network, W: World> Driver<N, W> {
         let outputs = &mut self.outputs;
         self.network.run_until(at, &mut |output| outputs.push(output));
         self.reached = at;
+        self.note(first);
+    }
+
+    /// Log the outputs from the `first` on.
+    fn note(&mut self, first: usize) {
         if let Some(log) = &mut self.log {
             for output in &self.outputs[first..] {
                 let token = self.store.token(output.token);
@@ -166,6 +174,33 @@ impl<N: Network, W: World> Driver<N, W> {
         self.advance(at);
         self.flush();
         at
+    }
+
+    /// Count from now on; when that is, in the network's time.
+    pub(super) fn begin_window(&mut self) -> u64 {
+        let at = self.catch_up();
+        let outputs = &mut self.outputs;
+        self.network.begin_window(at, &mut |output| outputs.push(output));
+        self.note(0);
+        self.flush();
+        self.late.begin_window();
+        at
+    }
+
+    /// What was counted since the window began, and how late packets were; until when, in the network's time.
+    pub(super) fn end_window(&mut self) -> Result<(u64, Value, Value), Problem> {
+        let Some(late) = self.late.end_window() else {
+            return Err(Problem::new(Code::WrongOrder, "there is no window", "begin one with `window`"));
+        };
+        let at = self.catch_up();
+        let outputs = &mut self.outputs;
+        let outcome = self.network.end_window(at, &mut |output| outputs.push(output));
+        self.note(0);
+        self.flush();
+        match outcome {
+            Ok(outcome) => Ok((at, outcome, late)),
+            Err(cause) => Err(Problem::new(Code::System, cause, "report it: it is an error of the model")),
+        }
     }
 
     /// Read what a device has, up to a bound.

@@ -1,4 +1,4 @@
-//! Real packets of real hosts across the network of the model, in real time. `docs/emulate.md` is the contract.
+//! Real packets of real hosts across the network of the model, in real time. `docs/driver.md` is the contract.
 //!
 //! Every host of the testbed has a device in a network namespace. The [`driver`] reads what hosts send, hands packets to the [`network`] at the
 //! instant, lets it run up to now again and again, and writes what has arrived when the network says so. What is late is told ([`late`]).
@@ -47,10 +47,11 @@ use log::{Log, Reading};
 use model::Model;
 use network::Network;
 use pace::Pace;
+use packet::offload::{self, Offload};
+use packet::{Change, HEAD, Packet};
 use world::Real;
 
 use crate::flow::Timer;
-use crate::problem::{Code, Problem};
 use crate::sys::signal::{Bell, Caught};
 use crate::sys::thread;
 use crate::time::MILLISECOND;
@@ -125,7 +126,7 @@ impl fmt::Display for EmulateError {
 impl std::error::Error for EmulateError {}
 
 /// Carry what a configuration says, in this thread, until somebody sends `stop`, SIGTERM or SIGINT; the last status. `ready` is told once, when all
-/// is up. `docs/emulate.md` has the formats.
+/// is up. `docs/driver.md` has the formats.
 ///
 /// # Errors
 /// [`EmulateError`], before anything is up. All that was made is gone again.
@@ -167,7 +168,7 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
         desk.serve(&mut driver, &about);
     }
     driver.end();
-    Ok(about.status(&driver, true))
+    Ok(about.status(&mut driver, true))
 }
 
 /// What does not change while a driver runs.
@@ -196,13 +197,10 @@ impl Serving {
     fn answer(&mut self, ask: Ask, driver: &mut Driver<Model, Real>, about: &About) {
         let answer = match ask.what {
             What::Status => Ok(about.status(driver, false)),
-            What::Window => {
-                let at = driver.catch_up();
-                driver.network.begin_window(at);
-                driver.late.begin_window();
-                Ok(json!({ "at_ps": at }))
-            }
-            What::EndWindow => end_window(driver),
+            What::Window => Ok(json!({ "at_ps": driver.begin_window() })),
+            What::EndWindow => driver
+                .end_window()
+                .map(|(at, outcome, late)| json!({ "at_ps": at, "outcome": outcome, "lateness": late })),
             What::Stop => {
                 self.stopped = true;
                 Ok(about.status(driver, true))
@@ -210,16 +208,6 @@ impl Serving {
         };
         ask.answer(answer);
     }
-}
-
-fn end_window(driver: &mut Driver<Model, Real>) -> Result<Value, Problem> {
-    let Some(late) = driver.late.end_window() else {
-        return Err(Problem::new(Code::WrongOrder, "there is no window", "begin one with `window`"));
-    };
-    let at = driver.catch_up();
-    let outcome = driver.network.end_window(at);
-    let outcome = outcome.map_err(|cause| Problem::new(Code::System, cause, "see the cause"))?;
-    Ok(json!({ "at_ps": at, "outcome": outcome, "lateness": late }))
 }
 
 fn create_log(path: &Path, config: &Config, seed: u64) -> Result<Log, EmulateError> {
@@ -232,6 +220,22 @@ fn create_log(path: &Path, config: &Config, seed: u64) -> Result<Log, EmulateErr
     });
     Log::create(path, &header)
         .map_err(|error| EmulateError::system(&format!("writing `{}`", path.display()), &error))
+}
+
+/// What a device gave, virtio header first, cut into packets as they would be written one by one. Nothing of what is malformed.
+pub fn cut(given: &[u8]) -> Vec<Vec<u8>> {
+    let whole = given.split_first_chunk().and_then(|(header, bytes)| {
+        let packet = Packet::read(Offload::read(header)?, bytes).ok()?;
+        Some((packet, bytes))
+    });
+    let Some((packet, bytes)) = whole else { return Vec::new() };
+    let one = |segment: u32| {
+        let run = segment..segment + 1;
+        let mut head = [0; offload::LENGTH + HEAD];
+        let length = packet.write(bytes, run.clone(), Change::default(), &[], &mut head);
+        [&head[..length], &bytes[packet.payload_of(run)]].concat()
+    };
+    (0..packet.segments()).map(one).collect()
 }
 
 /// Run the inputs of a log in virtual time and compare what comes out: as JSON, `identical` or with the first difference.

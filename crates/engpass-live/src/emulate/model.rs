@@ -16,6 +16,8 @@ use super::network::{Fate, Input, Network, Output, Way};
 pub(super) struct Model {
     network: Outside,
     ways: Vec<Way>,
+    /// Line rates of links by name, in bit/s.
+    rates: BTreeMap<String, u64>,
     /// Words for places of losses, by the number that stands for them.
     places: BTreeMap<u32, String>,
     /// What was just told, kept for its memory.
@@ -40,7 +42,8 @@ impl Model {
             hops: hops.get(&(way.from, way.to)).copied().unwrap_or(0),
         });
         let ways = ways.collect();
-        Ok(Self { network, ways, places: BTreeMap::new(), told: Vec::new() })
+        let rates = point.topology.links.iter().map(|link| (link.name.clone(), link.line_rate)).collect();
+        Ok(Self { network, ways, rates, places: BTreeMap::new(), told: Vec::new() })
     }
 }
 
@@ -86,8 +89,62 @@ impl Network for Model {
 
     #[inline]
     fn run_until(&mut self, at: u64, out: &mut impl FnMut(Output)) {
+        let told = &mut self.told;
+        self.network.run_until(at, &mut |output| told.push(output));
+        self.hand_out(out);
+    }
+
+    #[inline]
+    fn next_wake(&mut self) -> Option<u64> {
+        self.network.next_wake()
+    }
+
+    fn place(&self, place: u32) -> String {
+        let known = self.places.get(&place).cloned();
+        known.unwrap_or_else(|| format!("place {place:08x}"))
+    }
+
+    fn seen(&mut self) -> Value {
+        let lines = self.network.seen().into_iter().map(|line| {
+            let rate = self.rates.get(&line.link).copied();
+            json!({
+                "link": line.link,
+                "from": line.from,
+                "to": line.to,
+                "rate_bit_per_s": rate,
+                "bits": line.bits,
+                "sent": line.sent,
+                "lost": line.lost,
+                "queue": line.queue,
+                "queue_unit": line.unit,
+            })
+        });
+        lines.collect()
+    }
+
+    fn begin_window(&mut self, at: u64, out: &mut impl FnMut(Output)) {
+        let told = &mut self.told;
+        self.network.begin_window(at, &mut |output| told.push(output));
+        self.hand_out(out);
+    }
+
+    fn end_window(&mut self, at: u64, out: &mut impl FnMut(Output)) -> Result<Value, String> {
+        let told = &mut self.told;
+        let outcome = self.network.end_window(at, &mut |output| told.push(output));
+        self.hand_out(out);
+        match outcome {
+            Ok(outcome) => Ok(serde_json::to_value(outcome).expect("an outcome is plain data")),
+            Err(SimError::Ledger(what) | SimError::Unsupported(what)) => Err(what),
+            Err(SimError::Interrupted) => Err("it was interrupted".to_owned()),
+        }
+    }
+}
+
+impl Model {
+    /// Hand on what was told, with places as numbers.
+    #[inline]
+    fn hand_out(&mut self, out: &mut impl FnMut(Output)) {
         let Self { network, told, places, .. } = self;
-        network.run_until(at, &mut |output| told.push(output));
         for output in told.drain(..) {
             out(match output {
                 Told::Delivered { at, way, token, ce } => {
@@ -102,25 +159,5 @@ impl Network for Model {
                 }
             });
         }
-    }
-
-    #[inline]
-    fn next_wake(&mut self) -> Option<u64> {
-        self.network.next_wake()
-    }
-
-    fn place(&self, place: u32) -> String {
-        let known = self.places.get(&place).cloned();
-        known.unwrap_or_else(|| format!("place {place:08x}"))
-    }
-
-    fn seen(&self) -> Value {
-        json!([])
-    }
-
-    fn begin_window(&mut self, _at: u64) {}
-
-    fn end_window(&mut self, _at: u64) -> Result<Value, String> {
-        Ok(Value::Null)
     }
 }

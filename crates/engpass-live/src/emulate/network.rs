@@ -70,14 +70,14 @@ pub(super) trait Network {
     fn place(&self, place: u32) -> String;
 
     /// What the links do, for a live view.
-    fn seen(&self) -> Value;
+    fn seen(&mut self) -> Value;
 
-    /// Count anew from here.
-    fn begin_window(&mut self, at: u64);
+    /// Count anew from here, which [`Self::run_until`] has reached.
+    fn begin_window(&mut self, at: u64, out: &mut impl FnMut(Output));
 
-    /// What was counted since the window began.
+    /// What was counted since the window began, up to here.
     ///
     /// # Errors
     /// A sentence that says why there is none.
-    fn end_window(&mut self, at: u64) -> Result<Value, String>;
+    fn end_window(&mut self, at: u64, out: &mut impl FnMut(Output)) -> Result<Value, String>;
 }

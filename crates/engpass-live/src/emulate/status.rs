@@ -50,7 +50,7 @@ impl About {
     }
 
     /// Everything since the driver began; with the whole histogram where `all` is wanted.
-    pub(super) fn status(&self, driver: &Driver<Model, Real>, all: bool) -> Value {
+    pub(super) fn status(&self, driver: &mut Driver<Model, Real>, all: bool) -> Value {
         let mut hosts = Vec::new();
         for (place, name) in self.names.iter().enumerate() {
             let mut host = json!({ "name": name, "backlog": driver.backlog(place) });
@@ -62,6 +62,7 @@ impl About {
             }
             hosts.push(host);
         }
+        let links = driver.network.seen();
         let ways = driver.network.ways();
         let lost = ways.iter().zip(&driver.counts.lost).filter(|(_, lost)| **lost > 0);
         let lost: Vec<Value> = lost.map(|(way, lost)| json!({ "way": way.name, "packets": lost })).collect();
@@ -72,7 +73,7 @@ impl About {
             "clock": self.clock["mode"],
             "hosts": hosts,
             "lost": lost,
-            "links": driver.network.seen(),
+            "links": links,
             "inside": driver.kept(),
             "lateness": driver.late.to_json(all),
             "cpu_ns": cpu.user_ns + cpu.system_ns,

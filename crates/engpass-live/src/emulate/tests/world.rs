@@ -187,13 +187,13 @@ impl Network for Line {
         format!("line {place}")
     }
 
-    fn seen(&self) -> Value {
+    fn seen(&mut self) -> Value {
         Value::Null
     }
 
-    fn begin_window(&mut self, _at: u64) {}
+    fn begin_window(&mut self, _at: u64, _out: &mut impl FnMut(Output)) {}
 
-    fn end_window(&mut self, _at: u64) -> Result<Value, String> {
+    fn end_window(&mut self, _at: u64, _out: &mut impl FnMut(Output)) -> Result<Value, String> {
         Ok(Value::Null)
     }
 }

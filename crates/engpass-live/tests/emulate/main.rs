@@ -1,0 +1,353 @@
+//! The driver between real namespaces. It needs privileges: without them each test says that it was skipped, and why.
+
+mod pair;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use engpass_live::{emulate, replay};
+use pair::{ADDRESSES, ADDRESSES_6, Carried, Pair, config, said};
+use serde_json::{Value, json};
+
+/// Hosts on an OC-3c through a switch, 2 ms away from each other.
+const ATM: &str = r#"
+name = "atm"
+[host.a]
+[host.b]
+[switch.s]
+kind = "atm"
+output_buffer = "4000 cells"
+[link.one]
+ends = ["a", "s"]
+medium = "oc-3c"
+[link.two]
+ends = ["s", "b"]
+medium = "oc-3c"
+delay = "2 ms"
+[circuit.data]
+from = "a"
+to = "b"
+mtu = "9180 B"
+[traffic.any]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+rate = "1 Mbit/s"
+[run]
+duration = "1 s"
+"#;
+
+/// Hosts behind two routers, with a line that loses.
+const FRAMES: &str = r#"
+name = "frames"
+[host.a]
+[host.b]
+[router.r]
+[router.t]
+[link.one]
+ends = ["a", "r"]
+medium = "ethernet-1g"
+[link.two]
+ends = ["r", "t"]
+medium = "ethernet-1g"
+loss = "1 %"
+[link.three]
+ends = ["t", "b"]
+medium = "ethernet-1g"
+[traffic.any]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+rate = "1 Mbit/s"
+[run]
+duration = "1 s"
+"#;
+
+type Test = (&'static str, fn());
+
+const TESTS: [Test; 6] = [
+    ("packets_take_as_long_as_the_network_says", packets_take_as_long_as_the_network_says),
+    ("what_is_sent_arrives_unchanged", what_is_sent_arrives_unchanged),
+    ("losses_are_made_good_and_the_replay_is_identical", losses_are_made_good_and_the_replay_is_identical),
+    ("stations_find_each_other", stations_find_each_other),
+    ("signals_end_it", signals_end_it),
+    ("what_cannot_be_is_said", what_cannot_be_is_said),
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["in-namespace", "pong", address] => pong(address),
+        ["in-namespace", "ping", address, times] => ping(address, times.parse().expect("a number")),
+        ["in-namespace", "echo", address] => echo(address),
+        ["in-namespace", "send", address, bytes] => send(address, bytes.parse().expect("a number")),
+        _ => return run(&words),
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(words: &[&str]) -> ExitCode {
+    if words.contains(&"--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let asked: Vec<_> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    let chosen =
+        TESTS.iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|word| name.contains(**word)));
+    let why = missing();
+    for (name, test) in chosen {
+        match &why {
+            Some(why) => println!("test {name} ... skipped: {why}"),
+            None => {
+                let before = around();
+                test();
+                assert_eq!(
+                    around(),
+                    before,
+                    "namespaces, devices and files are as they were before `{name}`"
+                );
+                println!("test {name} ... ok");
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// What keeps this process from making namespaces and devices.
+fn missing() -> Option<String> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap_or("0");
+    let have = u64::from_str_radix(line.trim(), 16).unwrap_or(0);
+    if have >> 12 & 1 == 0 || have >> 21 & 1 == 0 {
+        return Some("it needs CAP_NET_ADMIN and CAP_SYS_ADMIN".to_owned());
+    }
+    if fs::File::options().read(true).write(true).open("/dev/net/tun").is_err() {
+        return Some("this machine has no `/dev/net/tun`".to_owned());
+    }
+    let works = Command::new("ip").args(["netns", "list"]).output().is_ok_and(|done| done.status.success());
+    (!works).then(|| "`ip netns` does not work here".to_owned())
+}
+
+/// Namespaces, devices and files of ours.
+fn around() -> [BTreeSet<String>; 3] {
+    let ours = format!("engpass-test-{}", std::process::id());
+    ["/run/netns".into(), "/sys/class/net".into(), std::env::temp_dir()].map(|directory| {
+        let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| directory.starts_with("/sys") || name.starts_with(&ours)).collect()
+    })
+}
+
+// What runs in the namespaces.
+
+const PORT: u16 = 5201;
+
+fn pong(address: &str) {
+    let socket = UdpSocket::bind((address, PORT)).expect("a free port");
+    println!("1");
+    let mut buffer = [0; 2048];
+    while let Ok((got, from)) = socket.recv_from(&mut buffer) {
+        let _ = socket.send_to(&buffer[..got], from);
+    }
+}
+
+/// Says how many answers there were, and the shortest and the middle round trip in microseconds.
+fn ping(address: &str, times: usize) {
+    let any = if address.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
+    let socket = UdpSocket::bind(any).expect("a socket");
+    socket.connect((address, PORT)).expect("a route");
+    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time");
+    let mut took = Vec::new();
+    for _ in 0..times {
+        let begin = Instant::now();
+        if socket.send(&[1; 200]).is_ok() && socket.recv(&mut [0; 2048]).is_ok() {
+            took.push(begin.elapsed().as_micros());
+        }
+    }
+    took.sort_unstable();
+    println!("{} {} {}", took.len(), took.first().unwrap_or(&0), took.get(took.len() / 2).unwrap_or(&0));
+}
+
+fn echo(address: &str) {
+    let door = TcpListener::bind((address, PORT)).expect("a free port");
+    println!("1");
+    let (mut stream, _) = door.accept().expect("a peer");
+    let mut back = stream.try_clone().expect("another descriptor");
+    std::io::copy(&mut stream, &mut back).expect("it is carried");
+    back.shutdown(std::net::Shutdown::Write).expect("it is open");
+}
+
+/// Says 1 if all that was sent came back.
+fn send(address: &str, bytes: usize) {
+    let mut stream = TcpStream::connect((address, PORT)).expect("it listens");
+    let mut back = stream.try_clone().expect("another descriptor");
+    let data: Vec<u8> = (0..bytes).map(|at| ((at * 7) ^ (at >> 8) ^ (at >> 16)) as u8).collect();
+    let sent = data.clone();
+    let sending = std::thread::spawn(move || {
+        stream.write_all(&sent).expect("it is carried");
+        stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+    });
+    let mut came = Vec::new();
+    back.read_to_end(&mut came).expect("it is carried");
+    sending.join().expect("it sends");
+    println!("{}", u8::from(came == data));
+}
+
+/// A program in a namespace that is ready, and ends when it is dropped.
+struct Listening(Child);
+
+impl Listening {
+    fn new(pair: &Pair, words: &[&str]) -> Self {
+        let mut child = pair.start(1, words);
+        let mut one = [0; 2];
+        child.stdout.as_mut().expect("it is piped").read_exact(&mut one).expect("it says when it is ready");
+        Self(child)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Send so much there and back; whether all came back as it was.
+fn there_and_back(pair: &Pair, address: &str, bytes: usize) -> bool {
+    let _listening = Listening::new(pair, &["in-namespace", "echo", address]);
+    said(pair.start(0, &["in-namespace", "send", address, &bytes.to_string()])) == [1.0]
+}
+
+// Tests.
+
+fn packets_take_as_long_as_the_network_says() {
+    for more in
+        [json!({ "clock": "sleep" }), json!({ "clock": "hybrid" }), json!({ "slow": 10, "clock": "sleep" })]
+    {
+        let pair = Pair::new();
+        let carried = Carried::new(config(&pair, ATM, &more));
+        assert_eq!(carried.ready["event"], "ready");
+        assert_eq!(carried.ready["ways"][0], json!({ "name": "a to b", "mtu": 9180, "routers": 0 }));
+        pair.address(9180, false);
+        let slow = more["slow"].as_f64().unwrap_or(1.0);
+        for (address, header) in [(ADDRESSES[1], 28), (ADDRESSES_6[1], 48)] {
+            let _pong = Listening::new(&pair, &["in-namespace", "pong", address]);
+            let [answers, shortest, middle] =
+                said(pair.start(0, &["in-namespace", "ping", address, "20"]))[..]
+            else {
+                panic!("three numbers")
+            };
+            // LLC/SNAP and the trailer of AAL5 (RFC 2684), in cells of 424 bits; twice there, twice back, and 2 ms each way.
+            let cells = f64::from((200 + header + 8 + 8 + 47) / 48);
+            let least = slow * (4000.0 + 4.0 * cells * 424.0 / 149.76);
+            assert_eq!(answers, 20.0);
+            assert!(shortest >= least - 1.0, "{shortest} us for at least {least} us");
+            assert!(middle < least + 60_000.0, "{middle} us for {least} us");
+        }
+        let status = carried.end();
+        let [a, b] = [0, 1].map(|host| status["hosts"][host]["received_packets"].as_u64().expect("a number"));
+        assert_eq!((a, b), (40, 40));
+        assert_eq!(status["lateness"]["packets"], 80);
+    }
+}
+
+fn what_is_sent_arrives_unchanged() {
+    for more in [json!({}), json!({ "wire_true": true })] {
+        let pair = Pair::new();
+        let carried = Carried::new(config(&pair, ATM, &more));
+        pair.address(1500, false);
+        for address in [ADDRESSES[1], ADDRESSES_6[1]] {
+            assert!(there_and_back(&pair, address, 3_000_001), "{address}");
+        }
+        let status = carried.end();
+        let [reads, packets] =
+            ["reads", "sent_packets"].map(|key| status["hosts"][0][key].as_u64().expect("a number"));
+        // 12 MB there and back in packets of 1500 B.
+        assert!(packets > 4000, "{packets}");
+        assert_eq!(
+            reads == packets,
+            more == json!({ "wire_true": true }),
+            "super-packets where they are wanted"
+        );
+    }
+}
+
+fn losses_are_made_good_and_the_replay_is_identical() {
+    let pair = Pair::new();
+    let mut config = config(&pair, FRAMES, &json!({}));
+    let log = format!("{}.log", config["socket"].as_str().expect("a path"));
+    config["log"] = json!(log);
+    let carried = Carried::new(config);
+    pair.address(1500, false);
+    assert!(there_and_back(&pair, ADDRESSES[1], 2_000_000));
+    let status = carried.end();
+    let lost: u64 = (status["lost"].as_array().expect("a list").iter())
+        .map(|way| way["packets"].as_u64().expect("a number"))
+        .sum();
+    assert!(lost > 0, "1 % of some thousand packets");
+    assert_eq!(status["log"]["error"], Value::Null);
+    let found = replay(log.as_ref(), &|| false).expect("it is readable");
+    fs::remove_file(&log).expect("it is there");
+    assert_eq!((&found["identical"], &found["whole"]), (&json!(true), &json!(true)), "{found}");
+    assert!(found["inputs"].as_u64().expect("a number") > 2500);
+}
+
+fn stations_find_each_other() {
+    let pair = Pair::new();
+    let mut config = config(&pair, FRAMES, &json!({}));
+    for host in config["hosts"].as_array_mut().expect("a list") {
+        host["kind"] = json!("tap");
+    }
+    let carried = Carried::new(config);
+    pair.address(1500, true);
+    for address in [ADDRESSES[1], ADDRESSES_6[1]] {
+        assert!(there_and_back(&pair, address, 300_000), "{address}");
+    }
+    let status = carried.end();
+    assert_eq!(status["hosts"][0]["discarded"]["malformed"], 0);
+}
+
+fn signals_end_it() {
+    for signal in ["TERM", "INT"] {
+        let pair = Pair::new();
+        let carried = Carried::new(config(&pair, ATM, &json!({})));
+        let own = std::process::id().to_string();
+        Command::new("kill").args([&format!("-{signal}"), &own]).status().expect("`kill` is there");
+        assert_eq!(carried.wait()["hosts"][0]["sent_packets"].as_u64().map(|sent| sent < 100), Some(true));
+    }
+}
+
+fn what_cannot_be_is_said() {
+    let pair = Pair::new();
+    let refused = |config: &Value| {
+        emulate(&config.to_string(), &mut |_| panic!("it does not come up"))
+            .expect_err("it cannot")
+            .to_string()
+    };
+    let mut there = config(&pair, ATM, &json!({}));
+    there["hosts"][1]["netns"] = json!("/run/netns/engpass-nobody");
+    let told = refused(&there);
+    assert!(
+        told.contains("host `b`: entering `/run/netns/engpass-nobody`") && told.contains("help: "),
+        "{told}"
+    );
+    let mut there = config(&pair, ATM, &json!({}));
+    there["hosts"][1]["device"] = json!("a-name-that-is-too-long");
+    assert!(refused(&there).contains("host `b`: opening the device `a-name-that-is-too-long`"));
+    let carried = Carried::new(config(&pair, ATM, &json!({})));
+    let told = refused(&config(&pair, ATM, &json!({})));
+    assert!(told.contains("another process has the device open"), "{told}");
+    assert_eq!(carried.ask("dance")["error"]["code"], "bad-request");
+    assert_eq!(carried.ask("end-window")["error"]["code"], "wrong-order");
+    let mut there = config(&pair, ATM, &json!({ "log": "/proc/no/such" }));
+    there["hosts"][0]["device"] = json!("lan2");
+    there["hosts"][1]["device"] = json!("lan2");
+    assert!(refused(&there).contains("writing `/proc/no/such`"));
+}

@@ -1,0 +1,152 @@
+//! Two hosts on this machine, and a driver between them. Shared with the example that measures speed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use engpass_live::emulate;
+use serde_json::{Value, json};
+
+/// Addresses of the two.
+pub(crate) const ADDRESSES: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
+/// Their others.
+pub(crate) const ADDRESSES_6: [&str; 2] = ["fd09::1", "fd09::2"];
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// Two namespaces that go when it is dropped.
+pub(crate) struct Pair {
+    /// Names of the namespaces.
+    pub(crate) names: [String; 2],
+}
+
+impl Pair {
+    /// Fresh ones.
+    pub(crate) fn new() -> Self {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = |end: &str| format!("engpass-test-{}-{number}-{end}", std::process::id());
+        let pair = Self { names: ["a", "b"].map(name) };
+        for name in &pair.names {
+            ip(&["netns", "add", name]);
+            ip(&["-n", name, "link", "set", "lo", "up"]);
+        }
+        pair
+    }
+
+    /// Give the device `lan` of both addresses and a route to the other.
+    pub(crate) fn address(&self, mtu: u32, gateway: bool) {
+        let mtu = mtu.to_string();
+        for (end, name) in self.names.iter().enumerate() {
+            let other = 1 - end;
+            ip(&["-n", name, "link", "set", "lan", "addrgenmode", "none", "mtu", &mtu, "txqueuelen", "4096"]);
+            let prefix = if gateway { "/24" } else { "/32" };
+            ip(&["-n", name, "address", "add", &format!("{}{prefix}", ADDRESSES[end]), "dev", "lan"]);
+            ip(&["-n", name, "address", "add", &format!("{}/128", ADDRESSES_6[end]), "dev", "lan", "nodad"]);
+            ip(&["-n", name, "link", "set", "lan", "up"]);
+            if !gateway {
+                ip(&["-n", name, "route", "add", ADDRESSES[other], "dev", "lan"]);
+            }
+            ip(&["-n", name, "route", "add", ADDRESSES_6[other], "dev", "lan"]);
+        }
+    }
+
+    /// Run this program in a namespace with these words.
+    pub(crate) fn start(&self, end: usize, words: &[&str]) -> Child {
+        let own = std::env::current_exe().expect("this program has a path");
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[end]]).arg(own).args(words);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("`ip` is installed")
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = Command::new("ip").args(["netns", "delete", name]).status();
+        }
+    }
+}
+
+/// Run `ip`.
+pub(crate) fn ip(words: &[&str]) {
+    let done = Command::new("ip").args(words).output().expect("`ip` is installed");
+    assert!(done.status.success(), "ip {words:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// The numbers that a program has said.
+pub(crate) fn said(child: Child) -> Vec<f64> {
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// A driver that carries a testbed between a pair.
+pub(crate) struct Carried {
+    socket: PathBuf,
+    running: Option<JoinHandle<Value>>,
+    /// What it said when all was up.
+    pub(crate) ready: Value,
+}
+
+/// A configuration for a pair.
+pub(crate) fn config(pair: &Pair, testbed: &str, more: &Value) -> Value {
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let socket = std::env::temp_dir().join(format!("engpass-test-{}-{number}", std::process::id()));
+    let host = |end: usize| {
+        let netns = format!("/run/netns/{}", pair.names[end]);
+        let name = ["a", "b"][end];
+        json!({ "name": name, "netns": netns, "device": "lan", "addresses": [ADDRESSES[end], ADDRESSES_6[end]] })
+    };
+    let mut config = json!({ "testbed": testbed, "hosts": [host(0), host(1)], "socket": socket });
+    for (key, value) in more.as_object().expect("an object") {
+        config[key] = value.clone();
+    }
+    config
+}
+
+impl Carried {
+    /// Bring it up.
+    pub(crate) fn new(config: Value) -> Self {
+        let socket = PathBuf::from(config["socket"].as_str().expect("a path"));
+        let (sender, receiver) = channel();
+        let running = std::thread::spawn(move || {
+            let mut ready = |line: &Value| sender.send(line.clone()).expect("somebody waits");
+            emulate(&config.to_string(), &mut ready).unwrap_or_else(|error| panic!("{error}"))
+        });
+        let ready = receiver.recv().expect("it comes up");
+        Self { socket, running: Some(running), ready }
+    }
+
+    /// The answer to a request.
+    pub(crate) fn ask(&self, what: &str) -> Value {
+        let mut stream = UnixStream::connect(&self.socket).expect("it listens");
+        stream.write_all(format!("{{\"do\":\"{what}\"}}\n").as_bytes()).expect("it listens");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("it answers");
+        serde_json::from_str(&line).expect("JSON")
+    }
+
+    /// Wait until it has ended by itself; its last status.
+    pub(crate) fn wait(mut self) -> Value {
+        self.running.take().map(|running| running.join().expect("it ends")).expect("it ran")
+    }
+
+    /// End it; its last status.
+    pub(crate) fn end(self) -> Value {
+        self.ask("stop");
+        self.wait()
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.ask("stop");
+            let _ = running.join();
+        }
+    }
+}
