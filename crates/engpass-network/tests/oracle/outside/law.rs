@@ -1,6 +1,6 @@
 //! What is put in, and when, says all that comes out: the replay law, the tokens, and the books of windows one after the other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::queue::Ecn;
 use engpass_network::simulate::SimOutcome;
@@ -102,10 +102,16 @@ fn windows(testbed: &Testbed, edges: &[u64]) -> Vec<SimOutcome> {
     edges.windows(2).map(window).collect()
 }
 
-/// What can be added up: of flows, and of lines.
-fn sums(outcomes: &[SimOutcome]) -> (Vec<(String, [u64; 3])>, Vec<[u64; 3]>) {
-    let mut flows = std::collections::BTreeMap::new();
-    let mut lines = Vec::new();
+/// Datagrams of flows sent, received and lost; of lines what they sent, lost, and how long they were idle.
+#[derive(Debug, PartialEq)]
+struct Sums {
+    flows: BTreeMap<String, [u64; 3]>,
+    lines: Vec<[u64; 3]>,
+}
+
+/// What can be added up.
+fn sums(outcomes: &[SimOutcome]) -> Sums {
+    let (mut flows, mut lines) = (BTreeMap::new(), Vec::new());
     for outcome in outcomes {
         for (name, flow) in &outcome.flows {
             let sum: &mut [u64; 3] = flows.entry(name.clone()).or_default();
@@ -121,7 +127,8 @@ fn sums(outcomes: &[SimOutcome]) -> (Vec<(String, [u64; 3])>, Vec<[u64; 3]>) {
             lines[place].iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
     }
-    (flows.into_iter().filter(|(_, counts)| *counts != [0; 3]).collect(), lines)
+    flows.retain(|_, counts| *counts != [0; 3]);
+    Sums { flows, lines }
 }
 
 fn adds_up(testbed: &Testbed, parts: &[u64]) -> Result<(), TestCaseError> {
