@@ -1,4 +1,5 @@
-//! A network whose packets come from outside: real hosts stand where a simulation has modelled ones. `docs/emulate.md` is its contract.
+//! A network whose packets come from outside: real hosts stand where a simulation has modelled ones. `docs/model.md`, "Packets from
+//! outside", is its contract.
 //!
 //! An [`Outside`] has a [`Sender`] for every way from one host to another, and generators of cells; no processes, no TCP. Packets are
 //! put in at instants, and come out delivered or lost at those that the model computes. Nothing here knows a clock: who waits for
