@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -195,10 +196,31 @@ def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool) -> int:
     if record.points_failed:
         tell_failures(store, record)
         return console.FAILED
+    _tell_imprecise(store, record)
     at = "" if store.where == options.STORE else f" --store {store.where}"
     report = f"`engpass report {record.id}{at} -o report.html` draws it"
     console.tell(f"run {record.id} is kept in `{store.where}`; {report}")
     return console.OK
+
+
+def _tell_imprecise(store: Store, record: RunRecord) -> None:
+    """Say how many points were over before their means were known as well as was asked."""
+    if "measure" not in record.engines or "precision" not in record.text:
+        return
+    plan = record.plan
+    first = plan.positions("measure", plan.variants[0], 0).start
+    last = plan.positions("measure", plan.variants[-1], plan.sweep_points - 1).stop
+    told = [
+        json.loads(text).get("measured", {}).get("precision")
+        for _, text in store.raw_outcomes(record.id, [range(first, last)])
+    ]
+    asked = [one for one in told if one is not None]
+    missed = sum(not one["reached"] for one in asked)
+    if missed:
+        console.tell(
+            f"warning: {missed:,} of {len(asked):,} points did not reach their precision:"
+            " `run.longest` was over\nhelp: give them more time, or ask for less"
+        )
 
 
 def tell_failures(store: Store, record: RunRecord, most: int = 5) -> None:

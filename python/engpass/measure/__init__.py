@@ -19,7 +19,7 @@ from engpass.measure.books import books
 from engpass.measure.flows import Flow, flows, rule, untold
 from engpass.measure.group import delays
 from engpass.measure.multipath import prepare as prepare_multipath
-from engpass.measure.outcome import add_precision, outcome_flows, outcome_hosts
+from engpass.measure.outcome import add_precision, lasted, outcome_flows, outcome_hosts
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
@@ -94,6 +94,10 @@ class Session:
         addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
         stop = rule(numbers, planned)
         collected = Measurement(self._crew, addresses, planned, self._stopped, stop).run()
+        if stop is not None:
+            planned = lasted(planned, collected.results)
+            run = {**numbers["run"], "duration_ns": max(flow.end_ns for flow in planned)}
+            numbers = {**numbers, "run": run}
         groups = self._groups(point, addresses, planned)
         hosts = outcome_hosts(self._hellos(), collected.results)
         limits = self._limits(point)

@@ -16,8 +16,8 @@ from engpass.measure.flows import Flow
 from engpass.measure.idle import Waits, divided, waits
 from engpass.measure.kept import Hop, Kept
 from engpass.measure.outcome import end_of
-from engpass.measure.why import refused_by_socket
 from engpass.measure.segments import Tcp
+from engpass.measure.why import refused_by_socket
 from engpass.measure.wire import UDP_BYTES, Wire
 
 _S = 1_000_000_000

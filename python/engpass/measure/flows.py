@@ -34,6 +34,16 @@ class Flow:
     group: str | None = None
 
     @property
+    def asked_bit_per_s(self) -> float | None:
+        """Mean rate of payload that its schedule asks of all its streams; `None` without a schedule."""
+        schedule = self.send.get("schedule")
+        if schedule is None:
+            return None
+        rate = float(schedule["rate_bit_per_s"]) * int(self.common.get("streams", 1))
+        on, off = schedule.get("on_ns"), schedule.get("off_ns", 0)
+        return rate * on / (on + off) if on is not None else rate
+
+    @property
     def end_ns(self) -> int:
         """When its traffic ends, from the start of the run."""
         return self.start_ns + self.warmup_ns + self.duration_ns

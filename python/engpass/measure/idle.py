@@ -31,9 +31,7 @@ def waits(flow: Flow, end: Mapping[str, Any], *, behind: bool) -> Waits:
     """Of the sender of a flow; `behind`: at a line behind the one that bounds the flow."""
     if flow.kind == "request-response":
         return Waits({"application": 1.0}, elastic=False)
-    schedule = flow.send.get("schedule")
-    if schedule is not None:
-        asked = schedule["rate_bit_per_s"] * flow.common.get("streams", 1)
+    if (asked := flow.asked_bit_per_s) is not None:
         kept = end["bytes"] * 8e9 / flow.duration_ns / asked
         missed = 0.0 if kept >= _KEPT else 1.0 - kept
         return Waits({"application": 1.0 - missed, "CPU": missed}, elastic=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from engpass.measure.agent import MeasureError
@@ -14,6 +15,17 @@ from engpass.measure.precision import Rule
 from engpass.measure.why import explained
 
 _S = 1e9
+
+
+def lasted(planned: Sequence[Flow], results: Mapping[str, Mapping[str, Any]]) -> list[Flow]:
+    """The flows with the windows that they had: a stop rule may have ended them before their time."""
+    found = []
+    for flow in planned:
+        ends = results.get(flow.sender, {}).get("flows", [])
+        end = next((e for e in ends if e.get("flow") == flow.name and e.get("role") == "send"), {})
+        ended = end.get("ended") == "stopped" and end.get("elapsed_ns")
+        found.append(replace(flow, duration_ns=int(end["elapsed_ns"])) if ended else flow)
+    return found
 
 
 def outcome_flows(
@@ -68,7 +80,7 @@ def _flow(
     sender = end_of(results, flow, flow.sender, "send")
     receivers = {host: end_of(results, flow, host, "receive") for host in flow.receivers}
     first = next(iter(receivers.values()))
-    seconds = _window(flow, sender)
+    seconds = flow.duration_ns / _S
     if flow.kind == "request-response":
         found = _conversation(flow, sender, seconds)
     elif flow.kind == "tcp-stream":
@@ -89,13 +101,6 @@ def _flow(
     # The rest is kept as it came: numbers of the kernel with its names.
     found["ends"] = {host: thinned(end) for host, end in ends.items()}
     return {key: value for key, value in found.items() if value is not None}
-
-
-def _window(flow: Flow, sender: Mapping[str, Any]) -> float:
-    """How long was measured, in seconds: as planned, or until the stop rule had enough."""
-    if sender.get("ended") == "stopped" and sender.get("elapsed_ns"):
-        return float(sender["elapsed_ns"]) / _S
-    return flow.duration_ns / _S
 
 
 def _rates(

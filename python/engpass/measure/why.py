@@ -77,12 +77,11 @@ def _share(value: float) -> str:
 
 def _application(flow: Flow, figures: Mapping[str, Any]) -> list[Finding]:
     """A sender on a schedule that it kept, and all of it came in."""
-    schedule = flow.send.get("schedule")
-    if schedule is None:
+    asked = flow.asked_bit_per_s
+    if asked is None:
         if flow.kind == "request-response":
             return [Finding("the round trip", 1.0, "each request waits for the answer before it")]
         return []
-    asked = schedule["rate_bit_per_s"] * flow.common.get("streams", 1)
     kept, came = figures["offered_bit_per_s"] / asked, figures["goodput_bit_per_s"] / asked
     if kept < _OFFERED:
         missed = 1.0 - kept
