@@ -15,9 +15,9 @@ from engpass import ledger
 from engpass.measure.flows import Flow
 from engpass.measure.idle import Waits, divided, waits
 from engpass.measure.kept import Hop, Kept
-from engpass.measure.outcome import end_of
-from engpass.measure.why import refused_by_socket
+from engpass.measure.outcome import end_of, measured_seconds
 from engpass.measure.segments import Tcp
+from engpass.measure.why import refused_by_socket
 from engpass.measure.wire import UDP_BYTES, Wire
 
 _S = 1_000_000_000
@@ -79,7 +79,7 @@ def books(
             ways.setdefault(flow.name, hops)
             if hops:
                 _Way(flow, receiver, hops, links, results, hosts, limits.get(flow.name)).book(sides.get)
-    window = numbers["run"]["duration_ns"] - numbers["run"]["warmup_ns"]
+    window = _window(numbers, flows, results)
     notes: list[str] = []
     found: dict[str, Any] = {}
     for name, link in links.items():
@@ -95,6 +95,17 @@ def books(
 
 def _links(names: Sequence[str]) -> str:
     return f"link {names[0]}" if len(names) == 1 else f"links {', '.join(names)}"
+
+
+def _window(
+    numbers: Mapping[str, Any], flows: Sequence[Flow], results: Mapping[str, Mapping[str, Any]]
+) -> int:
+    """The measured time in ns: as planned, or, where a stop rule ended it, of the flow that lasted longest."""
+    run = numbers["run"]
+    if run.get("precision") is None:
+        return int(run["duration_ns"] - run["warmup_ns"])
+    ends = ((flow, end_of(results, flow, flow.sender, "send")) for flow in flows)
+    return max(round(measured_seconds(flow, end) * _S) for flow, end in ends)
 
 
 def _topology(numbers: Mapping[str, Any]) -> dict[str, Any]:

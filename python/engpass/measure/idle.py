@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engpass.measure.flows import Flow
+from engpass.measure.outcome import measured_seconds
 from engpass.measure.segments import Tcp
 
 _BUSY = 0.9
@@ -34,14 +35,14 @@ def waits(flow: Flow, end: Mapping[str, Any], *, behind: bool) -> Waits:
     schedule = flow.send.get("schedule")
     if schedule is not None:
         asked = schedule["rate_bit_per_s"] * flow.common.get("streams", 1)
-        kept = end["bytes"] * 8e9 / flow.duration_ns / asked
+        kept = end["bytes"] * 8 / measured_seconds(flow, end) / asked
         missed = 0.0 if kept >= _KEPT else 1.0 - kept
         return Waits({"application": 1.0 - missed, "CPU": missed}, elastic=False)
     if busy(end) >= _BUSY:
         return Waits({"CPU": 1.0}, elastic=True)
     if flow.kind != "tcp-stream":
         return Waits({"upstream" if behind else "unknown": 1.0}, elastic=True)
-    return Waits(_clocks(flow, Tcp.of(end), behind=behind), elastic=True)
+    return Waits(_clocks(Tcp.of(end), measured_seconds(flow, end), behind=behind), elastic=True)
 
 
 def busy(end: Mapping[str, Any]) -> float:
@@ -55,11 +56,11 @@ def busy(end: Mapping[str, Any]) -> float:
     return min(1.0, used / (elapsed * streams)) if elapsed else 0.0
 
 
-def _clocks(flow: Flow, tcp: Tcp, *, behind: bool) -> dict[str, float]:
+def _clocks(tcp: Tcp, seconds: float, *, behind: bool) -> dict[str, float]:
     """Of a TCP sender that always has more to write."""
     if not tcp.known:
         return {"unknown": 1.0}
-    whole = flow.duration_ns / 1000 * max(1, tcp.streams)
+    whole = seconds * 1e6 * max(1, tcp.streams)
     shares = {
         "receive window": tcp.grew("rwnd_limited_us") / whole,
         "send buffer": tcp.grew("sndbuf_limited_us") / whole,

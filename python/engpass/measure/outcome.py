@@ -68,7 +68,7 @@ def _flow(
     sender = end_of(results, flow, flow.sender, "send")
     receivers = {host: end_of(results, flow, host, "receive") for host in flow.receivers}
     first = next(iter(receivers.values()))
-    seconds = _window(flow, sender)
+    seconds = measured_seconds(flow, sender)
     if flow.kind == "request-response":
         found = _conversation(flow, sender, seconds)
     elif flow.kind == "tcp-stream":
@@ -91,7 +91,7 @@ def _flow(
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _window(flow: Flow, sender: Mapping[str, Any]) -> float:
+def measured_seconds(flow: Flow, sender: Mapping[str, Any]) -> float:
     """How long was measured, in seconds: as planned, or until the stop rule had enough."""
     if sender.get("ended") == "stopped" and sender.get("elapsed_ns"):
         return float(sender["elapsed_ns"]) / _S
