@@ -100,7 +100,7 @@ def _links(names: Sequence[str]) -> str:
 def _window(
     numbers: Mapping[str, Any], flows: Sequence[Flow], results: Mapping[str, Mapping[str, Any]]
 ) -> int:
-    """The measured time in ns: as planned, or, where a stop rule ended it, of the flow that lasted longest."""
+    """The measured time in ns: as planned, or of the flow that lasted longest where a rule ended it."""
     run = numbers["run"]
     if run.get("precision") is None:
         return int(run["duration_ns"] - run["warmup_ns"])
