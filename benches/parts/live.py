@@ -104,6 +104,16 @@ def _paced(hosts: Hosts, pacing: str, most: float, times: int, seconds: float) -
     deviations = [got["gaps"]["sd_ns"] / SECOND for _, got in runs]
     what = f"100 Mbit/s of 1472 B, {pacing}"
     yield Figure(GROUP, f"{what}: deviation of the gap", "s", deviations, Target(most))
+    # What a few stalls do not move, and whose they were: docs/measure.md, pacing.
+    for key, word in (("mad_ns", "median deviation of the gap"), ("p999_ns", "p99.9 of the gap")):
+        yield Figure(GROUP, f"{what}: {word}", "s", [got["gaps"][key] / SECOND for _, got in runs])
+    worst = [float(got["gaps"]["worst_ms"]) for _, got in runs]
+    yield Figure(GROUP, f"{what}: datagrams in the fullest millisecond", "", worst)
+    stalls = [sent["pacing"]["stalls"] for sent, _ in runs if "stalls" in sent["pacing"]]
+    causes = (("waited", "other threads"), ("stolen", "the hypervisor"), ("kernel", "the kernel"))
+    for cause, who in causes if stalls else ():
+        shares = [stall[cause]["squares_ppm"] / 1e6 for stall in stalls]
+        yield Figure(GROUP, f"{what}: share of the stalls' squares that was {who}'s", "", shares)
     ideal = 1472 * 8 / 100_000_000
     errors = [abs(got["gaps"]["mean_ns"] / SECOND / ideal - 1) for _, got in runs]
     yield Figure(GROUP, f"{what}: error of the mean", "", errors, Target(1e-3))

@@ -39,7 +39,7 @@ def waits(flow: Flow, end: Mapping[str, Any], *, behind: bool) -> Waits:
         return Waits({"CPU": 1.0}, elastic=True)
     if flow.kind != "tcp-stream":
         return Waits({"upstream" if behind else "unknown": 1.0}, elastic=True)
-    return Waits(_clocks(flow, Tcp.of(end), behind=behind), elastic=True)
+    return Waits(_clocks(Tcp.of(end), flow.duration_ns / 1e9, behind=behind), elastic=True)
 
 
 def busy(end: Mapping[str, Any]) -> float:
@@ -53,11 +53,11 @@ def busy(end: Mapping[str, Any]) -> float:
     return min(1.0, used / (elapsed * streams)) if elapsed else 0.0
 
 
-def _clocks(flow: Flow, tcp: Tcp, *, behind: bool) -> dict[str, float]:
+def _clocks(tcp: Tcp, seconds: float, *, behind: bool) -> dict[str, float]:
     """Of a TCP sender that always has more to write."""
     if not tcp.known:
         return {"unknown": 1.0}
-    whole = flow.duration_ns / 1000 * max(1, tcp.streams)
+    whole = seconds * 1e6 * max(1, tcp.streams)
     shares = {
         "receive window": tcp.grew("rwnd_limited_us") / whole,
         "send buffer": tcp.grew("sndbuf_limited_us") / whole,

@@ -146,12 +146,14 @@ def _tcp(figures: Mapping[str, Any]) -> list[Finding]:
 
 
 def refused_by_socket(end: Mapping[str, Any], host: Mapping[str, Any] | None) -> int | None:
-    """Datagrams that the sockets of an end dropped; where they do not tell, those of all sockets of the host."""
-    own = [stream["dropped"] for stream in end.get("streams") or [] if stream.get("dropped") is not None]
+    """Datagrams that the sockets of an end dropped; where they do not tell, those of the whole host."""
+    own: list[int] = [
+        stream["dropped"] for stream in end.get("streams") or [] if stream.get("dropped") is not None
+    ]
     if own:
         return sum(own)
     snmp = ((host or {}).get("changes") or {}).get("snmp") or {}
-    return sum((snmp.get(udp) or {}).get("RcvbufErrors") or 0 for udp in ("Udp", "Udp6"))
+    return sum(int((snmp.get(udp) or {}).get("RcvbufErrors") or 0) for udp in ("Udp", "Udp6"))
 
 
 def _losses(

@@ -119,7 +119,10 @@ def draw(table: Table, flow: str) -> base.Drawing:
     if len(places) == 1:
         return chart(line.books[places[0]], None, title, where)
     drawn = [chart(line.books[place], None, title, f"{where}; {place[1]}") for place in places]
-    return alt.vconcat(*drawn).resolve_scale(color="independent", x="independent", y="independent")
+    below: base.Drawing = alt.vconcat(*drawn).resolve_scale(
+        color="independent", x="independent", y="independent"
+    )
+    return below
 
 
 def says(table: Table, flow: str) -> str:
