@@ -42,6 +42,9 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
                 if not (found[ours].get(loop) and found[theirs].get(loop)):
                     raise BenchError(f"no `{loop}` from one of the programs")
                 best, other = max(found[ours][loop]), max(found[theirs][loop])
+                if other == 0:
+                    yield Skipped(GROUP, f"{size}, {loop}", "other work took the CPU in every repeat")
+                    continue
                 note = f"{best / 1e9:.2f} to {other / 1e9:.2f} GB/s"
                 what = f"{size}, {loop}"
                 yield Figure(GROUP, what, "", [best / other], Target(SHARE, at_least=True), note)
