@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from figures import Row
 from machine import Tools
 
-from parts import campaign, cells, dumbbell, ledger, live, loops, scaling, start
+from parts import campaign, cells, dumbbell, ledger, live, loops, memory, scaling, start
 
 Part = Callable[[Tools, bool], Iterator[Row]]
 
@@ -23,5 +23,6 @@ PARTS: dict[str, Part] = {
     "campaign": campaign.measure,
     "sweep": campaign.sweep,
     "live": live.measure,
+    "memory": memory.measure,
     "loops": loops.measure,
 }

@@ -7,6 +7,8 @@ use std::path::Path;
 
 /// Memory of our own, written once so that every page is there, in huge pages where the kernel gives them.
 pub(super) struct Region {
+    mapping: *mut u8,
+    mapped: usize,
     start: *mut u8,
     bytes: usize,
 }
@@ -15,25 +17,32 @@ pub(super) struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// `bytes` of memory, a multiple of 4096.
+    /// `bytes` of memory, a multiple of 4096. What is large enough begins at a huge page.
     pub(super) fn new(bytes: usize) -> io::Result<Self> {
+        const HUGE: usize = 2 << 20;
+        // Not every kernel places a mapping so that huge pages fit: room to do it here.
+        let mapped = if bytes < HUGE { bytes } else { bytes.next_multiple_of(HUGE) + HUGE };
         // SAFETY: a fresh anonymous mapping touches no memory of ours.
-        let start = unsafe {
+        let mapping = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                bytes,
+                mapped,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
                 -1,
                 0,
             )
         };
-        if start == libc::MAP_FAILED {
+        if mapping == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let mut region = Self { start: start.cast(), bytes };
+        let mapping = mapping.cast::<u8>();
+        let before = if bytes < HUGE { 0 } else { mapping.align_offset(HUGE) };
+        // SAFETY: the mapping is a huge page longer than what begins there.
+        let start = unsafe { mapping.add(before) };
+        let mut region = Self { mapping, mapped, start, bytes };
         // SAFETY: the range is the mapping's. It is only advice: what the kernel says to it does not matter.
-        unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        unsafe { libc::madvise(mapping.cast(), mapped, libc::MADV_HUGEPAGE) };
         region.bytes_mut().fill(1);
         Ok(region)
     }
@@ -52,7 +61,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and nothing refers to it any more.
-        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+        unsafe { libc::munmap(self.mapping.cast(), self.mapped) };
     }
 }
 

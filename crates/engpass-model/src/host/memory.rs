@@ -62,6 +62,9 @@ pub struct IoBus {
 /// The slowest and the fastest rate, in B/s: what a byte takes is then from 10^4 to 10^15 attoseconds.
 const RATES: (u64, u64) = (1_000, 100_000_000_000_000);
 
+/// The smallest and the largest cache or working set, in bytes.
+const SIZES: (u64, u64) = (1, 1 << 50);
+
 impl Memory {
     pub(super) fn check(&self, complaints: &mut Complaints) {
         let mut rate = |path: &[&'static str], rate: Option<ByteRate>| {
@@ -74,6 +77,14 @@ impl Memory {
         rate(&["checksum"], self.checksum);
         rate(&["encryption"], self.encryption);
         rate(&["cache", "copy"], self.cache.as_ref().map(|cache| cache.copy));
+        for (path, size) in [
+            (["cache", "size"].as_slice(), self.cache.as_ref().map(|cache| cache.size)),
+            (&["working_set"], self.working_set),
+        ] {
+            if let Some(size) = size {
+                complaints.between(path, size.bytes(), SIZES, "B", "no data have that size");
+            }
+        }
         if self.working_set.is_some() && self.cache.is_none() {
             let cause = "without a `cache` it means nothing";
             complaints.add(

@@ -6,6 +6,7 @@
 mod assemble;
 mod file;
 mod frames;
+mod memory;
 mod tcp;
 mod text;
 
@@ -23,6 +24,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 pub(crate) use frames::frames;
+use memory::DataDraw;
 
 /// How switches are joined.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,7 @@ struct HostDraw {
     tcp: TcpConfig,
     /// Per write, per segment, per acknowledgment, sending and receiving.
     segments: [[Option<u64>; 3]; 2],
+    data: DataDraw,
 }
 
 /// A share of the cell rate of the first link in parts per 10 000, and how the file says it.
@@ -237,8 +240,9 @@ fn host() -> impl Strategy<Value = HostDraw> {
         prop_oneof![1u64..=2000, 2000u64..=70_000],
         tcp::config(),
         tcp::costs(),
+        memory::data(),
     )
-        .prop_map(|(send, receive, pauses, nic_buffer, receive_buffer, tcp, segments)| HostDraw {
+        .prop_map(|(send, receive, pauses, nic_buffer, receive_buffer, tcp, segments, data)| HostDraw {
             send,
             receive,
             pauses,
@@ -246,6 +250,7 @@ fn host() -> impl Strategy<Value = HostDraw> {
             receive_buffer,
             tcp,
             segments,
+            data,
         })
 }
 

@@ -2,6 +2,7 @@
 
 use engpass_model::complaint::Complaints;
 use engpass_model::host::{Host, Side};
+use engpass_model::unit::ByteRate;
 
 use super::Checker;
 use crate::diagnostic::Diagnostic;
@@ -27,11 +28,32 @@ pub(super) fn traffic(checker: &mut Checker<'_>, draft: &Draft, name: &str, comp
     }
 }
 
-/// A warning for each data path that a host names to no effect.
+/// A warning for each data path that a host names to no effect, and for rates that something slower stands before.
 pub(super) fn host(checker: &mut Checker<'_>, name: &str, host: &Host) {
     for (_, key) in SIDES {
         if !bounds(host) && !checker.written(&["host", name, key]).is_empty() {
             no_effect(checker, &["host", name, key], "the host has no `memory` and no `io_bus`");
+        }
+    }
+    let mut slower = |keys: [&str; 2], most: u64, why: &str| {
+        let message = format!("`{}` is more than it can be: {why}, {} at most", keys[1], ByteRate(most));
+        let found = Diagnostic::warning("no-effect", message).help("give less, or a faster `bandwidth`");
+        checker.report(&["host", name, keys[0], keys[1]], found);
+    };
+    if let Some(memory) = &host.memory {
+        let most = memory.bandwidth.0 / if memory.write_allocate { 3 } else { 2 };
+        if memory.copy.is_some_and(|copy| copy.0 > most) {
+            slower(["memory", "copy"], most, "a copy reads and writes the memory");
+        }
+        if memory.checksum.is_some_and(|checksum| checksum > memory.bandwidth) {
+            slower(["memory", "checksum"], memory.bandwidth.0, "a checksum reads the memory");
+        }
+    }
+    if let Some(bus) = &host.io_bus {
+        for (key, rate) in [("to_device", bus.to_device), ("from_device", bus.from_device)] {
+            if rate.is_some_and(|rate| rate > bus.bandwidth) {
+                slower(["io_bus", key], bus.bandwidth.0, "DMA goes over the bus");
+            }
         }
     }
 }

@@ -61,6 +61,7 @@ impl Parts {
             host.send = [None; 3];
             host.segments = [[None; 3]; 2];
             host.pauses = None;
+            (host.data.memory, host.data.io_bus) = (None, None);
         }
         let shaping = self.circuits[0].shaping;
         for circuit in &mut self.circuits {
@@ -296,6 +297,10 @@ pub(super) fn host(draw: &HostDraw) -> Host {
         pauses: draw.pauses.map(|(share, mean)| Pauses { share: Share(share), mean: Duration(mean) }),
         receive_buffer: Size(draw.receive_buffer),
         nic_buffer: Size(draw.nic_buffer),
+        memory: draw.data.memory.clone(),
+        io_bus: draw.data.io_bus.clone(),
+        send_path: draw.data.send_path,
+        receive_path: draw.data.receive_path,
         tcp: draw.tcp.clone(),
         ..Host::default()
     }

@@ -1,0 +1,59 @@
+//! Random memories, I/O buses and data paths of hosts: times of a byte that are no whole picoseconds.
+
+use engpass_model::host::{Cache, DataPath, IoBus, Memory, Side};
+use engpass_model::unit::{ByteRate, Size};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// What a host has of them; most have neither memory nor bus.
+#[derive(Clone, Debug)]
+pub(super) struct DataDraw {
+    pub(super) memory: Option<Memory>,
+    pub(super) io_bus: Option<IoBus>,
+    pub(super) send_path: DataPath,
+    pub(super) receive_path: DataPath,
+}
+
+pub(super) fn data() -> impl Strategy<Value = DataDraw> {
+    let path = |side| select(DataPath::ALL.into_iter().filter(|path| path.serves(side)).collect::<Vec<_>>());
+    let given = super::weighted(0.3, memory());
+    (given, super::weighted(0.3, bus()), path(Side::Send), path(Side::Receive)).prop_map(
+        |(memory, io_bus, send_path, receive_path)| DataDraw { memory, io_bus, send_path, receive_path },
+    )
+}
+
+/// 1 MB/s to 10 GB/s, about as many slow ones as fast ones.
+fn rate() -> impl Strategy<Value = ByteRate> {
+    (1_000u64..=9_999, 3u32..=6).prop_map(|(digits, zeros)| ByteRate(digits * 10u64.pow(zeros)))
+}
+
+fn memory() -> impl Strategy<Value = Memory> {
+    let some = || proptest::option::of(rate());
+    let cache = (1u64..=100_000, rate(), any::<bool>()).prop_map(|(size, copy, dma)| Cache {
+        size: Size(size),
+        copy,
+        dma,
+    });
+    let cached = proptest::option::of((cache, proptest::option::of(1u64..=100_000)));
+    (rate(), some(), any::<bool>(), some(), rate(), cached).prop_map(
+        |(bandwidth, copy, write_allocate, checksum, encryption, cached)| {
+            let (cache, set) = cached.map_or((None, None), |(cache, set)| (Some(cache), set));
+            Memory {
+                bandwidth,
+                copy,
+                write_allocate,
+                checksum,
+                encryption: Some(encryption),
+                cache,
+                working_set: set.map(Size),
+            }
+        },
+    )
+}
+
+fn bus() -> impl Strategy<Value = IoBus> {
+    let some = || proptest::option::of(rate());
+    (rate(), some(), some(), any::<bool>()).prop_map(|(bandwidth, to_device, from_device, half_duplex)| {
+        IoBus { bandwidth, to_device, from_device, half_duplex }
+    })
+}
