@@ -22,7 +22,9 @@ def lasted(planned: Sequence[Flow], results: Mapping[str, Mapping[str, Any]]) ->
     found = []
     for flow in planned:
         ends = results.get(flow.sender, {}).get("flows", [])
-        end = next((e for e in ends if e.get("flow") == flow.name and e.get("role") == "send"), {})
+        end: Mapping[str, Any] = next(
+            (e for e in ends if e.get("flow") == flow.name and e.get("role") == "send"), {}
+        )
         ended = end.get("ended") == "stopped" and end.get("elapsed_ns")
         found.append(replace(flow, duration_ns=int(end["elapsed_ns"])) if ended else flow)
     return found
