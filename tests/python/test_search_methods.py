@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -225,3 +226,5 @@ def test_frames_of_the_rfc_are_datagrams() -> None:
 def test_trials_go_through_json() -> None:
     trial = Device(5e6)(10**7, 1.0)
     assert Trial.from_json(trial.to_json()) == trial
+    late = replace(trial, valid=False)
+    assert Trial.from_json(late.to_json()) == late

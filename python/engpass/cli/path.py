@@ -43,7 +43,7 @@ def command(
     """Measure a path as RFC 6349 does: path MTU, round trip, bandwidth, then TCP with several windows.
 
     With its three metrics: transfer time ratio, TCP efficiency, buffer delay. It floods the path for some
-    seconds to find its bandwidth, unless `--bandwidth` says it.
+    seconds to find its bandwidth, unless `--bandwidth` says it. Exit code 1 if an emulated network was late.
     """
     from dataclasses import replace
 
@@ -69,11 +69,13 @@ def command(
         record = run_path(
             testbed, opened, asked, traffic=traffic, engine=engine, variant=variant, watch=watch
         )
+    invalid = bool((record.result or {}).get("invalid_runs"))
     if as_json:
         console.line({"id": record.id, "traffic": record.traffic, "result": record.result})
-        return
+        raise typer.Exit(console.FAILED if invalid else console.OK)
     from engpass.cli.pathed import show
 
     show(record, console.tables())
     at = "" if store == options.STORE else f" --store {store}"
     console.tell(f"path {record.id} is kept in `{store}`; `engpass show {record.id}{at}` shows it")
+    raise typer.Exit(console.FAILED if invalid else console.OK)

@@ -37,6 +37,9 @@ def show(record: SearchRecord, out: Console) -> None:
     out.print(Text(f"path {ends}", style="bold"))
     out.print(table)
     out.print(_transfers(record))
+    if invalid := result.get("invalid_runs"):
+        text = f"invalid: the emulated network was too late in {invalid} of the runs"
+        out.print(Text(f"{text}; what was found is not the path's", style="bold"))
     asked, tried = len(record.settings["fractions"]), len(result["transfers"])
     if tried < asked:
         out.print(

@@ -299,6 +299,8 @@ def _draw(records: list[SearchRecord], directory: str) -> None:
 
 def _is_found(record: SearchRecord) -> bool:
     result = record.result or {}
+    if result.get("invalid_trials"):
+        return False
     if "goals" in result:
         return all(goal["regular"] for goal in result["goals"])
     if "finished" in result:

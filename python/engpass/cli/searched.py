@@ -41,6 +41,9 @@ def show(record: SearchRecord, out: Console) -> None:
     else:
         clean = result["highest_clean_bit_per_s"]
         out.print(Text(f"highest load without loss: {rate(clean) if clean else 'none was tried'}"))
+    if invalid := result.get("invalid_trials"):
+        text = f"invalid: the emulated network was too late in {invalid} of {result['trials']} trials"
+        out.print(Text(f"{text}; what was found is not the network's", style="bold"))
     for departure in result["departures"]:
         out.print(Text(f"not conforming: {departure}"))
 
@@ -57,10 +60,16 @@ def _trials(record: SearchRecord, title: str) -> Table:
                 f"{trial['lost']:,}",
                 percent(trial["loss"]),
                 rate(trial["forwarded_bit_per_s"]),
-                "" if trial["kept"] else f"the sender offered {trial['sent'] / max(1, trial['asked']):.0%}",
+                _remark(trial),
             )
         )
     return table
+
+
+def _remark(trial: dict[str, Any]) -> str:
+    if not trial.get("valid", True):
+        return "invalid: this machine was too slow for it"
+    return "" if trial["kept"] else f"the sender offered {trial['sent'] / max(1, trial['asked']):.0%}"
 
 
 def _goals(result: dict[str, Any]) -> Table:

@@ -27,6 +27,7 @@ from engpass.measure.slow import scaled_back, slowed
 from engpass.measure.window import Settled, Window
 from engpass.netlab import Lab, emulated, registry
 from engpass.netlab import kernel as kernels
+from engpass.netlab.control import Control
 from engpass.netlab.emulated import Network, Options
 from engpass.say import duration
 
@@ -75,7 +76,11 @@ class EmulatedSession(Session):
         self._lab = emulated.start(self._put_up(numbers), numbers, network)
         try:
             registry.write(self._lab)
-            return super()._made(variant, numbers, planned)
+            with Control(self._lab.socket) as control:
+                control.ask("window")
+                collected = super()._made(variant, numbers, planned)
+                collected.valid = bool(control.ask("end-window")["lateness"]["valid"])
+            return collected
         finally:
             self._lab = emulated.stop(self._lab)
             registry.write(self._lab)

@@ -28,6 +28,8 @@ class Collected:
 
     results: dict[str, Mapping[str, Any]]
     seconds: float
+    valid: bool = True
+    """Whether the network between them was what it should be: an emulated one may be late."""
 
 
 class Measurement:

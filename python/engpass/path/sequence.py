@@ -161,6 +161,8 @@ class _Path:
         self._flow, self._asked = flow, asked
         self._sender, self._receiver = str(flow["from"]), str(flow["to"][0])
         self._path_mtu: int | None = None
+        self.invalid = 0
+        """Runs for which an emulated network was too late."""
 
     def measure(self, steps: _Steps) -> dict[str, Any]:
         """All steps in the RFC's order; what was found."""
@@ -191,6 +193,7 @@ class _Path:
             "bdp_bytes": product,
             "ideal_bit_per_s": ideal,
             "transfers": transfers,
+            "invalid_runs": self.invalid,
         }
 
     def _run(
@@ -218,6 +221,7 @@ class _Path:
             common | receive,
         )
         collected = self._session.collect(self._variant, self._numbers, [flow])
+        self.invalid += not collected.valid
         sender, receiver = (
             next(end for end in collected.results[host]["flows"] if end["flow"] == "path")
             for host in (self._sender, self._receiver)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,9 @@ class Bench:
         except _engpass.Unsupported as error:
             cause, _, cure = str(error).partition("\nhelp: ")
             raise SearchError(cause, cure or None) from None
-        return self._read(load, duration, json.loads(text)["flows"][self.traffic]), text
+        outcome = json.loads(text)
+        trial = self._read(load, duration, outcome["flows"][self.traffic])
+        return replace(trial, valid=bool(outcome.get("valid", True))), text
 
     def skip(self, load: int, duration: float) -> None:
         """Count a trial that was made before, so that the next one at this load draws other numbers."""

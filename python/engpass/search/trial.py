@@ -30,6 +30,8 @@ class Trial:
     lost: int
     asked: int
     """Datagrams that the load makes in that time."""
+    valid: bool = True
+    """Whether the engine stands by it: an emulated network may have come too late."""
 
     @property
     def kept(self) -> bool:
@@ -61,7 +63,8 @@ class Trial:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Trial:
         """Inverse of `to_json`."""
-        return cls(data["load_bit_per_s"], data["duration_s"], data["sent"], data["lost"], data["asked"])
+        counts = (data["sent"], data["lost"], data["asked"])
+        return cls(data["load_bit_per_s"], data["duration_s"], *counts, data.get("valid", True))
 
 
 Measurer = Callable[[int, float], Trial]
