@@ -221,6 +221,9 @@ def test_who_leaves_a_line_idle() -> None:
     assert waits(flow(), full, behind=False).shares == {"CPU": 1.0}
     assert waits(flow(), {}, behind=True).shares == {"upstream": 1.0}
     assert waits(flow(), {}, behind=False).shares == {"unknown": 1.0}
+    others = {"cores": [{"busy_ppm": 990_000}, {"busy_ppm": 900_000, "steal_ppm": 90_000}]}
+    assert waits(flow(), others, behind=False).shares == {"CPU": 1.0}
+    assert waits(flow(), others, behind=True).shares == {"upstream": 1.0}
 
 
 def test_idle_bits_are_those_of_who_would_have_sent() -> None:

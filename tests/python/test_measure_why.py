@@ -6,6 +6,7 @@ from typing import Any
 
 from engpass.measure.counters import changes, thinned
 from engpass.measure.flows import Flow
+from engpass.measure.kept import Line
 from engpass.measure.why import explained
 
 
@@ -43,6 +44,39 @@ def test_a_link_that_gives_nearly_all_it_can() -> None:
     name, said = why({"goodput_bit_per_s": 97e6}, limit=LINK)
     assert name == "link `wan`"
     assert said == "link `wan` limits `bulk`: the flow gets 97 % of what it lets through at most"
+
+
+def test_of_full_lines_the_one_behind_the_losses_is_the_bottleneck() -> None:
+    lines = [Line("near", 1.0, 0.4, 100e6), Line("far", 0.95, 0.95, 100e6)]
+    base = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 100e6}
+    lost = base | {"sent_datagrams": 1000, "lost_datagrams": 600}
+    found = explained(flow("udp-stream"), lost, {}, {"b": {}}, None, lines)
+    assert found["bottleneck"] == "link `far`"
+    assert found["sentence"].startswith(
+        "link `far` limits `bulk`: it is busy 95 % of the time, and other flows are given 55 % of it; next is"
+    )
+    assert explained(flow(), base, {}, {"b": {}}, None, lines)["bottleneck"] == "link `near`"
+    assert (
+        explained(flow(), base, {}, {"b": {}}, None, [Line("near", 0.5, 0.4, 1e8)])["bottleneck"] == "unknown"
+    )
+
+
+def test_others_that_have_the_core_are_named() -> None:
+    kept = {"cpu": {"waited_ns": 6 * 10**8}, "elapsed_ns": 10**9}
+    name, said = why({}, ends={"a": kept})
+    assert name == "other load of host `a`"
+    assert "other threads had the core for 60 % of the time" in said
+    taken = {"streams": [{"core": 1}], "cores": [{"core": 1, "steal_ppm": 700_000}], "elapsed_ns": 10**9}
+    assert why({}, ends={"a": taken})[0] == "the hypervisor of host `a`"
+    assert why({"timeout_share": 0.6, "timeouts": 3})[0] == "the retransmission timer"
+
+
+def test_a_socket_that_tells_of_its_own_drops_is_believed() -> None:
+    lost = {"goodput_bit_per_s": 60e6, "sent_datagrams": 1000, "lost_datagrams": 250}
+    overflow = {"snmp": {"Udp": {"RcvbufErrors": 250}}}
+    own = {"a": {}, "b": {"streams": [{"dropped": 0}]}}
+    # Those of the host are another flow's.
+    assert why(lost, of=flow("udp-stream", CBR), ends=own, changed=overflow)[0] == "loss on the way"
 
 
 def test_the_kernels_clocks_name_the_window() -> None:

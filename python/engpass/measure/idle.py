@@ -37,20 +37,28 @@ def waits(flow: Flow, end: Mapping[str, Any], *, behind: bool) -> Waits:
         return Waits({"application": 1.0 - missed, "CPU": missed}, elastic=False)
     if busy(end) >= _BUSY:
         return Waits({"CPU": 1.0}, elastic=True)
-    if flow.kind != "tcp-stream":
-        return Waits({"upstream" if behind else "unknown": 1.0}, elastic=True)
-    return Waits(_clocks(Tcp.of(end), flow.duration_ns / 1e9, behind=behind), elastic=True)
+    if flow.kind == "tcp-stream":
+        shares = _clocks(Tcp.of(end), flow.duration_ns / 1e9, behind=behind)
+    else:
+        shares = {"upstream" if behind else "unknown": 1.0}
+    if "unknown" in shares and _is_full(end):
+        # Many threads that each run a little, and those of others, fill a host, too.
+        shares["CPU"] = shares.pop("unknown")
+    return Waits(shares, elastic=True)
 
 
 def busy(end: Mapping[str, Any]) -> float:
     """The share of the time in which the threads of an end ran, or waited for a core."""
-    cores = [core.get("busy_ppm", 0) + core.get("steal_ppm", 0) for core in end.get("cores") or []]
-    if cores and sum(cores) >= _FULL_PPM * len(cores):
-        return 1.0  # many threads that each run a little may fill a host, too
     cpu, elapsed = end.get("cpu") or {}, end.get("elapsed_ns") or 0
     streams = len(end.get("streams") or []) or 1
     used = sum(cpu.get(key) or 0 for key in ("user_ns", "system_ns", "waited_ns"))
     return min(1.0, used / (elapsed * streams)) if elapsed else 0.0
+
+
+def _is_full(end: Mapping[str, Any]) -> bool:
+    """Whether no core of the host was idle."""
+    cores = [core.get("busy_ppm", 0) + core.get("steal_ppm", 0) for core in end.get("cores") or []]
+    return bool(cores) and sum(cores) >= _FULL_PPM * len(cores)
 
 
 def _clocks(tcp: Tcp, seconds: float, *, behind: bool) -> dict[str, float]:

@@ -8,7 +8,7 @@ it is unknown, and that is what is said.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engpass.measure.flows import Flow
@@ -19,6 +19,8 @@ ENOUGH = 0.5
 
 _NEAR_LINK = 0.9
 _OFFERED = 0.98
+_JUST_BELOW = 0.99
+_ON_THE_WAY = ("loss on the way", "loss of fragments")
 _BUSY = 0.9
 _OTHERS = 0.01
 _MORE = 1.05
@@ -52,6 +54,12 @@ def explained(
         *_losses(flow, figures, ends.get(flow.receivers[0]) or {}, hosts),
         *_cpus(flow, ends),
     ]
+    if full:
+        # A queue before a full line loses what it has no room for: the line is the reason.
+        most = full[0].weight * _JUST_BELOW
+        found = [
+            replace(one, weight=min(one.weight, most)) if one.name in _ON_THE_WAY else one for one in found
+        ]
     found.sort(key=lambda one: -one.weight)
     named = [one for one in found if one.weight >= ENOUGH]
     bottleneck = named[0].name if named else "unknown"
@@ -110,10 +118,15 @@ def _link(figures: Mapping[str, Any], limit: Mapping[str, Any] | None) -> list[F
 
 
 def _lines(figures: Mapping[str, Any], lines: Sequence[Line]) -> list[Finding]:
-    """A line that was busy nearly all of the time: the fullest one on the way, by its books."""
-    line = max(lines, key=lambda one: one.busy, default=None)
-    if line is None or line.busy < _NEAR_LINK:
+    """A line that was busy nearly all of the time, by its books.
+
+    Of several it is the fullest; where datagrams are lost between them, the last: they are lost before it.
+    """
+    full = [line for line in lines if line.busy >= _NEAR_LINK]
+    if not full:
         return []
+    lost = (figures.get("lost_datagrams") or 0) / (figures.get("sent_datagrams") or 1)
+    line = full[-1] if lost > 1 - _OFFERED else max(full, key=lambda one: one.busy)
     evidence = f"it is busy {_share(line.busy)} of the time"
     others = line.delivered - figures["goodput_bit_per_s"] / line.rate if line.rate else 0.0
     if others >= _OTHERS:
