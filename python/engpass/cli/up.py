@@ -42,6 +42,7 @@ def command(
     if file == "-":
         console.fail("a testbed that stays up needs a file", "write it to a file, and name that")
     testbed = load(file, options.overrides(set_))
+    console.tell_warnings(testbed, as_json=as_json)
     wanted = choose("variant", [variant] if variant else testbed.variants[:1], testbed.variants)[0]
     numbers = json.loads(testbed.campaign.numbers(wanted, []))
     lab = netlab.up(testbed.name, str(Path(file).resolve()), numbers, engine)
