@@ -354,6 +354,7 @@ impl PyProbe {
         }
         let probe = Arc::clone(&self.0);
         let (done, mut ended) = mpsc::channel();
+        #[allow(clippy::disallowed_methods, reason = "it measures, and simulates nothing")]
         let worker = thread::spawn(move || {
             lock(&probe).run(step);
             // Nobody waits any more after Ctrl-C.

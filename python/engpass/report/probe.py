@@ -240,13 +240,16 @@ def _roofline(data: dict[str, Any]) -> Drawing:
     marks = alt.Chart(values).mark_point(filled=True, size=46, opacity=1)
     tips = [alt.Tooltip("path:N", title="path"), alt.Tooltip("label:N", title="at most")]
     marks = marks.encode(x=x, y=y, color=colour, shape=shape, tooltip=tips)
-    there = alt.InlineData(values=[one for one in _buses(data) if min(ends) <= one["bus"] <= max(ends)])
+    least = min(float(str(row["rate"])) for row in own)
+    buses = [{**one, "foot": least} for one in _buses(data) if min(ends) <= one["bus"] <= max(ends)]
+    there = alt.InlineData(values=buses)
     rule = alt.Chart(there).mark_rule(style="reference").encode(x="bus:Q")
+    # Along the line, from its foot: two buses may be close to each other.
     name = alt.Chart(there).mark_text(
-        align="left", dx=4, dy=-6, baseline="bottom", color=theme.LIGHT["muted"]
+        angle=270, align="left", baseline="bottom", dx=6, dy=-3, color=theme.LIGHT["muted"]
     )
-    name = name.encode(x="bus:Q", y=alt.value(0), text="name:N")
-    heading = alt.TitleParams("Roofline of the protocols, from memory", offset=22)
+    name = name.encode(x="bus:Q", y="foot:Q", text="name:N")
+    heading = alt.TitleParams("Roofline of the protocols, from memory")
     layers = [rule, name, line, marks]
     return alt.layer(*layers).properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
 
