@@ -98,6 +98,12 @@ class Campaign:
     def numbers(self, variant: str, sweep: Sequence[tuple[str, str]]) -> str:
         """Hosts, links and traffic of one point in whole numbers, as JSON; raises `InvalidTestbed`."""
 
+    def warnings(self) -> str:
+        """What is in order but probably not meant, as JSON."""
+
+    def rendered_warnings(self, color: bool) -> str:
+        """The same as text with the lines of the file, empty if there is nothing; perhaps with colours."""
+
     def left_out(self, variant: str) -> list[str]:
         """What `limit` and `simulate` leave out of a variant at its first point: a sentence for each key."""
 
@@ -170,7 +176,10 @@ class Probe:
         """What the steps are about, in their order."""
 
     def run(self, step: int) -> None:
-        """Run a step, by its place among them; `ValueError` if there is none."""
+        """Run a step, by its place among them; `ValueError` if there is none.
+
+        Ctrl-C does not wait for its end.
+        """
 
     def report(self) -> str:
         """What the steps found so far, as JSON."""

@@ -28,7 +28,7 @@ class Probed:
 
     @property
     def steady(self) -> bool:
-        """Whether it repeated within 5 %, and nothing else took the CPU."""
+        """Whether it repeated within 5 %, and other work took less than 5 % of the CPUs."""
         return bool(self.data["steady"])
 
     @property
@@ -37,7 +37,10 @@ class Probed:
         found = []
         timer = self.data["timer"]
         if timer is not None and timer["stolen"] >= 0.05:
-            found.append(f"other work took {100 * timer['stolen']:.0f} % of the CPU")
+            found.append(f"for {100 * timer['stolen']:.0f} % of the time a thread had to wait for its CPU")
+        others = self.data["others"]
+        if others is not None and others >= 0.05:
+            found.append(f"other work took {100 * others:.0f} % of the CPUs while memory was measured")
         apart = [
             f"{one['kernel']} of {size(one['bytes'])} by {100 * abs(one['last'] / one['first'] - 1):.0f} %"
             for one in self.data["again"]
@@ -45,6 +48,8 @@ class Probed:
         ]
         if apart:
             found.append(f"measured again, it differs: {', '.join(apart)}")
+        if not self.data["again"]:
+            found.append("nothing was measured a second time")
         return found
 
     @property
@@ -91,6 +96,13 @@ def probe(
     if watch is not None:
         watch(len(steps), len(steps), "")
     return Probed(called, f"{now:%Y-%m-%d %H:%M} UTC", json.loads(one.report()), one.table(called))
+
+
+def sockets(stream: dict[str, Any]) -> str:
+    """How a stream was sent and received, by the names of the calls."""
+    sending = {"copy": "send", "sendfile": "sendfile", "zerocopy": "MSG_ZEROCOPY"}
+    receiving = {"copy": "recv", "discard": "MSG_TRUNC"}
+    return f"{sending[stream['sending']]} to {receiving[stream['receiving']]}"
 
 
 def rate(bytes_per_s: float) -> str:

@@ -140,6 +140,12 @@ class Testbed:
         return topology
 
     @functools.cached_property
+    def warnings(self) -> list[Diagnostic]:
+        """What is in order but probably not meant: keys without effect, values that another overrules."""
+        found: list[Diagnostic] = json.loads(self.campaign.warnings())
+        return found
+
+    @functools.cached_property
     def has_variants(self) -> bool:
         """Whether the file names variants, be it one called `base`."""
         import tomllib

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import engpass
-from conftest import Cli
+from conftest import Cli, Program
 from engpass import _engpass
 from engpass.cli.probed import show
 from engpass.probe import Probed, facts, probe, rate, size
@@ -56,10 +58,14 @@ def full(report: dict[str, Any]) -> dict[str, Any]:
         }
         for sending in ("copy", "sendfile", "zerocopy")
     ]
-    ceilings = [
+    ceilings: list[dict[str, Any]] = [
         {"path": "one-copy-pipelined", "from_memory": 4e9, "from_cache": 8e9},
         {"path": "sendfile", "from_memory": 7e9, "from_cache": 9e9},
         {"path": "ktls", "from_memory": None, "from_cache": None},
+    ]
+    over_buses = [
+        {"device": None, "bus": bus, "ceilings": [{**ceilings[0], "from_memory": min(bus, 4e9)}]}
+        for bus in (1e9, 4e9, 32e9)
     ]
     verdict = {
         "what": "the copy of `send`",
@@ -79,6 +85,8 @@ def full(report: dict[str, Any]) -> dict[str, Any]:
         "gpus": {"measured": [{"name": "Some GPU", "address": "0", "bytes": 1, **copies}]},
         "sockets": {"measured": sockets},
         "rooflines": [{"device": None, "bus": None, "ceilings": ceilings}],
+        "over_buses": over_buses,
+        "others": 0.25,
         "verdicts": [verdict],
         "again": [{"kernel": "read", "bytes": 8192, "first": 1e9, "last": 2e9}],
     }
@@ -101,7 +109,10 @@ def test_the_bottom_line_says_what_cannot_be_trusted(some: dict[str, Any]) -> No
     assert "copies 4.00 GB/s in memory" in made.sentence
     assert "no more than 4.00 GB/s of payload" in made.sentence
     assert any("read of 8 KiB by 100 %" in doubt for doubt in made.doubts)
+    assert any("other work took 25 % of the CPUs" in doubt for doubt in made.doubts)
     assert "not steady" in made.sentence
+    # What was not measured a second time is not known to repeat.
+    assert "nothing was measured a second time" in probed(some).doubts
 
 
 def test_tables_have_everything(some: dict[str, Any]) -> None:
@@ -128,17 +139,29 @@ def test_the_page_is_whole_and_escapes(some: dict[str, Any]) -> None:
         assert "<host>" not in page.replace("<pre tabindex=0><code>[host.a]", "")
         assert "no <link>" not in page
     assert 'id="figure-paths"' in page
+    assert 'id="figure-roofline"' in page
+    assert "send to recv" in page
     assert "What the machine" not in page
     assert re.search(r"not measured: no &lt;link&gt;", page)
 
 
 def test_figures_follow_what_was_measured(some: dict[str, Any]) -> None:
-    assert list(figures(probed(some))) in (["memory"], ["memory", "paths"])
+    assert list(figures(probed(some)))[:1] == ["memory"]
     drawn = {name: chart.to_dict() for name, chart in figures(probed(full(some))).items()}
-    assert list(drawn) == ["memory", "paths"]
+    assert list(drawn) == ["memory", "paths", "roofline"]
+    # Two sizes with all threads are a curve of their own.
+    sweep = full(some)
+    first = sweep["memory"]["measured"][0]
+    more = [{**first, "threads": 2, "bytes": count} for count in (8192, 16384)]
+    sweep["memory"] = {"measured": [*sweep["memory"]["measured"], *more]}
+    together = figures(probed(sweep))["memory-together"].to_dict()
+    assert "2 threads together" in json.dumps(together)
+    assert 'id="figure-memory-together"' in render_probe(probed(sweep))
     bars = json.dumps(drawn["paths"])
     assert "one-copy-pipelined" in bars
     assert "ktls" not in bars  # nothing is drawn of what was not measured
+    # The bus of the adapter is a line of the roofline.
+    assert "eth0" in json.dumps(drawn["roofline"])
 
 
 def test_quantities_read_well() -> None:
@@ -152,20 +175,22 @@ def test_a_step_that_is_not_there_is_refused() -> None:
 
 
 def test_the_whole_probe_and_its_table(cli: Cli, tmp_path: Path) -> None:
-    saved, page = tmp_path / "host.toml", tmp_path / "host.html"
+    saved, page = tmp_path / "new" / "host.toml", tmp_path / "new" / "host.html"
     given = ("--quick", "--json", "--name", "here", "--save", str(saved), "--report", str(page))
     ran = cli("probe", *given, "--disk", str(tmp_path))
     told = json.loads(ran.stdout)
     assert told["name"] == "here"
     assert told["memory"]["measured"]
-    assert len(told["verdicts"]) == len(told["sockets"]["measured"]) + 2
+    assert len(told["verdicts"]) >= len(told["sockets"]["measured"]) + 2
+    assert 0 <= told["others"] <= 1
     zero = next(one for one in told["sockets"]["measured"] if one["sending"] == "zerocopy")
     assert zero["copied"] == 1.0  # loopback has no device that could fetch the pages
     if not told["steady"]:
         assert "warning: " in ran.stderr
     assert "<script" in page.read_text()
     # Only what was asked for is there.
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["host.html", "host.toml"]
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    assert sorted(path.name for path in page.parent.iterdir()) == ["host.html", "host.toml"]
     rest = """
 [host.other]
 [link.l]
@@ -180,6 +205,35 @@ message = "64 KiB"
     testbed = engpass.loads(saved.read_text() + rest)
     flow = testbed.limit()["base"]["flows"]["stream"]
     assert any(one["name"] == "memory of host `here`" for one in flow["candidates"])
+
+
+def test_what_cannot_be_written_is_known_before_the_work(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ran = cli("probe", "--quick", "--save", str(tmp_path / "file" / "host.toml"), code=2)
+    assert ran.stdout == ""
+    assert "cannot be written" in ran.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_stays_of_a_probe_that_is_cut_short(
+    program: Program, tmp_path: Path, sent: signal.Signals
+) -> None:
+    room = tmp_path / "disk"
+    room.mkdir()
+    process = program.start("probe", "--disk", str(room), "--save", str(tmp_path / "host.toml"))
+    # Until it has threads of its own, it has not begun.
+    deadline = time.monotonic() + 60
+    while len(list(Path(f"/proc/{process.pid}/task").iterdir())) < 3:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == (130 if sent == signal.SIGINT else -signal.SIGKILL), err
+    assert (out, b"Traceback" in err) == (b"", False)
+    assert list(room.iterdir()) == []
+    assert not (tmp_path / "host.toml").exists()
 
 
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,9 @@ mod interrupt;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use engpass_live::probe::Probe;
@@ -99,6 +101,16 @@ impl PyCampaign {
     fn numbers(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<String> {
         let point = self.point(py, variant, &sweep)?;
         Ok(engpass_testbed::numbers(&point).to_string())
+    }
+
+    /// What is in order but probably not meant, as JSON.
+    fn warnings(&self) -> String {
+        self.0.warnings().to_json().to_string()
+    }
+
+    /// The same as text with the lines of the file, empty if there is nothing; with colours for a terminal.
+    fn rendered_warnings(&self, color: bool) -> String {
+        self.0.warnings().render(color)
     }
 
     /// What the engines of the model leave out of a variant at its first point: a sentence for each key.
@@ -386,50 +398,64 @@ fn agent(
 
 /// A probe of this host: run its steps one after the other, then ask for what they found.
 #[pyclass(name = "Probe", module = "engpass._engpass", frozen)]
-struct PyProbe(Mutex<Probe>);
+struct PyProbe(Arc<Mutex<Probe>>);
 
 #[pymethods]
 impl PyProbe {
     #[new]
     #[pyo3(signature = (quick, directory))]
     fn new(quick: bool, directory: PathBuf) -> Self {
-        Self(Mutex::new(Probe::new(quick, &directory)))
+        Self(Arc::new(Mutex::new(Probe::new(quick, &directory))))
     }
 
     /// What the steps are about, in their order.
     fn steps(&self, py: Python<'_>) -> Vec<String> {
-        py.detach(|| self.probe().steps())
+        py.detach(|| lock(&self.0).steps())
     }
 
-    /// Run a step, by its place among them.
+    /// Run a step, by its place among them. Ctrl-C does not wait for its end: it runs in a thread that holds nothing which outlives the process.
     fn run(&self, py: Python<'_>, step: usize) -> PyResult<()> {
-        py.detach(|| {
-            let mut probe = self.probe();
-            if step >= probe.steps().len() {
-                return Err(PyValueError::new_err(format!("there is no step {step}")));
+        if step >= self.steps(py).len() {
+            return Err(PyValueError::new_err(format!("there is no step {step}")));
+        }
+        let probe = Arc::clone(&self.0);
+        let (done, mut ended) = mpsc::channel();
+        #[allow(clippy::disallowed_methods, reason = "it measures, and simulates nothing")]
+        let worker = thread::spawn(move || {
+            lock(&probe).run(step);
+            // Nobody waits any more after Ctrl-C.
+            let _ = done.send(());
+        });
+        loop {
+            let told;
+            (told, ended) = py.detach(move || (ended.recv_timeout(SIGNALS), ended));
+            if told != Err(RecvTimeoutError::Timeout) {
+                break;
             }
-            probe.run(step);
-            Ok(())
-        })
+            py.check_signals()?;
+        }
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(())
     }
 
     /// What the steps found so far, as JSON.
     fn report(&self, py: Python<'_>) -> String {
-        let report = py.detach(|| serde_json::to_string(&self.probe().report()));
+        let report = py.detach(|| serde_json::to_string(&lock(&self.0).report()));
         report.expect("a report is plain data")
     }
 
     /// The host as a table of a testbed, under this name.
     fn table(&self, py: Python<'_>, name: &str) -> String {
-        py.detach(|| self.probe().report().table(name))
+        py.detach(|| lock(&self.0).report().table(name))
     }
 }
 
-impl PyProbe {
-    /// A step that panicked has not changed what others found.
-    fn probe(&self) -> std::sync::MutexGuard<'_, Probe> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// How long a signal may wait.
+const SIGNALS: Duration = Duration::from_millis(100);
+
+/// A step that panicked has not changed what others found.
+fn lock(probe: &Mutex<Probe>) -> MutexGuard<'_, Probe> {
+    probe.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[pymodule]

@@ -28,13 +28,15 @@ def command(
             raise
         console.line({"file": file, "ok": False, "diagnostics": error.diagnostics})
         raise typer.Exit(console.BAD_INPUT) from None
+    if not as_json:
+        console.tell_warnings(testbed)
     plan = testbed.plan()
     if as_json:
         console.line(
             {
                 "file": testbed.source,
                 "ok": True,
-                "diagnostics": [],
+                "diagnostics": testbed.warnings,
                 "name": testbed.name,
                 "variants": testbed.variants,
                 "axes": [{"path": axis.path, "values": len(axis.values)} for axis in testbed.axes],

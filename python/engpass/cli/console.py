@@ -19,6 +19,8 @@ from engpass.error import EngpassError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from engpass.testbed import Testbed
+
 OK, FAILED, BAD_INPUT, INTERRUPTED, CLOSED = 0, 1, 2, 130, 141
 """Exit codes: done; a claim, check or point failed; bad input; Ctrl-C; standard output was closed early."""
 
@@ -96,9 +98,21 @@ def tell_invalid(error: Any, *, as_json: bool) -> None:  # noqa: ANN401 (the nat
         for diagnostic in error.diagnostics:
             tell(json.dumps(diagnostic, ensure_ascii=False))
     else:
-        colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
-        tell((error.rendered_color if colour else error.rendered).rstrip("\n"))
+        tell((error.rendered_color if _colour() else error.rendered).rstrip("\n"))
         tell(f"\n{error}")
+
+
+def tell_warnings(testbed: Testbed, *, as_json: bool = False) -> None:
+    """Print what a sound testbed has that is probably not meant, as errors are printed."""
+    if as_json:
+        for diagnostic in testbed.warnings:
+            tell(json.dumps(diagnostic, ensure_ascii=False))
+    elif testbed.warnings:
+        tell(testbed.campaign.rendered_warnings(_colour()))
+
+
+def _colour() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
 
 
 def _write(stream: TextIO | None, text: str) -> None:

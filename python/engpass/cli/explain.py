@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engpass.cli import console, options
+from engpass.cli import console, files, options
 
 if TYPE_CHECKING:
-    from engpass.explain import Chosen, Explanation
+    from engpass.explain import Chosen
 
 Run = Annotated[
     str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, or `last`; or a testbed file.")
@@ -72,7 +72,9 @@ def command(
 
         show(made, console.tables())
     if report is not None:
-        _write(Path(report), made)
+        from engpass.report import render_explanation
+
+        files.write(files.target(report), render_explanation(made))
         console.tell(f"the explanation is in `{report}`")
 
 
@@ -91,15 +93,3 @@ def _chosen(
 
     with Store.open(store, create=False) as opened:
         return choose(opened, opened.run(run), variant, point, flow)
-
-
-def _write(path: Path, made: Explanation) -> None:
-    from engpass.error import EngpassError
-    from engpass.report import render_explanation
-
-    try:
-        path.write_text(render_explanation(made), encoding="utf-8", errors="xmlcharrefreplace")
-    except OSError as error:
-        raise EngpassError(
-            f"`{path}` cannot be written: {error.strerror}", "check the path and the disk"
-        ) from None

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engpass.cli import console, options
-from engpass.error import EngpassError
+from engpass.cli import console, files, options
 
 if TYPE_CHECKING:
     from engpass.probe import Probed
@@ -49,6 +48,8 @@ def command(
     """
     from engpass.probe import probe
 
+    # Known to be possible before a minute of work.
+    targets = [None if file is None else files.target(file) for file in (save, report)]
     with _bar() as watch:
         made = probe(quick=quick, name=name, directory=disk, watch=watch)
     if as_json:
@@ -57,13 +58,13 @@ def command(
         from engpass.cli.probed import show
 
         show(made, console.tables())
-    if save is not None:
-        _write(Path(save), f"# {made.when}\n{made.table}")
+    if targets[0] is not None:
+        files.write(targets[0], f"# {made.when}\n{made.table}")
         console.tell(f"the host is in `{save}`, as `[host.{made.name}]`")
-    if report is not None:
+    if targets[1] is not None:
         from engpass.report.page import render_probe
 
-        _write(Path(report), render_probe(made))
+        files.write(targets[1], render_probe(made))
         console.tell(f"the page is in `{report}`")
     if figures is not None:
         _pictures(made, figures)
@@ -76,21 +77,10 @@ def _pictures(made: Probed, directory: str) -> None:
     from engpass.report.probe import figures
 
     try:
-        files = export(figures(made), Path(directory))
+        pictures = export(figures(made), Path(directory))
     except OSError as error:
-        raise _unwritable(directory, error) from None
-    console.tell(f"{len(files)} pictures are in `{directory}`")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
-    except OSError as error:
-        raise _unwritable(str(path), error) from None
-
-
-def _unwritable(path: str, error: OSError) -> EngpassError:
-    return EngpassError(f"`{path}` cannot be written: {error.strerror}", "check the path and the disk")
+        raise files.unwritable(Path(directory), error) from None
+    console.tell(f"{len(pictures)} pictures are in `{directory}`")
 
 
 @contextmanager

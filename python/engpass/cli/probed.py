@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from engpass.probe import Probed, facts, rate, size
+from engpass.probe import Probed, facts, rate, size, sockets
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,7 +74,7 @@ def _sockets(data: dict[str, Any], out: Console) -> None:
     streams = data["sockets"].get("measured", [])
     rows = [
         [
-            f"{one['sending']}, {one['receiving']}",
+            sockets(one),
             rate(one["rate"]["median"]),
             f"{one['send_cpu']:.3f}",
             f"{one['receive_cpu']:.3f}",

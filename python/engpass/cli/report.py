@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engpass.cli import console, options
+from engpass.cli import console, files, options
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
@@ -41,18 +41,16 @@ def command(
     with console.waiting(f"drawing run {record.id}"):
         from engpass.report import export_figures, render
 
-        _write(Path(output), render(record, outcomes, made))
-        files = []
+        files.write(files.target(output), render(record, outcomes, made))
+        pictures = []
         if figures:
             try:
-                files = export_figures(record, outcomes, Path(figures))
+                pictures = export_figures(record, outcomes, Path(figures))
             except OSError as error:
-                raise EngpassError(
-                    f"`{figures}` cannot be written: {error.strerror}", "check the path and the disk"
-                ) from None
+                raise files.unwritable(Path(figures), error) from None
     console.tell(f"the report of run {record.id} is in `{output}`")
-    if files:
-        console.tell(f"{len(files)} pictures are in `{figures}`")
+    if pictures:
+        console.tell(f"{len(pictures)} pictures are in `{figures}`")
     if record.points_done < record.points_total:
         console.tell(f"note: the run has {record.points_done:,} of its {record.points_total:,} points")
 
@@ -76,12 +74,3 @@ def _claims(path: Path) -> list[dict[str, Any]]:
     if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
         raise EngpassError(f"`{path}` has no list of claims", cure)
     return claims
-
-
-def _write(path: Path, html: str) -> None:
-    try:
-        path.write_text(html, encoding="utf-8", errors="xmlcharrefreplace")
-    except OSError as error:
-        raise EngpassError(
-            f"`{path}` cannot be written: {error.strerror}", "check the path and the disk"
-        ) from None

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engpass.cli import console, options
-from engpass.error import EngpassError
+from engpass.cli import console, files, options
 
 if TYPE_CHECKING:
     from engpass.claims import Judged
@@ -50,7 +48,7 @@ def command(
 
     limit = options.max_points(yes)
     made = prepare(gallery.study(study), options.overrides(set_), repeats, limit)
-    target = None if report is None else _target(report)
+    target = None if report is None else files.target(report)
     with Store.open(store) as opened:
         ran = _run(made, opened, jobs)
         if ran.interrupted:
@@ -69,7 +67,7 @@ def command(
             raise typer.Exit(console.FAILED)
         judged = made.judge(opened, ran)
         if target is not None:
-            _write(target, made.report(opened, ran, judged))
+            files.write(target, made.report(opened, ran, judged))
     if as_json:
         console.line({"study": made.study.name, "claims": [one.to_json() for one in judged]})
     else:
@@ -100,30 +98,3 @@ def _say(judged: list[Judged]) -> bool:
     verb = "does" if len(broken) == 1 else "do"
     console.tell(f"{len(broken)} of {len(judged)} claims {verb} not hold: {names}")
     return False
-
-
-def _target(report: str) -> Path:
-    """The file to write, its directory made: known to be possible before minutes of work."""
-    path = Path(report)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = not path.exists()
-        with path.open("a", encoding="utf-8"):
-            pass
-        if new:
-            # An empty file would look like a report if the work is interrupted.
-            path.unlink()
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    return path
-
-
-def _write(path: Path, html: str) -> None:
-    try:
-        path.write_text(html, encoding="utf-8", errors="xmlcharrefreplace")
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def _unwritable(path: Path, error: OSError) -> EngpassError:
-    return EngpassError(f"`{path}` cannot be written: {error.strerror}", "check the path and the disk")

@@ -56,6 +56,7 @@ def command(
         console.fail("a testbed that stays up needs a file", "write it to a file, and name that")
     how = emulation.options(clock, slow, limit, log, wire_true=wire_true)
     testbed = load(file, options.overrides(set_))
+    console.tell_warnings(testbed, as_json=as_json)
     wanted = choose("variant", [variant] if variant else testbed.variants[:1], testbed.variants)[0]
     numbers = json.loads(testbed.campaign.numbers(wanted, []))
     given = any(value is not None for value in (clock, slow, limit, log)) or wire_true

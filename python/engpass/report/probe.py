@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from engpass.probe import facts, rate, size
+from engpass.probe import facts, rate, size, sockets
 from engpass.report import theme
 from engpass.report.charts import for_page
 from engpass.report.figures import base
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from engpass.probe import Probed
 
 _MEMORY = "memory"
+_TOGETHER = "memory-together"
 _PATHS = "paths"
+_ROOFLINE = "roofline"
 
 KERNELS = (
     ("read", "read"),
@@ -30,17 +32,32 @@ KERNELS = (
 )
 """What is drawn of the memory, and how it is called: as many as there are shapes."""
 
+_NAMES = dict(KERNELS) | {"copy-vector": "copy: vectors", "copy-words": "copy: 64 bits at a time"}
+
 _FROM = (("from_memory", "from memory", "s1"), ("from_cache", "from the last cache", "s2"))
 
 
 def figures(made: "Probed") -> dict[str, Drawing]:
     """The figures by name."""
     found: dict[str, Drawing] = {}
-    if "measured" in made.data["memory"]:
-        found[_MEMORY] = _memory(made.data)
+    points = made.data["memory"].get("measured", [])
+    if points:
+        found[_MEMORY] = _memory(made.data, 1)
+    if _sweeps(points, all_cpus := _most_threads(points)):
+        found[_TOGETHER] = _memory(made.data, all_cpus)
     if made.data["rooflines"]:
         found[_PATHS] = _paths(made.data)
+        found[_ROOFLINE] = _roofline(made.data)
     return found
+
+
+def _most_threads(points: list[dict[str, Any]]) -> int:
+    return max((point["threads"] for point in points), default=1)
+
+
+def _sweeps(points: list[dict[str, Any]], threads: int) -> bool:
+    """Whether so many threads, more than one, worked on arrays of several sizes."""
+    return threads > 1 and len({point["bytes"] for point in points if point["threads"] == threads}) > 1
 
 
 def charts(made: "Probed") -> dict[str, dict[str, Any]]:
@@ -75,8 +92,8 @@ def _caches(data: dict[str, Any]) -> list[tuple[str, int]]:
     return [(f"L{one['level']}", one["bytes"]) for one in caches if one["kind"] != "Instruction"]
 
 
-def _memory(data: dict[str, Any]) -> Drawing:
-    """Bandwidth over the size of an array: one thread, best of the repeats, caches as upright lines."""
+def _memory(data: dict[str, Any], threads: int) -> Drawing:
+    """Bandwidth over the size of an array: so many threads, best of the repeats, caches as upright lines."""
     names = dict(KERNELS)
     points = data["memory"]["measured"]
     rows = [
@@ -87,7 +104,7 @@ def _memory(data: dict[str, Any]) -> Drawing:
             "label": f"{rate(point['rate']['best'])} at {size(point['bytes'])}",
         }
         for point in points
-        if point["threads"] == 1 and point["kernel"] in names
+        if point["threads"] == threads and point["kernel"] in names
     ]
     shown = [name for kernel, name in KERNELS if any(row["kernel"] == name for row in rows)]
     ticks = sorted({row["kib"] for row in rows})
@@ -97,7 +114,7 @@ def _memory(data: dict[str, Any]) -> Drawing:
     )
     x = (
         alt.X("kib:Q")
-        .title("size of an array; a copy works on two")
+        .title("size of an array of a thread; a copy works on two")
         .scale(type="log", base=2, nice=False)
         .axis(values=ticks, labelExpr=label, labelAngle=-40)
     )
@@ -130,13 +147,14 @@ def _memory(data: dict[str, Any]) -> Drawing:
         align="left", dx=4, dy=-6, baseline="bottom", color=theme.LIGHT["muted"]
     )
     layers = [rule, name.encode(x="kib:Q", y=alt.value(0), text="name:N"), line, marks]
-    heading = alt.TitleParams("Memory over the working set, one thread", offset=22)
+    who = "one thread" if threads == 1 else f"{threads} threads together"
+    heading = alt.TitleParams(f"Memory over the working set, {who}", offset=22)
     return alt.layer(*layers).properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
 
 
 def _paths(data: dict[str, Any]) -> Drawing:
     """The most that each data path carries, over memory alone or the first bus that is known."""
-    roofline = data["rooflines"][-1]
+    roofline = data["rooflines"][:2][-1]
     rows = [
         {
             "path": ceiling["path"],
@@ -151,7 +169,7 @@ def _paths(data: dict[str, Any]) -> Drawing:
     order = list(dict.fromkeys(str(row["path"]) for row in rows))
     names = [name for _, name, _ in _FROM]
     y = alt.Y("path:N").title(None).sort(order).axis(labelLimit=170)
-    x = alt.X("rate:Q").title("GB/s of payload at most").scale(zero=True)
+    x = alt.X("rate:Q").title("GB/s of payload at most").scale(zero=True).axis(tickCount=8)
     colour = (
         alt.Color("from:N")
         .scale(domain=names, range=[theme.LIGHT[colour] for _, _, colour in _FROM])
@@ -183,6 +201,68 @@ def _paths(data: dict[str, Any]) -> Drawing:
     return alt.layer(*layers).properties(width=base.WIDTH, height=height, title=heading)
 
 
+def _roofline(data: dict[str, Any]) -> Drawing:
+    """The most that paths carry from memory over what the bus carries: up to its knee a path follows its bus.
+
+    Buses of devices that tell theirs are upright lines.
+    """
+    own = [
+        {
+            "path": ceiling["path"],
+            "bus": over["bus"] / 1e9,
+            "rate": ceiling["from_memory"] / 1e9,
+            "label": f"{rate(ceiling['from_memory'])} over a bus of {rate(over['bus'])}",
+        }
+        for over in data["over_buses"]
+        for ceiling in over["ceilings"]
+    ]
+    shown = list(dict.fromkeys(str(row["path"]) for row in own))
+    ends = {float(str(row["bus"])) for row in own}
+    x = (
+        alt.X("bus:Q")
+        .title("GB/s that the I/O bus carries")
+        .scale(type="log", base=2, nice=False, domain=[min(ends), max(ends)])
+        .axis(values=[0.25 * 2**step for step in range(10)], format="~g")
+    )
+    y = alt.Y("rate:Q").title("GB/s of payload at most").scale(type="log", base=2).axis(format="~g")
+    colour = (
+        alt.Color("path:N")
+        .scale(domain=shown, range=[theme.LIGHT[theme.colour(i)] for i in range(len(shown))])
+        .legend(alt.Legend(title=None, symbolOpacity=1))
+    )
+    shape = (
+        alt.Shape("path:N")
+        .scale(domain=shown, range=[theme.shape(i) for i in range(len(shown))])
+        .legend(alt.Legend(title=None, symbolOpacity=1))
+    )
+    values = alt.InlineData(values=own)
+    line = alt.Chart(values).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
+    marks = alt.Chart(values).mark_point(filled=True, size=46, opacity=1)
+    tips = [alt.Tooltip("path:N", title="path"), alt.Tooltip("label:N", title="at most")]
+    marks = marks.encode(x=x, y=y, color=colour, shape=shape, tooltip=tips)
+    least = min(float(str(row["rate"])) for row in own)
+    buses = [{**one, "foot": least} for one in _buses(data) if min(ends) <= one["bus"] <= max(ends)]
+    there = alt.InlineData(values=buses)
+    rule = alt.Chart(there).mark_rule(style="reference").encode(x="bus:Q")
+    # Along the line, from its foot: two buses may be close to each other.
+    name = alt.Chart(there).mark_text(
+        angle=270, align="left", baseline="bottom", dx=6, dy=-3, color=theme.LIGHT["muted"]
+    )
+    name = name.encode(x="bus:Q", y="foot:Q", text="name:N")
+    heading = alt.TitleParams("Roofline of the protocols, from memory")
+    layers = [rule, name, line, marks]
+    return alt.layer(*layers).properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
+
+
+def _buses(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rate and names of the buses of devices; devices whose buses are alike in one line."""
+    found: dict[float, list[str]] = {}
+    for device in data["devices"]:
+        if device["link"] is not None:
+            found.setdefault(device["link"]["payload_per_s"] / 1e9, []).append(device["name"])
+    return [{"bus": bus, "name": ", ".join(names)} for bus, names in sorted(found.items())]
+
+
 def _reached(data: dict[str, Any]) -> list[dict[str, Any]]:
     """What loopback sockets reached, at the path whose name they have."""
     paths = {"copy": "one-copy-pipelined", "sendfile": "sendfile", "zerocopy": "msg-zerocopy"}
@@ -200,17 +280,24 @@ def _reached(data: dict[str, Any]) -> list[dict[str, Any]]:
 def _memory_section(data: dict[str, Any]) -> str:
     if "measured" not in data["memory"]:
         return f"<p>Not measured: {esc(data['memory']['not_measured'])}.</p>"
-    names = dict(KERNELS)
     points = data["memory"]["measured"]
-    shown = [name for kernel, name in KERNELS if any(point["kernel"] == kernel for point in points)]
-    key = block_key([Block(theme.colour(i), name) for i, name in enumerate(shown)])
+
+    def key(threads: int) -> str:
+        there = {point["kernel"] for point in points if point["threads"] == threads}
+        shown = [name for kernel, name in KERNELS if kernel in there]
+        return block_key([Block(theme.colour(i), name) for i, name in enumerate(shown)])
+
     says = (
-        "Best of the repeats, in the thread's CPU time; upright lines are the caches. What is larger than "
-        "all of them comes from memory."
+        "One thread, the best of the repeats during which nothing else took its CPU; upright lines are the "
+        "caches. What is larger than all of them comes from memory."
     )
+    drawn = _box(_MEMORY, says, key(1))
+    if _sweeps(points, most := _most_threads(points)):
+        says = f"{most} threads together, each on a CPU and arrays of its own; the best of the repeats."
+        drawn += _box(_TOGETHER, says, key(most))
     rows = [
         [
-            esc(names.get(point["kernel"], point["kernel"])),
+            esc(_NAMES.get(point["kernel"], point["kernel"])),
             size(point["bytes"]),
             str(point["threads"]),
             *(f"{point['rate'][which] / 1e9:.2f}" for which in ("best", "median", "least")),
@@ -221,7 +308,7 @@ def _memory_section(data: dict[str, Any]) -> str:
     grid = html_table("All points", head, rows, numeric=range(1, 6), kind="tall")
     again = [
         [
-            esc(names.get(one["kernel"], one["kernel"])),
+            esc(_NAMES.get(one["kernel"], one["kernel"])),
             size(one["bytes"]),
             rate(one["first"]),
             rate(one["last"]),
@@ -231,7 +318,7 @@ def _memory_section(data: dict[str, Any]) -> str:
     ]
     head = ["What", "Array", "First", "At the end", "Difference"]
     twice = html_table("Measured twice", head, again, numeric=range(1, 5)) if again else ""
-    return _box(_MEMORY, says, key) + grid + twice
+    return drawn + grid + twice
 
 
 def _paths_section(data: dict[str, Any]) -> str:
@@ -242,7 +329,14 @@ def _paths_section(data: dict[str, Any]) -> str:
         "Bars are upper bounds of the copy model; diamonds are what TCP over loopback reached, where there "
         "is no bus, and a copy at either end. How fast this host encrypts is not measured."
     )
-    return _box(_PATHS, says, key)
+    drawn = _box(_PATHS, says, key)
+    paths = [ceiling["path"] for ceiling in data["over_buses"][0]["ceilings"]]
+    key = block_key([Block(theme.colour(i), name) for i, name in enumerate(paths)])
+    says = (
+        "Up to its knee a path follows its bus; then memory or the CPU's copies bound it. One copy in turns "
+        "with DMA never reaches either. Upright lines are the buses of devices that tell theirs."
+    )
+    return drawn + _box(_ROOFLINE, says, key)
 
 
 def _model_section(data: dict[str, Any]) -> str:
@@ -266,7 +360,7 @@ def _model_section(data: dict[str, Any]) -> str:
     verdicts = html_table("The model against these sockets", head, rows, numeric=(1, 2), kind="cards")
     rows = [
         [
-            f"{esc(one['sending'])} to {esc(one['receiving'])}",
+            esc(sockets(one)),
             rate(one["rate"]["median"]),
             f"{one['send_cpu']:.3f}",
             f"{one['receive_cpu']:.3f}",

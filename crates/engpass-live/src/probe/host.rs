@@ -67,6 +67,21 @@ pub(super) fn host(root: &Path, cpus: usize) -> Host {
     }
 }
 
+/// Nanoseconds for which these CPUs have run programs or the kernel since the host began, or waited for a hypervisor; interrupts are left out,
+/// for they may be the caller's own packets. Nothing where the kernel does not tell of all of them.
+pub(super) fn busy(root: &Path, cpus: &[usize]) -> Option<u64> {
+    let text = fs::read_to_string(root.join("proc/stat")).ok()?;
+    let of = |cpu: &usize| {
+        let mut words =
+            text.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?.split_whitespace();
+        // user, nice, system, idle, iowait, irq, softirq, steal
+        let mut next = |skip| words.nth(skip)?.parse::<u64>().ok();
+        Some(next(0)? + next(0)? + next(0)? + next(4).unwrap_or(0))
+    };
+    let ticks: Option<Vec<u64>> = cpus.iter().map(of).collect();
+    Some(ticks?.into_iter().sum::<u64>() * super::sys::tick())
+}
+
 impl Host {
     /// Bytes of the last cache of data; 32 MiB where the kernel does not tell.
     pub fn last_cache(&self) -> u64 {
@@ -105,6 +120,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn busy_times_are_those_of_the_cpus_asked_for() {
+        let stat = "cpu  9 9 9 9\ncpu0 100 20 3 5000 70 80 90 4000 1 1\ncpu1 1 1 1 1 1 1 1 1\ncpu10 7 7 7 7 7 7 7 7\nintr 5\n";
+        let root = Folder::new(&[("proc/stat", stat)]);
+        let tick = super::super::sys::tick();
+        assert_eq!(busy(root.path(), &[0]), Some(4123 * tick));
+        assert_eq!(busy(root.path(), &[0, 10]), Some((4123 + 28) * tick));
+        assert_eq!(busy(root.path(), &[0, 2]), None);
+    }
+
+    #[test]
     fn a_host_is_read_from_its_files() {
         let root = Folder::new(&[
             ("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu hypervisor\n"),
@@ -122,6 +147,7 @@ mod tests {
         assert_eq!((found.memory_bytes, found.available_bytes), (1 << 20, 1 << 19));
         assert_eq!((found.last_cache(), found.caches.len(), found.caches[0].bytes), (16 << 20, 2, 32 << 10));
         let empty = Folder::new(&[]);
+        assert_eq!(busy(empty.path(), &[0]), None);
         assert_eq!(host(empty.path(), 1).last_cache(), 32 << 20);
     }
 }

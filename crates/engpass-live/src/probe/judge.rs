@@ -8,6 +8,7 @@ use engpass_model::unit::{ByteRate, Size};
 use serde::Serialize;
 
 use super::devices::{Device, DeviceKind};
+use super::gpu::Gpu;
 use super::memory::{Kernel, Point};
 use super::socket::{Receiving, Sending, Stream};
 
@@ -26,6 +27,9 @@ pub struct Bandwidths {
     pub checksum: f64,
     /// Bytes of an array at which `copy_cached` was taken.
     pub cached_bytes: u64,
+    /// What the last cache holds, as far as copies show: of the working sets whose copies are nearer to `copy_cached` than to `copy` the largest, both
+    /// arrays counted. Another guest of the processor may hold the rest of it.
+    pub cache_bytes: u64,
     /// Bytes of an array at which the others were taken.
     pub memory_bytes: u64,
 }
@@ -83,7 +87,7 @@ pub(super) fn bandwidths(points: &[Point], last_cache: u64) -> Option<Bandwidths
     };
     let moved = |point: &Point| point.rate.best * point.kernel.transfers() as f64;
     let most = |points: &mut dyn Iterator<Item = &Point>| points.map(moved).fold(0.0, f64::max);
-    let in_memory = |point: &&Point| point.bytes * point.threads as u64 >= largest / 2;
+    let in_memory = |point: &&Point| point.bytes * point.threads as u64 >= largest;
     let memory_one = most(&mut points.iter().filter(in_memory).filter(|point| point.threads == 1));
     let memory_all = most(&mut points.iter().filter(in_memory));
     let fastest = |bytes: u64| {
@@ -92,23 +96,33 @@ pub(super) fn bandwidths(points: &[Point], last_cache: u64) -> Option<Bandwidths
             .filter_map(|kernel| of(kernel, bytes))
             .reduce(f64::max)
     };
-    // Both arrays, and some room for others.
-    let fits = |point: &&Point| point.threads == 1 && point.bytes * 4 <= last_cache;
+    // Both arrays in an eighth of it: what others have in it matters little.
+    let fits = |point: &&Point| point.threads == 1 && point.bytes * 16 <= last_cache;
     let cached_bytes = points.iter().filter(fits).map(|point| point.bytes).max()?;
+    let (copy, copy_cached) = (fastest(largest)?, fastest(cached_bytes)?);
+    let cached = |point: &&Point| {
+        point.threads == 1
+            && point.bytes >= cached_bytes
+            && point.bytes * 2 <= last_cache
+            && fastest(point.bytes).is_some_and(|rate| rate > (copy * copy_cached).sqrt())
+    };
+    let cache_bytes = 2 * points.iter().filter(cached).map(|point| point.bytes).max().unwrap_or(cached_bytes);
+    let checksum = of(Kernel::Checksum, largest)?;
     Some(Bandwidths {
         memory_one,
         memory_all,
-        copy: fastest(largest)?,
-        copy_cached: fastest(cached_bytes)?,
-        checksum: of(Kernel::Checksum, largest)?,
+        copy,
+        copy_cached,
+        checksum,
         cached_bytes,
+        cache_bytes,
         memory_bytes: largest,
     })
 }
 
 impl Bandwidths {
     /// The memory as a testbed writes it. `set` is the working set.
-    pub fn memory(&self, last_cache: u64, set: Option<u64>) -> Memory {
+    pub fn memory(&self, set: Option<u64>) -> Memory {
         let rate = |bytes_per_s: f64| ByteRate((bytes_per_s / 1e6).round() as u64 * 1_000_000);
         Memory {
             bandwidth: rate(self.memory_all),
@@ -116,44 +130,75 @@ impl Bandwidths {
             write_allocate: false,
             checksum: Some(rate(self.checksum)),
             encryption: None,
-            cache: Some(Cache { size: Size(last_cache), copy: rate(self.copy_cached), dma: false }),
+            cache: Some(Cache { size: Size(self.cache_bytes), copy: rate(self.copy_cached), dma: false }),
             working_set: set.map(Size),
         }
     }
 }
 
 /// The paths over memory alone, and over every network device whose bus tells what it carries.
-pub(super) fn rooflines(bandwidths: &Bandwidths, last_cache: u64, devices: &[Device]) -> Vec<Roofline> {
+pub(super) fn rooflines(bandwidths: &Bandwidths, devices: &[Device]) -> Vec<Roofline> {
     let buses = devices.iter().filter(|device| device.kind == DeviceKind::Network).filter_map(|device| {
         let link = device.link.as_ref()?;
         Some((Some(device.name.clone()), Some(link.payload_per_s)))
     });
-    let roofline = |(device, rate): (Option<String>, Option<f64>)| {
-        let bus = rate.map(|rate| IoBus {
-            bandwidth: ByteRate(rate as u64),
-            to_device: None,
-            from_device: None,
-            half_duplex: false,
-        });
-        let ceiling = |path: DataPath, set| {
-            let memory = bandwidths.memory(last_cache, set);
-            // How fast this host encrypts was not measured.
-            let unknown = path.uses().encryptions > 0;
-            let transfer = Transfer::new(path, Side::Send, Some(&memory), bus.as_ref(), None);
-            Some(transfer.ceiling()).filter(|rate| !unknown && rate.is_finite())
-        };
-        let ceilings = DataPath::ALL
-            .into_iter()
-            .filter(|path| path.serves(Side::Send) && *path != DataPath::OneCopyAsPrinted)
-            .map(|path| Ceiling {
-                path,
-                from_memory: ceiling(path, None),
-                from_cache: ceiling(path, Some(last_cache.min(bandwidths.cached_bytes))),
-            })
+    let roofline = |(device, bus): (Option<String>, Option<f64>)| {
+        // Without a bus nothing is known of what does not touch the memory.
+        let bounded = |path: &DataPath| bus.is_some() || path.uses().copies + path.uses().dma > 0;
+        let paths = DataPath::ALL.into_iter();
+        let ceilings = paths
+            .filter(|path| path.serves(Side::Send) && *path != DataPath::OneCopyAsPrinted && bounded(path))
+            .map(|path| ceiling(bandwidths, path, bus))
             .collect();
-        Roofline { device, bus: rate, ceilings }
+        Roofline { device, bus, ceilings }
     };
     std::iter::once((None, None)).chain(buses).map(roofline).collect()
+}
+
+/// Paths that differ in what they need of memory and CPU.
+const DIFFERENT: [DataPath; 5] = [
+    DataPath::ZeroCopy,
+    DataPath::OneCopyPipelined,
+    DataPath::OneCopy,
+    DataPath::CopyAndChecksum,
+    DataPath::ReadWrite,
+];
+
+/// The paths that differ over buses of a quarter to 128 GB/s: every doubling, and where a path stops to follow its bus.
+pub(super) fn over_buses(bandwidths: &Bandwidths) -> Vec<Roofline> {
+    let mut buses: Vec<f64> = (0..10).map(|doubled| 0.25e9 * f64::from(1 << doubled)).collect();
+    let (slow, fast) = (buses[0], buses[buses.len() - 1]);
+    for path in DIFFERENT {
+        let Ceiling { from_memory, from_cache, .. } = ceiling(bandwidths, path, None);
+        buses.extend(
+            [from_memory, from_cache].into_iter().flatten().filter(|knee| (slow..fast).contains(knee)),
+        );
+    }
+    buses.sort_by(f64::total_cmp);
+    buses.dedup();
+    let over = |bus| Roofline {
+        device: None,
+        bus: Some(bus),
+        ceilings: DIFFERENT.map(|path| ceiling(bandwidths, path, Some(bus))).to_vec(),
+    };
+    buses.into_iter().map(over).collect()
+}
+
+/// The most that a path carries, over a bus with this payload.
+fn ceiling(bandwidths: &Bandwidths, path: DataPath, bus: Option<f64>) -> Ceiling {
+    let bus = bus.map(|rate| IoBus {
+        bandwidth: ByteRate(rate as u64),
+        to_device: None,
+        from_device: None,
+        half_duplex: false,
+    });
+    // How fast this host encrypts was not measured.
+    let unknown = path.uses().encryptions > 0;
+    let of = |set| {
+        let transfer = Transfer::new(path, Side::Send, Some(&bandwidths.memory(set)), bus.as_ref(), None);
+        Some(transfer.ceiling()).filter(|rate| !unknown && rate.is_finite())
+    };
+    Ceiling { path, from_memory: of(None), from_cache: of(Some(bandwidths.cache_bytes)) }
 }
 
 /// Measured rates may exceed a bound by this much: noise.
@@ -166,8 +211,16 @@ pub(super) fn verdicts(bandwidths: &Bandwidths, streams: &[Stream]) -> Vec<Verdi
     };
     let mut all = Vec::new();
     for stream in streams {
-        // Each end copies at most once, and the ends work beside each other.
-        let what = format!("{} over loopback, one copy at an end at most", name(stream));
+        // The ends work beside each other, so a copy at each takes no longer than one.
+        let copies = match (stream.sending, stream.receiving) {
+            (Sending::Copy, Receiving::Copy) => "a copy at each end",
+            (Sending::Copy, Receiving::Discard) => "a copy at the sender",
+            (Sending::Sendfile, _) => "a copy at the receiver",
+            (Sending::Zerocopy, _) => {
+                "a copy at the receiver, and at the sender where the pages are not passed on"
+            }
+        };
+        let what = format!("{} over loopback: {copies}", name(stream));
         let (predicted, measured) = (bandwidths.copy_cached, stream.rate.best);
         let holds = measured <= predicted * NOISE;
         all.push(Verdict { what, predicted, measured, unit: "B/s", rule: "at most", holds });
@@ -189,6 +242,31 @@ pub(super) fn verdicts(bandwidths: &Bandwidths, streams: &[Stream]) -> Vec<Verdi
     all
 }
 
+/// The model against the copies of GPUs: from pinned memory as without a copy, from other memory through a staging buffer. Only where the bus of the GPU
+/// tells what it carries.
+pub(super) fn copies_to_gpus(bandwidths: &Bandwidths, gpus: &[Gpu], devices: &[Device]) -> Vec<Verdict> {
+    let mut all = Vec::new();
+    for gpu in gpus {
+        let device =
+            devices.iter().find(|device| device.kind == DeviceKind::Gpu && device.name == gpu.address);
+        let Some(link) = device.and_then(|device| device.link.as_ref()) else { continue };
+        for (path, how, measured) in [
+            (DataPath::GpuPinned, "pinned", [gpu.pinned_to.best, gpu.pinned_from.best]),
+            (DataPath::GpuPageable, "pageable", [gpu.pageable_to.best, gpu.pageable_from.best]),
+        ] {
+            let Some(predicted) = ceiling(bandwidths, path, Some(link.payload_per_s)).from_memory else {
+                continue;
+            };
+            for (direction, measured) in ["to", "from"].into_iter().zip(measured) {
+                let what = format!("copies {direction} {}, {how} memory", gpu.name);
+                let holds = measured <= predicted * NOISE;
+                all.push(Verdict { what, predicted, measured, unit: "B/s", rule: "at most", holds });
+            }
+        }
+    }
+    all
+}
+
 /// "`send` to `recv`".
 pub(super) fn name(stream: &Stream) -> String {
     let sending = match stream.sending {
@@ -205,6 +283,7 @@ pub(super) fn name(stream: &Stream) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::devices::Link;
     use super::super::statistic::Spread;
     use super::*;
 
@@ -219,8 +298,12 @@ mod tests {
             point(Kernel::CopyLibrary, 128 << 20, 1, 12e9),
             point(Kernel::CopyString, 128 << 20, 1, 16e9),
             point(Kernel::Checksum, 128 << 20, 1, 25e9),
-            point(Kernel::CopyLibrary, 8 << 20, 1, 50e9),
-            point(Kernel::CopyString, 8 << 20, 1, 40e9),
+            point(Kernel::CopyLibrary, 2 << 20, 1, 50e9),
+            point(Kernel::CopyString, 2 << 20, 1, 40e9),
+            // sqrt(16 * 50) is 28.3: 4 MiB are in the cache, 8 MiB are not any more.
+            point(Kernel::CopyString, 4 << 20, 1, 29e9),
+            point(Kernel::CopyString, 8 << 20, 1, 28e9),
+            point(Kernel::Read, 32 << 20, 2, 90e9),
             point(Kernel::CopyString, 64 << 20, 2, 20e9),
         ]
     }
@@ -244,13 +327,14 @@ mod tests {
         // 16 GB/s of copy move 32; two threads' 20 move 40.
         assert_eq!((found.memory_one, found.memory_all), (32e9, 40e9));
         assert_eq!((found.copy, found.copy_cached, found.checksum), (16e9, 50e9, 25e9));
+        assert_eq!((found.cached_bytes, found.cache_bytes), (2 << 20, 8 << 20));
         assert_eq!(bandwidths(&[], 32 << 20), None);
     }
 
     #[test]
     fn ceilings_are_the_models() {
         let found = bandwidths(&points(), 32 << 20).unwrap();
-        let all = rooflines(&found, 32 << 20, &[]);
+        let all = rooflines(&found, &[]);
         assert_eq!((all.len(), all[0].bus), (1, None));
         let of = |path| all[0].ceilings.iter().find(|ceiling| ceiling.path == path).unwrap();
         let near = |found: Option<f64>, expected: f64| {
@@ -260,7 +344,66 @@ mod tests {
         near(of(DataPath::ZeroCopy).from_memory, 40e9);
         near(of(DataPath::OneCopyPipelined).from_cache, 40e9);
         assert_eq!(of(DataPath::Ktls).from_memory, None);
-        assert!(all[0].ceilings.iter().all(|ceiling| ceiling.path != DataPath::MsgTrunc));
+        let not_there = [DataPath::MsgTrunc, DataPath::PeerToPeer];
+        assert!(all[0].ceilings.iter().all(|ceiling| !not_there.contains(&ceiling.path)));
+    }
+
+    #[test]
+    fn paths_follow_their_bus_to_a_knee() {
+        let found = bandwidths(&points(), 32 << 20).unwrap();
+        let all = over_buses(&found);
+        let at = |bus: f64, path| {
+            let roofline =
+                all.iter().find(|roofline| (roofline.bus.unwrap() / bus - 1.0).abs() < 1e-6).unwrap();
+            let ceiling = roofline.ceilings.iter().find(|ceiling| ceiling.path == path).unwrap();
+            ceiling.from_memory.unwrap() / 1e9
+        };
+        let near = |found: f64, expected: f64| {
+            assert!((found / expected - 1.0).abs() < 1e-3, "{found} and not {expected}");
+        };
+        // 40 GB/s of memory: a third for the pipeline, all of it without a copy, and 1 / (1/16 + 1/4) in turns.
+        near(at(8e9, DataPath::OneCopyPipelined), 8.0);
+        near(at(40e9 / 3.0, DataPath::OneCopyPipelined), 40.0 / 3.0);
+        near(at(64e9, DataPath::OneCopyPipelined), 40.0 / 3.0);
+        near(at(32e9, DataPath::ZeroCopy), 32.0);
+        near(at(128e9, DataPath::ZeroCopy), 40.0);
+        near(at(4e9, DataPath::OneCopy), 3.2);
+        assert!(all.windows(2).all(|two| two[0].bus < two[1].bus));
+    }
+
+    #[test]
+    fn a_gpu_is_held_against_its_own_bus() {
+        let found = bandwidths(&points(), 32 << 20).unwrap();
+        let link = Link {
+            gigatransfers: 16.0,
+            generation: 4,
+            lanes: 16,
+            bytes_per_s: 31.5e9,
+            payload_per_s: 28e9,
+            below_its_best: false,
+        };
+        let device = |name: &str, link| Device {
+            kind: DeviceKind::Gpu,
+            name: name.to_owned(),
+            driver: String::new(),
+            link,
+            why: None,
+        };
+        let gpu = |address: &str| Gpu {
+            name: "Some GPU".to_owned(),
+            address: address.to_owned(),
+            bytes: 1 << 28,
+            pinned_to: at(25e9),
+            pinned_from: at(31e9),
+            pageable_to: at(9e9),
+            pageable_from: at(15e9),
+        };
+        let devices = [device("0000:01:00.0", Some(link)), device("0000:02:00.0", None)];
+        let all = copies_to_gpus(&found, &[gpu("0000:01:00.0"), gpu("0000:02:00.0")], &devices);
+        // 28 GB/s of bus; a third of 40 GB/s with a copy. Of the second GPU's bus nothing is known.
+        let held: Vec<_> =
+            all.iter().map(|verdict| ((verdict.predicted / 1e9).round(), verdict.holds)).collect();
+        assert_eq!(held, [(28.0, true), (28.0, false), (13.0, true), (13.0, false)]);
     }
 
     #[test]

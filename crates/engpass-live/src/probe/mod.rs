@@ -107,10 +107,15 @@ pub struct Report {
     pub gpus: Section<Vec<Gpu>>,
     /// What was measured twice.
     pub again: Vec<Again>,
-    /// Whether all of that was the same within 5 %, and others took less than 5 % of the CPU.
+    /// Share of the CPUs' time that others took, other programs or a hypervisor, while memory was measured; nothing where the kernel does
+    /// not tell.
+    pub others: Option<f64>,
+    /// Whether all of that was the same within 5 %, and others took less than 5 % of the CPUs.
     pub steady: bool,
     /// The most that each data path can carry.
     pub rooflines: Vec<Roofline>,
+    /// The same of the paths that differ, over buses from slow to fast.
+    pub over_buses: Vec<Roofline>,
     /// The model against the sockets.
     pub verdicts: Vec<Verdict>,
     /// What the model leaves out.
@@ -138,12 +143,29 @@ pub struct Probe {
     directory: PathBuf,
     points: Vec<Point>,
     failed: Option<String>,
+    watch: Watch,
     report: Report,
 }
 
+/// What the CPUs did while memory was measured, in nanoseconds: all of them together, whatever they did, and for this process.
+#[derive(Clone, Copy, Debug, Default)]
+struct Watch {
+    time: u64,
+    busy: u64,
+    own: u64,
+}
+
+impl Watch {
+    /// Share of the time that others took.
+    fn others(self) -> Option<f64> {
+        (self.time > 0).then(|| self.busy.saturating_sub(self.own) as f64 / self.time as f64)
+    }
+}
+
 /// What is measured with several threads.
-const TOGETHER: [Kernel; 5] = [
+const TOGETHER: [Kernel; 6] = [
     Kernel::Read,
+    Kernel::Write,
     Kernel::WriteNonTemporal,
     Kernel::CopyLibrary,
     Kernel::CopyNonTemporal,
@@ -170,6 +192,10 @@ impl Probe {
         threads.extend([cpus.len()].into_iter().filter(|count| *count > 1));
         // The threads together work on no less than one did.
         let share = |threads: usize| (largest / threads).next_multiple_of(4096);
+        if let (false, Some(all)) = (quick, threads.last().copied()) {
+            let smaller = sizes.iter().copied().filter(|bytes| *bytes < share(all));
+            steps.extend(smaller.map(|bytes| Step::Memory { bytes, threads: all }));
+        }
         steps.extend(threads.into_iter().map(|threads| Step::Memory { bytes: share(threads), threads }));
         steps.extend([
             Step::Kernel,
@@ -195,12 +221,22 @@ impl Probe {
             block: Section::not_yet(),
             gpus: Section::not_yet(),
             again: Vec::new(),
+            others: None,
             steady: false,
             rooflines: Vec::new(),
+            over_buses: Vec::new(),
             verdicts: Vec::new(),
             leaves_out: LEAVES_OUT,
         };
-        Self { steps, cpus, directory: directory.to_owned(), points: Vec::new(), failed: None, report }
+        Self {
+            steps,
+            cpus,
+            directory: directory.to_owned(),
+            points: Vec::new(),
+            failed: None,
+            watch: Watch::default(),
+            report,
+        }
     }
 
     /// What the steps are about, in their order.
@@ -208,7 +244,7 @@ impl Probe {
         let name = |step: &Step| match step {
             Step::Timer => "clock and timers".to_owned(),
             Step::Memory { bytes, threads: 1 } => format!("memory, {} KiB", bytes >> 10),
-            Step::Memory { threads, .. } => format!("memory, {threads} threads"),
+            Step::Memory { bytes, threads } => format!("memory, {} KiB, {threads} threads", bytes >> 10),
             Step::Kernel => "copies of the kernel".to_owned(),
             Step::Sockets => "sockets".to_owned(),
             Step::Packets => "packets".to_owned(),
@@ -228,6 +264,8 @@ impl Probe {
         let quick = self.report.quick;
         let effort = self.effort();
         let first = self.cpus[0];
+        let memory = matches!(self.steps[step], Step::Memory { .. } | Step::Again);
+        let before = memory.then(|| self.now()).flatten();
         match self.steps[step] {
             Step::Timer => self.report.timer = Some(timer::timer(first, quick)),
             Step::Memory { bytes, threads } => {
@@ -263,6 +301,17 @@ impl Probe {
             }
             Step::Again => self.again(effort),
         }
+        if let (Some(before), Some(after)) = (before, memory.then(|| self.now()).flatten()) {
+            self.watch.time += after.time - before.time;
+            self.watch.busy += after.busy.saturating_sub(before.busy);
+            self.watch.own += after.own - before.own;
+        }
+    }
+
+    /// The clocks of the CPUs that the probe may use.
+    fn now(&self) -> Option<Watch> {
+        let busy = host::busy(Path::new("/"), &self.cpus)?;
+        Some(Watch { time: sys::now() * self.cpus.len() as u64, busy, own: sys::process_cpu() })
     }
 
     fn effort(&self) -> Effort {
@@ -293,20 +342,26 @@ impl Probe {
     pub fn report(&self) -> Report {
         let mut report = self.report.clone();
         let last_cache = report.host.last_cache();
+        report.others = self.watch.others();
         report.memory = match (&self.failed, self.points.is_empty()) {
             (_, false) => Section::Measured(self.points.clone()),
             (Some(why), true) => Section::NotMeasured(why.clone()),
             (None, true) => Section::not_yet(),
         };
-        let alone = report.timer.as_ref().is_none_or(|timer| timer.stolen < APART);
+        let alone = report.timer.as_ref().is_none_or(|timer| timer.stolen < APART)
+            && report.others.is_none_or(|share| share < APART);
         report.steady = alone
             && !report.again.is_empty()
             && report.again.iter().all(|again| (again.last / again.first - 1.0).abs() <= APART);
         report.bandwidths = judge::bandwidths(&self.points, last_cache);
         if let Some(bandwidths) = &report.bandwidths {
-            report.rooflines = judge::rooflines(bandwidths, last_cache, &report.devices);
+            report.rooflines = judge::rooflines(bandwidths, &report.devices);
+            report.over_buses = judge::over_buses(bandwidths);
             if let Section::Measured(streams) = &report.sockets {
                 report.verdicts = judge::verdicts(bandwidths, streams);
+            }
+            if let Section::Measured(gpus) = &report.gpus {
+                report.verdicts.extend(judge::copies_to_gpus(bandwidths, gpus, &report.devices));
             }
         }
         report

@@ -15,16 +15,16 @@ pub(super) fn table(report: &Report, name: &str) -> String {
         report.version, report.host.cpu, report.host.kernel
     );
     if !report.steady {
-        text += "# It did not repeat within 5 %: other work ran beside it.\n";
+        text += "# NOT STEADY: it did not repeat within 5 %, or other work ran beside it.\n";
     }
     let bare = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
     let key = if bare && !name.is_empty() { name.to_owned() } else { serde_json::json!(name).to_string() };
     writeln!(text, "[host.{key}]").expect("text takes text");
     if let Some(bandwidths) = &report.bandwidths {
-        let memory = bandwidths.memory(report.host.last_cache(), None);
+        let memory = bandwidths.memory(None);
         let rate = |rate: Option<ByteRate>| rate.unwrap_or(ByteRate(0)).to_string();
         let cache = memory.cache.as_ref().expect("the probe gives one");
-        text += "# All threads together; copies by one of them. Give `working_set` where the buffers stay in the cache.\n";
+        text += "# All threads together; copies by one of them. Give `working_set` where the buffers stay in the cache, whose size is\n# how far copies were fast, and not what the processor tells.\n";
         writeln!(
             text,
             "memory = {{ bandwidth = \"{}\", copy = \"{}\", checksum = \"{}\", cache = {{ size = \"{}\", copy = \"{}\" }} }}",

@@ -113,6 +113,18 @@ pub(super) fn thread_cpu() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// CPU time of this process, all threads, in nanoseconds.
+pub(super) fn process_cpu() -> u64 {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Nanoseconds of the unit in which the kernel tells times in `/proc/stat`.
+pub(super) fn tick() -> u64 {
+    // SAFETY: a number for a number.
+    let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    1_000_000_000 / u64::try_from(a_second).unwrap_or(100).max(1)
+}
+
 /// Resolution of the monotonic clock in nanoseconds.
 pub(super) fn resolution() -> u64 {
     let mut step = libc::timespec { tv_sec: 0, tv_nsec: 0 };

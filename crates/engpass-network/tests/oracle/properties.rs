@@ -269,6 +269,13 @@ impl Met {
 
     /// What TCP meets.
     fn tcp(&mut self, testbed: &Testbed, seen: &Observed) {
+        let slow = |traffic: &Traffic| {
+            let (from, to) = traffic.ends();
+            [from, to]
+                .iter()
+                .any(|host| testbed.hosts[*host].memory.is_some() || testbed.hosts[*host].io_bus.is_some())
+        };
+        self.meet("a memory or an I/O bus on the way", testbed.traffic.values().any(slow));
         let flows = || seen.flows.iter().filter_map(|flow| flow.tcp.as_ref());
         self.meet("a retransmission", flows().any(|tcp| tcp.retransmitted > 0));
         self.meet("a timeout", flows().any(|tcp| tcp.timeouts > 0));

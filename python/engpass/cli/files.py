@@ -1,0 +1,36 @@
+"""Files that commands write: known to be possible before the work, and told as an error if not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engpass.error import EngpassError
+
+
+def target(file: str) -> Path:
+    """The file to write, its directory made: known to be possible before minutes of work."""
+    path = Path(file)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = not path.exists()
+        with path.open("a", encoding="utf-8"):
+            pass
+        if new:
+            # An empty file would look like a result if the work is interrupted.
+            path.unlink()
+    except OSError as error:
+        raise unwritable(path, error) from None
+    return path
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file; `EngpassError` if it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def unwritable(path: Path, error: OSError) -> EngpassError:
+    """What to tell the user of a file that cannot be written."""
+    return EngpassError(f"`{path}` cannot be written: {error.strerror}", "check the path and the disk")
