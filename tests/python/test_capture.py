@@ -67,7 +67,7 @@ def test_a_capture_runs_a_point_that_is_there_again(cli: Cli, testbed_file: Path
             ("--engine", "simulate", "--capture", "link.wire=w"),
             (
                 "a capture is of one run, and there are 16\nhelp: choose with `--variant plain`,"
-                " `--set 'traffic.stream.message=1 kB'`, `--repeats 1`"
+                " `--set traffic.stream.message='1 kB'`, `--repeats 1`"
             ),
         ),
         (
