@@ -29,7 +29,9 @@ each = pytest.mark.parametrize("study", [gallery.study(name) for name in NAMES],
 
 def test_all_studies_are_found() -> None:
     assert [study.name for study in gallery.studies()] == NAMES
-    assert sorted(path.name for path in (ROOT / "gallery").iterdir() if path.is_dir()) == sorted([*NAMES, *TESTBEDS])
+    assert sorted(path.name for path in (ROOT / "gallery").iterdir() if path.is_dir()) == sorted(
+        [*NAMES, *TESTBEDS]
+    )
 
 
 def test_the_wheel_takes_every_file_of_the_gallery() -> None:
