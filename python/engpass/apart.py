@@ -8,6 +8,9 @@ from dataclasses import dataclass
 FAR = 0.05
 """A difference beyond this share is marked: it has a reason that somebody should know."""
 
+LITTLE = 0.01
+"""A difference of less than this share of the greatest goodput is not marked: one datagram against none."""
+
 _REFERENCES = ("simulate", "emulate", "measure", "limit")
 
 
@@ -33,15 +36,10 @@ def apart(goodput: Mapping[str, float]) -> list[Apart]:
     base = reference(goodput)
     if base is None:
         return []
-    of = goodput[base]
+    of, little = goodput[base], LITTLE * max(goodput.values())
     found = []
     for engine, value in goodput.items():
         share = None if engine == base else 0.0 if value == of else (value - of) / of if of else None
-        if share is None:
-            far = engine != base
-        elif engine == "limit":
-            far = share < -FAR
-        else:
-            far = abs(share) > FAR
-        found.append(Apart(engine, value, share, far))
+        more = of - value if engine == "limit" else abs(value - of)
+        found.append(Apart(engine, value, share, more > max(FAR * of, little)))
     return found

@@ -90,6 +90,29 @@ def test_circuits_of_different_paces_get_a_class_each() -> None:
     assert "linklayer atm tbf rate 14976000bit" in one, "ten times slower"
 
 
+def test_the_fastest_nic_of_a_host_stands_for_all() -> None:
+    text = """
+    [host.a]
+    [host.b]
+    [link.slow]
+    ends = ["a", "b"]
+    medium = "ethernet-10"
+    [link.fast]
+    ends = ["a", "b"]
+    medium = "ethernet-1g"
+    [traffic.t]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    message = "1 kB"
+    """
+    found = json.loads(loads(text).campaign.numbers("base", []))
+    plan = stations(found)
+    (line,) = held(found, plan["a"], plan, 1500, 1, whole=False)
+    # 14 B of header, 24 B of preamble, FCS and gap; room for two super-packets.
+    assert "mpu 84 overhead 38 linklayer ethernet tbf rate 1000000000bit burst 132000" in line
+
+
 def test_slow_motion_stretches_what_agents_do_and_shrinks_what_they_say() -> None:
     (flow,) = flows(slowed(carried(numbers()), 10), seed=1)
     assert flow.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 100_000}

@@ -30,6 +30,8 @@ def test_a_limit_that_is_exceeded_is_marked() -> None:
 def test_nothing_is_far_from_nothing() -> None:
     assert not any(one.far for one in apart({"simulate": 0.0, "emulate": 0.0}))
     assert any(one.far for one in apart({"simulate": 0.0, "emulate": 5.0}))
+    # One datagram where the other engine has none.
+    assert not any(one.far for one in apart({"limit": 22e6, "simulate": 0.0, "emulate": 37e3}))
     assert apart({}) == []
 
 

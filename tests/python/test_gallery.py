@@ -21,13 +21,17 @@ from engpass.reproduce import prepare
 
 ROOT = Path(__file__).parents[2]
 NAMES = ["adsl", "karlsruhe-1998", "kyoto-1997", "kyoto-outlook", "satellite", "ten-flows"]
+# Without claims: testbeds for real hosts and stacks.
+TESTBEDS = ["kyoto-live", "multicast"]
 
 each = pytest.mark.parametrize("study", [gallery.study(name) for name in NAMES], ids=NAMES)
 
 
 def test_all_studies_are_found() -> None:
     assert [study.name for study in gallery.studies()] == NAMES
-    assert sorted(path.name for path in (ROOT / "gallery").iterdir() if path.is_dir()) == NAMES
+    assert sorted(path.name for path in (ROOT / "gallery").iterdir() if path.is_dir()) == sorted(
+        [*NAMES, *TESTBEDS]
+    )
 
 
 def test_the_wheel_takes_every_file_of_the_gallery() -> None:

@@ -276,5 +276,8 @@ def _apart(cells: _Cells, key: tuple[str, int, str, str]) -> str:
     means = {name: cell.mean for name, cell in both.items() if cell is not None and cell.mean is not None}
     if engine == "simulate" or len(means) < 2:
         return ""
+    limit = next((cell.limit for cell in both.values() if cell is not None and cell.limit is not None), None)
+    if limit is not None:
+        means["limit"] = limit
     other = next(one for one in apart(means) if one.engine == engine)
     return ("" if other.share is None else f"{other.share * 100:+.1f} %") + (" !" if other.far else "")

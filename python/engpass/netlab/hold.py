@@ -43,13 +43,13 @@ def held(
     whole: bool,
 ) -> list[str]:
     """The lines for `tc` in the namespace of a host; none where nothing is to be held."""
-    link = next((link for link in numbers["links"] if station.name in link["ends"]), None)
-    if link is None:
-        return []
     circuits = _circuits(numbers, station.name)
-    if link["framing"] == "cells" and not circuits:
+    links = [link for link in numbers["links"] if station.name in link["ends"]]
+    # Of several NICs the fastest stands for all: what is too fast for another waits in the model.
+    nics = [_own(link, mtu) for link in links if link["framing"] != "cells"] or list(circuits.values())
+    if not nics:
         return []
-    own = _own(link, mtu) if link["framing"] != "cells" else max(circuits.values(), key=_rate)
+    own = max(nics, key=_rate)
     paces = {peer: pace for peer, pace in circuits.items() if pace != own}
     if own.rate_bit_per_s >= UNHELD_BIT_PER_S * slow:
         return []
