@@ -106,6 +106,32 @@ class Campaign:
     ) -> str:
         """Outcome of one point as JSON; raises `InvalidTestbed`, `Unsupported`, `Interrupted`."""
 
+    def check_captures(
+        self,
+        variant: str,
+        sweep: Sequence[tuple[str, str]],
+        points: Sequence[str],
+        form: str | None,
+        limit: str | None,
+    ) -> None:
+        """Raise `ValueError` where a point has no such link point, form or limit; and `InvalidTestbed`."""
+
+    def capture(
+        self,
+        variant: str,
+        sweep: Sequence[tuple[str, str]],
+        repeat: int,
+        captures: Sequence[tuple[str, str]],
+        form: str | None,
+        limit: str | None,
+        interrupt: Interrupt,
+    ) -> tuple[str, str]:
+        """Simulate one point and write what passes link points to files: pairs of a point and a path.
+
+        Returns the outcome as `run` does, and what each file has, as JSON. Raises what `run` and
+        `check_captures` raise, and `OSError` for a file that cannot be written.
+        """
+
     def timeline(
         self, variant: str, sweep: Sequence[tuple[str, str]], repeat: int, samples: int, interrupt: Interrupt
     ) -> str:
@@ -121,16 +147,18 @@ def agent(max_rate: str | None, max_bytes: str | None, max_time: str | None, sil
     """
 
 def emulate(config: str) -> str:
-    """Carry real packets through the network of a testbed until `stop`, SIGTERM or Ctrl-C; the last status, as JSON.
+    """Carry real packets through a testbed's network until `stop`, SIGTERM or Ctrl-C; the last status.
 
-    `config` and what is written to standard output are described in `docs/emulate.md`. Raises `InvalidTestbed`,
-    `Unsupported`, `ValueError` for a wrong configuration and `OSError`. The interpreter lock is released.
+    `config` and what is written to standard output are described in `docs/driver.md`. Raises
+    `InvalidTestbed`, `Unsupported`, `ValueError` for a wrong configuration and `OSError`. The interpreter
+    lock is released.
     """
 
 def replay(path: str) -> str:
     """The inputs of a driver's log in virtual time: whether the outputs are identical, as JSON.
 
-    Raises `InvalidTestbed`, `Unsupported`, `ValueError` for a log of another version and `OSError`. Ctrl-C ends it.
+    Raises `InvalidTestbed`, `Unsupported`, `ValueError` for a log of another version and `OSError`. Ctrl-C
+    ends it.
     """
 
 @final

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engpass.error import ChoiceError, EngpassError, nearest
 
-ENGINES = ("limit", "simulate", "measure")
+ENGINES = ("limit", "simulate", "emulate", "measure")
 """Ways to an answer, in the order in which they run and stand in tables."""
 
 MODEL = ("limit", "simulate")
@@ -207,7 +208,12 @@ def build() -> str:
     return hashlib.sha256(code).hexdigest()[:16]
 
 
-def digest(plan: Plan, text: str, overrides: Sequence[tuple[str, str]]) -> str:
+def digest(
+    plan: Plan,
+    text: str,
+    overrides: Sequence[tuple[str, str]],
+    emulation: Mapping[str, Any] | None = None,
+) -> str:
     """What makes two invocations the same campaign: everything that can change a point or its place."""
     import hashlib
 
@@ -224,4 +230,6 @@ def digest(plan: Plan, text: str, overrides: Sequence[tuple[str, str]]) -> str:
         "axes": json.loads(axes_to_json(plan.axes)),
         "repeats": plan.repeats,
     }
+    if emulation is not None and "emulate" in plan.engines:
+        content["emulation"] = emulation
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -19,13 +19,18 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engpass import _engpass
 from engpass.campaign import MODEL, Plan, Point
+from engpass.capture import ENGINE, Captures
 from engpass.environment import cores
 from engpass.error import EngpassError
 from engpass.store import Finished, Store
+
+if TYPE_CHECKING:
+    from engpass.measure import Session
+    from engpass.netlab.emulated import Options
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class Job:
     text: str
     source: str
     overrides: tuple[tuple[str, str], ...]
+    captures: Captures | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,10 @@ def work(job: Job, point: Point) -> tuple[str, float]:
     """Run one point of the model, in whatever process: its outcome and the seconds it took."""
     campaign, interrupt = _LOCAL.get(job.token) or _remote(job)
     begin = time.perf_counter()
-    outcome = campaign.run(point.engine, point.variant, list(point.sweep), point.repeat, interrupt)
+    if job.captures is not None and point.engine == ENGINE:
+        outcome = job.captures.run(campaign, point, interrupt)
+    else:
+        outcome = campaign.run(point.engine, point.variant, list(point.sweep), point.repeat, interrupt)
     return outcome, time.perf_counter() - begin
 
 
@@ -99,6 +108,8 @@ def run_points(
     jobs: int | None = None,
     executor: Executor | None = None,
     watch: Watch | None = None,
+    emulation: Options | None = None,
+    captures: Captures | None = None,
 ) -> Ended:
     """Run what is missing of a campaign; returns when all points have ended, or early after Ctrl-C, SIGTERM.
 
@@ -106,7 +117,7 @@ def run_points(
     fails and `EngpassError` when the executor does; what was counted before is kept in each case.
     """
     interrupt = _engpass.Interrupt()
-    job = Job(secrets.token_hex(8), campaign.text, source, overrides)
+    job = Job(secrets.token_hex(8), campaign.text, source, overrides, captures)
     _LOCAL[job.token] = (campaign, interrupt)
     writer = _Writer(plan, store, run_id, session, watch)
     window = _window(jobs, executor)
@@ -121,7 +132,7 @@ def run_points(
             interrupted = _drive(writer, job, executor, work, modelled, interrupt, window)
         if not interrupted:
             # Alone on this machine: points of the model would take its cores.
-            interrupted = _measure(writer, job, plan, interrupt)
+            interrupted = _live(writer, job, plan, interrupt, emulation)
     finally:
         del _LOCAL[job.token]
     if not interrupted:
@@ -129,26 +140,50 @@ def run_points(
     return Ended(writer.progress, interrupted)
 
 
-def _measure(writer: _Writer, job: Job, plan: Plan, interrupt: _engpass.Interrupt) -> bool:
-    """Measure what is missing, one point at a time; returns whether it was interrupted."""
-    points = [point for point in writer.missing() if point.engine not in MODEL]
-    if not points:
-        return False
+def _live(
+    writer: _Writer, job: Job, plan: Plan, interrupt: _engpass.Interrupt, emulation: Options | None
+) -> bool:
+    """Emulate and measure what is missing, one point at a time; returns whether it was interrupted."""
+    campaign, _ = _LOCAL[job.token]
+    for engine in plan.engines:
+        points = [point for point in writer.missing() if point.engine == engine and engine not in MODEL]
+        if not points:
+            continue
+        # So that what drifts with time (a warm CPU, the load of others) does not look like the swept value.
+        random.Random(campaign.seed).shuffle(points)  # noqa: S311 (no secret)
+        with (
+            _session(engine, job, plan, interrupt, emulation) as session,
+            ThreadPoolExecutor(1, thread_name_prefix=f"engpass-{engine}") as alone,
+        ):
+
+            def made(_job: Job, point: Point, session: Session = session) -> tuple[str, float]:
+                begin = time.perf_counter()
+                return session.run(point), time.perf_counter() - begin
+
+            if _drive(writer, job, alone, made, iter(points), interrupt, len(points)):
+                return True
+    return False
+
+
+def _session(
+    engine: str, job: Job, plan: Plan, interrupt: _engpass.Interrupt, emulation: Options | None
+) -> Session:
     from engpass.measure import Session
 
     campaign, _ = _LOCAL[job.token]
-    # So that what drifts with time (a warm CPU, the load of others) does not look like the swept value.
-    random.Random(campaign.seed).shuffle(points)  # noqa: S311 (no secret)
-    with (
-        Session(campaign, job.source, plan.axes, interrupt.is_set) as session,
-        ThreadPoolExecutor(1, thread_name_prefix="engpass-measure") as alone,
-    ):
+    if engine != "emulate":
+        return Session(campaign, job.source, plan.axes, interrupt.is_set)
+    from engpass.measure.emulated import EmulatedSession
+    from engpass.netlab.emulated import Options
 
-        def measured(_job: Job, point: Point) -> tuple[str, float]:
-            begin = time.perf_counter()
-            return session.run(point), time.perf_counter() - begin
-
-        return _drive(writer, job, alone, measured, iter(points), interrupt, len(points))
+    return EmulatedSession(
+        campaign,
+        job.source,
+        plan.axes,
+        interrupt.is_set,
+        overrides=job.overrides,
+        options=emulation or Options(),
+    )
 
 
 def _window(jobs: int | None, executor: Executor | None) -> int:

@@ -61,6 +61,7 @@ FAMILIES = (
             "idle: shaper",
             "idle: upstream",
             "idle: nobody",
+            "idle: unknown",
         ),
         "idle: ",
     ),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 _RATES = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
 _BITS = (("Tbit", 1e12), ("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0))
 
@@ -63,3 +66,15 @@ def named(key: str) -> str:
 def counted(key: str, value: float) -> str:
     """A figure of an outcome as text: a count, or a time."""
     return f"{value * 1e3:.3g} ms" if key.endswith("_s") else f"{value:,.0f}"
+
+
+def lateness(found: Mapping[str, Any]) -> str:
+    """How late the packets of an emulated network were: `half by 12 us, 99.9 % by 80 us, at most 2 ms`."""
+    words = [
+        f"{share} by {duration(found[key] / 1e9)}"
+        for key, share in (("p50_ns", "half"), ("p99_ns", "99 %"), ("p999_ns", "99.9 %"))
+        if found.get(key) is not None
+    ]
+    if found.get("max_ns") is not None:
+        words.append(f"at most {duration(found['max_ns'] / 1e9)}")
+    return f"packets are late: {', '.join(words)}" if words else "no packet was carried yet"

@@ -27,7 +27,9 @@ from engpass.source import Source, from_tables, override_text, read
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from engpass.capture import Captures
     from engpass.lab import Ended, Progress
+    from engpass.netlab.emulated import Options
     from engpass.result import RunResult
     from engpass.store import RunRecord, Store
 
@@ -193,14 +195,16 @@ class Testbed:
         *,
         executor: Executor | None = None,
         fresh: bool = False,
+        emulation: Options | None = None,
     ) -> RunResult:
         """Run all points, or what an earlier run left of them, and return the result.
 
         `store` keeps it: a path, a URL or an open `Store`; none means memory. With a store that already has
         some of the points of the same campaign, only the missing ones run; `fresh` begins anew. `executor`
         maps the points elsewhere, e.g. `dask.distributed.Client(...).get_executor()`. `progress` draws a bar
-        on standard error, or calls back with a `Progress`. A point that fails is in `.failures`, the others
-        go on. Ctrl-C raises `KeyboardInterrupt` when all that has ended is stored.
+        on standard error, or calls back with a `Progress`. `emulation` says how points of `emulate` are
+        run. A point that fails is in `.failures`, the others go on. Ctrl-C raises `KeyboardInterrupt` when
+        all that has ended is stored.
         """
         from engpass.progress import watching
         from engpass.result import RunResult
@@ -209,7 +213,7 @@ class Testbed:
         opened = store if isinstance(store, Store) else Store.open(":memory:" if store is None else store)
         plan = self.plan(engines, variants, repeats)
         with watching(progress) as watch:
-            started = self.start(plan, opened, jobs=jobs, executor=executor, fresh=fresh)
+            started = self.start(plan, opened, jobs=jobs, executor=executor, fresh=fresh, emulation=emulation)
             ended = started.go(watch)
         if ended.interrupted:
             raise KeyboardInterrupt
@@ -224,19 +228,25 @@ class Testbed:
         executor: Executor | None = None,
         fresh: bool = False,
         max_points: int | None = None,
+        emulation: Options | None = None,
     ) -> Started:
         """Enter a campaign into a store, or find it there; nothing runs yet."""
         check_size(plan.total, max_points)
-        record = self._record(plan, jobs, executor)
+        record = self._record(plan, jobs, executor, emulation)
         run_id, session = store.begin(record, fresh=fresh)
-        return Started(self, plan, store, run_id, session, jobs, executor)
+        return Started(self, plan, store, run_id, session, jobs, executor, emulation)
 
-    def _record(self, plan: Plan, jobs: int | None, executor: Executor | None) -> RunRecord:
+    def _record(
+        self, plan: Plan, jobs: int | None, executor: Executor | None, emulation: Options | None
+    ) -> RunRecord:
         from engpass.environment import cores, environment
         from engpass.store import RunRecord
 
         kind = "threads" if executor is None else type(executor).__name__
-        here = environment(jobs or cores(), kind)
+        here: dict[str, Any] = environment(jobs or cores(), kind)
+        how = None if emulation is None else emulation.to_json()
+        if how is not None and "emulate" in plan.engines:
+            here["emulation"] = how
         return RunRecord(
             id="",
             name=self.name,
@@ -254,7 +264,7 @@ class Testbed:
             points_total=plan.total,
             points_done=0,
             status="partial",
-            digest=digest(plan, self.text, self.overrides),
+            digest=digest(plan, self.text, self.overrides, how),
         )
 
 
@@ -270,11 +280,13 @@ class Started:
         session: int,
         jobs: int | None,
         executor: Executor | None,
+        emulation: Options | None = None,
     ) -> None:
         self.testbed, self.plan, self.store, self.run_id = testbed, plan, store, run_id
         self._session, self._jobs, self._executor = session, jobs, executor
+        self._emulation = emulation
 
-    def go(self, watch: Callable[[Progress], None] | None = None) -> Ended:
+    def go(self, watch: Callable[[Progress], None] | None = None, captures: Captures | None = None) -> Ended:
         """Run what is missing; see `lab.run_points`."""
         from engpass.lab import run_points
 
@@ -289,4 +301,6 @@ class Started:
             jobs=self._jobs,
             executor=self._executor,
             watch=watch,
+            emulation=self._emulation,
+            captures=captures,
         )

@@ -20,7 +20,7 @@ from engpass.gallery import Study
 from engpass.reproduce import prepare
 
 ROOT = Path(__file__).parents[2]
-NAMES = ["adsl", "karlsruhe-1998", "kyoto-1997", "kyoto-outlook", "ten-flows"]
+NAMES = ["adsl", "karlsruhe-1998", "kyoto-1997", "kyoto-outlook", "satellite", "ten-flows"]
 
 each = pytest.mark.parametrize("study", [gallery.study(name) for name in NAMES], ids=NAMES)
 

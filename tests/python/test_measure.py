@@ -168,12 +168,32 @@ def test_limit_simulation_and_measurement_stand_side_by_side(cli: Cli, file: Pat
     assert "measure" in (file.parent / "r.html").read_text()
 
 
-def test_the_engines_of_the_model_refuse_what_they_do_not_know(cli: Cli, file: Path) -> None:
-    said = cli("run", "two.toml", "--engine", "limit", code=1)
+def test_the_engines_of_the_model_leave_a_probe_out_and_say_so(cli: Cli, file: Path) -> None:
+    said = cli("run", "two.toml", "--engine", "limit,simulate", "--json")
+    assert "limit and simulate: traffic `probe` has no answer" in said.stderr
+    for line in said.stdout.splitlines():
+        outcome = json.loads(line)
+        assert list(outcome["flows"]) == ["bulk", "paced"]
+        assert outcome["without"] == {"probe": "the model has no application that answers"}
+    assert "paced" in cli("limit", "two.toml").stdout
+
+
+def test_what_would_be_felt_is_not_simulated_away(cli: Cli, file: Path) -> None:
+    often = ("--set", 'traffic.probe.every="10 us"')
+    said = cli("run", "two.toml", "--engine", "simulate", *often, code=1)
     assert "traffic `probe` is `request-response`, which only real hosts make" in said.stderr
     assert "help: run it with `--engine measure`" in said.stderr
-    said = cli("limit", "two.toml", code=2)
-    assert "error: traffic `probe` is `request-response`" in said.stderr
+
+
+def test_a_precision_ends_a_point_when_it_is_reached(cli: Cli, file: Path) -> None:
+    """The made-up agents tell nothing in between: the longest time passes, and that is said."""
+    asked = ("--set", 'run.precision="5 %"', "--set", 'run.longest="400 ms"')
+    outcome = outcomes(cli, *asked)[0]
+    assert outcome["measured"]["precision"] == {"asked": 0.05, "reached": False}
+    paced = outcome["flows"]["paced"]
+    assert (paced["precision"]["reached"], paced["precision"]["intervals"]) == (False, 0)
+    # 300 ms of 100 messages a second.
+    assert paced["sent_datagrams"] == 30
 
 
 def test_a_failed_point_does_not_end_the_campaign(cli: Cli, file: Path, fake: pytest.MonkeyPatch) -> None:

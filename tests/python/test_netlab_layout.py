@@ -10,7 +10,7 @@ import pytest
 
 from engpass import netlab
 from engpass.error import EngpassError
-from engpass.netlab import kernel, registry, veth
+from engpass.netlab import emulated, kernel, registry, veth
 from engpass.netlab.layout import layout
 from engpass.testbed import loads
 
@@ -158,8 +158,10 @@ def test_many_hosts_have_one_network_that_holds_them() -> None:
 def test_what_veth_cannot_give_is_said(change: dict[str, str], reason: str) -> None:
     found = numbers(CAMPUS, change)
     assert any(reason in said for said in veth.cannot(found)), veth.cannot(found)
-    with pytest.raises(EngpassError, match="carries the links"):
-        netlab.choose_engine(found)
+    with pytest.raises(EngpassError, match="cannot be carried by `measure`"):
+        netlab.choose_engine(found, "measure")
+    if not emulated.cannot(found):
+        assert netlab.choose_engine(found) == "emulate"
 
 
 def test_hosts_that_are_there_are_not_made() -> None:

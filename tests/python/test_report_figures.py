@@ -77,13 +77,28 @@ def test_the_stack_is_the_whole_line_at_every_value() -> None:
     rows = next(data for data in spec["datasets"].values() if "share" in data[0])
     sums: dict[tuple[str, float], float] = {}
     for row in rows:
-        sums[row["variant"], row["x"]] = sums.get((row["variant"], row["x"]), 0.0) + row["share"]
+        sums[row["panel"], row["x"]] = sums.get((row["panel"], row["x"]), 0.0) + row["share"]
     assert len(sums) == 4 * 64
     assert all(total == pytest.approx(100, abs=0.01) for total in sums.values())
     shown = spec["spec"]["layer"][0]["encoding"]["color"]["scale"]["domain"]
     assert shown[0] == "physical framing"
     assert shown[-1] == "idle: CPU"
     assert shown.index("delivered") < shown.index("dead") < shown.index("traffic interference")
+
+
+def test_engines_that_both_keep_books_stand_side_by_side() -> None:
+    run, outcomes = with_ledgers(repeats=1)
+    both = [*outcomes, *({**one, "engine": "measure"} for one in outcomes if one["engine"] == "simulate")]
+    made = figures(run, both)
+    spec = made["ledger"].to_dict()
+    rows = next(data for data in spec["datasets"].values() if "share" in data[0])
+    sums: dict[tuple[str, float], float] = {}
+    for row in rows:
+        sums[row["panel"], row["x"]] = sums.get((row["panel"], row["x"]), 0.0) + row["share"]
+    assert all(total == pytest.approx(100, abs=0.01) for total in sums.values())
+    assert {"congested, simulate", "congested, measure"} <= {panel for panel, _ in sums}
+    below = made["ledger-waterfall"].to_dict()["vconcat"]
+    assert [part["title"]["subtitle"][0].rpartition("; ")[2] for part in below] == ["simulate", "measure"]
 
 
 def test_the_waterfall_of_a_ledger_is_that_of_the_point_that_misses_most() -> None:

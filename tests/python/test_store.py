@@ -265,7 +265,7 @@ def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path, monkeypatch:
         ("CREATE TABLE run (text)", "`x.db` is a database, but not a store of Engpass"),
         (
             "CREATE TABLE engpass_store (version); INSERT INTO engpass_store VALUES (99)",
-            "`x.db` is a store of version 99; this Engpass knows versions up to 1\nhelp: upgrade Engpass",
+            "`x.db` is a store of version 99; this Engpass knows versions up to 2\nhelp: upgrade Engpass",
         ),
         ("CREATE TABLE engpass_store (version)", "`x.db` has no version"),
     ],

@@ -5,6 +5,7 @@
 //! GPU's driver.
 
 mod agent;
+mod capture;
 mod emulate;
 mod flow;
 mod head;
@@ -16,5 +17,6 @@ mod sys;
 mod time;
 
 pub use agent::{Ended, Limits, PROTOCOL, nanoseconds, parse, run};
+pub use capture::CaptureFile;
 pub use emulate::{EmulateError, cut, emulate, replay};
 pub use head::{Greeting, HEAD, Head, Kind, Reply, Stamp, Token};

@@ -1,7 +1,8 @@
-//! A network as a value, and the engines that ask it: `limit` and `simulate`. Pure: no clock, no socket, no file.
+//! A network as a value, and the engines that ask it: `limit` and `simulate`; and captures of what `simulate` sends. Pure: no clock, no socket, no file.
 
+pub mod capture;
 pub mod limit;
 mod refusal;
 pub mod simulate;
 
-pub use refusal::{left_out, unmodelled};
+pub use refusal::{Engine, Modelled, left_out, modelled, unmodelled};

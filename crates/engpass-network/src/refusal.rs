@@ -1,25 +1,112 @@
 //! What of a testbed only real hosts can do: refused where an answer would be wrong without it, and named where it is
 //! merely left out.
 
-use engpass_testbed::Testbed;
+use std::borrow::Cow;
 
-/// Why the engines of this crate have no answer for a testbed, in a sentence; `None` where they have.
-pub fn unmodelled(testbed: &Testbed) -> Option<String> {
-    let (name, traffic, cause) =
-        testbed.traffic.iter().find_map(|(name, traffic)| Some((name, traffic, traffic.unmodelled()?)))?;
-    Some(format!(
+use engpass_model::source::Traffic;
+use engpass_model::time::SECOND;
+use engpass_model::unit::Share;
+use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
+use engpass_testbed::{Testbed, Topology};
+use indexmap::IndexMap;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Closed forms: what they leave out makes the most that others get no smaller, and it stays the most.
+    Limit,
+    /// What is left out would have taken its share: only a probe that nobody feels is.
+    Simulate,
+}
+
+/// What `simulate` takes for a probe that nobody feels: this share of the slowest line on its way, both directions together.
+const UNFELT: u64 = Share::WHOLE / 100;
+
+/// A testbed as far as the engines of the model carry it.
+#[derive(Clone, Debug)]
+pub struct Modelled<'a> {
+    /// The testbed without the traffic that is left out.
+    pub testbed: Cow<'a, Testbed>,
+    /// Its graph, without that traffic.
+    pub topology: Cow<'a, Topology>,
+    /// Traffic that is left out, by name, and why.
+    pub without: IndexMap<String, &'static str>,
+}
+
+/// What an engine makes of a testbed; traffic that it does not carry is left out where the answer for the rest stays right.
+///
+/// # Errors
+/// Why there is no answer, in a sentence with its cure.
+pub fn modelled<'a>(
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    engine: Engine,
+) -> Result<Modelled<'a>, String> {
+    let mut without = IndexMap::new();
+    for (flow, (name, traffic)) in testbed.traffic.iter().enumerate() {
+        let Some(cause) = traffic.unmodelled() else { continue };
+        if engine == Engine::Simulate && !is_unfelt(traffic, topology, flow) {
+            return Err(refused(name, traffic, cause));
+        }
+        without.insert(name.clone(), cause);
+    }
+    if without.len() == testbed.traffic.len()
+        && let Some((name, traffic)) = testbed.traffic.first()
+        && let Some(cause) = traffic.unmodelled()
+    {
+        return Err(refused(name, traffic, cause));
+    }
+    let (mut testbed, mut topology) = (Cow::Borrowed(testbed), Cow::Borrowed(topology));
+    if !without.is_empty() {
+        testbed.to_mut().traffic.retain(|name, _| !without.contains_key(name));
+        topology.to_mut().flows.retain(|flow| !without.contains_key(&flow.name));
+    }
+    Ok(Modelled { testbed, topology, without })
+}
+
+fn refused(name: &str, traffic: &Traffic, cause: &str) -> String {
+    format!(
         "traffic `{name}` is `{}`, which only real hosts make: {cause}\n\
          help: run it with `--engine measure`, or take it out in a variant of its own",
         traffic.kind()
-    ))
+    )
 }
 
-/// Keys that these engines leave out, each with its path and why.
+/// Whether a traffic asks on a schedule, and takes next to nothing of the slowest line on its way.
+fn is_unfelt(traffic: &Traffic, topology: &Topology, flow: usize) -> bool {
+    let Traffic::RequestResponse(config) = traffic else { return false };
+    let Some(every) = config.every.filter(|every| every.0 > 0) else { return false };
+    let lines = topology.flows[flow].route.iter().map(|hop| topology.links[hop.link].line_rate);
+    let Some(slowest) = lines.min() else { return false };
+    // With the longer of the two transports' headers for each message.
+    let bytes = config.request.bytes() + config.response.bytes() + 2 * (IP_HEADER_BYTES + TCP_HEADER_BYTES);
+    let bits = u128::from(bytes) * 8 * u128::from(config.streams);
+    let rate = bits * u128::from(SECOND) / u128::from(every.0);
+    rate * u128::from(Share::WHOLE) <= u128::from(slowest) * u128::from(UNFELT)
+}
+
+/// Why the engines of this crate cannot run a testbed as it is, in a sentence; `None` where they can. [`modelled`] leaves out what it may.
+pub fn unmodelled(testbed: &Testbed) -> Option<String> {
+    let mut traffic = testbed.traffic.iter();
+    traffic.find_map(|(name, traffic)| Some(refused(name, traffic, traffic.unmodelled()?)))
+}
+
+/// What these engines leave out, each with its path and why.
 pub fn left_out(testbed: &Testbed) -> Vec<String> {
     let live =
         testbed.traffic.iter().filter(|(_, traffic)| traffic.live().is_some_and(|live| !live.is_default()));
-    live.map(|(name, _)| {
+    let live = live.map(|(name, _)| {
         format!("`traffic.{name}.live` is left out: it says how real hosts make the traffic")
-    })
-    .collect()
+    });
+    let traffic = testbed.traffic.iter().filter_map(|(name, traffic)| {
+        let cause = traffic.unmodelled()?;
+        Some(format!(
+            "traffic `{name}` has no answer, and what it takes of the links is not counted: {cause}"
+        ))
+    });
+    let precision = testbed.run.precision.map(|_| {
+        "`run.precision` is left out: a modelled run lasts for `duration`, and repeats show how it spreads"
+            .to_owned()
+    });
+    live.chain(traffic).chain(precision).collect()
 }

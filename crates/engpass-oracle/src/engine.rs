@@ -124,9 +124,9 @@ impl<'a> Engine<'a> {
             let cells = topology.flows[flow].cells;
             engine.sources.push(match traffic {
                 Traffic::UdpStream(config) => Source::Process(Process::stream(config, random)),
-                Traffic::Poisson(config) => {
-                    let arrivals = Stream::new(seed, &format!("traffic.{name}.arrivals"));
-                    Source::Process(Process::poisson(config, random, arrivals))
+                Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
+                    let arrivals = traffic.arrivals(seed, name).expect("these do not come evenly");
+                    Source::Process(Process::uneven(traffic.window(), random, arrivals))
                 }
                 Traffic::Cbr(config) => Source::Generator(Generator::cbr(config, cells, random)),
                 Traffic::OnOff(config) => Source::Generator(Generator::on_off(config, cells, random)),

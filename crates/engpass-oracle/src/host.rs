@@ -2,10 +2,9 @@
 
 use engpass_model::host::{Side, ps};
 use engpass_model::random::Stream;
-use engpass_model::source::poisson::Arrivals;
-use engpass_model::source::{Poisson, UdpStream};
+use engpass_model::source::{Arrivals, UdpStream};
 use engpass_model::time::Pace;
-use engpass_model::unit::Share;
+use engpass_model::unit::{Duration, Share};
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use crate::agenda::{Event, Group, Position, Sender};
@@ -50,10 +49,14 @@ impl Process {
         Self::new((ps(config.start), config.stop.map(|stop| stop.0)), due, random)
     }
 
-    /// A `poisson` source before its first message; it draws gaps and payloads from `arrivals`.
-    pub(crate) fn poisson(config: &Poisson, random: Stream, arrivals: Stream) -> Self {
-        let due = Due::Drawn(config.arrivals(arrivals), ps(config.start));
-        Self::new((ps(config.start), config.stop.map(|stop| stop.0)), due, random)
+    /// A `poisson` or `udp-on-off` source before its first message; `arrivals` has gaps and payloads.
+    pub(crate) fn uneven(
+        (start, stop): (Option<Duration>, Option<Duration>),
+        random: Stream,
+        arrivals: Arrivals,
+    ) -> Self {
+        let due = Due::Drawn(arrivals, ps(start));
+        Self::new((ps(start), stop.map(|stop| stop.0)), due, random)
     }
 
     fn new((start, stop): (u64, Option<u64>), due: Due, random: Stream) -> Self {

@@ -87,6 +87,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             Traffic::UdpStream(config) => (config.circuit.as_ref(), None),
             Traffic::TcpStream(config) => (config.circuit.as_ref(), None),
             Traffic::Poisson(config) => (config.circuit.as_ref(), None),
+            Traffic::UdpOnOff(config) => (config.circuit.as_ref(), None),
             Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
                 panic!("no engine of the model knows them")
             }

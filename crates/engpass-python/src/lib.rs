@@ -1,6 +1,7 @@
 //! `engpass._engpass`: a handful of coarse calls between Python and the core. Everything structured crosses as JSON;
 //! nothing calls back per packet; runs release the interpreter lock.
 
+mod capture;
 mod emulate;
 mod interrupt;
 
@@ -13,9 +14,10 @@ use engpass_live::probe::Probe;
 use engpass_live::{Limits, nanoseconds};
 use engpass_network::limit::limit;
 use engpass_network::simulate::{SimError, simulate, timeline};
+use engpass_network::{Engine, modelled};
 use engpass_testbed::topology::{Hop, NodeKind};
 use engpass_testbed::{Campaign, Diagnostics, Source};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -119,16 +121,17 @@ impl PyCampaign {
         let point = self.point(py, variant, &sweep)?;
         let seed = point.testbed.run.seed + u64::from(repeat);
         let watch = interrupt.watch(&point);
-        let outcome = match engine {
+        let modelled =
+            |engine| modelled(&point.testbed, &point.topology, engine).map_err(Unsupported::new_err);
+        let (outcome, without) = match engine {
             "limit" => {
-                if let Some(why) = engpass_network::unmodelled(&point.testbed) {
-                    return Err(Unsupported::new_err(why));
-                }
-                py.detach(|| serde_json::to_value(limit(&point.testbed, &point.topology)))
+                let this = modelled(Engine::Limit)?;
+                (py.detach(|| serde_json::to_value(limit(&this.testbed, &this.topology))), this.without)
             }
             "simulate" => {
-                let outcome = py.detach(|| simulate(&point.testbed, &point.topology, seed, &watch));
-                serde_json::to_value(outcome.map_err(refused)?)
+                let this = modelled(Engine::Simulate)?;
+                let outcome = py.detach(|| simulate(&this.testbed, &this.topology, seed, &watch));
+                (serde_json::to_value(outcome.map_err(refused)?), this.without)
             }
             other => {
                 return Err(PyValueError::new_err(format!(
@@ -138,17 +141,53 @@ impl PyCampaign {
         };
         let outcome = outcome.expect("an outcome is plain data");
         let seed = if engine == "limit" { 0 } else { seed };
-        let mut line = json!({
-            "variant": variant,
-            "engine": engine,
-            "repeat": repeat,
-            "seed": seed,
-            "sweep": self.swept(&sweep),
-        });
-        if let (Value::Object(line), Value::Object(outcome)) = (&mut line, outcome) {
-            line.extend(outcome);
-        }
-        Ok(line.to_string())
+        Ok(self.line(engine, (variant, &sweep), (repeat, seed), (outcome, json!(without))))
+    }
+
+    /// Whether one point has these link points, in this form, and whether this is a limit.
+    #[pyo3(signature = (variant, sweep, points, form, limit))]
+    fn check_captures(
+        &self,
+        py: Python<'_>,
+        variant: &str,
+        sweep: Vec<(String, String)>,
+        points: Vec<String>,
+        form: Option<&str>,
+        limit: Option<&str>,
+    ) -> PyResult<()> {
+        let point = self.point(py, variant, &sweep)?;
+        capture::wanted(&point, &points, form, limit).map(|_| ()).map_err(PyValueError::new_err)
+    }
+
+    /// Simulate one point and write what passes link points to files: its outcome, and what each file has, as JSON.
+    #[pyo3(signature = (variant, sweep, repeat, captures, form, limit, interrupt))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
+    fn capture(
+        &self,
+        py: Python<'_>,
+        variant: &str,
+        sweep: Vec<(String, String)>,
+        repeat: u32,
+        captures: Vec<(String, PathBuf)>,
+        form: Option<&str>,
+        limit: Option<&str>,
+        interrupt: &Interrupt,
+    ) -> PyResult<(String, String)> {
+        let point = self.point(py, variant, &sweep)?;
+        let seed = point.testbed.run.seed + u64::from(repeat);
+        let watch = interrupt.watch(&point);
+        let (points, paths): (Vec<String>, Vec<PathBuf>) = captures.into_iter().unzip();
+        let wanted = capture::wanted(&point, &points, form, limit).map_err(PyValueError::new_err)?;
+        let this =
+            modelled(&point.testbed, &point.topology, Engine::Simulate).map_err(Unsupported::new_err)?;
+        let done = py.detach(|| capture::simulated(&this, (variant, seed), wanted, &paths, &watch));
+        let (outcome, captured) = done.map_err(|failed| match failed {
+            capture::Failed::File(what) => PyOSError::new_err(what),
+            capture::Failed::Run(error) => refused(error),
+        })?;
+        let outcome = serde_json::to_value(outcome).expect("an outcome is plain data");
+        let line = self.line("simulate", (variant, &sweep), (repeat, seed), (outcome, json!(this.without)));
+        Ok((line, captured.to_string()))
     }
 
     /// Simulate one point and look at it at so many instants: windows, queues and events over time, as JSON.
@@ -165,7 +204,9 @@ impl PyCampaign {
         let point = self.point(py, variant, &sweep)?;
         let seed = point.testbed.run.seed + u64::from(repeat);
         let watch = interrupt.watch(&point);
-        let timeline = py.detach(|| timeline(&point.testbed, &point.topology, seed, samples, &watch));
+        let this =
+            modelled(&point.testbed, &point.topology, Engine::Simulate).map_err(Unsupported::new_err)?;
+        let timeline = py.detach(|| timeline(&this.testbed, &this.topology, seed, samples, &watch));
         let timeline = serde_json::to_string(&timeline.map_err(refused)?);
         Ok(timeline.expect("a timeline is plain data"))
     }
@@ -187,6 +228,30 @@ impl PyCampaign {
         sweep: &[(String, String)],
     ) -> PyResult<engpass_testbed::Point> {
         self.0.point(variant, sweep).map_err(|diagnostics| invalid(py, &diagnostics))
+    }
+
+    /// An outcome with the point that it is of.
+    fn line(
+        &self,
+        engine: &str,
+        (variant, sweep): (&str, &[(String, String)]),
+        (repeat, seed): (u32, u64),
+        (outcome, without): (Value, Value),
+    ) -> String {
+        let mut line = json!({
+            "variant": variant,
+            "engine": engine,
+            "repeat": repeat,
+            "seed": seed,
+            "sweep": self.swept(sweep),
+        });
+        if let (Value::Object(line), Value::Object(outcome)) = (&mut line, outcome) {
+            line.extend(outcome);
+            if without.as_object().is_some_and(|without| !without.is_empty()) {
+                line.insert("without".to_owned(), without);
+            }
+        }
+        line.to_string()
     }
 
     /// Swept values in base units, or as they are written where they are no quantities.

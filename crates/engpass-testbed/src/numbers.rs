@@ -9,12 +9,15 @@ use engpass_model::tcp::TcpConfig;
 use engpass_model::tcp::parameters::Nagle;
 use engpass_model::unit::{Duration, Share, Size};
 use engpass_model::wire::Framing;
+use engpass_model::wire::aal5::{CELL_BITS, TRAILER_BYTES};
 use serde_json::{Map, Value, json};
 
 use crate::campaign::Point;
-use crate::topology::{LinkEnds, NodeKind};
+use crate::topology::{FlowPath, LinkEnds, NodeKind};
 
 const PS_PER_NS: u64 = 1000;
+/// Congestion control does not depend on it.
+const ANY_MTU: u64 = 1500;
 
 /// Hosts, nodes between them, links and traffic of a point; keys carry their unit.
 pub fn numbers(point: &Point) -> Value {
@@ -43,11 +46,14 @@ pub fn numbers(point: &Point) -> Value {
         "run": {
             "duration_ns": ns(testbed.run.duration),
             "warmup_ns": testbed.run.warmup.map_or(0, ns),
+            "precision": testbed.run.precision.map(Share::fraction),
+            "most_ns": ns(testbed.run.most()),
             "seed": testbed.run.seed,
         },
         "hosts": hosts.collect::<Map<String, Value>>(),
         "between": between.collect::<Map<String, Value>>(),
         "links": topology.links.iter().map(|ends| link(point, ends)).collect::<Vec<_>>(),
+        "ways": topology.between_hosts(testbed).iter().map(|path| way(point, path)).collect::<Vec<_>>(),
         "flows": flows.collect::<Vec<_>>(),
     })
 }
@@ -58,6 +64,30 @@ fn ns(time: Duration) -> u64 {
 
 fn bytes(size: Option<Size>) -> Option<u64> {
     size.map(Size::bytes)
+}
+
+/// A way from a host to another; with a circuit, what of it the sending NIC keeps to.
+fn way(point: &Point, path: &FlowPath) -> Value {
+    let topology = &point.topology;
+    let circuit = path.circuit.map(|index| {
+        let circuit = &topology.circuits[index];
+        let Framing::Cells { slot } = topology.links[path.route[0].link].framing else {
+            unreachable!("a circuit crosses ATM links")
+        };
+        let pace = circuit.shaping.filter(|_| path.forward).unwrap_or(slot);
+        json!({
+            // Of whole cells; the framing of the medium is not counted.
+            "rate_bit_per_s": (pace.per_second() * CELL_BITS as f64) as u64,
+            // Beside the packet, before cells are filled; the padding of short bridged frames is not counted.
+            "overhead_bytes": circuit.encapsulation.sdu(path.mtu) - path.mtu + TRAILER_BYTES,
+        })
+    });
+    json!({
+        "from": topology.nodes[path.from],
+        "to": topology.nodes[path.to],
+        "mtu_bytes": path.path_mtu,
+        "circuit": circuit,
+    })
 }
 
 fn link(point: &Point, link: &LinkEnds) -> Value {
@@ -130,6 +160,14 @@ fn flow(point: &Point, name: &str, traffic: &Traffic) -> Value {
             "rate_bit_per_s": config.rate.0,
             "sizes": config.sizes,
         }),
+        Traffic::UdpOnOff(config) => json!({
+            "message_bytes": config.message.bytes(),
+            "rate_bit_per_s": config.rate.0,
+            "mean_bit_per_s": config.mean().0,
+            "on_ns": ns(config.on),
+            "off_ns": ns(config.off),
+            "lengths": config.lengths,
+        }),
         Traffic::RequestResponse(config) => json!({
             "message_bytes": config.request.bytes(),
             "response_bytes": config.response.bytes(),
@@ -179,6 +217,8 @@ fn socket(tcp: &TcpConfig) -> Value {
         "receive_buffer_bytes": bytes(tcp.receive_buffer),
         "nodelay": tcp.nagle.map(|nagle| nagle == Nagle::Off),
         "congestion": tcp.congestion.as_ref().map(|congestion| congestion.kind()),
+        // What the model has where none is given: the profile's.
+        "model_congestion": tcp.resolve(ANY_MTU).congestion.kind(),
         "untold": rest,
     })
 }

@@ -6,7 +6,7 @@ use engpass_model::link::Link;
 use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
-use engpass_model::unit::Duration;
+use engpass_model::unit::{Duration, Share};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,11 @@ pub struct Run {
     pub duration: Duration,
     /// Time at the beginning that does not count.
     pub warmup: Option<Duration>,
+    /// Of `measure`: a run goes on until the 95 % confidence interval of every flow's mean reaches no further than this share to either side, instead
+    /// of ending after `duration`, which is then the least. The model's engines run for `duration`.
+    pub precision: Option<Share>,
+    /// Of `measure`: the longest that a run with a `precision` lasts, `duration` and `warmup` included; ten times `duration` if not given.
+    pub longest: Option<Duration>,
     /// Repeats of every point, each with a seed of its own.
     pub repeats: u32,
     /// Seed of the first repeat; the others count on from it.
@@ -50,6 +55,24 @@ pub struct Run {
 
 impl Default for Run {
     fn default() -> Self {
-        Self { duration: Duration(10_000_000_000_000), warmup: None, repeats: 1, seed: 1 }
+        Self {
+            duration: Duration(10_000_000_000_000),
+            warmup: None,
+            precision: None,
+            longest: None,
+            repeats: 1,
+            seed: 1,
+        }
+    }
+}
+
+impl Run {
+    /// The longest that a real run lasts: `longest`, or ten times `duration`, where there is a `precision` to reach.
+    pub fn most(&self) -> Duration {
+        match (self.precision, self.longest) {
+            (None, _) => self.duration,
+            (Some(_), Some(longest)) => longest,
+            (Some(_), None) => Duration(self.duration.0.saturating_mul(10)),
+        }
     }
 }

@@ -61,10 +61,11 @@ def tell_left_out(testbed: Testbed, engines: Iterable[str], variants: Iterable[s
     for variant in variants:
         if named:
             told |= {f"{named}: {text}": None for text in testbed.campaign.left_out(variant)}
-        if "measure" in engines:
+        live = " and ".join(name for name in engines if name not in MODEL)
+        if live:
             from engpass.measure import left_out
 
-            told |= {f"measure: {text}": None for text in left_out(testbed.campaign, variant)}
+            told |= {f"{live}: {text}": None for text in left_out(testbed.campaign, variant)}
     for text in told:
         console.tell(f"note: {text}")
 

@@ -28,7 +28,8 @@ def command(as_json: options.Json = False) -> None:
     for lab in labs:
         hosts = "\n".join(f"{name} {' '.join(member.addresses)}" for name, member in lab.hosts().items())
         since = lab.created[:19].replace("T", " ")
-        table.add_row(lab.id, lab.name, lab.engine, state(lab), since, hosts, lab.file)
+        engine = lab.engine if lab.slow == 1 else f"{lab.engine}, {lab.slow} times slower"
+        table.add_row(lab.id, lab.name, engine, state(lab), since, hosts, lab.file)
     console.tables().print(table)
     if any(lab.is_lost() for lab in labs):
         console.tell("`engpass clean` removes what was left behind")
@@ -51,6 +52,8 @@ def as_data(lab: Lab) -> dict[str, Any]:
         "state": state(lab),
         "since": lab.created,
         "rootless": lab.keeper is not None,
+        "driver": lab.driver,
+        "slow": lab.slow,
         "nodes": {
             name: {"kind": member.kind, "namespace": member.namespace, "addresses": list(member.addresses)}
             for name, member in lab.members.items()

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engpass.cli import console, options
+from engpass.cli import console, emulation, options
+from engpass.error import EngpassError
 
 if TYPE_CHECKING:
     from engpass.campaign import Point
+    from engpass.capture import Captures
     from engpass.lab import Ended, Progress
     from engpass.store import RunRecord, Store
     from engpass.testbed import Started
@@ -20,7 +22,7 @@ Engines = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME,...",
-        help="Engines, of limit, simulate and measure; the first two if not given.",
+        help="Engines, of limit, simulate, emulate and measure; the first two if not given.",
     ),
 ]
 Repeats = Annotated[
@@ -29,7 +31,36 @@ Repeats = Annotated[
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, max=1024, help="Points at a time, else the cores.")
 ]
+Capture = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--capture",
+        metavar="POINT=FILE",
+        help="Write what passes link.NAME (or link.NAME.NODE: what that node sends) as pcapng; also several.",
+    ),
+]
+CaptureAs = Annotated[
+    str | None,
+    typer.Option(
+        "--capture-as",
+        metavar="FORM",
+        help="frames, ip, pdus, cells or raw-cells; else what the link carries.",
+    ),
+]
+CaptureLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--capture-limit",
+        metavar="LIMIT",
+        help="As in '1000 packets', '20 MB' or '2 s'; 256 MiB if not given.",
+    ),
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, even if the store has some of the points.")]
+
+Log = Annotated[
+    str | None,
+    typer.Option("--log", metavar="DIR", help="Log what emulated points take in and give out, a file each."),
+]
 
 
 def command(
@@ -43,25 +74,44 @@ def command(
     as_json: options.Json = False,
     yes: options.Yes = False,
     fresh: Fresh = False,
+    capture: Capture = None,
+    capture_as: CaptureAs = None,
+    capture_limit: CaptureLimit = None,
+    clock: emulation.Clock = None,
+    slow: emulation.Slow = None,
+    wire_true: emulation.WireTrue = False,
+    lateness: emulation.Limit = None,
+    log: Log = None,
 ) -> None:
     """Run every variant, swept value and repeat of a testbed, and keep the outcomes in the store.
 
-    The same command goes on where an earlier one stopped. Exit code 0 if all points have an outcome,
-    1 if some ended with an error, 130 after Ctrl-C.
+    The same command goes on where an earlier one stopped; with `--capture` it begins anew. Exit code 0 if
+    all points have an outcome, 1 if some ended with an error, 130 after Ctrl-C. `--clock`, `--slow`,
+    `--wire-true`, `--limit` and `--log` are for `emulate`.
     """
+    from engpass import capture as capturing
     from engpass.store import Store
     from engpass.testbed import load
 
+    captures = capturing.parse(capture, capture_as, capture_limit) if capture else None
+    if captures is None and (capture_as or capture_limit):
+        raise EngpassError("there is nothing to capture", "write `--capture link.NAME=FILE`, too")
     limit = options.max_points(yes)
+    how = emulation.options(clock, slow, lateness, log, wire_true=wire_true)
     testbed = load(file, options.overrides(set_), max_points=limit)
     engines = None if engine is None else [name.strip() for part in engine for name in part.split(",")]
     plan = testbed.plan(engines, variant, repeats)
+    if captures is not None:
+        capturing.check(captures, testbed.campaign, plan)
     options.tell_left_out(testbed, plan.engines, plan.variants)
     with Store.open(store) as opened:
-        started = testbed.start(plan, opened, jobs=jobs, fresh=fresh, max_points=limit)
+        anew = fresh or captures is not None
+        started = testbed.start(plan, opened, jobs=jobs, fresh=anew, max_points=limit, emulation=how)
         record = opened.run(started.run_id)
         _announce(record, opened)
-        ended = _go(started, opened, record, as_json=as_json)
+        ended = _go(started, opened, record, captures, as_json=as_json)
+        if captures is not None:
+            _tell_captured(captures)
         raise typer.Exit(_close(opened, ended, started.run_id, as_json=as_json))
 
 
@@ -76,7 +126,19 @@ def _announce(record: RunRecord, store: Store) -> None:
         console.tell(f"run {record.id}: {total:,} points, kept in `{store.where}`")
 
 
-def _go(started: Started, store: Store, record: RunRecord, *, as_json: bool) -> Ended:
+def _tell_captured(captures: Captures) -> None:
+    for file in captures.captured:
+        told = f"captured {file['packets']:,} to `{file['path']}`"
+        if file["limited"]:
+            told += ", and no more: the limit was reached"
+        if file["bad_pdus"]:
+            told += f"; {file['bad_pdus']:,} PDUs lacked cells and were left out"
+        console.tell(told)
+
+
+def _go(
+    started: Started, store: Store, record: RunRecord, captures: Captures | None, *, as_json: bool
+) -> Ended:
     from engpass.progress import bar
 
     with bar(sys.stderr) as shown:
@@ -88,7 +150,7 @@ def _go(started: Started, store: Store, record: RunRecord, *, as_json: bool) -> 
             if lines is not None:
                 lines(progress)
 
-        ended = started.go(watch)
+        ended = started.go(watch, captures)
         if lines is not None:
             lines.rest()
     return ended

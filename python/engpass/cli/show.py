@@ -12,7 +12,7 @@ from engpass.cli.run import tell_failures
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from engpass.store import RunRecord, Store
+    from engpass.store import RunRecord, SearchRecord, Store
 
 Ledger = Annotated[
     bool,
@@ -37,6 +37,14 @@ def command(
     from engpass.store import Store
 
     with Store.open(store, create=False) as opened:
+        if (search := _search(opened, run)) is not None:
+            if as_json:
+                console.line(search.to_json())
+                return
+            from engpass.cli.searched import show
+
+            show(search, console.tables())
+            return
         record = opened.run(run)
         if as_json:
             axes = record.plan.axes
@@ -59,6 +67,14 @@ def command(
             tell_failures(opened, record)
 
 
+def _search(store: Store, which: str) -> SearchRecord | None:
+    """The search with this id or the beginning of one; `None` where that names none, or a run."""
+    if which == "last" or any(record.id.startswith(which) for record in store.runs()):
+        return None
+    found = [record for record in store.searches.all() if which and record.id.startswith(which)]
+    return store.searches.get(found[0].id) if len(found) == 1 else None
+
+
 def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
     """Print the books of every direction that anybody could have used, per variant."""
     import json
@@ -68,16 +84,21 @@ def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
 
     plan = record.plan
     for variant in plan.variants:
-        shelf = ledger.Sums()
-        for engine in plan.engines:
+        shelves = {engine: ledger.Sums() for engine in plan.engines}
+        for engine, shelf in shelves.items():
             for index in range(plan.sweep_points):
                 for _, text in store.raw_outcomes(record.id, [plan.positions(engine, variant, index)]):
                     shelf.add(json.loads(text))
-        used = [side for side in shelf.directions if not side.books.nobody_sends]
-        if not used:
+        kept = {engine: shelf for engine, shelf in shelves.items() if shelf.outcomes}
+        if not kept:
             console.tell(f"no point of `{variant}` has a ledger")
-            continue
-        out.print(f"{variant}: {say.count(shelf.outcomes, 'simulated point')}, the mean", markup=False)
-        columns = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
-        for part in accounts(columns, out.width, shelf.outcomes):
-            out.print(part)
+        for engine, shelf in kept.items():
+            used = [side for side in shelf.directions if not side.books.nobody_sends]
+            what = say.count(shelf.outcomes, f"{_DONE.get(engine, engine)} point")
+            out.print(f"{variant}: {what}, the mean", markup=False)
+            columns = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
+            for part in accounts(columns, out.width, shelf.outcomes):
+                out.print(part)
+
+
+_DONE = {"simulate": "simulated", "emulate": "emulated", "measure": "measured"}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from engpass.apart import FAR, apart
 from engpass.say import duration, percent, rate
 
 if TYPE_CHECKING:
@@ -111,22 +112,30 @@ class _Cell:
     sent: int = 0
     lost: int = 0
     limit: float | None = None
+    invalid: int = 0
 
-    def add(self, flow: dict[str, Any]) -> None:
+    @property
+    def mean(self) -> float | None:
+        """Mean goodput, if there is any point."""
+        return math.fsum(self.goodput) / len(self.goodput) if self.goodput else None
+
+    def add(self, flow: dict[str, Any], *, valid: bool) -> None:
+        self.invalid += not valid
         self.goodput.append(flow["goodput_bit_per_s"])
         self.offered.append(flow["offered_bit_per_s"])
         self.sent += flow.get("sent_datagrams") or 0
         self.lost += flow.get("lost_datagrams") or 0
 
     def texts(self) -> list[str]:
-        if not self.goodput:
+        mean = self.mean
+        if mean is None:
             return ["", "", "", "", rate(self.limit)]
-        mean = math.fsum(self.goodput) / len(self.goodput)
         offered = math.fsum(self.offered) / len(self.offered)
         half = (max(self.goodput) - min(self.goodput)) / 2
         spread = percent(half / mean if mean else 0.0) if len(self.goodput) > 1 else ""
         loss = percent(self.lost / self.sent) if self.sent else ""
-        return [rate(mean), spread, rate(offered), loss, rate(self.limit)]
+        mark = " invalid" if self.invalid else ""
+        return [rate(mean) + mark, spread, rate(offered), loss, rate(self.limit)]
 
 
 _Cells = dict[tuple[str, int, str, str], _Cell]
@@ -150,11 +159,15 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
                 if outcome["engine"] == "limit":
                     cell.limit = flow["goodput_bit_per_s"]
                 else:
-                    cell.add(flow)
+                    cell.add(flow, valid=outcome.get("valid", True))
     out.print(_summary_table(record, cells, kinds))
     notes = _thinned(record, shown)
     if any(len(cell.goodput) > 1 for cell in cells.values()):
         notes.append("spread: half of the greatest less the least, of the mean")
+    if any(cell.invalid for cell in cells.values()):
+        notes.append("invalid: packets of the emulated network were later than its limit; `--slow` helps")
+    if len(engines) > 1 and "simulate" in engines:
+        notes.append(f"apart: goodput against that of `simulate`; more than {percent(FAR)} has a `!`")
     for note in notes:
         out.print(note, markup=False, soft_wrap=True)
 
@@ -238,8 +251,10 @@ def _summary_table(record: RunRecord, cells: _Cells, kinds: dict[str, str]) -> T
     named = len(flows) > 1
     engines = list(plan.engines)
     told = len([name for name in engines if name != "limit"]) > 1
+    compared = told and "simulate" in engines
     columns = ["Variant", *axes, *(["Flow"] if named else []), *(["Engine"] if told else [])]
-    table = grid(*columns, "Goodput", "Spread", "Offered", "Loss", "Limit", title=record.name, left=1)
+    figures = ["Goodput", "Spread", "Offered", "Loss", "Limit", *(["Apart"] if compared else [])]
+    table = grid(*columns, *figures, title=record.name, left=1)
     chosen = sorted(
         (key for key in cells if key[2] in flows),
         key=lambda key: (plan.variants.index(key[0]), key[1], flows.index(key[2]), engines.index(key[3])),
@@ -248,6 +263,18 @@ def _summary_table(record: RunRecord, cells: _Cells, kinds: dict[str, str]) -> T
         for key in keys:
             values = [value.text for value in plan.values(key[1])]
             names = [*([key[2]] if named else []), *([key[3]] if told else [])]
-            table.add_row(*plain(variant, *values, *names, *cells[key].texts()))
+            other = [_apart(cells, key)] if compared else []
+            table.add_row(*plain(variant, *values, *names, *cells[key].texts(), *other))
         table.add_section()
     return table
+
+
+def _apart(cells: _Cells, key: tuple[str, int, str, str]) -> str:
+    """How far an engine is from `simulate`, if both have something."""
+    variant, index, flow, engine = key
+    both = {name: cells.get((variant, index, flow, name)) for name in ("simulate", engine)}
+    means = {name: cell.mean for name, cell in both.items() if cell is not None and cell.mean is not None}
+    if engine == "simulate" or len(means) < 2:
+        return ""
+    other = next(one for one in apart(means) if one.engine == engine)
+    return ("" if other.share is None else f"{other.share * 100:+.1f} %") + (" !" if other.far else "")

@@ -6,16 +6,22 @@ from typing import Annotated
 
 import typer
 
-from engpass.cli import console, options
+from engpass.cli import console, emulation, options
 
 Engine = Annotated[
     str | None,
     typer.Option(
-        "--engine", metavar="NAME", help="What carries the links; the engine that can, if not given."
+        "--engine",
+        metavar="NAME",
+        help="What carries the links: measure (the kernel) or emulate (the model); else the first that can.",
     ),
 ]
 Variant = Annotated[
     str | None, typer.Option("--variant", metavar="NAME", help="The variant; the first if not given.")
+]
+Log = Annotated[
+    str | None,
+    typer.Option("--log", metavar="FILE", help="Log what an emulated network takes in and gives out."),
 ]
 
 
@@ -24,28 +30,47 @@ def command(
     engine: Engine = None,
     variant: Variant = None,
     set_: options.Set = None,
+    clock: emulation.Clock = None,
+    slow: emulation.Slow = None,
+    wire_true: emulation.WireTrue = False,
+    limit: emulation.Limit = None,
+    log: Log = None,
     as_json: options.Json = False,
 ) -> None:
     """Make the hosts of a testbed as network namespaces, joined as the file says.
 
-    Ethernet switches become bridges, routers namespaces that forward; links are shaped to their rates.
-    `engpass exec` and `engpass shell` run programs in the hosts, `engpass down` removes all of it.
+    With `measure` the kernel carries the links: Ethernet switches become bridges, routers namespaces that
+    forward. With `emulate` the model does, in real time: ATM, delays, loss and all that `simulate` knows.
+    `engpass exec` and `engpass shell` run programs in the hosts, `engpass watch` shows what goes on between
+    them, `engpass down` removes all of it.
     """
     import json
     from pathlib import Path
 
     from engpass import netlab
     from engpass.campaign import choose
-    from engpass.netlab import veth
+    from engpass.netlab import emulated, veth
     from engpass.testbed import load
 
     if file == "-":
         console.fail("a testbed that stays up needs a file", "write it to a file, and name that")
+    how = emulation.options(clock, slow, limit, log, wire_true=wire_true)
     testbed = load(file, options.overrides(set_))
     wanted = choose("variant", [variant] if variant else testbed.variants[:1], testbed.variants)[0]
     numbers = json.loads(testbed.campaign.numbers(wanted, []))
-    lab = netlab.up(testbed.name, str(Path(file).resolve()), numbers, engine)
-    for note in veth.notes(numbers):
+    given = any(value is not None for value in (clock, slow, limit, log)) or wire_true
+    # These options mean something to the model alone.
+    chosen = netlab.choose_engine(numbers, engine or ("emulate" if given else None))
+    if given and chosen != "emulate":
+        console.fail(
+            f"`--engine {chosen}` has no clock of its own",
+            "take `--clock`, `--slow`, `--limit`, `--log` and `--wire-true` out, or use `--engine emulate`",
+        )
+    network = netlab.Network(
+        testbed.text, testbed.source, testbed.overrides, wanted, testbed.seed, options=how
+    )
+    lab = netlab.up(testbed.name, str(Path(file).resolve()), numbers, chosen, network=network)
+    for note in veth.notes(numbers) if chosen == "measure" else emulated.notes(numbers, how):
         console.tell(f"note: {note}")
     if as_json:
         from engpass.cli.ps import as_data

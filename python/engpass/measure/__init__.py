@@ -15,8 +15,11 @@ from engpass import _engpass, netlab
 from engpass.campaign import Axis, Point, sweep_numbers
 from engpass.environment import now
 from engpass.measure.agent import Crew, GoneError, MeasureError
-from engpass.measure.flows import Flow, flows, untold
-from engpass.measure.outcome import outcome_flows, outcome_hosts
+from engpass.measure.books import books
+from engpass.measure.flows import Flow, flows, rule, untold
+from engpass.measure.group import delays
+from engpass.measure.multipath import prepare as prepare_multipath
+from engpass.measure.outcome import add_precision, outcome_flows, outcome_hosts
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
@@ -27,14 +30,22 @@ __all__ = ["MeasureError", "Session"]
 class Session:
     """Measures the points of one campaign, one after the other."""
 
+    engine = "measure"
+    stops_by_rule = True
+    """Whether a run may go on until its `precision` is reached."""
+
     def __init__(
         self,
         campaign: _engpass.Campaign,
         source: str,
         axes: tuple[Axis, ...],
         stopped: Callable[[], bool],
+        *,
+        precise: bool = True,
     ) -> None:
         self._campaign, self._source, self._axes, self._stopped = campaign, source, axes, stopped
+        # Whether a `precision` in the file counts; a trial lasts as long as its search says.
+        self._precise = precise
         self._crew = Crew()
         self._lab: Lab | None = None
         self._network: object = None
@@ -46,6 +57,10 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def turn_to(self, campaign: _engpass.Campaign, _overrides: tuple[tuple[str, str], ...]) -> None:
+        """Measure another campaign from now on; agents stay, and namespaces where its network is the same."""
+        self._campaign = campaign
 
     def close(self) -> None:
         """End the agents, and remove the namespaces."""
@@ -60,18 +75,91 @@ class Session:
         Raises `MeasureError`, `LabError`, `InvalidTestbed`, and `Interrupted` if that was asked for.
         """
         numbers = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))
+        if not (self._precise and self.stops_by_rule):
+            numbers["run"] |= {"precision": None, "most_ns": numbers["run"]["duration_ns"]}
         seed = numbers["run"]["seed"] + point.repeat
-        planned = flows(numbers, seed)
         try:
-            self._gather(numbers, planned)
-            addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
-            collected = Measurement(self._crew, addresses, planned, self._stopped).run()
+            found = self._found(point, seed, numbers)
         except KeyboardInterrupt:
             raise _engpass.Interrupted("interrupted") from None
         except GoneError as error:
             self._dismiss()
             raise error from None
-        return json.dumps(self._outcome(point, seed, numbers, planned, collected), ensure_ascii=False)
+        return json.dumps(self._headed(point, seed, found), ensure_ascii=False)
+
+    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """What came out of a point: flows, links, drops, hosts, and how it was measured."""
+        planned = flows(numbers, seed)
+        self._gather(numbers, planned)
+        addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
+        stop = rule(numbers, planned)
+        collected = Measurement(self._crew, addresses, planned, self._stopped, stop).run()
+        groups = self._groups(point, addresses, planned)
+        hosts = outcome_hosts(self._hellos(), collected.results)
+        limits = self._limits(point)
+        kept = books(numbers, planned, collected.results, hosts, limits)
+        notes = untold(numbers) + kept.notes
+        if self._lab is not None:
+            notes += veth.notes(numbers)
+        outcome: dict[str, Any] = {
+            "flows": outcome_flows(planned, collected.results, hosts, limits, kept),
+            "links": kept.links,
+            "drops": [],
+            "hosts": hosts,
+            "measured": {
+                "at": now(),
+                "took_s": round(collected.seconds, 3),
+                "carrier": "hosts" if self._lab is None else "veth",
+                "notes": notes,
+            },
+        }
+        for flow, receivers in groups.items():
+            for host, told in receivers.items():
+                outcome["flows"][flow]["receivers"][host] |= told
+        if stop is not None:
+            add_precision(outcome, planned, stop)
+        return outcome
+
+    def _groups(
+        self, point: Point, addresses: Addresses, planned: list[Flow]
+    ) -> dict[str, dict[str, dict[str, Any]]]:
+        """How long receivers of groups waited for them: in the first repeat, for it takes some seconds."""
+        if point.repeat:
+            return {}
+        groups = [flow for flow in planned if flow.group is not None and "schedule" in flow.send]
+        return {flow.name: delays(self._crew, addresses, flow, self._stopped) for flow in groups}
+
+    def _headed(self, point: Point, seed: int, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "variant": point.variant,
+            "engine": self.engine,
+            "repeat": point.repeat,
+            "seed": seed,
+            "sweep": sweep_numbers(point, self._axes),
+            **found,
+        }
+
+    def collect(self, variant: str, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
+        """Make flows of one's own between the hosts of a testbed; what the agents gave back.
+
+        Raises as `run` does.
+        """
+        try:
+            return self._made(variant, numbers, planned)
+        except KeyboardInterrupt:
+            raise _engpass.Interrupted("interrupted") from None
+        except GoneError as error:
+            self._dismiss()
+            raise error from None
+
+    def _made(self, _variant: str, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
+        self._gather(numbers, planned)
+        addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
+        return Measurement(self._crew, addresses, planned, self._stopped).run()
+
+    def hello(self, host: str) -> Mapping[str, Any]:
+        """What the agent of a host said when it was started."""
+        return self._hellos().get(host, {})
 
     def _gather(self, numbers: Mapping[str, Any], planned: list[Flow]) -> None:
         """Have an agent on every host that sends or receives."""
@@ -80,7 +168,7 @@ class Session:
         if any(reach is not None for reach in reached.values()):
             self._take_down()
         else:
-            self._put_up(numbers)
+            prepare_multipath(self._put_up(numbers), numbers)
         fresh = []
         for host, reach in reached.items():
             if (known := self._unreached.get((host, reach))) is not None:
@@ -102,13 +190,18 @@ class Session:
                 self._unreached[said.host, reached[said.host]] = error
             raise
 
-    def _put_up(self, numbers: Mapping[str, Any]) -> None:
-        network = {key: numbers[key] for key in ("hosts", "between", "links")}
+    def _put_up(self, numbers: Mapping[str, Any]) -> Lab:
+        network = self._same_network(numbers)
         if self._lab is not None and network == self._network:
-            return
+            return self._lab
         self._take_down()
-        self._lab = netlab.up(self._campaign.name, self._source, numbers, "measure", temporary=True)
+        self._lab = netlab.up(self._campaign.name, self._source, numbers, self.engine, temporary=True)
         self._network = network
+        return self._lab
+
+    def _same_network(self, numbers: Mapping[str, Any]) -> object:
+        """What namespaces are made of: points in which it is equal share them."""
+        return {key: numbers[key] for key in ("hosts", "between", "links")}
 
     def _take_down(self) -> None:
         if self._lab is None:
@@ -133,31 +226,6 @@ class Session:
             found: dict[str, Any] = json.loads(answer)["flows"]
             return found
         return {}
-
-    def _outcome(
-        self, point: Point, seed: int, numbers: Mapping[str, Any], planned: list[Flow], collected: Collected
-    ) -> dict[str, Any]:
-        hosts = outcome_hosts(self._hellos(), collected.results)
-        notes = untold(numbers)
-        if self._lab is not None:
-            notes += veth.notes(numbers)
-        return {
-            "variant": point.variant,
-            "engine": "measure",
-            "repeat": point.repeat,
-            "seed": seed,
-            "sweep": sweep_numbers(point, self._axes),
-            "flows": outcome_flows(planned, collected.results, hosts, self._limits(point)),
-            "links": {},
-            "drops": [],
-            "hosts": hosts,
-            "measured": {
-                "at": now(),
-                "took_s": round(collected.seconds, 3),
-                "carrier": "hosts" if self._lab is None else "veth",
-                "notes": notes,
-            },
-        }
 
 
 def left_out(campaign: _engpass.Campaign, variant: str) -> list[str]:

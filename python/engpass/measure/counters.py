@@ -37,6 +37,8 @@ def thinned(end: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in end.items():
         if isinstance(value, Mapping) and isinstance(value.get("histogram"), list):
             found[key] = {**value, "histogram": _merged(value["histogram"])}
+    if isinstance(end.get("series"), list):
+        found["series"] = _shortened(end["series"])
     if isinstance(end.get("streams"), list):
         found["streams"] = [thinned(stream) for stream in end["streams"]]
     return found
@@ -49,3 +51,19 @@ def _merged(bins: list[list[int]]) -> list[list[int]]:
     step = -(-len(bins) // _MOST_BINS)
     parts = [bins[i : i + step] for i in range(0, len(bins), step)]
     return [[part[-1][0], sum(count for _, count in part)] for part in parts]
+
+
+_SUMS = ("bytes", "messages", "lost")
+
+
+def _shortened(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A time series of some dozen records: neighbours are joined evenly, and what counts adds up."""
+    if len(series) <= _MOST_BINS:
+        return series
+    step = -(-len(series) // _MOST_BINS)
+    joined = []
+    for begin in range(0, len(series), step):
+        part = series[begin : begin + step]
+        sums = {key: sum(one.get(key) or 0 for one in part) for key in _SUMS if key in part[-1]}
+        joined.append({**part[-1], "from_ns": part[0]["from_ns"], **sums})
+    return joined

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engpass.measure.agent import MeasureError
+from engpass.measure.precision import LEAST_SAMPLES, Rule, Series
 
 _SECOND_NS = 1_000_000_000
 _LEAST_INTERVAL_NS = 100_000_000
+_LEAST_SAMPLE_NS = 20_000_000
 _BEYOND_NS = 10 * _SECOND_NS
+_DATAGRAMS = frozenset({"udp-stream", "poisson", "udp-on-off", "multicast"})
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,12 @@ def flows(numbers: Mapping[str, Any], seed: int) -> list[Flow]:
                 "take `sizes` out, or run it with `--engine simulate`",
             )
         begin = flow["start_ns"]
-        end = min(run["duration_ns"], flow["stop_ns"] if flow["stop_ns"] is not None else run["duration_ns"])
+        most = run["most_ns"]
+        end = min(most, flow["stop_ns"] if flow["stop_ns"] is not None else most)
         opened = max(begin, run["warmup_ns"])
         if end <= opened:
             continue
-        found.append(_flow(flow, begin, opened - begin, end - opened, seed))
+        found.append(_flow(flow, begin, opened - begin, end - opened, seed, _interval(run, end - opened)))
     if not found:
         raise MeasureError(
             "no traffic is left after the warm-up", "let it start earlier or the run last longer"
@@ -64,17 +68,39 @@ def flows(numbers: Mapping[str, Any], seed: int) -> list[Flow]:
     return found
 
 
-def _flow(flow: Mapping[str, Any], start: int, warmup: int, duration: int, seed: int) -> Flow:
+def _interval(run: Mapping[str, Any], duration: int) -> int:
+    """How long the records of a time series are: ten of a run, or as many as the stop rule needs at least."""
+    if run["precision"] is None:
+        return min(_SECOND_NS, max(_LEAST_INTERVAL_NS, duration // 10))
+    least = int(run["duration_ns"]) - int(run["warmup_ns"])
+    return min(_SECOND_NS, max(_LEAST_SAMPLE_NS, least // LEAST_SAMPLES))
+
+
+def rule(numbers: Mapping[str, Any], planned: Sequence[Flow]) -> Rule | None:
+    """The stop rule of a point, if it has one: over what comes in at every receiver, or is answered."""
+    asked = numbers["run"]["precision"]
+    if asked is None:
+        return None
+    series = {}
+    for flow in planned:
+        told = flow.kind == "request-response"
+        for host in (flow.sender,) if told else flow.receivers:
+            of = "messages" if told else "bytes"
+            series[flow.name, host] = Series(flow.common["interval_ns"], flow.warmup_ns, of)
+    return Rule(asked, series)
+
+
+def _flow(flow: Mapping[str, Any], start: int, warmup: int, duration: int, seed: int, interval: int) -> Flow:
     kind = flow["kind"]
-    udp = kind in ("udp-stream", "poisson", "multicast") or flow.get("transport") == "udp"
+    udp = kind in _DATAGRAMS or flow.get("transport") == "udp"
     live = flow["live"]
     whole = warmup + duration
     common: dict[str, Any] = {
-        "kind": "udp-stream" if kind in ("poisson", "multicast") else kind,
+        "kind": "udp-stream" if kind in _DATAGRAMS else kind,
         "message_bytes": flow["message_bytes"],
         "warmup_ns": warmup,
         "duration_ns": duration,
-        "interval_ns": min(_SECOND_NS, max(_LEAST_INTERVAL_NS, duration // 10)),
+        "interval_ns": interval,
         "limits": {"duration_ns": whole + _BEYOND_NS},
     }
     common |= _given(flow, "streams", "transport", "response_bytes")
@@ -110,6 +136,9 @@ def _schedule(flow: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
         return None
     if flow["kind"] == "poisson":
         return {"kind": "poisson", "rate_bit_per_s": rate, "seed": seed}
+    if flow["kind"] == "udp-on-off":
+        times = {key: flow[key] for key in ("on_ns", "off_ns", "lengths")}
+        return {"kind": "on-off", "rate_bit_per_s": rate, "seed": seed, **times}
     return {"kind": "cbr", "rate_bit_per_s": rate}
 
 

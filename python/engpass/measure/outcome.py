@@ -8,6 +8,9 @@ from typing import Any
 from engpass.measure.agent import MeasureError
 from engpass.measure.counters import changes, thinned
 from engpass.measure.flows import Flow
+from engpass.measure.kept import Kept
+from engpass.measure.pacing import pacing
+from engpass.measure.precision import Rule
 from engpass.measure.why import explained
 
 _S = 1e9
@@ -18,9 +21,10 @@ def outcome_flows(
     results: Mapping[str, Mapping[str, Any]],
     hosts: Mapping[str, Any],
     limits: Mapping[str, Any],
+    kept: Kept,
 ) -> dict[str, Any]:
     """The flows of an outcome, in the order of the file; `hosts` as `outcome_hosts` gives them."""
-    return {flow.name: _flow(flow, results, hosts, limits.get(flow.name)) for flow in flows}
+    return {flow.name: _flow(flow, results, hosts, limits.get(flow.name), kept) for flow in flows}
 
 
 _EARLY = {
@@ -42,7 +46,8 @@ def refuse_early_end(flow: str, host: str, end: Mapping[str, Any]) -> None:
     raise MeasureError(f"traffic `{flow}` failed at host `{host}`: {cause}", error.get("help"))
 
 
-def _end(results: Mapping[str, Mapping[str, Any]], flow: Flow, host: str, role: str) -> Mapping[str, Any]:
+def end_of(results: Mapping[str, Mapping[str, Any]], flow: Flow, host: str, role: str) -> Mapping[str, Any]:
+    """What the agent of a host told of its end of a flow; raises `MeasureError` if that failed."""
     for end in results.get(host, {}).get("flows", []):
         if end.get("flow") == flow.name and end.get("role") == role:
             refuse_early_end(flow.name, host, end)
@@ -58,11 +63,12 @@ def _flow(
     results: Mapping[str, Mapping[str, Any]],
     hosts: Mapping[str, Any],
     limit: Mapping[str, Any] | None,
+    kept: Kept,
 ) -> dict[str, Any]:
-    sender = _end(results, flow, flow.sender, "send")
-    receivers = {host: _end(results, flow, host, "receive") for host in flow.receivers}
+    sender = end_of(results, flow, flow.sender, "send")
+    receivers = {host: end_of(results, flow, host, "receive") for host in flow.receivers}
     first = next(iter(receivers.values()))
-    seconds = flow.duration_ns / _S
+    seconds = _window(flow, sender)
     if flow.kind == "request-response":
         found = _conversation(flow, sender, seconds)
     elif flow.kind == "tcp-stream":
@@ -77,10 +83,19 @@ def _flow(
         "sender_cpu_s_per_gb": cpu[flow.sender],
         "receiver_cpu_s_per_gb": cpu[flow.receivers[0]],
     }
-    found |= explained(flow, found, ends, hosts, limit)
+    found |= explained(flow, found, ends, hosts, limit, kept.lines(flow.name))
+    if (regularity := pacing(sender, first)) is not None:
+        found["pacing"] = regularity
     # The rest is kept as it came: numbers of the kernel with its names.
     found["ends"] = {host: thinned(end) for host, end in ends.items()}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _window(flow: Flow, sender: Mapping[str, Any]) -> float:
+    """How long was measured, in seconds: as planned, or until the stop rule had enough."""
+    if sender.get("ended") == "stopped" and sender.get("elapsed_ns"):
+        return float(sender["elapsed_ns"]) / _S
+    return flow.duration_ns / _S
 
 
 def _rates(
@@ -105,6 +120,10 @@ def _datagrams(sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> dict[s
         "reordered_datagrams": sequence.get("reordered"),
         "gap_mean_s": _seconds(gaps.get("mean_ns")),
         "gap_sd_s": _seconds(gaps.get("sd_ns")),
+        "gap_mad_s": _seconds(gaps.get("mad_ns")),
+        "gap_p99_s": _seconds(gaps.get("p99_ns")),
+        "gap_p999_s": _seconds(gaps.get("p999_ns")),
+        "worst_ms_datagrams": gaps.get("worst_ms"),
     }
 
 
@@ -119,6 +138,7 @@ def _tcp(sender: Mapping[str, Any]) -> dict[str, Any]:
 
     close = (edges[0].get("close") or {}) if edges else {}
     busy = counted("busy_us")
+    timeouts_ms = counted("total_rto_time_ms")
 
     def share(name: str) -> float | None:
         limited = counted(name)
@@ -135,6 +155,7 @@ def _tcp(sender: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "retransmitted_segments": counted("total_retrans"),
         "timeouts": counted("total_rto"),
+        "timeout_share": timeouts_ms * 1000 / busy if busy and timeouts_ms is not None else None,
         "smoothed_rtt_s": rtt / 1e6 if rtt is not None else None,
         "minimum_rtt_s": least / 1e6 if least is not None else None,
         **rest,
@@ -163,18 +184,11 @@ def _group(
 ) -> dict[str, Any]:
     """Figures of the receiver that got least, and of each."""
     each = {
-        host: {**_rates(flow, sender, end, seconds), **_datagrams(sender, end), "join_s": _join(end)}
+        host: {**_rates(flow, sender, end, seconds), **_datagrams(sender, end)}
         for host, end in receivers.items()
     }
     worst = min(each.values(), key=lambda one: one["goodput_bit_per_s"])
-    return {**{key: value for key, value in worst.items() if key != "join_s"}, "receivers": each}
-
-
-def _join(end: Mapping[str, Any]) -> float | None:
-    for change in end.get("membership") or []:
-        if change.get("join_ns") is not None and change.get("first_ns") is not None:
-            return float(change["first_ns"] - change["join_ns"]) / _S
-    return None
+    return {**worst, "receivers": each}
 
 
 def _cpu(end: Mapping[str, Any], carried_bytes: float) -> float | None:
@@ -186,6 +200,26 @@ def _cpu(end: Mapping[str, Any], carried_bytes: float) -> float | None:
 
 def _seconds(nanoseconds: float | None) -> float | None:
     return None if nanoseconds is None else nanoseconds / _S
+
+
+def add_precision(outcome: dict[str, Any], planned: Sequence[Flow], rule: Rule) -> None:
+    """Say of every flow, and of the point, how well its mean is known, and whether that was asked."""
+    reached = []
+    for flow in planned:
+        found = outcome["flows"][flow.name]
+        told = flow.kind == "request-response"
+        # Answers are counted in requests, whose payload is what `goodput` means there.
+        per_sample = 8.0 * (flow.common["message_bytes"] if told else 1)
+        hosts = (flow.sender,) if told else flow.receivers
+        each = [rule.told(flow.name, host, per_sample) for host in hosts]
+        known = [one for one in each if one is not None]
+        worst = min(known, key=lambda one: (one["reached"], -(one.get("share") or 0.0)))
+        found["precision"] = worst
+        # As a column, beside the mean that it belongs to.
+        found["precision_share"] = worst.get("share")
+        found["precision_reached"] = worst["reached"]
+        reached.append(worst["reached"])
+    outcome["measured"]["precision"] = {"asked": rule.asked, "reached": all(reached)}
 
 
 def outcome_hosts(

@@ -12,12 +12,14 @@ from typing import Any
 from engpass.measure.agent import ANSWER_SECONDS, Agent, Crew, MeasureError
 from engpass.measure.flows import Flow
 from engpass.measure.outcome import refuse_early_end
+from engpass.measure.precision import Rule
 from engpass.measure.reach import Addresses, socket_address
 
 _LEAD_NS = 5_000_000  # senders of several hosts begin together, as well as their channels allow
 _LATE_SECONDS = 5.0  # what a sender may take longer than its time
 _RESIDUE_SECONDS = 0.02  # what is on its way when the senders have ended
 _MOST_RESIDUE_SECONDS = 2.0
+_MOST_SETTLING_SECONDS = 20.0
 
 
 @dataclass
@@ -32,9 +34,21 @@ class Measurement:
     """A point on its way."""
 
     def __init__(
-        self, crew: Crew, addresses: Addresses, flows: Sequence[Flow], stopped: Callable[[], bool]
+        self,
+        crew: Crew,
+        addresses: Addresses,
+        flows: Sequence[Flow],
+        stopped: Callable[[], bool],
+        rule: Rule | None = None,
+        started: Callable[[float], None] | None = None,
+        settled: Callable[[], bool] | None = None,
     ) -> None:
+        """`started` is called with the monotonic time at which the senders begin.
+
+        `settled` says, of a network that knows it, whether nothing is on its way any more.
+        """
         self._crew, self._addresses, self._flows, self._stopped = crew, addresses, flows, stopped
+        self._rule, self._started, self._settled = rule, started, settled
         self._token = secrets.token_hex(16)
         senders = dict.fromkeys(flow.sender for flow in flows)
         hosts = senders | dict.fromkeys(host for flow in flows for host in flow.receivers)
@@ -120,16 +134,20 @@ class Measurement:
                     f"host `{flow.sender}` starts traffic at several times, which its agent does not",
                     "let all traffic of a host start together",
                 )
+        at = time.monotonic() + _LEAD_NS / 1e9
         numbers = [
             (agent, agent.ask("start", run=self._token, after_ns=begin[agent.host] + _LEAD_NS))
             for agent in self._senders
         ]
+        if self._started is not None:
+            self._started(at)
         for agent, number in numbers:
             self._crew.answer(agent, number)
 
     def _watch(self) -> None:
         """Wait until every sender says that it is done."""
         left = {(flow.sender, flow.name) for flow in self._flows}
+        stopping = False
         longest = max(flow.end_ns for flow in self._flows) / 1e9
         for _ in self._crew.wait(longest + _LATE_SECONDS):
             if self._stopped():
@@ -139,25 +157,47 @@ class Measurement:
                     refuse_early_end(str(event.get("flow")), agent.host, event)
                     if event.get("role") == "send":
                         left.discard((agent.host, str(event.get("flow"))))
+                elif event.get("event") == "interval" and self._rule is not None:
+                    self._rule.take(str(event.get("flow")), agent.host, event)
             self._crew.events.clear()
             if not left:
                 return
+            if not stopping and self._rule is not None and self._rule.reached():
+                stopping = True
+                self._end_all()
         hosts = ", ".join(f"`{name}` at host `{host}`" for host, name in sorted(left))
         raise MeasureError(
             f"{hosts} did not end in time: {longest + _LATE_SECONDS:.1f} s",
             "look whether that host is overloaded",
         )
 
+    def _end_all(self) -> None:
+        """Let all senders end: what they measured is enough."""
+        numbers = []
+        for flow in self._flows:
+            agent = self._crew.agents[flow.sender]
+            numbers.append((agent, agent.ask("stop", run=self._token, flow=flow.name)))
+        for agent, number in numbers:
+            self._crew.answer(agent, number)
+
     # After
 
     def _collect(self) -> dict[str, Mapping[str, Any]]:
         # A stream says itself when all of it has come.
         if any(flow.common["kind"] == "udp-stream" for flow in self._flows):
-            self._pause(_RESIDUE_SECONDS)
+            self._settle()
         # Receivers empty their sockets and stop before anybody reads a counter.
         agents = [*self._receivers, *self._senders]
         answers = self._all(agents, "collect", ANSWER_SECONDS + _MOST_RESIDUE_SECONDS)
         return {agent.host: answer for agent, answer in zip(agents, answers, strict=True)}
+
+    def _settle(self) -> None:
+        last = time.monotonic() + _MOST_SETTLING_SECONDS
+        self._pause(_RESIDUE_SECONDS)
+        while self._settled is not None and not self._settled() and time.monotonic() < last:
+            if self._stopped():
+                raise KeyboardInterrupt
+            self._pause(_RESIDUE_SECONDS)
 
     def _pause(self, seconds: float) -> None:
         for _ in self._crew.wait(seconds):

@@ -72,6 +72,14 @@ class Addresses:
             f"host `{host}` has no address but its own loopback", f'give `[host.{host}]` an `address = "..."`'
         )
 
+    def interface(self, host: str, seen_from: str) -> str | None:
+        """The interface of a host at which packets of another one arrive, as its agent named it."""
+        address = self.of(host, seen_from)
+        for entry in self._hellos[host].get("host", {}).get("addresses", []):
+            if str(entry.get("address", "")).partition("/")[0] == address:
+                return str(entry["interface"])
+        return None
+
     def all_of(self, host: str) -> list[str]:
         """Every address that packets of a host may come from."""
         known = self._hosts[host]["address"]

@@ -7,11 +7,12 @@ it is unknown, and that is what is said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engpass.measure.flows import Flow
+from engpass.measure.kept import Line
 
 ENOUGH = 0.5
 """A finding of less weight is no bottleneck."""
@@ -19,6 +20,9 @@ ENOUGH = 0.5
 _NEAR_LINK = 0.9
 _OFFERED = 0.98
 _BUSY = 0.9
+_OTHERS = 0.01
+_MORE = 1.05
+_WAITED = 0.1
 _PER_CENT = 100.0
 
 
@@ -37,13 +41,15 @@ def explained(
     ends: Mapping[str, Mapping[str, Any]],
     hosts: Mapping[str, Any],
     limit: Mapping[str, Any] | None,
+    lines: Sequence[Line] = (),
 ) -> dict[str, Any]:
     """Bottleneck, the next one, a sentence with the evidence, and all findings of a flow."""
+    full = _lines(figures, lines)
     found = [
         *_application(flow, figures),
-        *_link(figures, limit),
+        *(full or _link(figures, limit)),
         *_tcp(figures),
-        *_losses(flow, figures, hosts),
+        *_losses(flow, figures, ends.get(flow.receivers[0]) or {}, hosts),
         *_cpus(flow, ends),
     ]
     found.sort(key=lambda one: -one.weight)
@@ -99,7 +105,21 @@ def _link(figures: Mapping[str, Any], limit: Mapping[str, Any] | None) -> list[F
     if share < _NEAR_LINK or "link" not in str(limit.get("bottleneck")):
         return []
     evidence = f"the flow gets {_share(share)} of what it lets through at most"
+    if share > _MORE:
+        evidence = f"the flow gets {share:.1f} times its part of it"
     return [Finding(str(limit["bottleneck"]), min(share, 1.0), evidence)]
+
+
+def _lines(figures: Mapping[str, Any], lines: Sequence[Line]) -> list[Finding]:
+    """A line that was busy nearly all of the time: the fullest one on the way, by its books."""
+    line = max(lines, key=lambda one: one.busy, default=None)
+    if line is None or line.busy < _NEAR_LINK:
+        return []
+    evidence = f"it is busy {_share(line.busy)} of the time"
+    others = line.delivered - figures["goodput_bit_per_s"] / line.rate if line.rate else 0.0
+    if others >= _OTHERS:
+        evidence += f", and other flows are given {_share(others)} of it"
+    return [Finding(f"link `{line.link}`", min(1.0, line.busy), evidence)]
 
 
 def _tcp(figures: Mapping[str, Any]) -> list[Finding]:
@@ -112,9 +132,13 @@ def _tcp(figures: Mapping[str, Any]) -> list[Finding]:
         )
     if buffer:
         found.append(Finding("the send buffer", buffer, f"it was too small {_share(buffer)} of the time"))
+    timer = figures.get("timeout_share")
+    if timer:
+        evidence = f"{figures.get('timeouts') or 0:,} time-outs took {_share(timer)} of the time"
+        found.append(Finding("the retransmission timer", timer, evidence))
     again = figures.get("retransmitted_segments")
     if again:
-        rest = max(0.0, 1.0 - (window or 0.0) - (buffer or 0.0))
+        rest = max(0.0, 1.0 - (window or 0.0) - (buffer or 0.0) - (timer or 0.0))
         # What is lost may be lost on purpose: by a full queue of a link that is busy, which weighs more then.
         found.append(
             Finding("the congestion window", rest * 0.8, f"{again:,} segments were lost and sent again")
@@ -122,15 +146,26 @@ def _tcp(figures: Mapping[str, Any]) -> list[Finding]:
     return found
 
 
-def _losses(flow: Flow, figures: Mapping[str, Any], hosts: Mapping[str, Any]) -> list[Finding]:
+def refused_by_socket(end: Mapping[str, Any], host: Mapping[str, Any] | None) -> int | None:
+    """Datagrams that the sockets of an end dropped; where they do not tell, those of all sockets of the host."""
+    own = [stream["dropped"] for stream in end.get("streams") or [] if stream.get("dropped") is not None]
+    if own:
+        return sum(own)
+    snmp = ((host or {}).get("changes") or {}).get("snmp") or {}
+    return sum((snmp.get(udp) or {}).get("RcvbufErrors") or 0 for udp in ("Udp", "Udp6"))
+
+
+def _losses(
+    flow: Flow, figures: Mapping[str, Any], receiver: Mapping[str, Any], hosts: Mapping[str, Any]
+) -> list[Finding]:
     """Datagrams that the receiver's host lost, by its own counters."""
     lost, sent = figures.get("lost_datagrams") or 0, figures.get("sent_datagrams") or 0
     if not lost or not sent:
         return []
     counted = hosts.get(flow.receivers[0], {}).get("changes") or {}
     snmp = counted.get("snmp") or {}
-    overflow = (snmp.get("Udp") or {}).get("RcvbufErrors") or 0
-    broken = (snmp.get("Ip") or {}).get("ReasmFails") or 0
+    overflow = refused_by_socket(receiver, hosts.get(flow.receivers[0])) or 0
+    broken = sum((snmp.get(ip) or {}).get("ReasmFails") or 0 for ip in ("Ip", "Ip6"))
     backlog = sum(core.get("dropped", 0) for core in counted.get("softnet") or [])
     found = []
     for name, count in (
@@ -160,8 +195,24 @@ def _cpus(flow: Flow, ends: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
         if not elapsed or (end.get("pacing") or {}).get("method") in ("busy", "hybrid"):
             continue
         share = (cpu.get("user_ns", 0) + cpu.get("system_ns", 0)) / (elapsed * streams)
+        found += _kept_from_it(host, end, (cpu.get("waited_ns") or 0) / (elapsed * streams))
         if share >= _BUSY:
             doing = "sending" if host == flow.sender else "receiving"
             evidence = f"its {doing} threads ran {_share(min(share, 1.0))} of the time"
             found.append(Finding(f"the CPU of host `{host}`", min(share, 1.0) * 0.95, evidence))
+    return found
+
+
+def _kept_from_it(host: str, end: Mapping[str, Any], waited: float) -> list[Finding]:
+    """Threads that would have run and had no core: other load of the host, or of what is below it."""
+    found = []
+    if waited >= _WAITED:
+        evidence = f"other threads had the core for {_share(min(waited, 1.0))} of the time"
+        found.append(Finding(f"other load of host `{host}`", min(waited, 1.0), evidence))
+    used = {stream.get("core") for stream in end.get("streams") or []}
+    cores = [core for core in end.get("cores") or [] if core.get("core") in used]
+    stolen = max((core.get("steal_ppm", 0) / 1e6 for core in cores), default=0.0)
+    if stolen >= _WAITED:
+        evidence = f"it kept {_share(stolen)} of the time of core {', '.join(str(c['core']) for c in cores)}"
+        found.append(Finding(f"the hypervisor of host `{host}`", stolen, evidence))
     return found

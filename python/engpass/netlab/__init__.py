@@ -1,7 +1,7 @@
 """Testbeds on this machine: hosts as network namespaces, joined as the file says.
 
 `up` makes one, `down` removes it, `clean` removes what a crash left behind. What the links are made of is the
-carrier's: `veth` for `--engine measure`.
+carrier's: `veth` for `--engine measure`, the model itself, `emulated`, for `--engine emulate`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from typing import Any
 
 from engpass.environment import now
 from engpass.error import ChoiceError, nearest
+from engpass.netlab import emulated, registry, veth
 from engpass.netlab import kernel as kernels
-from engpass.netlab import registry, veth
+from engpass.netlab.emulated import Network
 from engpass.netlab.kernel import Kernel, LabError
 from engpass.netlab.layout import Layout, layout
 from engpass.netlab.registry import Lab, Member
 
-__all__ = ["Lab", "LabError", "choose_engine", "clean", "down", "find", "labs", "member", "temporary", "up"]
+__all__ = ["Lab", "LabError", "Network", "choose_engine", "clean", "down", "find", "labs", "member", "up"]
 
-ENGINES = ("measure",)
+ENGINES = ("measure", "emulate")
 """Engines that can carry a testbed on this machine, in the order in which they are asked."""
 
 _GRACE_SECONDS = 2.0
@@ -41,40 +42,67 @@ def choose_engine(numbers: Mapping[str, Any], wanted: str | None = None) -> str:
             f"host `{reached[0]}` says how it is reached: it is there already",
             "take `reach` out of all hosts to have them made here",
         )
-    reasons = veth.cannot(numbers)
-    if not reasons:
-        return "measure"
-    more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    cannot = {"measure": veth.cannot, "emulate": emulated.cannot}
+    reasons: dict[str, list[str]] = {}
+    for engine in ENGINES if wanted is None else (wanted,):
+        reasons[engine] = cannot[engine](numbers)
+        if not reasons[engine]:
+            return engine
+    said = "; ".join(f"`{engine}`: {_some(found)}" for engine, found in reasons.items())
     raise LabError(
-        f"no engine of this version carries the links of this testbed: {reasons[0]}{more}",
+        f"this testbed cannot be carried by {said}",
         "`--engine measure` carries Ethernet and point-to-point links without a delay, with rates, MTUs and"
-        " drop-tail queues; `simulate` carries all of it",
+        " drop-tail queues; `--engine emulate` carries what `simulate` does, and needs the kernel's `tun`",
     )
 
 
+def _some(reasons: list[str]) -> str:
+    return reasons[0] + (f", and {len(reasons) - 1} more" if len(reasons) > 1 else "")
+
+
 def up(
-    name: str, file: str, numbers: Mapping[str, Any], engine: str | None = None, *, temporary: bool = False
+    name: str,
+    file: str,
+    numbers: Mapping[str, Any],
+    engine: str | None = None,
+    *,
+    temporary: bool = False,
+    network: Network | None = None,
 ) -> Lab:
     """Make a testbed; what was made is removed again if that fails, or by `clean` if we are killed.
 
-    A `temporary` one lives as long as this process. Raises `LabError`.
+    A `temporary` one lives as long as this process. An emulated one needs the `network` that its driver
+    carries; without, it has its namespaces alone, and `emulated.start` is yet to come. Raises `LabError`.
     """
     chosen = choose_engine(numbers, engine)
     kernels.check_tools()
-    plan = layout(numbers)
     lab = _enter(name, file, chosen, temporary=temporary)
     try:
         with _patient():
             lab = _keep(lab)
-            lab = _planned(lab, plan)
-            veth.build(lab.kernel, plan, {node: member.namespace for node, member in lab.members.items()})
+            lab = _emulated(lab, numbers, network) if chosen == "emulate" else _wired(lab, numbers)
             owner = lab.owner if temporary else None
             lab = replace(lab, state="up", owner=owner, owner_since=lab.owner_since if temporary else None)
             registry.write(lab)
     except BaseException:
-        down(lab)
+        # What was written last knows of a driver that we may not have been told of yet.
+        down(registry.latest(lab))
         raise
     return lab
+
+
+def _wired(lab: Lab, numbers: Mapping[str, Any]) -> Lab:
+    plan = layout(numbers)
+    lab = _planned(lab, plan)
+    veth.build(lab.kernel, plan, {node: member.namespace for node, member in lab.members.items()})
+    return lab
+
+
+def _emulated(lab: Lab, numbers: Mapping[str, Any], network: Network | None) -> Lab:
+    lab = emulated.members(lab, numbers)
+    registry.write(lab)
+    emulated.build(lab)
+    return lab if network is None else emulated.start(lab, numbers, network)
 
 
 def _enter(name: str, file: str, engine: str, *, temporary: bool) -> Lab:
@@ -144,6 +172,7 @@ def _patient() -> Iterator[None]:
 
 def down(lab: Lab) -> None:
     """Remove a testbed with all that runs in it."""
+    lab = emulated.stop(lab)
     if lab.keeper is None:
         _remove(Kernel(), [name for name in _namespaces() if name.startswith(lab.prefix)])
     elif kernels.start_time(lab.keeper) == lab.keeper_since:
@@ -190,6 +219,11 @@ def find(file: str) -> Lab:
     for lab in there:
         if file == lab.id:
             return lab
+    if any(lab.file == path and lab.driver is not None and lab.owner is None for lab in labs()):
+        raise ChoiceError(
+            f"the driver of `{file}` has ended, and its network with it",
+            f"`engpass clean` removes what it left, `engpass up {file}` makes it anew",
+        )
     raise ChoiceError(f"`{file}` is not up", f"`engpass up {file}` makes it; `engpass ps` lists what is up")
 
 
@@ -212,7 +246,7 @@ def clean() -> list[str]:
                 removed.append(f"testbed {lab.id} of `{lab.file}`")
         kept = {lab.id for lab in labs()}
         for path in directory.iterdir():
-            if path.suffix == ".new" or (path.suffix == ".json" and path.stem not in kept):
+            if path.suffix == ".new" or (registry.is_ours(path) and path.stem not in kept):
                 path.unlink(missing_ok=True)
                 removed.append(f"`{path}`, which is no testbed")
         stray = [
@@ -222,13 +256,3 @@ def clean() -> list[str]:
             _remove(Kernel(), stray)
             removed += [f"namespace `{name}`" for name in stray]
     return removed
-
-
-@contextlib.contextmanager
-def temporary(name: str, file: str, numbers: Mapping[str, Any]) -> Iterator[Lab]:
-    """A testbed for as long as the block lasts."""
-    lab = up(name, file, numbers, "measure", temporary=True)
-    try:
-        yield lab
-    finally:
-        down(lab)

@@ -17,6 +17,12 @@ from typing import Any
 POOL = ipaddress.IPv4Network("10.64.0.0/10")
 """Where addresses come from; they are seen in the testbed's own namespaces only."""
 
+POOL6 = ipaddress.IPv6Network("fd65:6e67:7061:7373::/64")
+"""The same for IPv6 (RFC 4193, the identifier spells the program's name)."""
+
+DEVICE = "tun0"
+"""Name of the one device of a host of an emulated network."""
+
 BRIDGE = "bridge"
 """Name of the bridge in the namespace of a switch."""
 
@@ -80,7 +86,7 @@ def layout(numbers: Mapping[str, Any]) -> Layout:
     """The layout of a testbed that veth can carry; `numbers` as `Campaign.numbers` gives them."""
     kinds = dict.fromkeys(numbers["hosts"], "host")
     kinds |= {name: between["kind"] for name, between in numbers["between"].items()}
-    labels = _unique({name: re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:48] for name in kinds})
+    labels = _unique({name: _label(name) for name in kinds})
     nodes = {name: Node(name, kind, labels[name]) for name, kind in kinds.items()}
     links = numbers["links"]
     devices = _devices([link["name"] for link in links])
@@ -97,6 +103,29 @@ def layout(numbers: Mapping[str, Any]) -> Layout:
         pairs.append((pair[0], pair[1]))
     ways = _routes(nodes, links)
     return Layout(nodes, pairs, ways)
+
+
+@dataclass(frozen=True)
+class Station:
+    """A host of an emulated network: a namespace with one device and one address of each kind."""
+
+    name: str
+    label: str
+    address: ipaddress.IPv4Address
+    address6: ipaddress.IPv6Address
+
+
+def stations(numbers: Mapping[str, Any]) -> dict[str, Station]:
+    """The hosts of a testbed, in the order of the file; what is between them is in the model."""
+    labels = _unique({name: _label(name) for name in numbers["hosts"]})
+    return {
+        name: Station(name, labels[name], POOL[number], POOL6[number])
+        for number, name in enumerate(numbers["hosts"], 1)
+    }
+
+
+def _label(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:48]
 
 
 def _unique(names: dict[str, str]) -> dict[str, str]:

@@ -56,6 +56,11 @@ class Lab:
     members: dict[str, Member] = field(default_factory=dict)
     ways: dict[str, dict[str, str]] = field(default_factory=dict)
     """By host and other host: the address at which the first one reaches the other."""
+    driver: int | None = None
+    """The process that carries the packets, where the network is emulated."""
+    driver_since: int | None = None
+    slow: int = 1
+    """How many times slower than the clock on the wall the emulated network runs."""
 
     @property
     def kernel(self) -> Kernel:
@@ -67,9 +72,25 @@ class Lab:
         """How the names of its namespaces begin."""
         return f"{MARK}{self.id}-"
 
+    @property
+    def socket(self) -> Path:
+        """Where its driver is asked."""
+        return directory() / f"{self.id}.sock"
+
+    @property
+    def said(self) -> Path:
+        """What its driver said on standard error."""
+        return directory() / f"{self.id}.said"
+
+    def has_driver(self) -> bool:
+        """Whether its driver runs."""
+        return self.driver is not None and start_time(self.driver) == self.driver_since
+
     def is_lost(self) -> bool:
-        """Whether a crash left it behind: who made it, whom it lived for, or its keeper is gone."""
+        """Whether a crash left it behind: who made it or it lived for, its keeper or driver is gone."""
         if self.keeper is not None and start_time(self.keeper) != self.keeper_since:
+            return True
+        if self.driver is not None and not self.has_driver() and self.owner is None:
             return True
         return self.owner is not None and start_time(self.owner) != self.owner_since
 
@@ -126,9 +147,21 @@ def write(lab: Lab) -> None:
         raise LabError(f"`{path}` cannot be written: {error.strerror}", "look for a full disk") from None
 
 
+def latest(lab: Lab) -> Lab:
+    """A testbed as it was written last; as given where nothing was."""
+    return next((found for found in all_labs() if found.id == lab.id), lab)
+
+
 def forget(lab: Lab) -> None:
-    """Take a testbed out."""
+    """Take a testbed out, with the files of its driver."""
+    lab.socket.unlink(missing_ok=True)
+    lab.said.unlink(missing_ok=True)
     (directory() / f"{lab.id}.json").unlink(missing_ok=True)
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file in the directory is one that a testbed has."""
+    return re.fullmatch(r"[0-9a-f]{6}\.(json|new|sock|said)", path.name) is not None
 
 
 def all_labs() -> list[Lab]:

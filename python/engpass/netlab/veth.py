@@ -84,7 +84,7 @@ def build(kernel: Kernel, layout: Layout, names: Mapping[str, str]) -> None:
         "ip",
         None,
         [
-            f"link add {one.device} netns {names[a]} mtu {one.mtu} type veth"
+            f"link add name {one.device} netns {names[a]} mtu {one.mtu} type veth"
             f" peer name {other.device} netns {names[b]} mtu {other.mtu}"
             for (a, one), (b, other) in layout.links
         ],
@@ -110,12 +110,12 @@ def _devices(node: Node) -> list[str]:
     for port in node.ports:
         # No addresses of its own accord: their discovery would be traffic that nobody declared.
         whole = " gso_max_segs 1" if port.shape.rate_bit_per_s <= WHOLE_FRAMES_BIT_PER_S else ""
-        lines.append(f"link set {port.device} addrgenmode none{whole}")
+        lines.append(f"link set dev {port.device} addrgenmode none{whole}")
         if port.address is None:
-            lines.append(f"link set {port.device} master {BRIDGE}")
+            lines.append(f"link set dev {port.device} master {BRIDGE}")
         else:
             lines.append(f"address add {port.address} broadcast + dev {port.device}")
-        lines.append(f"link set {port.device} up")
+        lines.append(f"link set dev {port.device} up")
     if node.kind == "host" and node.ports:
         lines.append(f"route add 224.0.0.0/4 dev {node.ports[0].device}")
     return lines

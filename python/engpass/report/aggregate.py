@@ -24,6 +24,8 @@ MAX_CHOICES = 12
 MARKS = 16
 """Rows, series, panels and values of a choice in the figures at most; markers on a curve at most."""
 
+_INVALID = "engpass invalid"
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -59,6 +61,8 @@ class Point:
     next: str | None = None
     sentence: str | None = None
     stages: tuple[tuple[str, float], ...] = ()
+    invalid: str | None = None
+    """Why some of the repeats do not count: their engine was too slow for its own clock."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +205,8 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
         shelf.add((clean(outcome["variant"]), clean(outcome["engine"]), tuple(at)), outcome)
         for flow, result in outcome["flows"].items():
             key = (clean(outcome["variant"]), clean(outcome["engine"]), tuple(at), clean(flow))
-            groups.setdefault(key, []).append(result)
+            invalid = {} if outcome.get("valid", True) else {_INVALID: str(outcome.get("invalid", ""))}
+            groups.setdefault(key, []).append({**result, **invalid})
     return [_point(key, results) for key, results in groups.items()]
 
 
@@ -229,6 +234,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         stages=tuple(
             (clean(stage["name"]), float(stage["rate_bit_per_s"])) for stage in last.get("stages", ())
         ),
+        invalid=next((result[_INVALID] for result in results if _INVALID in result), None),
     )
 
 

@@ -50,9 +50,15 @@ class Shelf:
                 continue
             keys = [hop for hop in ledger.route(topology, *ends[flow]) if hop in self._kept]
             if keys:
-                key = min(keys, key=lambda key: round(_idle(list(self._kept[key].values())), 9))
-                found[flow] = Line(*key, self._kept[key])
+                shown = {key: self._of_first_engine(key) for key in keys}
+                key = min(keys, key=lambda key: round(_idle(list(shown[key].values())), 9))
+                found[flow] = Line(*key, shown[key])
         return found
+
+    def _of_first_engine(self, key: tuple[str, str, str]) -> dict[Place, Books]:
+        """The books of one engine: a line's bits are not there twice because two engines counted them."""
+        first = next(engine for books in self._kept.values() for _, engine, _ in books)
+        return {place: books for place, books in self._kept[key].items() if place[1] == first}
 
 
 def _idle(books: Sequence[Books]) -> float:

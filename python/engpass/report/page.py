@@ -16,6 +16,7 @@ import vl_convert
 from engpass.report import download, explanation, theme, words
 from engpass.report.aggregate import Table, tabulate
 from engpass.report.charts import MAX_FLOWS, page_charts
+from engpass.report.differences import differences_section, invalid_points
 from engpass.report.html import embed_json, esc, prose
 from engpass.report.record import Claim, Outcome, Run
 from engpass.report.sections import (
@@ -45,6 +46,7 @@ def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None
     sections = [
         ("claims", "Claims", claims_section(claims or [])),
         ("results", "Results", _results(table, charts)),
+        ("engines", "Engines", differences_section(table)),
         ("ledger", "Ledger", ledger_section(table, charts)),
         ("testbed", "Testbed", testbed_section(run)),
         ("points", "Points", points_section(table, len(outcomes), folded)),
@@ -179,7 +181,7 @@ def _results(table: Table, charts: dict[str, dict[str, object]]) -> str:
             ("offered-received", False),
         )
     )
-    return f'{said}{choices(table, list(charts))}<div class="figures">{boxes}</div>'
+    return f'{invalid_points(table)}{said}{choices(table, list(charts))}<div class="figures">{boxes}</div>'
 
 
 def _points(run: Run, table: Table, outcomes: Sequence[Outcome]) -> tuple[str, bool]:

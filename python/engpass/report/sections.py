@@ -15,7 +15,7 @@ from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.record import Claim, Outcome, Run
 from engpass.report.units import plain, say_share, unit_for
-from engpass.report.words import Stretch, bottlenecks
+from engpass.report.words import DONE_BY, Stretch, bottlenecks
 
 MAX_TABLE = 160
 MAX_STRETCHES = 40
@@ -222,6 +222,8 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
             row += [blank] * 6
         elif table.measured:
             row += [rate(value) for value in (point.goodput.mean, point.goodput.low, point.goodput.high)]
+            if point.invalid is not None:
+                row[-3] += ' <span class="badge bad">invalid</span>'
             row += [
                 rate(point.offered.mean),
                 say_share(point.loss.mean) if point.loss else blank,
@@ -238,18 +240,18 @@ def _ordinal(number: int) -> str:
 
 
 def bottleneck_section(table: Table, charts: Charts) -> str:
-    """What limits each flow in each variant, over the sweep, in the words of the limit engine."""
+    """What limits each flow in each variant, over the sweep, in the words of each engine that says so."""
     parts = (
         [f'<div class="figures">{box}</div>'] if (box := figure_box("waterfall", table, charts, True)) else []
     )
     for flow in table.flows:
         for variant in table.variants:
-            stretches = bottlenecks(table, flow, variant)
-            if not stretches:
-                continue
             names = [f"<code>{esc(variant)}</code>"] if len(table.variants) > 1 else []
             names += [f"<code>{esc(flow)}</code>"] if len(table.flows) > 1 or not names else []
-            parts.append(f"<h3>{', '.join(names)}</h3>{_stretches(stretches)}")
+            for engine in table.engines:
+                if stretches := bottlenecks(table, flow, variant, engine):
+                    said = names if engine == "limit" else [*names, DONE_BY.get(engine, esc(engine))]
+                    parts.append(f"<h3>{', '.join(said)}</h3>{_stretches(stretches)}")
     return "\n".join(parts)
 
 
@@ -292,12 +294,13 @@ def _stretch(stretch: Stretch) -> str:
 
 
 def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
-    """Where cells and datagrams were lost, over all points of a variant."""
-    lost: dict[tuple[str, str, str, str], list[int]] = {}
+    """Where cells and datagrams were lost, over all points of a variant, by engine where several know it."""
+    lost: dict[tuple[str, str, str, str, str], list[int]] = {}
     for outcome in outcomes:
         for drop in outcome.get("drops", ()):
             key = (
                 str(outcome["variant"]),
+                str(outcome["engine"]),
                 str(drop.get("place", "")),
                 str(drop.get("cause", "")),
                 str(drop.get("flow", "")),
@@ -308,19 +311,22 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     found = [(key, sums) for key, sums in lost.items() if any(sums)]
     if not found:
         return ""
+    told = len({key[1] for key, _ in found}) > 1
     order = {name: index for index, name in enumerate(table.variants)}
     found.sort(key=lambda item: (order.get(item[0][0], len(order)), -item[1][1], -item[1][0]))
     most = 60
     rows = [
-        [*(esc(text) for text in key), *(f"{count:,}".replace(",", "\u202f") for count in sums)]
+        [
+            *(esc(text) for text in (key if told else (key[0], *key[2:]))),
+            *(f"{count:,}".replace(",", "\u202f") for count in sums),
+        ]
         for key, sums in found[:most]
     ]
     caption = "What was lost where, all points and repeats of a variant together"
     if len(found) > most:
         caption += f"; the first {most} of {len(found)} rows"
-    return html_table(
-        caption, ["Variant", "Place", "Cause", "Flow", "Cells", "Datagrams"], rows, numeric=[4, 5]
-    )
+    head = ["Variant", *(["Engine"] if told else []), "Place", "Cause", "Flow", "Cells", "Datagrams"]
+    return html_table(caption, head, rows, numeric=[len(head) - 2, len(head) - 1])
 
 
 def environment_section(run: Run) -> str:

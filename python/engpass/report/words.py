@@ -8,12 +8,13 @@ from engpass.report.aggregate import Point, Table
 from engpass.report.record import Run
 from engpass.report.units import say_rate, say_share
 
-_DONE_BY = {
+DONE_BY = {
     "limit": "computed in closed form",
     "simulate": "simulated",
     "emulate": "emulated in real time",
     "measure": "measured",
 }
+"""How an engine came to its figures."""
 _MOST_SENTENCES = 8
 
 
@@ -41,7 +42,7 @@ def _what_ran(run: Run, table: Table) -> str:
     parts += [f"{_count(len(axis.texts), 'value')} of the {axis.label} ({axis.span})" for axis in table.axes]
     if table.measured:
         parts.append(_count(run.repeats, "repeat"))
-    engines = [_DONE_BY.get(engine, f"run with `{engine}`") for engine in table.engines]
+    engines = [DONE_BY.get(engine, f"run with `{engine}`") for engine in table.engines]
     return f"{_join(parts)}, {' and '.join(engines)}."
 
 
@@ -106,12 +107,12 @@ class Stretch:
     sentence: str
 
 
-def bottlenecks(table: Table, flow: str, variant: str) -> list[Stretch]:
-    """The bottleneck over the sweep, in stretches along the first axis."""
+def bottlenecks(table: Table, flow: str, variant: str, engine: str = "limit") -> list[Stretch]:
+    """The bottleneck over the sweep by one engine, in stretches along the first axis."""
     points = [
         p
         for p in table.points
-        if p.flow == flow and p.variant == variant and p.engine == "limit" and (p.bottleneck or p.sentence)
+        if p.flow == flow and p.variant == variant and p.engine == engine and (p.bottleneck or p.sentence)
     ]
     stretches: list[list[Point]] = []
     for point in sorted(points, key=lambda p: (p.at[1:], p.at[:1])):

@@ -5,6 +5,7 @@ demand.
 """
 
 from engpass.store.record import Failure, Finished, RunRecord
+from engpass.store.searches import SearchRecord
 from engpass.store.store import Store
 
-__all__ = ["Failure", "Finished", "RunRecord", "Store"]
+__all__ = ["Failure", "Finished", "RunRecord", "SearchRecord", "Store"]

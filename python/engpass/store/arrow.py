@@ -66,6 +66,8 @@ def _rows(position: int, outcome: dict[str, Any], texts: list[str]) -> Iterator[
         "repeat": outcome["repeat"],
         "seed": outcome["seed"],
         **outcome["sweep"],
+        # Of engines that may be too slow for their own clock.
+        **({"valid": outcome["valid"]} if "valid" in outcome else {}),
     }
     for path in texts:
         # An axis of text with a number among its values is text throughout.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlalchemy import Connection, insert, inspect, select, update
+from sqlalchemy import text as sql
 
 from engpass.error import StoreError
 from engpass.store import schema
@@ -14,6 +15,30 @@ Step = Callable[[Connection], None]
 # STEPS[n] turns version n into n + 1. A step uses plain SQL, not `schema.py`, which already speaks of a later
 # version.
 STEPS: dict[int, Step] = {}
+
+
+def _add_searches(connection: Connection) -> None:
+    """2: searches and their trials."""
+    connection.execute(
+        sql(
+            "CREATE TABLE search (id VARCHAR(32) NOT NULL PRIMARY KEY, digest VARCHAR(64) NOT NULL,"
+            " name TEXT NOT NULL, source TEXT NOT NULL, text TEXT NOT NULL, overrides TEXT NOT NULL,"
+            " engine VARCHAR(32) NOT NULL, variant TEXT NOT NULL, traffic TEXT NOT NULL,"
+            " method VARCHAR(32) NOT NULL, settings TEXT NOT NULL, environment TEXT NOT NULL,"
+            " created VARCHAR(32) NOT NULL, result TEXT)"
+        )
+    )
+    connection.execute(sql("CREATE INDEX search_digest ON search (digest)"))
+    connection.execute(
+        sql(
+            "CREATE TABLE trial (search_id VARCHAR(32) NOT NULL REFERENCES search (id),"
+            " position INTEGER NOT NULL, seconds FLOAT NOT NULL, trial TEXT NOT NULL, outcome TEXT,"
+            " PRIMARY KEY (search_id, position))"
+        )
+    )
+
+
+STEPS[1] = _add_searches
 
 
 def current(connection: Connection, where: str) -> int | None:

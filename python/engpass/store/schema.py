@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
-VERSION = 1
+VERSION = 2
 
 metadata = MetaData()
 
@@ -58,4 +58,37 @@ point = Table(
     Column("seconds", Float, nullable=False),
     Column("outcome", Text),
     Column("error", Text),
+)
+
+# A search over the offered load, or a sequence of measurements of one path: what is tried next follows from
+# what was found.
+search = Table(
+    "search",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("digest", String(64), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("overrides", Text, nullable=False),
+    Column("engine", String(32), nullable=False),
+    Column("variant", Text, nullable=False),
+    Column("traffic", Text, nullable=False),
+    Column("method", String(32), nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("environment", Text, nullable=False),
+    Column("created", String(32), nullable=False),
+    # Empty until it has ended.
+    Column("result", Text),
+    Index("search_digest", "digest"),
+)
+
+trial = Table(
+    "trial",
+    metadata,
+    Column("search_id", String(32), ForeignKey("search.id"), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("seconds", Float, nullable=False),
+    Column("trial", Text, nullable=False),
+    Column("outcome", Text),
 )

@@ -15,6 +15,7 @@ from engpass.error import ChoiceError, nearest
 from engpass.store import schema
 from engpass.store.database import Database, open_database
 from engpass.store.record import Failure, Finished, RunRecord
+from engpass.store.searches import Searches
 
 if TYPE_CHECKING:
     import os
@@ -44,6 +45,11 @@ class Store:
     def where(self) -> str:
         """Path or URL (without password) of this store."""
         return self._database.where
+
+    @property
+    def searches(self) -> Searches:
+        """The searches that it keeps."""
+        return Searches(self._database)
 
     def close(self) -> None:
         """Close the store; it cannot be used afterwards."""

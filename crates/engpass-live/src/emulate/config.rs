@@ -1,4 +1,4 @@
-//! What a driver is told to carry, as JSON: `docs/emulate.md` is the contract.
+//! What a driver is told to carry, as JSON: `docs/driver.md` is the contract.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -149,7 +149,7 @@ impl Config {
     }
 }
 
-const FORMAT: &str = "see the page `emulate.md` for the format";
+const FORMAT: &str = "see the page `driver.md` for the format";
 
 impl Bed {
     /// The checked point.

@@ -1,4 +1,4 @@
-//! Requests to a running driver: lines of JSON over a Unix socket. `docs/emulate.md` has them.
+//! Requests to a running driver: lines of JSON over a Unix socket. `docs/driver.md` has them.
 
 use std::fs::{File, Permissions, remove_file};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! The log of a run: what went in and what came out, for the replay. `docs/emulate.md` has the format.
+//! The log of a run: what went in and what came out, for the replay. `docs/driver.md` has the format.
 //!
 //! The driver fills blocks, a thread writes them. Where the file cannot take them the log ends, with the reason in the status, and the run goes on.
 

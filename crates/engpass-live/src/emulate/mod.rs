@@ -1,4 +1,4 @@
-//! Real packets of real hosts across the network of the model, in real time. `docs/emulate.md` is the contract.
+//! Real packets of real hosts across the network of the model, in real time. `docs/driver.md` is the contract.
 //!
 //! Every host of the testbed has a device in a network namespace. The [`driver`] reads what hosts send, hands packets to the [`network`] at the
 //! instant, lets it run up to now again and again, and writes what has arrived when the network says so. What is late is told ([`late`]).
@@ -126,7 +126,7 @@ impl fmt::Display for EmulateError {
 impl std::error::Error for EmulateError {}
 
 /// Carry what a configuration says, in this thread, until somebody sends `stop`, SIGTERM or SIGINT; the last status. `ready` is told once, when all
-/// is up. `docs/emulate.md` has the formats.
+/// is up. `docs/driver.md` has the formats.
 ///
 /// # Errors
 /// [`EmulateError`], before anything is up. All that was made is gone again.

@@ -124,7 +124,7 @@ pub(super) fn replay(
 }
 
 impl Replayed {
-    /// As `docs/emulate.md` says, with the words of places from the network.
+    /// As `docs/driver.md` says, with the words of places from the network.
     pub(super) fn to_json(&self, network: &impl Network) -> Value {
         let ways = network.ways();
         let words = |output: &Output| {

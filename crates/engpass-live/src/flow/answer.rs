@@ -108,6 +108,10 @@ impl Answerer<'_> {
     }
 
     fn datagram(&mut self, length: usize) -> io::Result<bool> {
+        if length == 0 && self.worker.control.stopped() {
+            // Nothing came: the socket was shut down to wake this thread.
+            return Ok(true);
+        }
         let bytes = &self.request[..length];
         if length == self.request.len() - 1 && Stamp::read(self.tag, bytes).is_some() {
             return self.respond();

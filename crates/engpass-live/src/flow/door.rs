@@ -19,7 +19,7 @@ use crate::time::{MILLISECOND, SECOND};
 
 /// How long a stranger may keep a connection open without a word.
 const SILENCE: u64 = 2 * SECOND;
-/// The most connections that have not yet shown the token.
+/// The most connections that have not yet shown the token, beside those that the flow has: its peers all come at once.
 const PENDING: usize = 64;
 /// How often the thread looks whether it has to end, in ms.
 const LOOK: i32 = 50;
@@ -33,6 +33,7 @@ pub(crate) struct Door {
     /// Its ephemeral port.
     pub(crate) port: u16,
     closed: Arc<AtomicBool>,
+    listener: Arc<Socket>,
     keeper: JoinHandle<Unfit>,
 }
 
@@ -50,9 +51,10 @@ impl Door {
         let address = address.as_socket().expect("an IP socket has an IP address");
         let greeting = Greeting::new(spec.token, &spec.asked.flow, spec.asked.streams, thread::random());
         let closed = Arc::new(AtomicBool::new(false));
+        let listener = Arc::new(listener);
         let keeper = Keeper {
             spec: Arc::clone(spec),
-            listener,
+            listener: Arc::clone(&listener),
             port: address.port(),
             welcome: welcome(&greeting),
             greeting,
@@ -63,12 +65,14 @@ impl Door {
         let run = move || if keeper.spec.udp { keeper.datagrams(&shut) } else { keeper.connections(&shut) };
         let keeper = std::thread::Builder::new().name("engpass-door".into()).spawn(run);
         let keeper = keeper.doing("start a thread")?;
-        Ok(Self { port: address.port(), closed, keeper })
+        Ok(Self { port: address.port(), closed, listener, keeper })
     }
 
     /// Close it; what came to it and was no peer.
     pub(crate) fn close(self) -> Unfit {
         self.closed.store(true, Ordering::Relaxed);
+        // Ends the keeper's poll at once.
+        let _ = self.listener.shutdown(std::net::Shutdown::Read);
         self.keeper.join().expect("the keeper of a door does not panic")
     }
 }
@@ -76,7 +80,7 @@ impl Door {
 /// The thread behind the door.
 struct Keeper {
     spec: Arc<Spec>,
-    listener: Socket,
+    listener: Arc<Socket>,
     port: u16,
     greeting: Greeting,
     welcome: Welcome,
@@ -155,7 +159,7 @@ impl Keeper {
             if socket.set_nonblocking(true).is_err() {
                 continue;
             }
-            if pending.len() == PENDING {
+            if pending.len() == PENDING + self.taken.len() {
                 // The oldest has had its time; a flood of strangers does not keep the peer out for long.
                 pending.remove(0);
                 self.unfit.malformed += 1;

@@ -8,6 +8,7 @@ mod door;
 mod membership;
 mod monitor;
 mod pacer;
+mod punctual;
 mod result;
 mod schedule;
 mod socket;
@@ -241,9 +242,19 @@ impl Flow {
         self.membership()?.leave()
     }
 
-    /// Ask its threads to end.
+    /// Ask its threads to end. Who waits for datagrams or requests is woken: nothing else would tell it before its patience ends.
     pub(crate) fn stop(&self) {
         self.control.stop(Ended::Stopped);
+        let asked = &self.spec.asked;
+        if self.spec.role == spec::Role::Receive
+            && (self.spec.udp || asked.kind == spec::Kind::RequestResponse)
+        {
+            for running in lock(&self.streams).iter().flatten() {
+                // What is in the socket can still be received, and after it the call returns at once. A socket of a group has no peer: the kernel
+                // says so, and wakes the thread all the same.
+                let _ = running.socket.shutdown(std::net::Shutdown::Read);
+            }
+        }
     }
 
     /// Wait until its threads have ended, or `due`, or `gone`.
@@ -284,8 +295,8 @@ impl Flow {
 
     /// The result, when all threads have ended.
     pub(crate) fn finish(self) -> Value {
-        self.control.stop(Ended::Stopped);
         let granted = self.granted();
+        self.stop();
         let running: Vec<Running> = lock(&self.streams).iter_mut().filter_map(Option::take).collect();
         let tallies = running.into_iter().map(|running| {
             let Running { socket, thread, .. } = running;

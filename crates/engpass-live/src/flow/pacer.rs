@@ -131,6 +131,12 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
+    /// For how long it means to sleep when it waits for `due` from `now` on.
+    #[inline]
+    pub(crate) fn sleep(self, due: u64, now: u64) -> u64 {
+        if self.sleep { due.saturating_sub(self.margin).saturating_sub(now) } else { 0 }
+    }
+
     /// Wait until `due`, on the monotonic clock, or until `stopped`; the time then.
     #[inline]
     pub(crate) fn wait(self, due: u64, stopped: impl Fn() -> bool) -> u64 {

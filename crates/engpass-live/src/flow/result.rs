@@ -76,11 +76,7 @@ pub(super) fn of(
         set("gaps", one.gaps.as_ref().map_or(Value::Null, |gaps| gaps.to_json()));
         set("sequence", one.sequence.as_ref().map_or(Value::Null, |sequence| sequence.to_json()));
     }
-    let pacing = all.iter().find_map(|tally| tally.pacing.clone());
-    set(
-        "pacing",
-        pacing.map_or(Value::Null, |(method, reason)| json!({ "method": method, "reason": reason })),
-    );
+    set("pacing", all.iter().find_map(pacing).unwrap_or(Value::Null));
     let copied = all.iter().filter_map(|tally| tally.copied).reduce(|a, b| (a.0 + b.0, a.1 + b.1));
     set(
         "copied",
@@ -96,6 +92,20 @@ pub(super) fn of(
     Value::Object(fields)
 }
 
+/// How a stream was paced; of several, the first speaks for all.
+fn pacing(tally: &Tally) -> Option<Value> {
+    let (method, reason) = tally.pacing.as_ref()?;
+    let mut told = json!({ "method": method, "reason": reason });
+    if let (Value::Object(told), Some(Value::Object(more))) = (&mut told, &tally.punctual) {
+        told.extend(
+            more.iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
+    }
+    Some(told)
+}
+
 fn stream(tally: &Tally, granted: Option<&Value>, alone: bool) -> Value {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| put(&mut fields, name, value);
@@ -108,6 +118,9 @@ fn stream(tally: &Tally, granted: Option<&Value>, alone: bool) -> Value {
     set("core", json!(tally.core));
     set("granted", json!(granted));
     set("tcp", tally.tcp_json());
+    if tally.sequence.is_some() {
+        set("dropped", json!(tally.dropped));
+    }
     if !alone {
         set("gaps", tally.gaps.as_ref().map_or(Value::Null, |gaps| gaps.to_json()));
         set("sequence", tally.sequence.as_ref().map_or(Value::Null, |sequence| sequence.to_json()));

@@ -8,8 +8,8 @@ use super::control::{Ended, Meter};
 use super::tcp_info::TcpInfo;
 use crate::problem::Problem;
 use crate::statistic::{Distribution, Gaps, Sequence};
-use crate::sys::clock;
 use crate::sys::thread::{self, Cpu};
+use crate::sys::{clock, option};
 
 /// What came to a data port and was dropped unread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -53,7 +53,11 @@ pub(crate) struct Tally {
     pub(crate) delay: Option<Distribution>,
     pub(crate) copied: Option<(u64, u64)>,
     pub(crate) pacing: Option<(super::pacer::Pacing, String)>,
+    /// What its pacing was granted, and its stalls.
+    pub(crate) punctual: Option<Value>,
     pub(crate) unfit: Unfit,
+    /// What the socket itself dropped, mostly because its buffer was full.
+    pub(crate) dropped: Option<u64>,
 }
 
 impl Tally {
@@ -79,7 +83,9 @@ impl Tally {
             delay: None,
             copied: None,
             pacing: None,
+            punctual: None,
             unfit: Unfit::default(),
+            dropped: None,
         };
         if let [Some(open), Some(close)] = &window.edges {
             tally.bytes = close.bytes - open.bytes;
@@ -94,6 +100,7 @@ impl Tally {
     /// The flow is over: what was still on its way when the thread ended has arrived, or never will.
     pub(crate) fn over(mut self, socket: &Socket) -> Self {
         self.tcp[2] = TcpInfo::of(socket);
+        self.dropped = option::drops(socket);
         self
     }
 

@@ -11,6 +11,7 @@ use crate::problem::Problem;
 use crate::statistic::{Distribution, Gaps, Sequence};
 use crate::sys::batch::{Datagram, Incoming};
 use crate::sys::thread::{self, Cpu};
+use crate::sys::urgent::Awake;
 use crate::sys::{clock, send};
 
 /// Datagrams in one `recvmmsg`, and memory for them.
@@ -29,6 +30,8 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     let count = (ARENA / size).clamp(1, BATCH);
     let mut batch = Incoming::new(count, size, asked.segmentation || worker.spec.gaps);
     let mut receiver = Receiver::new(worker);
+    // A core that must be woken before it can stamp a datagram stamps it late.
+    let _awake = worker.spec.gaps.then(Awake::hold).flatten();
     let mut heard = clock::now();
     let mut deadline = heard + SILENCE;
     let mut failure = None;

@@ -4,6 +4,7 @@ use std::io;
 
 use super::control::Ended;
 use super::pacer::{Pacing, in_time};
+use super::punctual::Punctual;
 use super::socket::{self, is_patience};
 use super::tally::{Tally, Window};
 use super::worker::Worker;
@@ -99,6 +100,8 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     let ideal = asked.schedule.as_ref().map(|schedule| schedule.gap(asked.message_bytes));
     let mut gaps = worker.spec.gaps.then(|| Gaps::new(ideal));
     let mut late = (pacing.is_some() && !kernel).then(Distribution::new);
+    let group_gap = ideal.unwrap_or(0).saturating_mul(groups.together as u64);
+    let mut punctual = chosen.filter(|_| !kernel).map(|chosen| Punctual::new(chosen, group_gap));
     let Some(start) = worker.control.wait_start() else {
         return Tally::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
     };
@@ -110,13 +113,15 @@ pub(crate) fn run(worker: &Worker) -> Tally {
         let mut now = clock::now();
         let mut measured = window.holds(now);
         let mut over = now >= end;
-        if let Some((plan, waiter, _)) = pacing.as_mut().filter(|_| !kernel) {
-            let due = start.saturating_add(plan.next());
+        let mut due = now;
+        if let (Some((plan, waiter, _)), Some(punctual)) = (&mut pacing, &mut punctual) {
+            due = start.saturating_add(plan.next());
             // The others of a burst leave with its first.
             for _ in 1..groups.together {
                 plan.next();
             }
-            now = waiter.wait(due.min(end), || worker.control.stopped());
+            let instant = if due < end { punctual.instant(due, *waiter) } else { end };
+            now = waiter.wait(instant, || worker.control.stopped());
             // What counts is when it was due: a late start of the window does not move a datagram out of it.
             measured = window.holds(due);
             over = !in_time(due, now, end);
@@ -141,6 +146,9 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             Err(error) if is_patience(&error) => {}
             Err(error) => break failed(&error, worker, &mut failure),
         }
+        if let Some(punctual) = &mut punctual {
+            punctual.left(now, due, measured);
+        }
     };
     window.close_now(&worker.meter, &worker.socket);
     let mut tally = Tally::new(ended, &window, &worker.meter);
@@ -151,6 +159,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     tally.gaps = gaps;
     tally.late = late;
     tally.pacing = pacing.map(|(.., chosen)| chosen);
+    tally.punctual = punctual.map(|punctual| punctual.to_json());
     tally
 }
 

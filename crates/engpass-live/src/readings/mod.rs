@@ -21,7 +21,9 @@ pub(crate) fn read() -> Value {
     for (group, counters) in parse::headed(&text("/proc/net/netstat")) {
         snmp.entry(group).or_insert(counters);
     }
-    snmp.insert("Udp6".to_owned(), parse::prefixed(&text("/proc/net/snmp6"), "Udp6"));
+    for group in ["Udp6", "Ip6"] {
+        snmp.insert(group.to_owned(), parse::prefixed(&text("/proc/net/snmp6"), group));
+    }
     json!({
         "at_ns": clock::now(),
         "realtime_ns": clock::realtime(),

@@ -71,6 +71,26 @@ impl Distribution {
         self.histogram.value_at_quantile(f64::from(millionths) / 1e6).min(self.max)
     }
 
+    /// The median distance from the median, to the width of a bucket: a deviation that a few stalls do not move.
+    pub(crate) fn median_deviation(&self) -> u64 {
+        let median = self.quantile(500_000);
+        let mut distances: Vec<(u64, u64)> = self
+            .histogram
+            .iter_recorded()
+            .map(|bucket| {
+                (bucket.value_iterated_to().min(self.max).abs_diff(median), bucket.count_at_value())
+            })
+            .collect();
+        distances.sort_unstable();
+        let half = self.count.div_ceil(2);
+        let mut below = 0;
+        let found = distances.into_iter().find(|(_, count)| {
+            below += count;
+            below >= half
+        });
+        found.map_or(0, |(distance, _)| distance)
+    }
+
     /// As in results; `null` of nothing.
     pub(crate) fn to_json(&self) -> Value {
         if self.count == 0 {
@@ -86,6 +106,7 @@ impl Distribution {
             "count": self.count,
             "mean_ns": mean,
             "sd_ns": deviation,
+            "mad_ns": self.median_deviation(),
             "min_ns": self.min,
             "max_ns": self.max,
             "p1_ns": self.quantile(10_000),
@@ -113,6 +134,13 @@ mod tests {
         let mut twice = all.clone();
         twice.add(&all);
         assert_eq!(twice.moments(), (5_000_000, 2_000_000));
+        // Distances from 4 ms: 0 0 0 1 1 2 3 5.
+        let distance = all.median_deviation();
+        assert!((990_000..1_010_000).contains(&distance), "{distance}");
+        let mut stalled = Distribution::new();
+        stalled.record_n(100_000, 999);
+        stalled.record(50_000_000);
+        assert!(stalled.median_deviation() < 100 && stalled.moments().1 > 1_000_000);
         let median = all.quantile(500_000);
         assert!((4_000_000..4_010_000).contains(&median), "{median}");
         assert_eq!(all.to_json()["histogram"].as_array().map(Vec::len), Some(5));

@@ -3,7 +3,9 @@
 mod distribution;
 mod gaps;
 mod sequence;
+mod stalls;
 
 pub(crate) use distribution::Distribution;
 pub(crate) use gaps::Gaps;
 pub(crate) use sequence::Sequence;
+pub(crate) use stalls::{Mark, Stalls};

@@ -24,6 +24,12 @@ pub(crate) fn realtime() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
+/// Time for which the calling thread has had a core. Where the kernel knows what its hypervisor took, that is not in it.
+#[inline]
+pub(crate) fn ran() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Smallest step that the kernel says the monotonic clock has.
 pub(crate) fn resolution() -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();

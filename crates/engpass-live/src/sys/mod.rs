@@ -9,4 +9,5 @@ pub(crate) mod send;
 pub(crate) mod signal;
 pub(crate) mod thread;
 pub(crate) mod tun;
+pub(crate) mod urgent;
 pub(crate) mod uring;

@@ -15,6 +15,18 @@ pub(crate) const MPTCP_INFO: libc::c_int = 1;
 /// `IPPROTO_MPTCP`.
 pub(crate) const MPTCP: i32 = 262;
 
+/// `SO_MEMINFO` of `asm-generic/socket.h`, and the place of the drops in it (`SK_MEMINFO_DROPS` of `linux/sock_diag.h`).
+const MEMINFO: libc::c_int = 55;
+const MEMINFO_DROPS: usize = 8;
+
+/// Packets that this socket has dropped, mostly because its buffer was full; `None` if the kernel does not tell.
+pub(crate) fn drops(socket: &impl AsRawFd) -> Option<u64> {
+    let mut words = [0; 4 * (MEMINFO_DROPS + 1)];
+    let length = get_bytes(socket, libc::SOL_SOCKET, MEMINFO, &mut words).ok()?;
+    let drops = words[..length].get(4 * MEMINFO_DROPS..)?.first_chunk()?;
+    Some(u64::from(u32::from_ne_bytes(*drops)))
+}
+
 /// Set an option that is an `int`.
 pub(crate) fn set(
     socket: &impl AsRawFd,

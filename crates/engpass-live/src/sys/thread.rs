@@ -1,7 +1,9 @@
 //! What a thread asks of the scheduler, and what it used.
 
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
 
 use serde::Serialize;
 
@@ -14,6 +16,9 @@ pub(crate) struct Cpu {
     pub(crate) switches_voluntary: u64,
     /// Times the core was taken away.
     pub(crate) switches_forced: u64,
+    /// Time in which it could have run and another thread had the core; not known of a whole process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waited_ns: Option<u64>,
 }
 
 impl Cpu {
@@ -24,6 +29,7 @@ impl Cpu {
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             switches_voluntary: self.switches_voluntary.saturating_sub(earlier.switches_voluntary),
             switches_forced: self.switches_forced.saturating_sub(earlier.switches_forced),
+            waited_ns: self.waited_ns.zip(earlier.waited_ns).map(|(now, then)| now.saturating_sub(then)),
         }
     }
 
@@ -34,6 +40,10 @@ impl Cpu {
             system_ns: self.system_ns + other.system_ns,
             switches_voluntary: self.switches_voluntary + other.switches_voluntary,
             switches_forced: self.switches_forced + other.switches_forced,
+            waited_ns: match (self.waited_ns, other.waited_ns) {
+                (Some(one), Some(two)) => Some(one + two),
+                (one, two) => one.or(two),
+            },
         }
     }
 }
@@ -51,12 +61,35 @@ fn usage(who: libc::c_int) -> Cpu {
         system_ns: ns(usage.ru_stime),
         switches_voluntary: usage.ru_nvcsw as u64,
         switches_forced: usage.ru_nivcsw as u64,
+        waited_ns: None,
+    }
+}
+
+/// What the scheduler tells about one thread.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    schedstat: File,
+}
+
+impl Watch {
+    /// Of the calling thread; `None` where the kernel does not tell (`CONFIG_SCHED_INFO`).
+    pub(crate) fn here() -> Option<Self> {
+        let watch = Self { schedstat: File::open("/proc/thread-self/schedstat").ok()? };
+        watch.waited().map(|_| watch)
+    }
+
+    /// Time, in ns, in which the thread could have run and another one had the core.
+    pub(crate) fn waited(&self) -> Option<u64> {
+        let mut text = [0; 96];
+        let length = self.schedstat.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..length]).ok()?;
+        text.split_whitespace().nth(1)?.parse().ok()
     }
 }
 
 /// Used by the calling thread so far.
 pub(crate) fn used() -> Cpu {
-    usage(libc::RUSAGE_THREAD)
+    Cpu { waited_ns: Watch::here().and_then(|watch| watch.waited()), ..usage(libc::RUSAGE_THREAD) }
 }
 
 /// Used by the whole process so far.

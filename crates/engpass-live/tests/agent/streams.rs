@@ -97,6 +97,17 @@ fn parallel_streams_and_a_sender_that_listens() {
 }
 
 #[test]
+fn as_many_streams_as_a_flow_may_have() {
+    let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "streams": 128 }));
+    // Little each: the loopback's one backlog is that of the tests beside this one, too.
+    let results = measure(&plan.connect(json!({ "bytes": 2000 })));
+    assert_eq!(number(&results.listen["total_bytes"]), 128 * 2000, "{}", results.connect["error"]);
+    let streams = results.listen["streams"].as_array().expect("streams");
+    assert_eq!(streams.len(), 128);
+    assert!(streams.iter().all(|stream| number(&stream["bytes"]) == 2000));
+}
+
+#[test]
 fn a_schedule_holds_writes_back() {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": 200 * MS }));

@@ -15,6 +15,8 @@ pub(super) struct Departures {
     frames: bool,
     /// Pieces of cells that go to a host are not kept.
     gather: bool,
+    /// Cells that were not sent end a train.
+    exact: bool,
     /// Pieces that a way has room for from the beginning.
     room: usize,
 }
@@ -37,6 +39,11 @@ impl Departures {
     /// Of a queue that holds so many cells.
     pub(super) fn of(capacity: u64) -> Self {
         Self { room: capacity.min(512) as usize, ..Self::default() }
+    }
+
+    /// Cells that were not sent end a train from now on.
+    pub(super) fn tell_cells(&mut self) {
+        self.exact = true;
     }
 
     /// Departures in what comes are, or are not, kept in pieces where they only count.
@@ -62,11 +69,13 @@ impl Departures {
             self.ways[way].pieces.reserve(self.room);
         }
         let trains = &mut self.ways[way].trains;
+        let gapless = |train: &Cells| train.cell + train.step() * train.count as u32 == cells.cell;
         let goes_on = |train: &Cells| {
             train.frame == cells.frame
                 && train.base == cells.base
                 && train.pace == cells.pace
                 && train.alike(cells)
+                && (!self.exact || gapless(train))
         };
         // Nothing else of the circuit may have come between: what a host makes of its cells depends on their order.
         let last = trains.iter().rev().take(OPEN).position(|train| train.vc == cells.vc);

@@ -7,6 +7,7 @@ pub mod on_off;
 pub mod poisson;
 pub mod request_response;
 pub mod tcp_stream;
+pub mod udp_on_off;
 pub mod udp_stream;
 
 pub use cbr::Cbr;
@@ -16,12 +17,14 @@ pub use on_off::OnOff;
 pub use poisson::Poisson;
 pub use request_response::RequestResponse;
 pub use tcp_stream::TcpStream;
+pub use udp_on_off::UdpOnOff;
 pub use udp_stream::UdpStream;
 
 use crate::circuit::Category;
 use crate::complaint::{Complaints, LONGEST};
 use crate::family::family;
 use crate::host::{DataPath, Side};
+use crate::random::Stream;
 use crate::tcp::TcpConfig;
 use crate::unit::{Basis, Duration, FramedRate, Rate, Size};
 
@@ -31,6 +34,7 @@ family! {
         "udp-stream" => UdpStream(UdpStream),
         "tcp-stream" => TcpStream(TcpStream),
         "poisson" => Poisson(Poisson),
+        "udp-on-off" => UdpOnOff(UdpOnOff),
         "request-response" => RequestResponse(RequestResponse),
         "multicast" => Multicast(Multicast),
         "cbr" => Cbr(Cbr),
@@ -45,6 +49,7 @@ impl Traffic {
             Self::UdpStream(config) => (&config.from, &config.to),
             Self::TcpStream(config) => (&config.from, &config.to),
             Self::Poisson(config) => (&config.from, &config.to),
+            Self::UdpOnOff(config) => (&config.from, &config.to),
             Self::RequestResponse(config) => (&config.from, &config.to),
             Self::Multicast(config) => (&config.from, config.to.first().map_or("", String::as_str)),
             Self::Cbr(config) => (&config.from, &config.to),
@@ -58,6 +63,7 @@ impl Traffic {
             Self::UdpStream(config) => config.circuit.as_deref(),
             Self::TcpStream(config) => config.circuit.as_deref(),
             Self::Poisson(config) => config.circuit.as_deref(),
+            Self::UdpOnOff(config) => config.circuit.as_deref(),
             Self::RequestResponse(config) => config.circuit.as_deref(),
             Self::Multicast(_) => None,
             Self::Cbr(config) => config.circuit.as_deref(),
@@ -71,6 +77,7 @@ impl Traffic {
             Self::UdpStream(config) => (config.send_path, config.receive_path),
             Self::TcpStream(config) => (config.send_path, config.receive_path),
             Self::Poisson(config) => (config.send_path, config.receive_path),
+            Self::UdpOnOff(config) => (config.send_path, config.receive_path),
             Self::Cbr(_) | Self::OnOff(_) | Self::RequestResponse(_) | Self::Multicast(_) => (None, None),
         };
         match side {
@@ -85,6 +92,7 @@ impl Traffic {
             Self::UdpStream(config) => config.priority,
             Self::TcpStream(config) => config.priority,
             Self::Poisson(config) => config.priority,
+            Self::UdpOnOff(config) => config.priority,
             Self::RequestResponse(config) => config.priority,
             Self::Multicast(config) => config.priority,
             Self::Cbr(_) | Self::OnOff(_) => 0,
@@ -97,6 +105,7 @@ impl Traffic {
             Self::UdpStream(config) => Some(config.ttl),
             Self::TcpStream(config) => Some(config.ttl),
             Self::Poisson(config) => Some(config.ttl),
+            Self::UdpOnOff(config) => Some(config.ttl),
             Self::RequestResponse(config) => Some(config.ttl),
             Self::Multicast(config) => Some(config.ttl),
             Self::Cbr(_) | Self::OnOff(_) => None,
@@ -109,6 +118,7 @@ impl Traffic {
             Self::UdpStream(config) => (config.start, config.stop),
             Self::TcpStream(config) => (config.start, config.stop),
             Self::Poisson(config) => (config.start, config.stop),
+            Self::UdpOnOff(config) => (config.start, config.stop),
             Self::RequestResponse(config) => (config.start, config.stop),
             Self::Multicast(config) => (config.start, config.stop),
             Self::Cbr(config) => (config.start, config.stop),
@@ -122,6 +132,7 @@ impl Traffic {
             Self::UdpStream(_)
             | Self::TcpStream(_)
             | Self::Poisson(_)
+            | Self::UdpOnOff(_)
             | Self::RequestResponse(_)
             | Self::Multicast(_) => None,
             Self::Cbr(config) => Some(CellDemand {
@@ -145,11 +156,22 @@ impl Traffic {
         match self {
             Self::UdpStream(config) => Some((config.message.bytes(), config.rate)),
             Self::Poisson(config) => Some((config.message.bytes(), Some(config.rate))),
+            Self::UdpOnOff(config) => Some((config.message.bytes(), Some(config.mean()))),
             Self::TcpStream(_)
             | Self::RequestResponse(_)
             | Self::Multicast(_)
             | Self::Cbr(_)
             | Self::OnOff(_) => None,
+        }
+    }
+
+    /// When its datagrams come, drawn or in bursts, from the stream of random numbers for this name; `None` where they are even, or none.
+    pub fn arrivals(&self, seed: u64, name: &str) -> Option<Arrivals> {
+        let random = || Stream::new(seed, &format!("traffic.{name}.arrivals"));
+        match self {
+            Self::Poisson(config) => Some(Arrivals::Poisson(config.arrivals(random()))),
+            Self::UdpOnOff(config) => Some(Arrivals::Bursts(Box::new(config.arrivals(random())))),
+            _ => None,
         }
     }
 
@@ -159,6 +181,7 @@ impl Traffic {
             Self::UdpStream(config) => Some(&config.live),
             Self::TcpStream(config) => Some(&config.live),
             Self::Poisson(config) => Some(&config.live),
+            Self::UdpOnOff(config) => Some(&config.live),
             Self::RequestResponse(config) => Some(&config.live),
             Self::Multicast(config) => Some(&config.live),
             Self::Cbr(_) | Self::OnOff(_) => None,
@@ -179,6 +202,7 @@ impl Traffic {
         match self {
             Self::UdpStream(config) => config.receive_buffer,
             Self::Poisson(config) => config.receive_buffer,
+            Self::UdpOnOff(config) => config.receive_buffer,
             Self::Multicast(config) => config.receive_buffer,
             Self::TcpStream(_) | Self::RequestResponse(_) | Self::Cbr(_) | Self::OnOff(_) => None,
         }
@@ -199,6 +223,7 @@ impl Traffic {
             Self::UdpStream(config) => config.check(complaints),
             Self::TcpStream(config) => config.check(complaints),
             Self::Poisson(config) => config.check(complaints),
+            Self::UdpOnOff(config) => config.check(complaints),
             Self::RequestResponse(config) => config.check(complaints),
             Self::Multicast(config) => config.check(complaints),
             Self::Cbr(_) => {}
@@ -211,6 +236,27 @@ impl Traffic {
         if stop.is_some_and(|stop| stop <= start) {
             let cause = format!("it starts at {start}, and nothing is ever sent");
             complaints.add(&["stop"], cause, "let `stop` be later than `start`");
+        }
+    }
+}
+
+/// Datagrams that do not come evenly, without end.
+#[derive(Clone, Debug)]
+pub enum Arrivals {
+    /// Of `poisson` traffic.
+    Poisson(poisson::Arrivals),
+    /// Of `udp-on-off` traffic.
+    Bursts(Box<udp_on_off::Bursts>),
+}
+
+impl Iterator for Arrivals {
+    type Item = poisson::Arrival;
+
+    #[inline]
+    fn next(&mut self) -> Option<poisson::Arrival> {
+        match self {
+            Self::Poisson(arrivals) => arrivals.next(),
+            Self::Bursts(bursts) => bursts.next(),
         }
     }
 }

@@ -384,6 +384,11 @@ impl Connection {
         }
     }
 
+    /// The tick of its timestamp clock.
+    pub fn timestamp_tick(&self) -> Time {
+        self.p.timestamp_tick
+    }
+
     /// The segment size in use, options subtracted.
     pub fn segment_size(&self) -> u64 {
         self.window.mss()

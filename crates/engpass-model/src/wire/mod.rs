@@ -1,10 +1,13 @@
-//! What stands on the wire: lengths at every layer, from a message down to bits of the line.
+//! What stands on the wire: lengths at every layer, from a message down to bits of the line; and, for captures, the bytes themselves.
 
 pub mod aal5;
+pub mod cell;
 pub mod encapsulation;
 pub mod ethernet;
+pub mod frame;
 pub mod ip;
 pub mod medium;
+pub mod packet;
 
 pub use encapsulation::Encapsulation;
 pub use medium::{Framing, Medium};

@@ -226,7 +226,7 @@ impl<'a> Builder<'a> {
             limiters: Vec::new(),
         };
         match traffic {
-            Traffic::UdpStream(_) | Traffic::Poisson(_) => {
+            Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
                 // What is drawn is taken as if every datagram were of the mean length.
                 let (message, rate) = traffic.datagrams().expect("it sends datagrams");
                 let packets = self.fragments(path, message + UDP_HEADER_BYTES);

@@ -370,6 +370,9 @@ pub(super) struct Behind<'a> {
 
 impl Outlet for Behind<'_> {
     fn sent(&mut self, cells: Cells) {
+        if self.fabric.trace.is_some() {
+            self.fabric.tap_cells(self.port, &cells);
+        }
         let onward = self.book(&cells);
         match onward.channel {
             Some((port, channel)) => {
@@ -400,6 +403,9 @@ impl Outlet for Behind<'_> {
             }
             return;
         }
+        if self.fabric.trace.is_some() {
+            self.fabric.tap_pieces(self.port, trains, pieces);
+        }
         let mut behind = None;
         for train in trains.iter().filter(|train| train.count > 0) {
             let onward = self.book(train);
@@ -415,8 +421,8 @@ impl Outlet for Behind<'_> {
 
     fn counts_until(&self) -> u64 {
         let Window { from, end } = self.fabric.window;
-        // The edge of the window needs every instant.
-        if from.is_some() {
+        // The edge of the window needs every instant, and so does a capture.
+        if from.is_some() || self.is_tapped() {
             return 0;
         }
         end.saturating_sub(self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay))
@@ -474,6 +480,10 @@ impl Outlet for Behind<'_> {
 pub(super) const MIXED: usize = 1;
 
 impl Behind<'_> {
+    fn is_tapped(&self) -> bool {
+        self.fabric.trace.as_ref().is_some_and(|trace| trace.taps(self.port))
+    }
+
     /// Whether `train`, from its first to its last cell, leaves the line and arrives behind it in the window, and is not the first
     /// there.
     fn lies_inside(&self, train: &Cells) -> bool {

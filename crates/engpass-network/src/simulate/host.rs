@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use engpass_model::host::{CpuCost, Pauses};
 use engpass_model::random::Stream;
-use engpass_model::source::poisson::Arrivals;
+use engpass_model::source::Arrivals;
 use engpass_model::time::Pace;
 use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -26,9 +26,9 @@ pub(super) struct Process {
     pub(super) message: u64,
     pub(super) mtu: u64,
     pub(super) fragments: Fragments,
-    /// Of `poisson` traffic: what comes next.
+    /// Of traffic that does not come evenly: what comes next.
     pub(super) arrivals: Option<Arrivals>,
-    /// Of `poisson` traffic: when the message at hand was due.
+    /// Of such traffic: when the message at hand was due.
     pub(super) due: u64,
     /// Picoseconds per byte offered.
     pub(super) pace: Option<Pace>,

@@ -17,6 +17,7 @@ mod outcome;
 pub mod outside;
 mod sketch;
 mod tally;
+mod tap;
 mod tcp;
 mod timeline;
 
@@ -34,6 +35,7 @@ use nic::Nic;
 pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
 use outside::Outsiders;
 pub use sketch::{Delays, RoundTrips};
+pub use tap::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit, captured};
 use tcp::Endpoint;
 #[doc(hidden)]
 pub use timeline::watched;

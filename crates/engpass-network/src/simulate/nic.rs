@@ -9,6 +9,7 @@ use super::Network;
 use super::event::Event;
 use super::fabric::Frame;
 use super::ledger::Wait;
+use super::tap::Carrier;
 
 /// A packet that is ready for its NIC.
 #[derive(Clone, Copy, Debug)]
@@ -215,6 +216,9 @@ impl Network {
             efci: false,
             live: cells + 1,
         });
+        if self.fabric.trace.is_some() {
+            self.tap_emitted(Carrier::Frame(frame), sender, &sending);
+        }
         self.fabric.datagrams[datagram].holds += 1;
         match self.fabric.vcs[vc as usize].adapting {
             Some(shaper) => self.take_turn(shaper, sender, frame),

@@ -339,6 +339,9 @@ impl Network {
         {
             trace.sent_again(this.flow as usize, self.now);
         }
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.formed(endpoint, &segment);
+        }
         let header = segment.header_len();
         let cost = this.segment_cost(segment.payload(), false);
         this.ip = (IP_HEADER_BYTES + header) as u32 + segment.len;

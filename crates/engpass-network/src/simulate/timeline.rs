@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::frames::FramePort;
 use super::outcome::in_order;
+use super::tap::Taps;
 use super::{Network, SimError, SimOutcome, Watch};
 
 /// Most entries of a list of events; a longer one is cut, and says so.
@@ -111,9 +112,25 @@ pub(super) struct Trace {
     instants: Vec<u64>,
     /// By port, what was seen so far.
     lengths: Vec<Vec<u64>>,
+    /// Where somebody captures.
+    pub(super) taps: Option<Box<Taps>>,
 }
 
 impl Trace {
+    /// Of so many ports and flows, with queues looked at at these instants.
+    pub(super) fn new(ports: usize, flows: usize, instants: &[u64]) -> Self {
+        Self {
+            drops: vec![Instants::default(); ports],
+            retransmissions: vec![Instants::default(); flows],
+            timeouts: vec![Instants::default(); flows],
+            looks: instants.iter().map(|at| at.saturating_sub(1)).collect(),
+            instants: instants.to_vec(),
+            // At the beginning they are empty.
+            lengths: vec![vec![0]; ports],
+            taps: None,
+        }
+    }
+
     /// When the queue of `port`, if it is one of cells, is looked at next.
     pub(super) fn next_look(&self, port: usize) -> Option<u64> {
         self.looks.get(self.lengths[port].len()).copied()
@@ -213,15 +230,7 @@ impl Network {
     /// Begin to write down what happens.
     fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
         let (ports, flows) = (self.ports.len(), testbed.traffic.len());
-        self.fabric.trace = Some(Box::new(Trace {
-            drops: vec![Instants::default(); ports],
-            retransmissions: vec![Instants::default(); flows],
-            timeouts: vec![Instants::default(); flows],
-            looks: instants.iter().map(|at| at.saturating_sub(1)).collect(),
-            instants: instants.to_vec(),
-            // At the beginning they are empty.
-            lengths: vec![vec![0]; ports],
-        }));
+        self.fabric.trace = Some(Box::new(Trace::new(ports, flows, instants)));
         let line = |traffic: &Traffic| match traffic {
             Traffic::TcpStream(_) => Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() }),
             Traffic::Cbr(_) | Traffic::OnOff(_) => None,

@@ -7,6 +7,7 @@ mod layers;
 mod published;
 mod shared;
 mod simulated;
+mod without;
 
 use engpass_network::limit::{FlowLimit, LimitOutcome, limit};
 use engpass_testbed::{Source, load};

@@ -4,6 +4,7 @@ use engpass_oracle::{cell, engine, outcome, resolve};
 
 mod bench;
 mod by_hand;
+mod captured;
 mod contended;
 mod fast;
 mod networks;

@@ -362,6 +362,7 @@ fn random_networks_of_frames_meet_everything() {
         let paths = || topology.flows.iter().enumerate().filter(|(flow, _)| reaches(*flow));
         met.meet("cut on the way", paths().any(|(_, path)| path.path_mtu < path.mtu));
         met.meet("three hops or more", paths().any(|(_, path)| path.route.len() > 2));
+        met.meet("bursts", testbed.traffic.values().any(|traffic| matches!(traffic, Traffic::UdpOnOff(_))));
         met.meet("Poisson", testbed.traffic.values().any(|traffic| matches!(traffic, Traffic::Poisson(_))));
         let on_way = |of: fn(&LinkEnds) -> bool| {
             paths().any(|(_, path)| path.route.iter().any(|hop| of(&topology.links[hop.link])))

@@ -5,6 +5,7 @@ mod common;
 
 use common::{TWO, point};
 use engpass_model::queue::Ecn;
+use engpass_network::simulate::SimError;
 use engpass_network::simulate::outside::{Output, Outside, Packet};
 
 pub(crate) const LAN: &str = r#"
@@ -139,4 +140,108 @@ fn a_mark_is_told() {
         .map(|told| matches!(told, Output::Delivered { ce: true, .. }))
         .collect();
     assert_eq!(marks, [false, false, false, true]);
+}
+
+/// A hundred days go by, and nothing is added up from rounded times or overflows.
+#[test]
+fn days_go_by() {
+    let day = 86_400 * 1_000_000_000_000;
+    for (text, bytes) in [(LAN, 1500), (TWO, 9180)] {
+        let mut network = outside(text);
+        let to = way(&network, "a to b");
+        let mut delays = Vec::new();
+        for at in [3, 60 * day + 5, 100 * day + 7] {
+            assert_eq!(network.inject(at, to, packet(bytes, at)), at);
+            network.begin_window(at - 3, &mut |_| {});
+            let told = all(&mut network, u64::MAX);
+            let [Output::Delivered { at: arrived, .. }] = told[..] else {
+                panic!("one packet arrives: {told:?}")
+            };
+            delays.push(arrived - at);
+            let outcome = network.end_window(at + day, &mut |_| {}).expect("its books balance");
+            let [(name, flow)] = &outcome.flows[..] else { panic!("one way was taken") };
+            assert_eq!((name.as_str(), flow.kind, flow.received_datagrams), ("a to b", "outside", 1));
+            assert_eq!(outcome.links[0].1.directions[0].carried.sent(), if bytes == 1500 { 1 } else { 192 });
+        }
+        assert!(delays.iter().all(|delay| *delay == delays[0]), "{delays:?}");
+    }
+}
+
+/// An acknowledgment is control, and what nobody sends leaves no trace.
+#[test]
+fn packets_without_payload_are_control() {
+    let mut lan = outside(LAN);
+    let [to, back] = ["a to b", "b to a"].map(|name| way(&lan, name));
+    lan.begin_window(0, &mut |_| {});
+    lan.inject(5, to, Packet { header: 20, ..packet(1500, 1) });
+    lan.inject(5, back, Packet { header: 32, ..packet(52, 2) });
+    let outcome = lan.end_window(10_000_000_000, &mut |_| {}).expect("its books balance");
+    let flows: Vec<_> =
+        outcome.flows.iter().map(|(name, flow)| (name.as_str(), flow.sent_datagrams)).collect();
+    assert_eq!(flows, [("a to b", 1)]);
+    let first = &outcome.links[0].1;
+    let bits = |account: &str| first.ledger.get(account).copied().unwrap_or(0);
+    assert_eq!(bits("delivered"), 1460 * 8);
+    // Header, FCS and padding to 46 bytes belong to it.
+    assert_eq!(bits("control"), (14 + 52 + 4) * 8);
+    let idle: Vec<_> = first.directions.iter().map(|line| line.ledger["idle: application"] > 0).collect();
+    assert_eq!(idle, [true, true]);
+    assert_eq!(lan.window(), None);
+}
+
+#[test]
+fn lines_are_seen_while_it_goes_on() {
+    let mut lan = outside(LAN);
+    let to = way(&lan, "a to b");
+    for token in 0..5 {
+        lan.inject(0, to, packet(1500, token));
+    }
+    lan.run_until(900_000_000, &mut |_| {});
+    let seen = lan.seen();
+    assert_eq!(seen.len(), 6);
+    assert_eq!((seen[0].sent, seen[0].bits, seen[0].lost), (5, 5 * 1538 * 8, 0));
+    // Of five two find room, and the first is not over.
+    let second = &seen[2];
+    assert_eq!((second.from.as_str(), second.to.as_str(), second.unit), ("s", "b", "bytes"));
+    assert_eq!((second.sent, second.lost, second.queue), (0, 3, 2 * 1518));
+}
+
+const ROUTERS: &str = r#"
+    name = "a circuit between routers"
+    [host.a]
+    [host.b]
+    [host.c]
+    [router.left]
+    [router.right]
+    [link.one]
+    ends = ["a", "left"]
+    medium = "ethernet-100"
+    [link.other]
+    ends = ["c", "left"]
+    medium = "ethernet-100"
+    [link.middle]
+    ends = ["left", "right"]
+    medium = "oc-3c"
+    [link.two]
+    ends = ["right", "b"]
+    medium = "ethernet-100"
+    [circuit.vc]
+    from = "left"
+    to = "right"
+    [traffic.near]
+    kind = "tcp-stream"
+    from = "a"
+    to = "c"
+    message = "9 kB"
+"#;
+
+#[test]
+fn a_circuit_between_routers_is_not_carried() {
+    let names: Vec<_> = outside(ROUTERS).ways().iter().map(|way| way.name.clone()).collect();
+    assert_eq!(names, ["a to c", "c to a"]);
+    let far = point(&ROUTERS.replace("to = \"c\"", "to = \"b\""), "base", &[]);
+    let Err(SimError::Unsupported(why)) = Outside::new(&far.testbed, &far.topology, 1) else {
+        panic!("it goes over a circuit between routers")
+    };
+    assert!(why.starts_with("traffic `near` crosses a circuit between routers"), "{why}");
 }

@@ -6,7 +6,7 @@ use engpass_model::circuit::Circuit;
 use engpass_model::complaint::{Complaints, FASTEST, LONGEST};
 use engpass_model::link::Link;
 use engpass_model::source::Traffic;
-use engpass_model::unit::{Duration, Rate};
+use engpass_model::unit::{Duration, Rate, Share};
 use engpass_model::wire::Medium;
 use engpass_model::wire::aal5::{MAX_SDU_BYTES, TRAILER_BYTES};
 use engpass_model::wire::ethernet::MAX_MTU;
@@ -75,6 +75,7 @@ fn each<'a, T>(
 /// Keys whose limits depend on another key of their table.
 const DEPENDENT: &[(&str, &str)] = &[
     ("warmup", "duration"),
+    ("longest", "duration"),
     ("seed", "repeats"),
     ("stop", "start"),
     ("threshold", "output_buffer"),
@@ -112,6 +113,18 @@ fn run(run: &Run, complaints: &mut Complaints) {
     if run.warmup.is_some_and(|warmup| warmup >= run.duration) {
         let help = format!("it must be shorter than the run of {}", run.duration);
         complaints.add(&["warmup"], "that leaves nothing to measure", help);
+    }
+    if run.precision.is_some_and(|share| share.0 == 0 || share.0 >= Share::WHOLE) {
+        complaints.add(&["precision"], "no measurement reaches that", "give a share such as `2 %`");
+    }
+    if run.longest.is_some_and(|longest| longest < run.duration) {
+        let help = format!("it must be at least the `duration` of {}", run.duration);
+        complaints.add(&["longest"], "that is over before the least is measured", help);
+    }
+    complaints.at_most(&["longest"], run.longest, LONGEST);
+    if run.longest.is_some() && run.precision.is_none() {
+        let help = "add `precision = \"2 %\"`, or take it out: `duration` says how long a run is";
+        complaints.add(&["longest"], "there is no `precision` to reach", help);
     }
     if run.repeats == 0 {
         complaints.add(&["repeats"], "a point is run at least once", "give at least `1`");

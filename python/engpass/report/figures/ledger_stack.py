@@ -1,6 +1,6 @@
 """The ledger over the swept axis: the whole line, 100 %, by what every bit of it was used for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -25,8 +25,8 @@ def draw(table: Table, flow: str) -> base.Drawing:
     """The figure about one flow."""
     line = table.lines[flow]
     accounts = _accounts(line)
-    variants = _variants(table, line)
-    rows = _rows(table, line, accounts, variants)
+    panels = _panels(table, line)
+    rows = _rows(table, line, accounts, panels)
     colours = [theme.LIGHT[name] for name in theme.account_colours(accounts)]
     titles = [_title(account) for account in accounts]
     legend = alt.Legend(title=None, columns=3, symbolType="square")
@@ -51,12 +51,14 @@ def draw(table: Table, flow: str) -> base.Drawing:
     )
     stacked = alt.layer(marks, data=alt.InlineData(values=rows))
     heading = alt.TitleParams(f"Where the line went, {flow}", subtitle=[line.name])
-    if len(variants) == 1:
+    if len(panels) == 1:
         return stacked.properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
-    facet = alt.Facet("variant:N").title(None).sort(variants)
+    # Engines side by side: what one booked stands beside what the other did.
+    columns = max(2, len(_engines(table, line)))
+    facet = alt.Facet("panel:N").title(None).sort(list(panels.values()))
     return (
-        stacked.properties(width=base.WIDTH // 2 - 30, height=base.HEIGHT * 2 // 3)
-        .facet(facet, columns=2)
+        stacked.properties(width=base.WIDTH // columns - 30, height=base.HEIGHT * 2 // 3)
+        .facet(facet, columns=columns)
         .properties(title=heading)
     )
 
@@ -87,12 +89,28 @@ def _accounts(line: Line) -> list[str]:
     return ledger.ordered(name for books in line.books.values() for name in books.names)
 
 
-def _variants(table: Table, line: Line) -> list[str]:
-    there = {place[0] for place in line.books}
-    return [name for name in table.variants if name in there][: base.MAX_FACETS]
+def _engines(table: Table, line: Line) -> list[str]:
+    there = {place[1] for place in line.books}
+    return [name for name in table.engines if name in there]
 
 
-def _rows(table: Table, line: Line, accounts: Sequence[str], variants: Sequence[str]) -> list[dict[str, Any]]:
+def _panels(table: Table, line: Line) -> dict[tuple[str, str], str]:
+    """A panel for each variant and engine that has books, and its heading."""
+    there = {place[:2] for place in line.books}
+    engines = _engines(table, line)
+    found = {}
+    for variant in table.variants:
+        for engine in engines:
+            if (variant, engine) in there:
+                words = [variant] if len(table.variants) > 1 else []
+                words += [engine] if len(engines) > 1 or not words else []
+                found[variant, engine] = ", ".join(words)
+    return dict(list(found.items())[: base.MAX_FACETS])
+
+
+def _rows(
+    table: Table, line: Line, accounts: Sequence[str], panels: Mapping[tuple[str, str], str]
+) -> list[dict[str, Any]]:
     axis = table.x
     if axis is None:
         raise AssertionError("a stack is drawn only over an axis")
@@ -101,15 +119,15 @@ def _rows(table: Table, line: Line, accounts: Sequence[str], variants: Sequence[
     step = -(-len(axis.texts) // _MOST)
     rows = []
     for place in places:
-        variant, _, at = place
+        variant, engine, at = place
         index = at[0]
-        if variant not in variants or (index % step and index != len(axis.texts) - 1):
+        if (variant, engine) not in panels or (index % step and index != len(axis.texts) - 1):
             continue
         books = line.books[place]
         for order, account in enumerate(accounts):
             # Every account at every value: an area would jump over a gap.
             row: dict[str, Any] = {
-                "variant": variant,
+                "panel": panels[variant, engine],
                 "where": axis.texts[index],
                 "account": _title(account),
                 "family": ledger.family(account).title,

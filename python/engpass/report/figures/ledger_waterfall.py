@@ -113,21 +113,35 @@ def applies(table: Table, flow: str) -> bool:
 
 def draw(table: Table, flow: str) -> base.Drawing:
     """The figure about one flow."""
-    line, place = table.lines[flow], _place(table, flow)
+    line, places = table.lines[flow], _places(table, flow)
     title = f"From line rate to what is delivered, {flow}"
-    return chart(line.books[place], None, title, f"{line.name}; {_where(table, place)}")
+    where = f"{line.name}; {_where(table, places[0])}"
+    if len(places) == 1:
+        return chart(line.books[places[0]], None, title, where)
+    drawn = [chart(line.books[place], None, title, f"{where}; {place[1]}") for place in places]
+    return alt.vconcat(*drawn).resolve_scale(color="independent", x="independent", y="independent")
 
 
 def says(table: Table, flow: str) -> str:
     """What the bars stand for."""
-    line, place = table.lines[flow], _place(table, flow)
+    line, places = table.lines[flow], _places(table, flow)
     why = "the point that misses most of its limit" if _missing(table, flow) else "the first point"
-    return f"What takes the line, {line.name}, at {_where(table, place)}: {why}."
+    by = f", as {' and '.join(place[1] for place in places)} have booked it" if len(places) > 1 else ""
+    return f"What takes the line, {line.name}, at {_where(table, places[0])}: {why}{by}."
 
 
 def blocks(table: Table, flow: str) -> Sequence[Block]:
     """The families."""
-    return key_of(table.lines[flow].books[_place(table, flow)])
+    books = table.lines[flow].books
+    found = {block.text: block for place in _places(table, flow) for block in key_of(books[place])}
+    return list(found.values())
+
+
+def _places(table: Table, flow: str) -> list[Place]:
+    """The point that is shown, by each engine that has books there."""
+    books = table.lines[flow].books
+    variant, _, at = _place(table, flow)
+    return [(variant, name, at) for name in table.engines if (variant, name, at) in books]
 
 
 def _place(table: Table, flow: str) -> Place:

@@ -1,6 +1,6 @@
 //! IP packets as a device gives them, super-packets among them, and as it takes them. Pure.
 //!
-//! A super-packet is the headers of its first segment and the payload of all (`docs/emulate.md`, super-packets). [`Packet::read`] finds out
+//! A super-packet is the headers of its first segment and the payload of all (`docs/driver.md`, super-packets). [`Packet::read`] finds out
 //! what a packet is, once; [`Packet::write`] makes the headers of any run of its segments. The payload stays where it is.
 
 mod checksum;

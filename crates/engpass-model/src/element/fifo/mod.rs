@@ -75,6 +75,12 @@ impl Fifo {
         }
     }
 
+    /// Tell of what is sent so that every train says which cells of their frame they are, also where cells between were lost.
+    pub fn tell_cells(&mut self) {
+        self.plain = None;
+        self.departures.tell_cells();
+    }
+
     /// Take all cells that arrive at or before `until`.
     pub fn advance(&mut self, until: u64, mut inputs: Inputs<'_>, rules: &mut [Rule], out: &mut impl Outlet) {
         let fullest = self.gate.as_ref().map_or(u64::MAX, Gate::capacity).saturating_add(2);

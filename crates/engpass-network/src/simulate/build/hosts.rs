@@ -23,12 +23,6 @@ impl Builder<'_> {
             return None;
         }
         let name = format!("traffic.{}", path.name);
-        let arrivals = match traffic {
-            Traffic::Poisson(config) => {
-                Some(config.arrivals(Stream::new(self.seed, &format!("{name}.arrivals"))))
-            }
-            _ => None,
-        };
         Some(Process {
             flow,
             host: path.from,
@@ -37,7 +31,7 @@ impl Builder<'_> {
             message,
             mtu: path.mtu,
             fragments: Fragments::of(message + UDP_HEADER_BYTES, path.mtu),
-            arrivals,
+            arrivals: traffic.arrivals(self.seed, &path.name),
             due: ps(start),
             pace: rate.map(|rate| Pace::of_bits(8, rate.0)),
             start: ps(start),

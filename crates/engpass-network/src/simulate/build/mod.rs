@@ -131,7 +131,7 @@ fn slots(topology: &Topology) -> Vec<Pace> {
 
 /// What a flow has come to before anything has happened.
 fn tally(traffic: &Traffic) -> Tally {
-    Tally { varied: matches!(traffic, Traffic::Poisson(_)), ..Tally::default() }
+    Tally { varied: matches!(traffic, Traffic::Poisson(_) | Traffic::UdpOnOff(_)), ..Tally::default() }
 }
 
 impl Builder<'_> {
@@ -277,7 +277,7 @@ impl Builder<'_> {
                     sockets.push(Socket::default());
                     senders.push(self.sender(flow));
                 }
-                Traffic::UdpStream(_) | Traffic::Poisson(_) => {
+                Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
                     sockets.push(self.socket(flow));
                     if let Some(mut process) = self.process(flow, traffic) {
                         let first = process.next_message();

@@ -16,6 +16,7 @@ use super::arena::Arena;
 use super::event::Event;
 use super::nic::Sending;
 use super::tally::Place;
+use super::tap::Carrier;
 use port::{Flying, Joined, Limited};
 pub(super) use port::{FramePort, PortTally, Told};
 
@@ -122,6 +123,9 @@ impl Network {
             (packet.ttl, packet.sender) = (head.ttl, head.flow);
         }
         let id = self.frames.packets.insert(packet);
+        if self.fabric.trace.is_some() {
+            self.tap_emitted(Carrier::Packet(id), sender, sending);
+        }
         let line = self.frames.ports[nic].as_mut().expect("frames go over links that carry them");
         let left = line.take(self.now, ip, &self.fabric.window);
         self.fabric.ledger.emitted_packet(sender, (datagram, id), self.now, line.last.end);
@@ -147,6 +151,9 @@ impl Network {
     fn depart(&mut self, port: usize, left: u64, id: u32) -> Option<(Step, u64)> {
         let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
         let packet = &mut self.frames.packets[id];
+        if self.fabric.trace.is_some() {
+            self.fabric.tap_packet(port, left, id, packet.datagram, (packet.ttl, packet.ecn));
+        }
         let step = self.frames.steps[packet.step as usize + 1];
         let at = left + line.delay;
         // What would come after the end does not.
@@ -192,6 +199,8 @@ impl Network {
     fn cut(&mut self, id: u32, step: Step, at: u64) {
         let whole = self.frames.packets[id];
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
+        // The first fragment may take its place.
+        let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
         self.frames.packets.release(id);
         let more = (cut.count - 1) as u32;
         let datagram = &mut self.fabric.datagrams[whole.datagram];
@@ -201,6 +210,10 @@ impl Network {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
             let fragment = self.frames.packets.insert(Packet { ip, ..whole });
             self.fabric.ledger.cut(id, fragment);
+            if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
+                let offset = (index * cut.full) as u32;
+                trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
+            }
             let left = self.join(step.port as usize, fragment, at);
             let next = left.and_then(|left| self.depart(step.port as usize, left, fragment));
             if let Some((step, at)) = next {

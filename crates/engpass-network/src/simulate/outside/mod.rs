@@ -1,4 +1,5 @@
-//! A network whose packets come from outside: real hosts stand where a simulation has modelled ones. `docs/emulate.md` is its contract.
+//! A network whose packets come from outside: real hosts stand where a simulation has modelled ones. `docs/model.md`, "Packets from
+//! outside", is its contract.
 //!
 //! An [`Outside`] has a [`Sender`] for every way from one host to another, and generators of cells; no processes, no TCP. Packets are
 //! put in at instants, and come out delivered or lost at those that the model computes. Nothing here knows a clock: who waits for
@@ -176,10 +177,19 @@ impl Outside {
             all.traffic.insert(flow.name.clone(), stand_in(&flow, topology));
             flows.push(flow);
         }
-        let topology = Topology { flows, ..topology.clone() };
+        let declared = topology;
+        let topology = Topology { flows, ..declared.clone() };
         // Nothing is counted before somebody says so.
         let mut network = Network::build(&all, &topology, seed, windows::CLOSED, true)?;
         network.fabric.ledger.book_later();
+        // Disciplines number flows in the order of the tables, and what comes besides behind them.
+        for (flow, traffic) in declared.flows.iter().zip(testbed.traffic.values()) {
+            if traffic.cells().is_none()
+                && let Some(way) = ways.iter().position(|way| (way.from, way.to) == (flow.from, flow.to))
+            {
+                network.outsiders.number_of(way as u32, 0);
+            }
+        }
         network.next_sweep = if network.sources.is_empty() { u64::MAX } else { SWEEP };
         Ok(Self {
             network,

@@ -32,6 +32,8 @@ pub(in crate::simulate) struct Outsiders {
     senders: Vec<Sender>,
     /// What waits for each NIC.
     gates: Vec<Gate>,
+    /// By host: packets that wait.
+    backlogs: Vec<usize>,
     /// Flows by sender and by the number they have outside.
     flows: BTreeMap<(u32, u32), u32>,
 }
@@ -56,7 +58,13 @@ struct Queued {
 impl Outsiders {
     pub(in crate::simulate) fn new(senders: Vec<Sender>, ports: usize) -> Self {
         let gates = if senders.is_empty() { 0 } else { ports };
-        Self { senders, gates: vec![Gate::default(); gates], flows: BTreeMap::new() }
+        let hosts = senders.iter().map(|sender| sender.host + 1).max().unwrap_or(0);
+        Self {
+            senders,
+            gates: vec![Gate::default(); gates],
+            backlogs: vec![0; hosts],
+            flows: BTreeMap::new(),
+        }
     }
 
     /// The fragment that the sender has at hand.
@@ -69,12 +77,11 @@ impl Outsiders {
 
     /// Packets of a host that wait for its NICs.
     pub(super) fn backlog(&self, host: usize) -> usize {
-        let of_host = |queued: &&Queued| self.senders[queued.sender].host == host;
-        self.gates.iter().map(|gate| gate.waiting.iter().filter(of_host).count()).sum()
+        self.backlogs.get(host).copied().unwrap_or(0)
     }
 
     /// The number that disciplines know a flow by.
-    fn number_of(&mut self, sender: u32, flow: u32) -> u32 {
+    pub(super) fn number_of(&mut self, sender: u32, flow: u32) -> u32 {
         let next = self.flows.len() as u32;
         if next < MOST_FLOWS {
             return *self.flows.entry((sender, flow)).or_insert(next);
@@ -92,6 +99,7 @@ impl Network {
         }
         let this = &mut self.outsiders.senders[sender];
         this.queued += 1;
+        self.outsiders.backlogs[this.host] += 1;
         let gate = &mut self.outsiders.gates[this.nic];
         gate.waiting.push_back(Queued { sender, packet, since: self.now, number });
         if gate.waiting.len() == 1 {
@@ -156,6 +164,7 @@ impl Network {
         gate.at_hand = None;
         gate.waiting.pop_front();
         this.queued -= 1;
+        self.outsiders.backlogs[this.host] -= 1;
         let wait = if this.queued == 0 { Wait::Application } else { Wait::Nic };
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.fabric.ledger.waits(place, self.now, wait);

@@ -5,10 +5,11 @@ mod queues;
 use engpass_model::link::{Link, Reorder};
 use engpass_model::queue::Queue;
 use engpass_model::router::Router;
+use engpass_model::source::on_off::Lengths;
 use engpass_model::source::poisson::Sizes;
-use engpass_model::source::{Live, Poisson, Traffic, UdpStream};
+use engpass_model::source::{Live, Poisson, Traffic, UdpOnOff, UdpStream};
 use engpass_model::switch::{EthernetSwitch, Switch};
-use engpass_model::time::SECOND;
+use engpass_model::time::{Pace, SECOND};
 use engpass_model::unit::{Duration, Rate, Share, Size};
 use engpass_model::wire::Medium;
 use engpass_testbed::{Run, Testbed};
@@ -62,14 +63,14 @@ pub(crate) fn frames() -> impl Strategy<Value = Drawn> {
     // Links and traffic are turned round in the file by so many places; all links of the first medium, delay and rate.
     let order = (0usize..8, 0usize..5, prop::bool::weighted(0.3));
     let sent =
-        (vec((udp(), way()), 0..=3), vec((poisson(), way()), 0..=2), vec((tcp::stream(), way()), 0..=3));
-    let sent = sent
-        .prop_filter("something is sent", |(udp, poisson, tcp)| udp.len() + poisson.len() + tcp.len() > 0);
+        (vec((udp(), way()), 0..=3), vec((uneven(), way()), 0..=2), vec((tcp::stream(), way()), 0..=3));
+    let sent =
+        sent.prop_filter("something is sent", |(udp, uneven, tcp)| udp.len() + uneven.len() + tcp.len() > 0);
     let run = (200u64..=1000, weighted(0.25, 0u64..=900));
     (graph, order, vec(super::host(), 4), sent, run).prop_map(|(graph, order, hosts, sent, run)| {
         let (ring, nodes, at, links) = graph;
-        let (udp, poisson, tcp) = sent;
-        Drawn(Parts { ring, nodes, at, links, order, hosts, udp, poisson, tcp, run }.testbed())
+        let (udp, uneven, tcp) = sent;
+        Drawn(Parts { ring, nodes, at, links, order, hosts, udp, uneven, tcp, run }.testbed())
     })
 }
 
@@ -104,9 +105,22 @@ fn way() -> impl Strategy<Value = WayDraw> {
     ((0usize..4, 0usize..4), 0u8..=7, prop_oneof![5 => Just(64u8), 1 => 1u8..=4])
 }
 
-fn poisson() -> impl Strategy<Value = (u64, u64, bool, TimesDraw)> {
+/// How datagrams come that do not come evenly.
+#[derive(Clone, Copy, Debug)]
+enum Uneven {
+    Poisson(Sizes),
+    Bursts(Lengths),
+}
+
+fn uneven() -> impl Strategy<Value = (u64, u64, Uneven, TimesDraw)> {
     let rate = prop_oneof![100_000u64..=1_000_000, 1_000_000u64..=50_000_000];
-    (prop_oneof![1u64..=200, 200u64..=4_000], rate, any::<bool>(), super::times())
+    let how = select(vec![
+        Uneven::Poisson(Sizes::Fixed),
+        Uneven::Poisson(Sizes::Exponential),
+        Uneven::Bursts(Lengths::Fixed),
+        Uneven::Bursts(Lengths::Exponential),
+    ]);
+    (prop_oneof![1u64..=200, 200u64..=4_000], rate, how, super::times())
 }
 
 struct Parts {
@@ -117,7 +131,7 @@ struct Parts {
     order: (usize, usize, bool),
     hosts: Vec<HostDraw>,
     udp: Vec<(UdpDraw, WayDraw)>,
-    poisson: Vec<((u64, u64, bool, TimesDraw), WayDraw)>,
+    uneven: Vec<((u64, u64, Uneven, TimesDraw), WayDraw)>,
     tcp: Vec<(TcpDraw, WayDraw)>,
     run: (u64, Option<u64>),
 }
@@ -229,29 +243,51 @@ impl Parts {
             };
             (format!("u{i}"), Traffic::UdpStream(stream))
         });
-        let poisson = self.poisson.iter().enumerate().map(|(i, (draw, (ends, priority, ttl)))| {
-            let (message, rate, fixed, times) = *draw;
+        let uneven = self.uneven.iter().enumerate().map(|(i, (draw, (ends, priority, ttl)))| {
+            let (message, rate, how, times) = *draw;
             let ([from, to], (start, stop)) = (two(*ends, hosts), instants(times));
+            // Three datagrams in an on-time, and as long again without any, in the mean.
+            let cycle = Duration(Pace::of_bits(message * 8, rate).after(3));
             let (message, rate, circuit) = (Size(message), Rate(rate), None);
-            let sizes = if fixed { Sizes::Fixed } else { Sizes::Exponential };
             let (priority, ttl) = (*priority, *ttl);
-            let source = Poisson {
-                from,
-                to,
-                message,
-                rate,
-                sizes,
-                circuit,
-                send_path: None,
-                receive_path: None,
-                receive_buffer: None,
-                live: Live::default(),
-                priority,
-                ttl,
-                start,
-                stop,
+            let (send_path, receive_path, receive_buffer, live) = (None, None, None, Live::default());
+            let source = match how {
+                Uneven::Poisson(sizes) => Traffic::Poisson(Poisson {
+                    from,
+                    to,
+                    message,
+                    rate,
+                    sizes,
+                    circuit,
+                    send_path,
+                    receive_path,
+                    receive_buffer,
+                    live,
+                    priority,
+                    ttl,
+                    start,
+                    stop,
+                }),
+                Uneven::Bursts(lengths) => Traffic::UdpOnOff(UdpOnOff {
+                    from,
+                    to,
+                    message,
+                    rate,
+                    on: cycle,
+                    off: cycle,
+                    lengths,
+                    circuit,
+                    send_path,
+                    receive_path,
+                    receive_buffer,
+                    live,
+                    priority,
+                    ttl,
+                    start,
+                    stop,
+                }),
             };
-            (format!("p{i}"), Traffic::Poisson(source))
+            (format!("p{i}"), source)
         });
         let tcp = self.tcp.iter().enumerate().map(|(i, (draw, (ends, priority, ttl)))| {
             let ([from, to], (start, stop)) = (two(*ends, hosts), instants(draw.times));
@@ -259,6 +295,6 @@ impl Parts {
             let stream = tcp::table((from, to), sizes, (*priority, *ttl), (start, stop));
             (format!("t{i}"), Traffic::TcpStream(stream))
         });
-        turn(udp.chain(poisson).chain(tcp).collect(), self.order.1)
+        turn(udp.chain(uneven).chain(tcp).collect(), self.order.1)
     }
 }

@@ -1,3 +1,4 @@
 //! Networks whose packets come from outside, on random testbeds: against modelled hosts, and against themselves.
 
+mod law;
 mod modelled;

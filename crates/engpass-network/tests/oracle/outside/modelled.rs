@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use crate::networks::{Drawn, frames, network};
 use crate::resolve::resolve;
 
-const SEED: u64 = 11;
+pub(crate) const SEED: u64 = 11;
 
 /// A packet of the schedule: when, between which hosts, and what.
 pub(crate) type Planned = (u64, (String, String), Packet);

@@ -1,0 +1,84 @@
+//! The file of a capture, which stays readable whatever happens to the disk.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Bytes that are gathered before they are written.
+const GATHER: usize = 256 << 10;
+
+/// A file of blocks: of each write all or nothing is there. Where the disk is full, what could not be written whole is taken back.
+#[derive(Debug)]
+pub struct CaptureFile {
+    file: File,
+    gathered: Vec<u8>,
+    /// Bytes in the file that end with a block.
+    whole: u64,
+}
+
+impl CaptureFile {
+    /// A new file, in the place of one that is there.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::create(path)?, gathered: Vec::with_capacity(GATHER), whole: 0 })
+    }
+
+    fn put(&mut self) -> io::Result<()> {
+        let written = self.file.write_all(&self.gathered);
+        if written.is_ok() {
+            self.whole += self.gathered.len() as u64;
+        } else {
+            // A device is no file and cannot be cut; there is nothing to mend then.
+            let _ = self.file.set_len(self.whole);
+        }
+        self.gathered.clear();
+        written
+    }
+}
+
+impl Write for CaptureFile {
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        if self.gathered.len() + block.len() > GATHER {
+            self.put()?;
+        }
+        self.gathered.extend_from_slice(block);
+        Ok(block.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.put()
+    }
+}
+
+impl Drop for CaptureFile {
+    /// A run that was interrupted leaves what it had captured.
+    fn drop(&mut self) {
+        let _ = self.put();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_reach_the_file_at_the_end() {
+        let path = std::env::temp_dir().join(format!("engpass-capture-{}", std::process::id()));
+        let mut file = CaptureFile::create(&path).unwrap();
+        for _ in 0..1000 {
+            file.write_all(&[7; 999]).unwrap();
+        }
+        drop(file);
+        assert_eq!(std::fs::read(&path).unwrap(), vec![7; 999_000]);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let mut file = CaptureFile::create(Path::new("/dev/full")).unwrap();
+        file.write_all(&[1; 100]).unwrap();
+        assert_eq!(file.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,125 @@
+//! A sender that keeps to instants: what it asks of the scheduler, how it makes up for being late, and why it was.
+
+use serde_json::{Value, json};
+
+use super::pacer::{Pacing, Waiter};
+use crate::statistic::{Mark, Stalls};
+use crate::sys::clock;
+use crate::sys::thread::Watch;
+use crate::sys::urgent::{Awake, Class, Heavy, real_time};
+use crate::time::MICROSECOND;
+
+/// With a shorter gap there is no time to read the thread's clocks for every message.
+const TIME_TO_LOOK: u64 = 50 * MICROSECOND;
+
+/// When a late sender sends: at most twice as fast as the schedule, so that a stall becomes no burst that nobody asked for.
+#[derive(Debug, Default)]
+struct CatchUp {
+    due: u64,
+    left: u64,
+}
+
+impl CatchUp {
+    /// The instant for a message that is due at `due`.
+    fn instant(&mut self, due: u64) -> u64 {
+        let step = due.saturating_sub(self.due);
+        self.due = due;
+        due.max(self.left.saturating_add(step / 2))
+    }
+}
+
+/// The state of such a sender, in its thread.
+#[derive(Debug)]
+pub(super) struct Punctual {
+    catch_up: CatchUp,
+    class: Class,
+    _heavy: Option<Heavy>,
+    awake: Option<Awake>,
+    watch: Option<Watch>,
+    stalls: Stalls,
+    slept: u64,
+}
+
+impl Punctual {
+    /// Of the calling thread, whose messages have this mean gap in ns.
+    pub(super) fn new(pacing: Pacing, gap: u64) -> Self {
+        let exact = matches!(pacing, Pacing::Busy | Pacing::Hybrid);
+        // A real-time thread that does not sleep is stopped by the kernel for 50 ms of every second in which others want its core, all at
+        // once; to sleep here and there instead was tried, and does not keep it from that.
+        let urgent = pacing == Pacing::Hybrid && gap >= TIME_TO_LOOK && real_time();
+        let heavy = if exact && !urgent { Heavy::ask() } else { None };
+        let class = if urgent {
+            Class::RealTime
+        } else if heavy.is_some() {
+            Class::Heavy
+        } else {
+            Class::Normal
+        };
+        Self {
+            catch_up: CatchUp::default(),
+            class,
+            _heavy: heavy,
+            awake: if exact { Awake::hold() } else { None },
+            watch: if gap >= TIME_TO_LOOK { Watch::here() } else { None },
+            stalls: Stalls::default(),
+            slept: 0,
+        }
+    }
+
+    /// When a message that is due at `due` leaves, if the thread is in time.
+    #[inline]
+    pub(super) fn instant(&mut self, due: u64, waiter: Waiter) -> u64 {
+        let at = self.catch_up.instant(due);
+        if self.watch.is_some() {
+            self.slept = waiter.sleep(at, clock::now());
+        }
+        at
+    }
+
+    /// A message that was due at `due` left at `at`, and its call has returned; stalls are those of what is measured.
+    #[inline]
+    pub(super) fn left(&mut self, at: u64, due: u64, measured: bool) {
+        self.catch_up.left = at;
+        if let Some(waited) = self.watch.as_ref().filter(|_| measured).and_then(Watch::waited) {
+            self.stalls.record(Mark { at: clock::now(), ran: clock::ran(), waited }, due, self.slept);
+        }
+    }
+
+    /// What was granted, and the stalls: as in `pacing` of results.
+    pub(super) fn to_json(&self) -> Value {
+        let stalls = if self.watch.is_some() { self.stalls.to_json() } else { Value::Null };
+        json!({ "class": self.class, "awake": self.awake.is_some(), "stalls": stalls })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_sender_catches_up_at_twice_the_rate() {
+        let mut catch_up = CatchUp { due: 0, left: 0 };
+        let mut instants = Vec::new();
+        for index in 1..=20_u64 {
+            let at = catch_up.instant(index * 100);
+            // The third one is held up for 450.
+            let at = if index == 3 { 750 } else { at };
+            catch_up.left = at;
+            instants.push(at);
+        }
+        // 100, 200, 750 and then every 50 until the schedule is reached, which stays where it was.
+        assert_eq!(instants[..6], [100, 200, 750, 800, 850, 900]);
+        assert!(instants[3..].windows(2).all(|pair| pair[1] - pair[0] >= 50));
+        assert_eq!(instants[19], 2000);
+    }
+
+    #[test]
+    fn what_a_schedule_itself_sends_together_stays_together() {
+        let mut catch_up = CatchUp::default();
+        for due in [100, 100, 100, 300] {
+            let at = catch_up.instant(due);
+            catch_up.left = at;
+            assert_eq!(at, due);
+        }
+    }
+}

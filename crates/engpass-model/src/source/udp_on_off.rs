@@ -1,0 +1,207 @@
+//! UDP datagrams in bursts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::live::{Live, Transport};
+use super::on_off::Lengths;
+use super::poisson::Arrival;
+use crate::complaint::{Complaints, FASTEST, LONGEST};
+use crate::host::DataPath;
+use crate::random::Stream;
+use crate::time::{Pace, Time};
+use crate::unit::{Duration, Rate, Size};
+use crate::wire::ip::MAX_UDP_PAYLOAD;
+
+/// Datagrams of one size, evenly spaced at a peak rate during on-times, none during off-times; it begins with an on-time.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UdpOnOff {
+    /// Sending host.
+    pub from: String,
+    /// Receiving host.
+    pub to: String,
+    /// Payload of a datagram, 1 B to 65 507 B.
+    pub message: Size,
+    /// Offered rate of payload while it is on.
+    pub rate: Rate,
+    /// Mean length of an on-time. The first datagram leaves at its beginning.
+    pub on: Duration,
+    /// Mean length of an off-time.
+    pub off: Duration,
+    /// How the lengths are distributed.
+    #[serde(default)]
+    pub lengths: Lengths,
+    /// The circuit to take, where there are several.
+    pub circuit: Option<String>,
+    /// Way of the data at the sending host, where that has a `memory` or an `io_bus`; the host's own if not given.
+    pub send_path: Option<DataPath>,
+    /// The same at the receiving host.
+    pub receive_path: Option<DataPath>,
+    /// Receive buffer of the receiving socket, counted in payload bytes; the host's `receive_buffer` if not given.
+    pub receive_buffer: Option<Size>,
+    /// How real hosts make it.
+    #[serde(default)]
+    pub live: Live,
+    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    #[serde(default)]
+    pub priority: u8,
+    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    #[serde(default = "super::default_ttl")]
+    pub ttl: u8,
+    /// When it starts.
+    #[serde(default)]
+    pub start: Option<Duration>,
+    /// When it stops; at the end of the run if not given.
+    #[serde(default)]
+    pub stop: Option<Duration>,
+}
+
+impl UdpOnOff {
+    /// What is wrong with the values.
+    pub fn check(&self, complaints: &mut Complaints) {
+        let cause = "one UDP datagram cannot hold that";
+        complaints.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
+        complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
+        complaints.positive(&["on"], self.on, LONGEST);
+        complaints.positive(&["off"], self.off, LONGEST);
+        super::check_receive_buffer(self.receive_buffer, complaints);
+        self.live.check(Transport::Udp, complaints);
+        super::check_packets(self.priority, self.ttl, complaints);
+    }
+
+    /// Its mean rate of payload: the peak for the share of the time in which it is on.
+    pub fn mean(&self) -> Rate {
+        let (on, all) = (u128::from(self.on.0), u128::from(self.on.0) + u128::from(self.off.0));
+        // A rate below 1 bit/s is no rate.
+        Rate(u64::try_from(u128::from(self.rate.0) * on / all.max(1)).unwrap_or(u64::MAX).max(1))
+    }
+
+    /// The datagrams of one run; lengths of times are drawn from `random`. The values have been checked.
+    pub fn arrivals(&self, random: Stream) -> Bursts {
+        let mut bursts = Bursts {
+            bytes: self.message.bytes(),
+            pace: Pace::of_bits(self.message.bytes() * 8, self.rate.0),
+            on: self.on.0,
+            off: self.off.0,
+            lengths: self.lengths,
+            random,
+            begin: 0,
+            end: 0,
+            sent: 0,
+            last: 0,
+        };
+        bursts.end = bursts.length(bursts.on);
+        bursts
+    }
+}
+
+/// The datagrams of an on-off source, without end. Times are in picoseconds from its start.
+#[derive(Clone, Debug)]
+pub struct Bursts {
+    bytes: u64,
+    pace: Pace,
+    on: u64,
+    off: u64,
+    lengths: Lengths,
+    random: Stream,
+    /// The on-time that is going on, and how many datagrams of it were due.
+    begin: u64,
+    end: u64,
+    sent: u64,
+    /// When the last datagram was due.
+    last: u64,
+}
+
+impl Bursts {
+    fn length(&mut self, mean: u64) -> u64 {
+        match self.lengths {
+            Lengths::Fixed => mean,
+            Lengths::Exponential => self.random.exponential(mean),
+        }
+    }
+
+    fn due(&mut self) -> u64 {
+        loop {
+            let due = self.begin.saturating_add(self.pace.after(self.sent));
+            if due < self.end {
+                self.sent += 1;
+                return due;
+            }
+            let off = self.length(self.off);
+            self.begin = self.end.saturating_add(off);
+            let on = self.length(self.on);
+            self.end = self.begin.saturating_add(on);
+            self.sent = 0;
+            if self.end == u64::MAX {
+                return u64::MAX;
+            }
+        }
+    }
+}
+
+impl Iterator for Bursts {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let due = self.due();
+        let gap = Time(due - self.last);
+        self.last = due;
+        Some(Arrival { gap, bytes: self.bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000_000;
+
+    fn source(on_ms: u64, off_ms: u64, lengths: Lengths) -> UdpOnOff {
+        let table = serde_json::json!({
+            "from": "a", "to": "b", "message": Size(1000), "rate": Rate(8_000_000),
+            "on": Duration(on_ms * MS), "off": Duration(off_ms * MS),
+        });
+        UdpOnOff { lengths, ..serde_json::from_value(table).expect("the test's own table is right") }
+    }
+
+    fn dues(source: &UdpOnOff, seed: u64, count: usize) -> Vec<u64> {
+        let mut at = 0;
+        let arrivals = source.arrivals(Stream::new(seed, "traffic.b")).take(count);
+        arrivals
+            .map(|arrival| {
+                at += arrival.gap.ps();
+                at
+            })
+            .collect()
+    }
+
+    #[test]
+    fn on_times_and_off_times_alternate() {
+        // 1000 B at 8 Mbit/s: 1 ms.
+        let ms: Vec<_> = dues(&source(3, 7, Lengths::Fixed), 1, 8).iter().map(|due| due / MS).collect();
+        assert_eq!(ms, [0, 1, 2, 10, 11, 12, 20, 21]);
+    }
+
+    #[test]
+    fn drawn_lengths_have_their_means() {
+        let config = source(20, 60, Lengths::Exponential);
+        let due = dues(&config, 1, 200_000);
+        // A datagram more than whole gaps fit into an on-time: 1 / (1 - e^(-1/20)) of them.
+        let per_cycle = 1.0 / (1.0 - libm::exp(-1.0 / 20.0));
+        let cycles = due.len() as f64 / per_cycle;
+        let mean = *due.last().expect("there are some") as f64 / MS as f64 / cycles;
+        assert!((mean / 80.0 - 1.0).abs() < 0.03, "{mean}");
+        assert_eq!(config.mean(), Rate(2_000_000));
+        assert_ne!(dues(&config, 2, 100), due[..100]);
+        assert_eq!(dues(&config, 1, 100), due[..100]);
+    }
+
+    #[test]
+    fn times_of_zero_are_refused() {
+        let mut complaints = Complaints::default();
+        source(0, 0, Lengths::Fixed).check(&mut complaints);
+        let paths: Vec<_> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
+        assert_eq!(paths, ["on", "off"]);
+    }
+}

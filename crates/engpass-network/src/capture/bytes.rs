@@ -1,0 +1,125 @@
+//! From what the model knows of a packet to its bytes.
+
+use std::net::Ipv4Addr;
+
+use engpass_model::wire::ip::IP_HEADER_BYTES;
+use engpass_model::wire::packet::{Ends, Ipv4, Protocol, tcp, udp};
+use engpass_testbed::Topology;
+
+use crate::simulate::{Content, Packet};
+
+/// Where the bytes of packets come from: the model has none.
+pub trait Packets {
+    /// Append the IP packet, header and all.
+    fn write(&mut self, packet: &Packet, out: &mut Vec<u8>);
+}
+
+/// Packets made up from what the model knows: addresses by host, ports by flow, payload that repeats.
+#[derive(Clone, Debug)]
+pub struct MadeUp {
+    /// By traffic table, its sender and its receiver.
+    hosts: Vec<(Ipv4Addr, Ipv4Addr)>,
+    /// The last datagram, since its fragments follow each other.
+    datagram: Option<(u32, u64, Vec<u8>)>,
+}
+
+/// Ports from here on are nobody's (RFC 6335 section 6).
+const FIRST_PORT: u32 = 49_152;
+const PORTS: u32 = 16_384;
+/// The port that everybody sends to.
+const RECEIVER: u16 = 42_000;
+/// Discards what comes (RFC 863).
+pub(super) const DISCARD: u16 = 9;
+/// Payload repeats after so many bytes: a prime, so that no two segments of one size carry the same.
+const PERIOD: u64 = 251;
+
+/// The address of a host, by its place in the file.
+pub fn address(host: usize) -> Ipv4Addr {
+    // 10.64.0.1 and on, those that emulated hosts have; a testbed has fewer hosts than there are addresses.
+    Ipv4Addr::from(0x0a40_0001 + host as u32)
+}
+
+impl MadeUp {
+    /// For the flows of a testbed.
+    pub fn new(topology: &Topology) -> Self {
+        let hosts = topology.flows.iter().map(|flow| (address(flow.from), address(flow.to)));
+        Self { hosts: hosts.collect(), datagram: None }
+    }
+
+    /// The ends of a packet, as its sender sees them.
+    fn ends(&self, packet: &Packet) -> Ends {
+        let (from, to) = self.hosts[packet.flow];
+        let source = (FIRST_PORT + packet.source % PORTS) as u16;
+        let receiver = RECEIVER + (packet.source / PORTS) as u16;
+        if packet.back {
+            Ends { addresses: (to, from), ports: (receiver, source) }
+        } else {
+            Ends { addresses: (from, to), ports: (source, receiver) }
+        }
+    }
+
+    /// The payload of one cell of a generator as a UDP datagram, in an IP packet of so many bytes.
+    pub(super) fn generated(&self, flow: usize, bytes: usize, out: &mut Vec<u8>) {
+        let ends = Ends { addresses: self.hosts[flow], ports: (DISCARD, DISCARD) };
+        let payload = vec![0; bytes.saturating_sub(28)];
+        let head = Ipv4 {
+            addresses: ends.addresses,
+            id: 0,
+            offset: 0,
+            more: false,
+            // Without an identification nobody may cut it (RFC 6864 section 4.1).
+            dont_fragment: true,
+            ttl: 64,
+            dscp: 0,
+            ecn: engpass_model::queue::Ecn::NotCapable,
+            protocol: Protocol::Udp,
+        };
+        head.write(&udp(&ends, &payload), out);
+    }
+}
+
+impl Packets for MadeUp {
+    fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
+        let ends = self.ends(packet);
+        let head = &packet.head;
+        let ip = Ipv4 {
+            addresses: ends.addresses,
+            id: head.id,
+            offset: head.offset,
+            more: head.more,
+            // TCP takes care that its segments pass whole (RFC 1191).
+            dont_fragment: matches!(packet.content, Content::Segment { .. }),
+            ttl: head.ttl,
+            // The class selector that stands for a priority (RFC 2474 section 4.2.2.1).
+            dscp: head.priority << 3,
+            ecn: head.ecn,
+            protocol: match packet.content {
+                Content::Datagram { .. } => Protocol::Udp,
+                Content::Segment { .. } => Protocol::Tcp,
+            },
+        };
+        let whole = match packet.content {
+            Content::Datagram { index, bytes } => {
+                let known = matches!(&self.datagram, Some((source, last, _)) if (*source, *last) == (packet.source, index));
+                if !known {
+                    let datagram = udp(&ends, &payload(packet.source, index, bytes));
+                    self.datagram = Some((packet.source, index, datagram));
+                }
+                &self.datagram.as_ref().expect("it was just made").2
+            }
+            Content::Segment { segment, scale, tick } => {
+                let data = payload(packet.source, segment.seq, segment.payload());
+                &tcp(&ends, &segment, scale, tick, &data)
+            }
+        };
+        let from = head.offset as usize;
+        let to = from + (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
+        ip.write(&whole[from..to], out);
+    }
+}
+
+/// Bytes of a stream from one place of it on: the same at the same place, whoever sends them again.
+fn payload(source: u32, from: u64, bytes: u64) -> Vec<u8> {
+    let first = from + u64::from(source) * 31;
+    (first..first + bytes).map(|place| (place % PERIOD) as u8).collect()
+}

@@ -1,0 +1,152 @@
+//! Where to capture, in which form, and how much.
+
+use engpass_model::unit::{BufferSize, Duration, Quantity};
+use engpass_model::wire::Framing;
+use engpass_testbed::Topology;
+
+/// A link, or what one node sends on it, and the form in which it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// The link, in the order of the file.
+    pub link: usize,
+    /// The transmitters (`2 * link + end`): both, or one.
+    pub ports: Vec<usize>,
+    /// The form.
+    pub form: Form,
+}
+
+impl Point {
+    /// `link.NAME`, or `link.NAME.NODE` for what that node sends; in the form that is `wanted`, or else in that of the link.
+    ///
+    /// # Errors
+    /// Cause and cure, where the testbed has no such point, or the link no such form.
+    pub fn find(text: &str, wanted: Option<Form>, topology: &Topology) -> Result<Self, String> {
+        let Some(rest) = text.strip_prefix("link.") else {
+            return Err(format!(
+                "`{text}` is no link point\nhelp: write `link.NAME`, or `link.NAME.NODE` for what that node sends"
+            ));
+        };
+        for (link, ends) in topology.links.iter().enumerate() {
+            // Names have dots where they are quoted in the file.
+            let Some(node) = rest.strip_prefix(&ends.name) else { continue };
+            let form = || Form::choose(wanted, ends.framing, &ends.name);
+            if node.is_empty() {
+                return Ok(Self { link, ports: vec![2 * link, 2 * link + 1], form: form()? });
+            }
+            let Some(node) = node.strip_prefix('.') else { continue };
+            let nodes = ends.ends.map(|end| topology.nodes[end].as_str());
+            let Some(end) = nodes.iter().position(|known| *known == node) else {
+                return Err(format!(
+                    "`{node}` is no end of link `{}`\nhelp: it joins `{}` and `{}`",
+                    ends.name, nodes[0], nodes[1]
+                ));
+            };
+            return Ok(Self { link, ports: vec![2 * link + end], form: form()? });
+        }
+        let names: Vec<String> = topology.links.iter().map(|link| format!("`link.{}`", link.name)).collect();
+        Err(format!("the testbed has no `{text}`\nhelp: it has {}", names.join(", ")))
+    }
+}
+
+/// As what packets and cells are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Ethernet frames.
+    Frames,
+    /// IP packets alone; on ATM those that are whole in good PDUs.
+    Ip,
+    /// Good AAL5 PDUs.
+    Pdus,
+    /// ATM cells as tshark reads them: without the header error control.
+    Cells,
+    /// ATM cells, all 53 bytes.
+    RawCells,
+}
+
+impl Form {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("frames", Self::Frames),
+        ("ip", Self::Ip),
+        ("pdus", Self::Pdus),
+        ("cells", Self::Cells),
+        ("raw-cells", Self::RawCells),
+    ];
+
+    /// The form of this name.
+    ///
+    /// # Errors
+    /// Cause and cure, where there is none.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, form)| *form).ok_or_else(|| {
+            let names = Self::NAMES.map(|(known, _)| format!("`{known}`")).join(", ");
+            format!("captures are not written as `{name}`\nhelp: use one of {names}")
+        })
+    }
+
+    /// The form for a link: the one that is wanted if the link has it, else its own.
+    fn choose(wanted: Option<Self>, framing: Framing, link: &str) -> Result<Self, String> {
+        let (own, others): (Self, &[Self]) = match framing {
+            Framing::Ethernet => (Self::Frames, &[Self::Ip]),
+            Framing::Packets => (Self::Ip, &[]),
+            Framing::Cells { .. } => (Self::Pdus, &[Self::Ip, Self::Cells, Self::RawCells]),
+        };
+        match wanted {
+            None => Ok(own),
+            Some(form) if form == own || others.contains(&form) => Ok(form),
+            Some(form) => {
+                let name = |form: &Self| {
+                    Self::NAMES.iter().find(|(_, known)| known == form).map_or("", |(name, _)| name)
+                };
+                let known: Vec<String> =
+                    [own].iter().chain(others).map(|form| format!("`{}`", name(form))).collect();
+                Err(format!(
+                    "link `{link}` has no `{}` to capture\nhelp: use {}",
+                    name(&form),
+                    known.join(" or ")
+                ))
+            }
+        }
+    }
+}
+
+/// How much is captured at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Packets, PDUs or cells.
+    pub packets: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// The last instant, in picoseconds.
+    pub until: u64,
+}
+
+impl Limit {
+    /// Without a limit by the user a file does not grow beyond this: some hundred thousand packets.
+    pub const DEFAULT_BYTES: u64 = 256 << 20;
+
+    const NONE: Self = Self { packets: u64::MAX, bytes: u64::MAX, until: u64::MAX };
+
+    /// `1000 packets`, `20 MB` or `2 s`.
+    ///
+    /// # Errors
+    /// Cause and cure, where it is none of them.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if let Ok(until) = Duration::parse(text) {
+            return Ok(Self { until: until.0, ..Self::NONE });
+        }
+        match BufferSize::parse(text) {
+            Ok(BufferSize::Packets(packets)) => Ok(Self { packets, ..Self::NONE }),
+            Ok(BufferSize::Bytes(bytes)) => Ok(Self { bytes, ..Self::NONE }),
+            Err(_) => Err(format!(
+                "`{text}` bounds no capture\nhelp: write packets, bytes of the file, or a time: `1000 packets`, `20 MB`, `2 s`"
+            )),
+        }
+    }
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self { bytes: Self::DEFAULT_BYTES, ..Self::NONE }
+    }
+}

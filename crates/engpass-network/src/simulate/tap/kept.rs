@@ -1,0 +1,210 @@
+//! What passes a transmitter is kept, with what must be known to say what it is.
+
+use engpass_model::element::{Cells, FrameId, Generator, Piece};
+use engpass_model::queue::Ecn;
+use engpass_model::tcp::{Flags, Segment};
+use engpass_model::time::Time;
+
+use super::{Content, Head, Packet};
+use crate::simulate::fabric::{Datagram, Fabric};
+use crate::simulate::nic::Sending;
+use crate::simulate::timeline::Trace;
+
+/// What is kept of what passes, and what must be known to say what it is.
+#[derive(Debug, Default)]
+pub(in crate::simulate) struct Taps {
+    /// By port; `None` where nobody captures.
+    pub(super) ports: Vec<Option<Vec<Record>>>,
+    /// Lines that generators alone feed, and which the next port passes over: what they make, and what is left of their last train.
+    pub(super) passed: Vec<(usize, Generator, Option<Cells>)>,
+    /// Where a packet stands in its datagram, by frame of cells and by packet.
+    pub(super) frames: Vec<Head>,
+    pub(super) packets: Vec<Head>,
+    /// Identification by datagram, and by host the next one.
+    pub(super) ids: Vec<u16>,
+    pub(super) next_id: Vec<u16>,
+    /// By traffic table.
+    pub(super) flows: Vec<FlowSeen>,
+    /// By TCP endpoint: what it announced in its SYN, and its clock.
+    pub(super) scales: Vec<Option<u8>>,
+    pub(super) ticks: Vec<Time>,
+}
+
+/// What is known of a flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlowSeen {
+    pub(super) ends: [usize; 2],
+    /// Number of its first source or connection, and of its first endpoint.
+    pub(super) source: u32,
+    pub(super) endpoint: u32,
+    pub(super) ttl: u8,
+    pub(super) priority: u8,
+}
+
+/// Something that has passed.
+#[derive(Debug)]
+pub(super) enum Record {
+    Packet(u64, Packet),
+    /// Cells of one PDU, or of a generator.
+    Cells(Cells, Option<Packet>),
+}
+
+impl Taps {
+    fn wants(&self, port: usize) -> bool {
+        self.ports[port].is_some()
+    }
+
+    fn packet(&self, id: u32, datagram: &Datagram, segments: &[Segment], head: Head) -> Packet {
+        let flow = datagram.flow as usize;
+        let seen = &self.flows[flow];
+        let (back, number, content) = match datagram.to {
+            None => (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes }),
+            Some(to) => {
+                // Endpoint `2k` writes to `2k + 1`.
+                let from = (to ^ 1) as usize;
+                let scales = (self.scales[from], self.scales[to as usize]);
+                let content = Content::Segment {
+                    segment: segments[id as usize],
+                    scale: scales.0.filter(|_| scales.1.is_some()).unwrap_or(0),
+                    tick: self.ticks[from],
+                };
+                (to % 2 == 0, (to - seen.endpoint) / 2, content)
+            }
+        };
+        Packet { flow, back, source: seen.source + number, head, content }
+    }
+}
+
+impl Trace {
+    /// Whether somebody captures at a port.
+    #[inline]
+    pub(in crate::simulate) fn taps(&self, port: usize) -> bool {
+        self.taps.as_ref().is_some_and(|taps| taps.wants(port))
+    }
+
+    /// A packet enters its NIC: the first of its datagram, or a fragment of it that begins at `offset`.
+    pub(super) fn emitted(
+        &mut self,
+        carrier: Carrier,
+        sending: &Sending,
+        datagram: &Datagram,
+        (offset, more): (u64, bool),
+    ) {
+        let Some(taps) = &mut self.taps else { return };
+        let flow = taps.flows[datagram.flow as usize];
+        let (ids, id) = (&mut taps.ids, sending.datagram as usize);
+        ids.resize(ids.len().max(id + 1), 0);
+        if offset == 0 {
+            let back = datagram.to.is_some_and(|to| to % 2 == 0);
+            let next = &mut taps.next_id[flow.ends[usize::from(back)]];
+            ids[id] = *next;
+            *next = next.wrapping_add(1);
+        }
+        let (bytes, offset) = (sending.ip as u32, offset as u32);
+        let FlowSeen { ttl, priority, .. } = flow;
+        let head = Head { id: ids[id], bytes, offset, more, ttl, priority, ecn: Ecn::NotCapable };
+        match carrier {
+            Carrier::Frame(frame) => put(&mut taps.frames, frame, head),
+            Carrier::Packet(packet) => put(&mut taps.packets, packet, head),
+        }
+    }
+
+    /// An endpoint has formed a segment.
+    pub(in crate::simulate) fn formed(&mut self, endpoint: usize, segment: &Segment) {
+        if let Some(taps) = &mut self.taps
+            && segment.flags.has(Flags::SYN)
+        {
+            taps.scales[endpoint] = segment.window_scale;
+        }
+    }
+
+    /// What the header of a packet says, if somebody captures.
+    pub(in crate::simulate) fn head_of(&self, packet: u32) -> Option<Head> {
+        self.taps.as_ref().map(|taps| taps.packets[packet as usize])
+    }
+
+    /// A router has cut a packet with this header: the fragment `part` has these bytes, from this place of it on.
+    pub(in crate::simulate) fn cut(
+        &mut self,
+        head: Head,
+        part: u32,
+        (bytes, offset): (u32, u32),
+        last: bool,
+    ) {
+        let Some(taps) = &mut self.taps else { return };
+        let (offset, more) = (head.offset + offset, head.more || !last);
+        put(&mut taps.packets, part, Head { bytes, offset, more, ..head });
+    }
+}
+
+fn put(heads: &mut Vec<Head>, place: u32, head: Head) {
+    let place = place as usize;
+    heads.resize(heads.len().max(place + 1), Head::default());
+    heads[place] = head;
+}
+
+impl Fabric {
+    /// A packet has left, or will have left, a port.
+    #[cold]
+    pub(in crate::simulate) fn tap_packet(
+        &mut self,
+        port: usize,
+        left: u64,
+        id: u32,
+        datagram: u32,
+        (ttl, ecn): (u8, Ecn),
+    ) {
+        let Some(taps) = self.trace.as_mut().and_then(|trace| trace.taps.as_mut()) else { return };
+        if !taps.wants(port) {
+            return;
+        }
+        let head = Head { ttl, ecn, ..taps.packets[id as usize] };
+        let packet = taps.packet(datagram, &self.datagrams[datagram], &self.segments, head);
+        if let Some(records) = &mut taps.ports[port] {
+            records.push(Record::Packet(left, packet));
+        }
+    }
+
+    /// Cells have left, or will have left, a port.
+    #[cold]
+    pub(in crate::simulate) fn tap_cells(&mut self, port: usize, cells: &Cells) {
+        let Some(taps) = self.trace.as_mut().and_then(|trace| trace.taps.as_mut()) else { return };
+        if !taps.wants(port) || cells.count == 0 {
+            return;
+        }
+        let packet = (!cells.are_generated()).then(|| {
+            let datagram = self.frames[cells.frame].datagram;
+            let segment = self.datagrams[datagram].to.map(|_| self.segments[datagram as usize]);
+            let ecn = match segment {
+                Some(segment) if segment.ce => Ecn::Marked,
+                Some(segment) if segment.ect => Ecn::Capable,
+                _ => Ecn::NotCapable,
+            };
+            let head = Head { ecn, ..taps.frames[cells.frame as usize] };
+            taps.packet(datagram, &self.datagrams[datagram], &self.segments, head)
+        });
+        if let Some(records) = &mut taps.ports[port] {
+            records.push(Record::Cells(*cells, packet));
+        }
+    }
+
+    /// Trains have left a port in pieces.
+    #[cold]
+    pub(in crate::simulate) fn tap_pieces(&mut self, port: usize, trains: &[Cells], pieces: &[Piece]) {
+        let mut trains: Vec<Cells> = trains.to_vec();
+        for piece in pieces {
+            let train = &mut trains[piece.train as usize];
+            let last = train.base + train.pace.after(piece.n + piece.count - 1);
+            let cells = Cells { n: piece.n, count: piece.count, last, ..*train };
+            train.take(piece.count);
+            self.tap_cells(port, &cells);
+        }
+    }
+}
+
+/// What carries a packet: a frame of cells, or a packet of a line of frames.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::simulate) enum Carrier {
+    Frame(FrameId),
+    Packet(u32),
+}

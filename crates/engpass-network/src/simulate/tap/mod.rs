@@ -1,0 +1,203 @@
+//! What passes a transmitter, for whoever captures there: packets and cells, each with its instant.
+//!
+//! Part of the [`Trace`], and like it there only where somebody asked. Ports are ahead of the clock, each by
+//! its own, so what passes is kept until nothing earlier can come, and handed on in order of time.
+
+mod kept;
+mod seen;
+
+use engpass_model::element::{Cells, Generator, generator_of};
+use engpass_testbed::{Testbed, Topology};
+
+use super::advance::Queue;
+use super::nic::Sending;
+use super::timeline::Trace;
+use super::{Network, SWEEP, SimError, SimOutcome, Watch};
+pub(super) use kept::{Carrier, Taps};
+use kept::{FlowSeen, Record};
+pub use seen::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit};
+
+/// Simulate one run, and capture what passes these transmitters (`2 * link + end`).
+///
+/// What happens in the run is what [`simulate`](super::simulate) says of it.
+///
+/// # Errors
+/// Those of [`simulate`](super::simulate); a capture that breaks off is an interruption.
+pub fn captured(
+    testbed: &Testbed,
+    topology: &Topology,
+    seed: u64,
+    ports: &[usize],
+    watch: &dyn Watch,
+    capture: &mut dyn Capture,
+) -> Result<SimOutcome, SimError> {
+    let mut network = Network::new(testbed, topology, seed)?;
+    network.tap(testbed, topology, ports);
+    network.run_tapped(watch, capture)?;
+    network.outcome(testbed, topology)
+}
+
+impl Network {
+    /// The sender's packet enters its NIC, and somebody may capture.
+    #[cold]
+    pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, sending: &Sending) {
+        let Some(trace) = &mut self.fabric.trace else { return };
+        let cut = self.processes.get(sender).map_or((0, false), |process| {
+            (process.fragment * process.fragments.full, process.fragment + 1 < process.fragments.count)
+        });
+        trace.emitted(carrier, sending, &self.fabric.datagrams[sending.datagram], cut);
+    }
+
+    /// Begin to keep what passes these transmitters. Nothing has happened yet.
+    fn tap(&mut self, testbed: &Testbed, topology: &Topology, ports: &[usize]) {
+        let (mut source, mut endpoint) = (0, 0);
+        let flows = topology.flows.iter().zip(testbed.traffic.values()).enumerate();
+        let flows = flows.map(|(flow, (path, traffic))| {
+            let (first, begins) = (source, endpoint);
+            let mine = self.endpoints.iter().filter(|end| end.flow as usize == flow).count();
+            source += (mine as u32 / 2).max(1);
+            endpoint += mine as u32;
+            let (ttl, priority) = (traffic.ttl().unwrap_or(u8::MAX), traffic.priority());
+            FlowSeen { ends: [path.from, path.to], source: first, endpoint: begins, ttl, priority }
+        });
+        let flows = flows.collect();
+        let cells = |port: &usize| self.frames.ports[*port].is_none();
+        if ports.iter().any(cells) {
+            for port in &mut self.ports {
+                if let Queue::Fifo(queue) = &mut port.queue {
+                    queue.tell_cells();
+                }
+            }
+        }
+        let vcs = &self.fabric.vcs;
+        let passed = self.sources.iter().filter_map(|source| {
+            let (_, slot) = source.passed?;
+            let port = vcs[source.generator.vc() as usize].hops[0];
+            // Alone on its line, each cell finds it free.
+            ports.contains(&port).then(|| (port, source.generator.clone().shifted(slot), None))
+        });
+        let passed = passed.collect();
+        let taps = Taps {
+            ports: (0..self.ports.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
+            passed,
+            next_id: vec![0; topology.hosts],
+            flows,
+            scales: vec![None; self.endpoints.len()],
+            ticks: self.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
+            ..Taps::default()
+        };
+        let mut trace = Trace::new(self.ports.len(), testbed.traffic.len(), &[]);
+        trace.taps = Some(Box::new(taps));
+        self.fabric.trace = Some(Box::new(trace));
+    }
+
+    fn run_tapped(&mut self, watch: &dyn Watch, capture: &mut dyn Capture) -> Result<(), SimError> {
+        let mut warmup = self.fabric.window.from;
+        let mut at = 0;
+        while at < self.end {
+            // When nobody wants more, the rest goes as it always does.
+            at = if capture.wants_more() { (at + SWEEP).min(self.end) } else { self.end };
+            if let Some(from) = warmup.take_if(|from| *from <= at) {
+                self.run_until(from, watch)?;
+                self.begin_window(from);
+            }
+            self.run_until(at, watch)?;
+            // Where cells are, ports were advanced to the last sweep.
+            let told =
+                if self.fabric.vcs.is_empty() { Some(at) } else { self.next_sweep.checked_sub(SWEEP + 1) };
+            if let Some(told) = told.filter(|told| *told < self.end) {
+                self.hand_on(told, capture)?;
+            }
+        }
+        self.finish();
+        self.hand_on(self.end, capture)
+    }
+
+    /// Hand on what has passed at or before `until`; nothing more of that is to come.
+    fn hand_on(&mut self, until: u64, capture: &mut dyn Capture) -> Result<(), SimError> {
+        let Some(trace) = &mut self.fabric.trace else { return Ok(()) };
+        let Some(taps) = &mut trace.taps else { return Ok(()) };
+        let mut all = Vec::new();
+        for (port, records) in taps.ports.iter_mut().enumerate() {
+            let Some(records) = records else { continue };
+            for (_, generator, left) in taps.passed.iter_mut().filter(|(line, ..)| *line == port) {
+                generated_until(generator, left, until, records);
+            }
+            let mut later = Vec::new();
+            for record in records.drain(..) {
+                match record {
+                    Record::Packet(at, _) if at > until => later.push(record),
+                    Record::Packet(at, packet) => all.push(Passing { at, port, unit: Unit::Packet(packet) }),
+                    Record::Cells(cells, packet) => {
+                        let vcs = &self.fabric.vcs;
+                        let circuit = |cells: &Cells| {
+                            let vc = &vcs[cells.vc as usize];
+                            (vc.circuit, vc.forward)
+                        };
+                        let left = take_until(cells, until, |at, place| {
+                            let (circuit, forward) = circuit(&cells);
+                            let pdu = match (&packet, generator_of(cells.frame)) {
+                                (Some(packet), _) => Pdu::Packet(packet.clone()),
+                                (None, flow) => {
+                                    Pdu::Generated(flow.expect("a frame that nobody generates is a packet's"))
+                                }
+                            };
+                            let Cells { clp, efci, of, .. } = cells;
+                            let of = u32::from(of);
+                            let cell = Cell { circuit, forward, clp, efci, place, of, pdu };
+                            all.push(Passing { at, port, unit: Unit::Cell(cell) });
+                        });
+                        later.extend(left.map(|cells| Record::Cells(cells, packet)));
+                    }
+                }
+            }
+            *records = later;
+        }
+        all.sort_by_key(|passing| (passing.at, passing.port));
+        for passing in &all {
+            if !capture.wants_more() {
+                break;
+            }
+            if capture.passed(passing).is_break() {
+                return Err(SimError::Interrupted);
+            }
+        }
+        if !capture.wants_more() {
+            trace.taps = None;
+        }
+        Ok(())
+    }
+}
+
+/// What a generator has made by `until`, and the first train behind it.
+fn generated_until(
+    generator: &mut Generator,
+    left: &mut Option<Cells>,
+    until: u64,
+    records: &mut Vec<Record>,
+) {
+    loop {
+        let Some(cells) = left.take().or_else(|| generator.next_cells()) else { return };
+        if cells.first() > until {
+            *left = Some(cells);
+            return;
+        }
+        // What of it is later stays among the records.
+        records.push(Record::Cells(cells, None));
+    }
+}
+
+/// Tell `each` of the cells that stand at or before `until`, with their places in their PDU; returns the others.
+fn take_until(mut cells: Cells, until: u64, mut each: impl FnMut(u64, u32)) -> Option<Cells> {
+    while cells.count > 0 {
+        let at = cells.nth(0);
+        if at > until {
+            return Some(cells);
+        }
+        each(at, cells.cell);
+        cells.take(1);
+        cells.n += 1;
+        cells.count -= 1;
+    }
+    None
+}

@@ -1,0 +1,124 @@
+//! What is captured.
+
+/// ATM: datagrams of frames of 190 cells beside a generator, which share a port.
+pub(crate) const KYOTO: &str = include_str!("../../../../gallery/kyoto-1997/testbed.toml");
+
+/// A switch, a tagged trunk with priorities, a router that cuts datagrams for a smaller MTU.
+pub(crate) const ETHERNET: &str = r#"
+    name = "Ethernet"
+    [host.a]
+    [host.b]
+    [switch.s]
+    kind = "ethernet"
+    [router.r]
+    [router.q]
+    queue = { drop-tail = { limit = "30 kB" } }
+    [link.left]
+    ends = ["a", "s"]
+    medium = "ethernet-100"
+    [link.trunk]
+    ends = ["s", "r"]
+    medium = "ethernet-1g"
+    vlan = true
+    [link.right]
+    ends = ["r", "q"]
+    medium = "ethernet-100"
+    mtu = "1000 B"
+    [link.wan]
+    ends = ["q", "b"]
+    medium = "point-to-point"
+    rate = "20 Mbit/s"
+    overhead = "7 B"
+    delay = "1 ms"
+    [traffic.large]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    message = "4 kB"
+    rate = "6 Mbit/s"
+    priority = 5
+    [traffic.small]
+    kind = "poisson"
+    from = "a"
+    to = "b"
+    message = "40 B"
+    rate = "300 kbit/s"
+    [traffic.stream]
+    kind = "tcp-stream"
+    from = "a"
+    to = "b"
+    message = "64 KiB"
+    streams = 2
+    [run]
+    duration = "100 ms"
+"#;
+
+/// TCP over a thin line: losses, selective acknowledgments, retransmissions.
+pub(crate) const WAN: &str = r#"
+    name = "a thin line"
+    [host.a]
+    tcp = { profile = "linux-6" }
+    [host.b]
+    tcp = { profile = "linux-6" }
+    [router.r]
+    queue = { drop-tail = { limit = "40 kB" } }
+    [link.fast]
+    ends = ["a", "r"]
+    medium = "ethernet-1g"
+    [link.thin]
+    ends = ["r", "b"]
+    medium = "point-to-point"
+    rate = "20 Mbit/s"
+    delay = "5 ms"
+    [traffic.stream]
+    kind = "tcp-stream"
+    from = "a"
+    to = "b"
+    message = "64 KiB"
+    [run]
+    duration = "1 s"
+    warmup = "100 ms"
+"#;
+
+/// A circuit with TCP, a datagram in fragments and a generator.
+pub(crate) const CIRCUIT: &str = r#"
+    name = "a circuit"
+    [host.a]
+    [host.b]
+    [switch.s]
+    kind = "atm"
+    output_buffer = "200 cells"
+    [link.first]
+    ends = ["a", "s"]
+    medium = "oc-3c"
+    [link.second]
+    ends = ["s", "b"]
+    medium = "25.6"
+    [circuit.vc]
+    from = "a"
+    to = "b"
+    [circuit.other]
+    from = "a"
+    to = "b"
+    [traffic.stream]
+    kind = "tcp-stream"
+    from = "a"
+    to = "b"
+    circuit = "vc"
+    message = "16 KiB"
+    [traffic.large]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    circuit = "vc"
+    message = "20 kB"
+    rate = "20 Mbit/s"
+    [traffic.noise]
+    kind = "cbr"
+    from = "a"
+    to = "b"
+    circuit = "other"
+    rate = "5 %"
+    [run]
+    duration = "50 ms"
+"#;

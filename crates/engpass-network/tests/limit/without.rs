@@ -1,0 +1,64 @@
+//! Traffic that the model does not carry, beside traffic that it does.
+
+use engpass_network::limit::limit;
+use engpass_network::{Engine, left_out, modelled};
+use engpass_testbed::{Point, Source, load};
+
+use crate::frames::{chain, stream};
+
+const FAST: &str = "medium = \"ethernet-100\"";
+
+fn point(traffic: &str) -> Point {
+    let text = chain(&[FAST, FAST], &["switch"], traffic);
+    let source = Source { name: "test.toml".to_owned(), text };
+    let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)))
+}
+
+fn probe(every: &str) -> String {
+    let table = "[traffic.probe]\nkind = \"request-response\"\nfrom = \"a\"\nto = \"b\"\nrequest = \"64 B\"\nresponse = \"64 B\"\n";
+    format!("{table}{every}\n")
+}
+
+/// The others get the answer that they get without it.
+#[test]
+fn a_probe_is_left_out_and_named() {
+    let stream = stream("u", "udp-stream", 1472);
+    let (with, alone) = (point(&(probe("every = \"10 ms\"") + &stream)), point(&stream));
+    for engine in [Engine::Limit, Engine::Simulate] {
+        let this = modelled(&with.testbed, &with.topology, engine).expect("a probe is left out");
+        assert_eq!(this.without.keys().collect::<Vec<_>>(), ["probe"]);
+        assert_eq!(*this.testbed, alone.testbed);
+        assert_eq!(*this.topology, alone.topology);
+        assert_eq!(limit(&this.testbed, &this.topology), limit(&alone.testbed, &alone.topology));
+    }
+    let said = left_out(&with.testbed);
+    assert!(said.len() == 1 && said[0].starts_with("traffic `probe` has no answer"), "{said:?}");
+}
+
+/// What takes a share that others would feel stays the most for `limit`, and would be wrong for `simulate`.
+#[test]
+fn what_is_felt_is_not_simulated_away() {
+    for (every, felt) in [("", true), ("every = \"50 us\"", true), ("every = \"2 ms\"", false)] {
+        let point = point(&(stream("u", "udp-stream", 1472) + &probe(every)));
+        assert!(modelled(&point.testbed, &point.topology, Engine::Limit).is_ok());
+        let simulated = modelled(&point.testbed, &point.topology, Engine::Simulate);
+        assert_eq!(simulated.is_err(), felt, "{every}");
+    }
+}
+
+#[test]
+fn where_nothing_is_left_there_is_no_answer() {
+    let point = point(&probe("every = \"10 ms\""));
+    let why = modelled(&point.testbed, &point.topology, Engine::Limit).expect_err("nothing else is there");
+    assert!(why.starts_with("traffic `probe` is `request-response`"), "{why}");
+}
+
+/// An on-off source offers its peak for the share of the time in which it is on.
+#[test]
+fn bursts_offer_their_mean() {
+    let bursts = stream("b", "udp-on-off", 1000) + "rate = \"40 Mbit/s\"\non = \"10 ms\"\noff = \"30 ms\"\n";
+    let point = point(&bursts);
+    let outcome = limit(&point.testbed, &point.topology);
+    assert!((outcome.flows["b"].goodput_bit_per_s - 10e6).abs() < 1.0);
+}

@@ -1,0 +1,171 @@
+//! What is put in, and when, says all that comes out: the replay law, the tokens, and the books of windows one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engpass_model::queue::Ecn;
+use engpass_network::simulate::SimOutcome;
+use engpass_network::simulate::outside::{Output, Outside, Packet};
+use engpass_testbed::Testbed;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::modelled::{SEED, plain, plan, way};
+use crate::networks::{frames, network};
+use crate::resolve::resolve;
+
+/// What somebody does: what before, the picoseconds that go by, and the packet that is put in then: its way, bytes, flow, ECN.
+type Step = (u8, u64, (usize, u32, u8, u8));
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let gap = prop_oneof![Just(0), 1u64..=1_000, 1_000u64..=100_000_000, 100_000_000u64..=20_000_000_000];
+    let bytes = prop_oneof![20u32..=60, 60u32..=1500, 1500u32..=20_000];
+    vec((0u8..8, gap, (0usize..64, bytes, 0u8..3, 0u8..3)), 1..60)
+}
+
+fn outside(testbed: &Testbed) -> Outside {
+    Outside::new(testbed, &resolve(testbed), SEED).expect("it is carried")
+}
+
+/// The packet that a step puts in.
+fn packet(step: &Step, token: u64) -> Packet {
+    let (_, _, (_, bytes, flow, ecn)) = *step;
+    let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][usize::from(ecn)];
+    Packet { bytes, header: 8, flow: flow.into(), ecn, token, ..Packet::default() }
+}
+
+/// A network that somebody plays with: what was put in and when, and what was told, up to some time after the last packet.
+fn played(testbed: &Testbed, steps: &[Step]) -> (Vec<(u64, u32, Packet)>, Vec<Output>, u64) {
+    let mut live = outside(testbed);
+    let (mut log, mut told, mut now) = (Vec::new(), Vec::new(), 0);
+    for (token, step) in steps.iter().enumerate() {
+        let each = &mut |output| told.push(output);
+        match step.0 {
+            0 | 1 => {}
+            2 => live.run_until(now, each),
+            3 => {
+                while let Some(at) = live.next_wake().filter(|at| *at <= now) {
+                    live.run_until(at, each);
+                }
+            }
+            // Somebody is late.
+            4 => {
+                now += step.1 / 2;
+                live.run_until(now, each);
+            }
+            5 => drop(live.seen()),
+            _ if live.window().is_none() => live.begin_window(now, each),
+            _ => drop(live.end_window(now, each).expect("its books balance")),
+        }
+        now += step.1;
+        let (way, packet) = ((step.2.0 % live.ways().len()) as u32, packet(step, token as u64));
+        log.push((live.inject(now, way, packet), way, packet));
+    }
+    let end = now + 40_000_000_000;
+    live.run_until(end, &mut |output| told.push(output));
+    assert_eq!(told.len() as u64 + live.inside(), steps.len() as u64, "all are told or inside");
+    (log, told, end)
+}
+
+fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
+    let (log, told, end) = played(testbed, steps);
+    prop_assert!(told.is_sorted_by_key(Output::at), "in order of time: {:?}", told);
+    let tokens: BTreeSet<_> = told.iter().map(Output::token).collect();
+    prop_assert_eq!(tokens.len(), told.len(), "each is told once");
+    let (mut again, mut replayed) = (outside(testbed), Vec::new());
+    for (at, way, packet) in log {
+        prop_assert_eq!(again.inject(at, way, packet), at);
+    }
+    again.run_until(end, &mut |output| replayed.push(output));
+    prop_assert_eq!(replayed, told);
+    // Where no generator goes on for ever, everything comes to an end.
+    if testbed.traffic.values().all(|traffic| traffic.cells().is_none()) {
+        let mut rest = 0;
+        while let Some(at) = again.next_wake() {
+            again.run_until(at, &mut |_| rest += 1);
+        }
+        prop_assert_eq!((again.inside(), rest), (0, steps.len() - tokens.len()));
+    }
+    Ok(())
+}
+
+/// The outcomes of windows one after the other with these edges.
+fn windows(testbed: &Testbed, edges: &[u64]) -> Vec<SimOutcome> {
+    let mut outside = outside(testbed);
+    for (at, ends, packet) in plan(testbed) {
+        let way = way(&outside, &ends);
+        outside.inject(at, way, packet);
+    }
+    let window = |edges: &[u64]| {
+        outside.begin_window(edges[0], &mut |_| {});
+        outside.end_window(edges[1], &mut |_| {}).expect("its books balance")
+    };
+    edges.windows(2).map(window).collect()
+}
+
+/// Datagrams of flows sent, received and lost; of lines what they sent, lost, and how long they were idle.
+#[derive(Debug, PartialEq)]
+struct Sums {
+    flows: BTreeMap<String, [u64; 3]>,
+    lines: Vec<[u64; 3]>,
+}
+
+/// What can be added up.
+fn sums(outcomes: &[SimOutcome]) -> Sums {
+    let (mut flows, mut lines) = (BTreeMap::new(), Vec::new());
+    for outcome in outcomes {
+        for (name, flow) in &outcome.flows {
+            let sum: &mut [u64; 3] = flows.entry(name.clone()).or_default();
+            let counts = [flow.sent_datagrams, flow.received_datagrams, flow.lost_datagrams];
+            sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        let directions = outcome.links.iter().flat_map(|(_, link)| &link.directions);
+        for (place, line) in directions.enumerate() {
+            if lines.len() <= place {
+                lines.push([0; 3]);
+            }
+            let counts = [line.carried.sent(), line.carried.lost(), line.idle];
+            lines[place].iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+    }
+    flows.retain(|_, counts| *counts != [0; 3]);
+    Sums { flows, lines }
+}
+
+fn adds_up(testbed: &Testbed, parts: &[u64]) -> Result<(), TestCaseError> {
+    let (from, end) = (testbed.run.warmup.expect("there is one").0, testbed.run.duration.0 * 2);
+    let mut edges: Vec<u64> = parts.iter().map(|part| from + (end - from) / 1000 * part).collect();
+    edges.extend([from, end]);
+    edges.sort_unstable();
+    edges.dedup();
+    let [whole, parts] = [&[from, end], &edges[..]].map(|edges| windows(testbed, edges));
+    prop_assert_eq!(sums(&parts), sums(&whole));
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn frames_obey_the_replay_law(drawn in frames(), steps in steps()) {
+        obeys(&plain(&drawn), &steps)?;
+    }
+
+    #[test]
+    fn cells_obey_the_replay_law(drawn in network(), steps in steps()) {
+        obeys(&plain(&drawn), &steps)?;
+    }
+
+    /// Here hosts wait for the memory of their NICs.
+    #[test]
+    fn hosts_that_wait_obey_the_replay_law(drawn in prop_oneof![frames().boxed(), network().boxed()], steps in steps()) {
+        obeys(&drawn.0, &steps)?;
+    }
+
+    #[test]
+    fn windows_of_frames_add_up(drawn in frames(), parts in vec(1u64..1000, 1..5)) {
+        adds_up(&plain(&drawn), &parts)?;
+    }
+
+    #[test]
+    fn windows_of_cells_add_up(drawn in network(), parts in vec(1u64..1000, 1..5)) {
+        adds_up(&plain(&drawn), &parts)?;
+    }
+}

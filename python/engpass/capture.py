@@ -1,0 +1,98 @@
+"""Captures of a run: which link points, into which files, and of which one run."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engpass.error import EngpassError
+
+if TYPE_CHECKING:
+    from engpass import _engpass
+    from engpass.campaign import Plan, Point
+
+ENGINE = "simulate"
+"""The engine whose runs can be captured."""
+
+
+@dataclass
+class Captures:
+    """Files that a run writes, and afterwards what is in them."""
+
+    files: tuple[tuple[str, str], ...]
+    """Pairs of a link point (`link.NAME`, `link.NAME.NODE`) and a path."""
+    form: str | None = None
+    limit: str | None = None
+    captured: list[dict[str, Any]] = field(default_factory=list)
+
+    def run(self, campaign: _engpass.Campaign, point: Point, interrupt: _engpass.Interrupt) -> str:
+        """Simulate a point and capture; its outcome. Raises `EngpassError` where a file cannot be written."""
+        try:
+            outcome, captured = campaign.capture(
+                point.variant,
+                list(point.sweep),
+                point.repeat,
+                list(self.files),
+                self.form,
+                self.limit,
+                interrupt,
+            )
+        except OSError as error:
+            raise EngpassError(
+                str(error), "what fitted in can be read; `--capture-limit` bounds a capture"
+            ) from None
+        self.captured = json.loads(captured)
+        return outcome
+
+
+def parse(given: list[str], form: str | None, limit: str | None) -> Captures:
+    """Pairs of `POINT=FILE`; raises `EngpassError`."""
+    files: list[tuple[str, str]] = []
+    for text in given:
+        point, equals, path = text.partition("=")
+        if not equals or not point or not path:
+            raise EngpassError(
+                f"`--capture {text}` names no file",
+                "write `--capture link.NAME=FILE`, with the name of a link",
+            )
+        if any(os.path.realpath(path) == os.path.realpath(other) for _, other in files):
+            raise EngpassError(f"two captures cannot share `{path}`", "give each a file of its own")
+        if not Path(path).parent.is_dir():
+            raise EngpassError(f"there is no directory for `{path}`", "make it first")
+        files.append((point, path))
+    return Captures(tuple(files), form, limit)
+
+
+def check(captures: Captures, campaign: _engpass.Campaign, plan: Plan) -> None:
+    """Raise `EngpassError` unless the plan has one run to capture, and it has these link points."""
+    if ENGINE not in plan.engines:
+        raise EngpassError(
+            f"there is nothing to capture in {' and '.join(plan.engines)}", f"run it with `--engine {ENGINE}`"
+        )
+    cures = []
+    if len(plan.variants) > 1:
+        cures.append(f"`--variant {plan.variants[0]}`")
+    cures += [
+        f"`--set {axis.path}={_quoted(axis.values[0].text)}`" for axis in plan.axes if len(axis.values) > 1
+    ]
+    if plan.repeats > 1:
+        cures.append("`--repeats 1`")
+    if cures:
+        runs = len(plan.variants) * plan.sweep_points * plan.repeats
+        raise EngpassError(
+            f"a capture is of one run, and there are {runs:,}", f"choose with {', '.join(cures)}"
+        )
+    point = next(point for point in plan if point.engine == ENGINE)
+    points = [name for name, _ in captures.files]
+    try:
+        campaign.check_captures(point.variant, list(point.sweep), points, captures.form, captures.limit)
+    except ValueError as error:
+        cause, _, cure = str(error).partition("\nhelp: ")
+        raise EngpassError(cause, cure or None) from None
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'" if " " in text else text

@@ -1,0 +1,60 @@
+"""Options of commands that emulate a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from engpass.netlab.emulated import Options
+
+Clock = Annotated[
+    str | None,
+    typer.Option(
+        "--clock",
+        metavar="NAME",
+        help="How an emulated network waits: sleep, hybrid, spin, or auto, which tries them first.",
+    ),
+]
+Slow = Annotated[
+    int | None,
+    typer.Option(
+        "--slow",
+        min=1,
+        metavar="N",
+        help="Slow motion of an emulated network: rates divided by N, delays multiplied.",
+    ),
+]
+WireTrue = Annotated[
+    bool,
+    typer.Option(
+        "--wire-true", help="Emulate without super-packets: each packet crosses by itself, as on a wire."
+    ),
+]
+Limit = Annotated[
+    str | None,
+    typer.Option(
+        "--limit",
+        metavar="TIME",
+        help="An emulated point is invalid if 0.1 % of its packets are later; 1 ms if not given.",
+    ),
+]
+
+
+def options(
+    clock: str | None, slow: int | None, limit: str | None, log: str | None, *, wire_true: bool
+) -> Options:
+    """How a network is emulated; raises `EngpassError`."""
+    from engpass.netlab.emulated import LIMIT, Options
+
+    given = Options(
+        clock=clock or "auto",
+        slow=slow or 1,
+        wire_true=wire_true,
+        limit=limit or LIMIT,
+        log=str(Path(log).resolve()) if log else None,
+    )
+    given.check()
+    return given

@@ -1,0 +1,79 @@
+"""`engpass path`: RFC 6349's sequence between two hosts."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from engpass.cli import amounts, console, options
+from engpass.error import EngpassError
+
+Traffic = Annotated[
+    str | None,
+    typer.Option(
+        "--traffic", metavar="NAME", help="The traffic whose path it is; else the first TCP stream."
+    ),
+]
+Engine = Annotated[
+    str, typer.Option("--engine", metavar="NAME", help="measure, or emulate for a network of the model.")
+]
+Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="Variant, else the first.")]
+Seconds = Annotated[
+    str | None, typer.Option("--transfer", metavar="TIME", help="Length of the transfer at each window.")
+]
+Bandwidth = Annotated[
+    str | None,
+    typer.Option("--bandwidth", metavar="RATE", help="Bottleneck bandwidth of IP, if known; else measured."),
+]
+
+
+def command(
+    file: options.File,
+    traffic: Traffic = None,
+    engine: Engine = "measure",
+    variant: Variant = None,
+    set_: options.Set = None,
+    transfer: Seconds = None,
+    bandwidth: Bandwidth = None,
+    store: options.StoreAt = options.STORE,
+    as_json: options.Json = False,
+) -> None:
+    """Measure a path as RFC 6349 does: path MTU, round trip, bandwidth, then TCP with several windows.
+
+    With its three metrics: transfer time ratio, TCP efficiency, buffer delay. It floods the path for some
+    seconds to find its bandwidth, unless `--bandwidth` says it.
+    """
+    from dataclasses import replace
+
+    from engpass.path import Asked, run_path
+    from engpass.store import Store
+    from engpass.testbed import load
+
+    asked = Asked(bandwidth=amounts.rate("--bandwidth", bandwidth))
+    seconds = amounts.seconds("--transfer", transfer)
+    if seconds is not None:
+        if seconds <= 0:
+            raise EngpassError("`--transfer` is no time", 'write it as "5 s"')
+        asked = replace(asked, seconds=seconds)
+    testbed = load(file, options.overrides(set_))
+    with Store.open(store) as opened, console.waiting("path MTU") as waiting:
+
+        def watch(step: str, found: dict[str, Any]) -> None:
+            if as_json:
+                console.line({"step": step, **found})
+                sys.stdout.flush()
+            waiting(f"after {step} of `{traffic or 'the path'}`")
+
+        record = run_path(
+            testbed, opened, asked, traffic=traffic, engine=engine, variant=variant, watch=watch
+        )
+    if as_json:
+        console.line({"id": record.id, "traffic": record.traffic, "result": record.result})
+        return
+    from engpass.cli.pathed import show
+
+    show(record, console.tables())
+    at = "" if store == options.STORE else f" --store {store}"
+    console.tell(f"path {record.id} is kept in `{store}`; `engpass show {record.id}{at}` shows it")

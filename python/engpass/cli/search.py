@@ -1,0 +1,321 @@
+"""`engpass search`: the load that a path carries without loss, or with little."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engpass.cli import amounts, console, options
+from engpass.error import EngpassError
+
+if TYPE_CHECKING:
+    from engpass.search.run import Settings
+    from engpass.search.trial import Trial
+    from engpass.store import SearchRecord, Store
+    from engpass.testbed import Testbed
+
+Traffic = Annotated[
+    str | None, typer.Option("--traffic", metavar="NAME", help="The stream of datagrams whose load is set.")
+]
+Method = Annotated[
+    str, typer.Option("--method", metavar="NAME", help="mlrsearch, rfc2544 or frame-loss (RFC 2544 26.3).")
+]
+Engine = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine that makes the trials.")]
+Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="Variant, else the first.")]
+Least = Annotated[str | None, typer.Option("--min", metavar="RATE", help="Smallest load, of payload.")]
+Most = Annotated[
+    str | None, typer.Option("--max", metavar="RATE", help="Largest load, else what fills the first link.")
+]
+Loss = Annotated[
+    list[str] | None,
+    typer.Option("--loss", metavar="SHARE", help="mlrsearch: a goal's loss ratio; may be given again."),
+]
+Length = Annotated[str | None, typer.Option("--trial", metavar="TIME", help="Length of a (final) trial.")]
+Total = Annotated[
+    str | None, typer.Option("--sum", metavar="TIME", help="mlrsearch: time of trials that decides a load.")
+]
+Exceed = Annotated[
+    str | None, typer.Option("--exceed", metavar="SHARE", help="mlrsearch: share of trials that may be bad.")
+]
+Initial = Annotated[
+    str | None, typer.Option("--initial", metavar="TIME", help="mlrsearch: length of the first trials.")
+]
+Width = Annotated[
+    str | None, typer.Option("--width", metavar="SHARE", help="How near the bounds get to each other.")
+]
+Settle = Annotated[
+    str | None, typer.Option("--settle", metavar="TIME", help="Pause between trials on a real network.")
+]
+Step = Annotated[str | None, typer.Option("--step", metavar="SHARE", help="frame-loss: from load to load.")]
+Whole = Annotated[bool, typer.Option("--whole", help="frame-loss: all loads, not until two are clean.")]
+Longest = Annotated[
+    str | None, typer.Option("--longest", metavar="TIME", help="Time of trials after which it ends.")
+]
+Frames = Annotated[
+    str | None,
+    typer.Option(
+        "--frames", metavar="SIZES", help="Ethernet frame sizes such as 64,1518; rfc2544: its seven."
+    ),
+]
+Figures = Annotated[
+    str | None, typer.Option("--figures", metavar="DIR", help="Write the curve here, as PNG and SVG.")
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, even if a search like it did not end.")]
+
+
+def command(
+    file: options.File,
+    traffic: Traffic = None,
+    method: Method = "mlrsearch",
+    engine: Engine = "measure",
+    variant: Variant = None,
+    set_: options.Set = None,
+    least: Least = None,
+    most: Most = None,
+    loss: Loss = None,
+    trial: Length = None,
+    total: Total = None,
+    exceed: Exceed = None,
+    initial: Initial = None,
+    width: Width = None,
+    settle: Settle = None,
+    step: Step = None,
+    whole: Whole = False,
+    longest: Longest = None,
+    frames: Frames = None,
+    figures: Figures = None,
+    store: options.StoreAt = options.STORE,
+    as_json: options.Json = False,
+    fresh: Fresh = False,
+) -> None:
+    """Search the load that a stream of datagrams can offer without loss, or with no more than a goal allows.
+
+    Every trial is kept in the store, and the same command goes on where an earlier one stopped. The file's
+    own values hold, the sweep is not expanded. Exit code 0 if it found what it looked for, 1 if not.
+    """
+    from engpass.search.bench import stream_of
+    from engpass.store import Store
+    from engpass.testbed import load
+
+    given = _Given(
+        method=method,
+        least=amounts.rate("--min", least),
+        most=amounts.rate("--max", most),
+        loss=[amounts.share("--loss", one) or 0.0 for one in loss] if loss else None,
+        trial=amounts.seconds("--trial", trial),
+        total=amounts.seconds("--sum", total),
+        initial=amounts.seconds("--initial", initial),
+        exceed=amounts.share("--exceed", exceed),
+        width=amounts.share("--width", width),
+        step=amounts.share("--step", step),
+        settle=amounts.seconds("--settle", settle),
+        longest=amounts.seconds("--longest", longest),
+        whole=whole,
+    )
+    settings = given.settings()
+    pairs = options.overrides(set_)
+    testbed = load(file, pairs)
+    chosen = traffic or stream_of(testbed, variant or testbed.variants[0])
+    sizes = _sizes(frames)
+    records = []
+    with Store.open(store) as opened:
+        for size in sizes if sizes is not None else (None,):
+            one = testbed if size is None else load(file, [*pairs, _message(chosen, size)])
+            records.append(
+                _one(one, opened, settings, (chosen, engine, variant), fresh=fresh, as_json=as_json)
+            )
+        if figures is not None:
+            _draw(records, figures)
+        if not as_json:
+            _close(records, sizes, opened)
+    found = all(_is_found(record) for record in records)
+    raise typer.Exit(console.OK if found else console.FAILED)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Options as they were given; what is not given is the method's own."""
+
+    method: str
+    least: int | None
+    most: int | None
+    loss: list[float] | None
+    trial: float | None
+    total: float | None
+    initial: float | None
+    exceed: float | None
+    width: float | None
+    step: float | None
+    settle: float | None
+    longest: float | None
+    whole: bool
+
+    def settings(self) -> Settings:
+        from dataclasses import replace
+
+        from engpass.campaign import choose
+        from engpass.search.goal import Goal
+        from engpass.search.run import METHODS, Settings
+
+        choose("method", [self.method], METHODS)
+        base = Settings(method=self.method)
+        own = {"final": self.trial, "total": self.total, "initial": self.initial}
+        own |= {"exceed": self.exceed, "width": self.width}
+        changed = {key: value for key, value in own.items() if value is not None}
+        if self.method == "mlrsearch":
+            losses = self.loss if self.loss is not None else [goal.loss for goal in base.goals]
+            goals = [Goal(loss=one, **changed) for one in dict.fromkeys(losses)]
+            _check_goals(goals)
+            base = replace(base, goals=tuple(goals))
+        else:
+            for name, value in (("--loss", self.loss), ("--sum", self.total), ("--exceed", self.exceed)):
+                if value is not None:
+                    raise EngpassError(f"`{self.method}` has no `{name}`", "take it out, or use `mlrsearch`")
+        names = ("trial", "width", "step", "settle", "least", "most", "longest")
+        rest: dict[str, Any] = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return replace(base, whole=self.whole, **rest)
+
+
+def _check_goals(goals: list[Any]) -> None:
+    for goal in goals:
+        if not 0.0 <= goal.loss < 1.0 or not 0.0 <= goal.exceed < 1.0:
+            raise EngpassError("a goal's ratios are out of range", "give less than `100 %`")
+        if goal.final <= 0 or goal.total <= 0 or not 0 < goal.width < 1:
+            raise EngpassError("a goal's times and width are more than nothing", "give larger ones")
+
+
+def _sizes(text: str | None) -> list[int] | None:
+    from engpass.search.rfc2544 import FRAMES, payload_of
+
+    if text is None:
+        return None
+    if text.strip() == "rfc2544":
+        return list(FRAMES)
+    try:
+        sizes = [int(part) for part in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or any(payload_of(size) < 12 for size in sizes):
+        raise EngpassError(
+            f"`--frames` is `{text}`", "give sizes in bytes such as `64,512,1518`, or `rfc2544`"
+        )
+    return sizes
+
+
+def _message(traffic: str, frame: int) -> tuple[str, str]:
+    from engpass.search.rfc2544 import payload_of
+
+    return f"traffic.{traffic}.message", f"{payload_of(frame)} B"
+
+
+def _one(
+    testbed: Testbed,
+    store: Store,
+    settings: Settings,
+    where: tuple[str, str, str | None],
+    *,
+    fresh: bool,
+    as_json: bool,
+) -> SearchRecord:
+    from engpass.search.run import run_search
+
+    traffic, engine, variant = where
+
+    def began(record: SearchRecord) -> None:
+        told = record.settings
+        there = f", {len(record.trials)} trials are there" if record.trials else ""
+        from engpass.say import rate
+
+        loads = f"{rate(told['least_bit_per_s'])} to {rate(told['most_bit_per_s'])}"
+        console.tell(f"search {record.id}: {settings.method} over {loads} of `{traffic}`{there}")
+
+    with _bar() as shown:
+
+        def watch(record: SearchRecord, trial: Trial, number: int) -> None:
+            if as_json:
+                console.line({"search": record.id, "trial": number, **trial.to_json()})
+                sys.stdout.flush()
+            if shown is not None:
+                shown(trial, number)
+
+        record = run_search(
+            testbed,
+            store,
+            settings,
+            traffic=traffic,
+            engine=engine,
+            variant=variant,
+            fresh=fresh,
+            watch=watch,
+            began=began,
+        )
+    if as_json:
+        told = record.to_json()
+        console.line({key: told[key] for key in ("id", "engine", "traffic", "method", "settings", "result")})
+    return record
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[Trial, int], None] | None]:
+    """What is tried, on standard error if that is a terminal; how many trials there will be nobody knows."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from engpass.say import percent, rate
+
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=screen, transient=True) as shown:
+        task = shown.add_task("first trial", total=None)
+
+        def told(trial: Trial, number: int) -> None:
+            text = f"trial {number}: {rate(trial.load)} for {trial.duration:g} s, loss {percent(trial.loss)}"
+            shown.update(task, description=text)
+
+        yield told
+
+
+def _draw(records: list[SearchRecord], directory: str) -> None:
+    from engpass.report.charts import export
+    from engpass.report.search import figures
+
+    try:
+        files = export(figures(records), Path(directory))
+    except OSError as error:
+        raise EngpassError(
+            f"`{directory}` cannot be written: {error.strerror}", "check the path and the disk"
+        ) from None
+    console.tell(f"{len(files)} pictures are in `{directory}`")
+
+
+def _is_found(record: SearchRecord) -> bool:
+    result = record.result or {}
+    if "goals" in result:
+        return all(goal["regular"] for goal in result["goals"])
+    if "finished" in result:
+        return bool(result["finished"]) and result["throughput_bit_per_s"] is not None
+    return True
+
+
+def _close(records: list[SearchRecord], sizes: list[int] | None, store: Store) -> None:
+    from engpass.cli.searched import show, sizes_table
+
+    out = console.tables()
+    for record in records:
+        show(record, out)
+    if sizes:
+        out.print(sizes_table(records, sizes))
+    for record in records:
+        at = "" if store.where == options.STORE else f" --store {store.where}"
+        console.tell(
+            f"search {record.id} is kept in `{store.where}`; `engpass show {record.id}{at}` shows it"
+        )

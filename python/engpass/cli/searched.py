@@ -1,0 +1,148 @@
+"""A search as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from engpass.cli.tables import grid, moment, plain
+from engpass.say import percent, rate
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from engpass.store import SearchRecord
+
+
+def show(record: SearchRecord, out: Console) -> None:
+    """Every trial, and what was found."""
+    if record.method == "rfc6349":
+        from engpass.cli.pathed import show as show_path
+
+        show_path(record, out)
+        return
+    title = f"{record.traffic}: {record.method} by {record.engine}, variant {record.variant}"
+    out.print(_trials(record, title))
+    result = record.result
+    if result is None:
+        out.print(Text("it has not ended; the same command goes on"))
+        return
+    if "goals" in result:
+        out.print(_goals(result))
+        for goal in result["goals"]:
+            if not goal["regular"]:
+                named = percent(goal["goal"]["loss_ratio"])
+                out.print(Text(f"irregular, goal of {named} loss: {goal['why']}", style="bold"))
+    elif "finished" in result:
+        _throughput(result, out)
+    else:
+        clean = result["highest_clean_bit_per_s"]
+        out.print(Text(f"highest load without loss: {rate(clean) if clean else 'none was tried'}"))
+    for departure in result["departures"]:
+        out.print(Text(f"not conforming: {departure}"))
+
+
+def _trials(record: SearchRecord, title: str) -> Table:
+    table = grid("Trial", "Offered", "for", "Sent", "Lost", "Loss", "Received", "", title=title, left=0)
+    for number, trial in enumerate(record.trials, 1):
+        table.add_row(
+            *plain(
+                f"{number}",
+                rate(trial["load_bit_per_s"]),
+                f"{trial['duration_s']:g} s",
+                f"{trial['sent']:,}",
+                f"{trial['lost']:,}",
+                percent(trial["loss"]),
+                rate(trial["forwarded_bit_per_s"]),
+                "" if trial["kept"] else f"the sender offered {trial['sent'] / max(1, trial['asked']):.0%}",
+            )
+        )
+    return table
+
+
+def _goals(result: dict[str, Any]) -> Table:
+    table = grid(
+        "Goal: loss up to",
+        "in trials of",
+        "decided by",
+        "bad up to",
+        "Lower bound",
+        "Upper bound",
+        "apart",
+        "Conditional throughput",
+        title=f"MLRsearch, {result['trials']} trials, {result['trial_seconds']:g} s of traffic",
+    )
+    for one in result["goals"]:
+        goal, lower, upper = one["goal"], one["lower_bit_per_s"], one["upper_bit_per_s"]
+        apart = percent((upper - lower) / upper) if lower is not None and upper else ""
+        mark = "" if one["regular"] else " (irregular)"
+        table.add_row(
+            *plain(
+                percent(goal["loss_ratio"]),
+                f"{goal['final_trial_s']:g} s",
+                f"{goal['duration_sum_s']:g} s",
+                percent(goal["exceed_ratio"]),
+                rate(lower) + (mark if lower is not None else ""),
+                rate(upper),
+                apart,
+                rate(one["conditional_throughput_bit_per_s"]),
+            )
+        )
+    return table
+
+
+def _throughput(result: dict[str, Any], out: Console) -> None:
+    found, lossy = result["throughput_bit_per_s"], result["lowest_lossy_bit_per_s"]
+    if found is None:
+        out.print(Text("throughput: none; even the smallest load lost something", style="bold"))
+        return
+    frames = found / (8 * result["message_bytes"])
+    above = f"; {rate(lossy)} lost something" if lossy is not None else ", the largest load that was tried"
+    state = "" if result["finished"] else " so far; the search was ended early"
+    out.print(
+        Text(f"throughput: {rate(found)} of payload, {frames:,.0f} datagrams/s{above}{state}", style="bold")
+    )
+
+
+def _best(record: SearchRecord) -> float | None:
+    result = record.result or {}
+    if "goals" in result:
+        first = min(result["goals"], key=lambda one: float(one["goal"]["loss_ratio"]))
+        found = first["lower_bit_per_s"]
+    elif "finished" in result:
+        found = result["throughput_bit_per_s"]
+    else:
+        found = result.get("highest_clean_bit_per_s")
+    return None if found is None else float(found)
+
+
+def sizes_table(records: Sequence[SearchRecord], sizes: Sequence[int]) -> Table:
+    """Throughput over frame sizes beside what the line could carry at most (RFC 2544 section 26.1)."""
+    table = grid(
+        "Frame", "Largest load", "Throughput", "of it", "Payload", title="Throughput by frame size", left=0
+    )
+    for record, size in zip(records, sizes, strict=True):
+        bits = 8 * (record.result or {}).get("message_bytes", 1)
+        most, found = record.settings["most_bit_per_s"], _best(record)
+        table.add_row(
+            *plain(
+                f"{size} B",
+                f"{most / bits:,.0f} frames/s",
+                "" if found is None else f"{found / bits:,.0f} frames/s",
+                "" if found is None else percent(found / most),
+                rate(found),
+            )
+        )
+    return table
+
+
+def searches(records: Sequence[SearchRecord]) -> Table:
+    """The searches of a store."""
+    table = grid("Search", "Testbed", "Method", "Engine", "Traffic", "Ended", "Begun", left=6)
+    for r in records:
+        ended = "yes" if r.result is not None else "no"
+        table.add_row(*plain(r.id, r.name, r.method, r.engine, r.traffic, ended, moment(r.created)))
+    return table

@@ -1,0 +1,335 @@
+"""The books of a measured point: what crossed the links that the hosts stand at, as far as it was counted.
+
+Pure. Agents count messages, and TCP counts segments (`TCP_INFO` at the edges of the window); what these take
+of the line follows from sizes of headers and the medium. Counters of interfaces tell what nobody declared.
+Only links with an agent at one of their ends are booked: nobody counted what crossed the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engpass import ledger
+from engpass.measure.flows import Flow
+from engpass.measure.idle import Waits, divided, waits
+from engpass.measure.kept import Hop, Kept
+from engpass.measure.outcome import end_of
+from engpass.measure.why import refused_by_socket
+from engpass.measure.segments import Tcp
+from engpass.measure.wire import UDP_BYTES, Wire
+
+_S = 1_000_000_000
+_QUIET_BYTES = 16_384
+"""Address resolution, and the heads of connections: less than this of a run is no traffic of others."""
+
+_NEARLY = 1.001
+"""A line that carried more than this of its rate was not held to it."""
+
+
+@dataclass
+class Side:
+    """One direction of a link, while it is booked."""
+
+    hop: Hop
+    accounts: dict[str, int] = field(default_factory=dict)
+    senders: list[Waits] = field(default_factory=list)
+    own_bytes: int = 0
+    """What our traffic is in the counters of an interface here, over the whole run."""
+    device: str | None = None
+
+    def book(self, account: str, bits: int) -> None:
+        """Add to an account."""
+        if bits > 0:
+            self.accounts[account] = self.accounts.get(account, 0) + bits
+
+    def delivered(self, parts: Mapping[str, int], times: int) -> None:
+        """Headers of what was delivered."""
+        for account, bits in parts.items():
+            self.book(account, bits * times)
+
+    def vain(self, account: str, parts: Mapping[str, int], payload: int, times: int = 1) -> None:
+        """What belongs to one account with its headers: only the physical framing stands apart."""
+        framing = parts.get("physical framing", 0)
+        self.book("physical framing", framing * times)
+        self.book(account, (sum(parts.values()) - framing + 8 * payload) * times)
+
+
+def books(
+    numbers: Mapping[str, Any],
+    flows: Sequence[Flow],
+    results: Mapping[str, Mapping[str, Any]],
+    hosts: Mapping[str, Any],
+    limits: Mapping[str, Any],
+) -> Kept:
+    """The links of an outcome, as `engpass.ledger` reads them; `hosts` as `outcome_hosts` gives them."""
+    links = {link["name"]: link for link in numbers["links"]}
+    sides = {
+        hop: Side(hop)
+        for name, link in links.items()
+        for hop in ((name, *link["ends"]), (name, *reversed(link["ends"])))
+        if hop[1] in results or hop[2] in results
+    }
+    topology = _topology(numbers)
+    ways: dict[str, list[Hop]] = {}
+    for flow in flows:
+        for receiver in flow.receivers:
+            hops = ledger.route(topology, flow.sender, receiver)
+            ways.setdefault(flow.name, hops)
+            if hops:
+                _Way(flow, receiver, hops, links, results, hosts, limits.get(flow.name)).book(sides.get)
+    window = numbers["run"]["duration_ns"] - numbers["run"]["warmup_ns"]
+    notes: list[str] = []
+    found: dict[str, Any] = {}
+    for name, link in links.items():
+        pair = [side for hop, side in sides.items() if hop[0] == name]
+        if pair:
+            for side in pair:
+                _others(side, results, hosts, window)
+            found[name] = _closed(link, pair, window, notes)
+    if unseen := [f"`{name}`" for name in links if name not in found]:
+        notes.append(f"no agent stands at {_links(unseen)}: what crossed there was not counted")
+    return Kept(found, ways, notes, window / _S)
+
+
+def _links(names: Sequence[str]) -> str:
+    return f"link {names[0]}" if len(names) == 1 else f"links {', '.join(names)}"
+
+
+def _topology(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    nodes = [{"name": name, "kind": "host"} for name in numbers["hosts"]]
+    nodes += [{"name": name, "kind": between["kind"]} for name, between in numbers["between"].items()]
+    return {"nodes": nodes, "links": numbers["links"]}
+
+
+def _grown(host: Mapping[str, Any] | None, *way: str) -> Any:  # noqa: ANN401 (whatever a kernel counts)
+    """A counter of a host by what it grew; 0 where it did not, or was not told."""
+    found: Any = (host or {}).get("changes")
+    for word in way:
+        found = found.get(word) if isinstance(found, Mapping) else None
+    return found or 0
+
+
+class _Way:
+    """One flow to one receiver, over the first and the last link of its way: there hosts count."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        receiver: str,
+        hops: Sequence[Hop],
+        links: Mapping[str, Mapping[str, Any]],
+        results: Mapping[str, Mapping[str, Any]],
+        hosts: Mapping[str, Any],
+        limit: Mapping[str, Any] | None,
+    ) -> None:
+        self.flow, self.hops, self.links, self.hosts = flow, hops, links, hosts
+        self.receiver = receiver
+        self.sent, self.got = (
+            end_of(results, flow, flow.sender, "send"),
+            end_of(results, flow, receiver, "receive"),
+        )
+        self.leads = receiver == flow.receivers[0]
+        bounds = [i for i, hop in enumerate(hops) if f"link `{hop[0]}`" == (limit or {}).get("bottleneck")]
+        self.bound = bounds[0] if bounds else len(hops)
+
+    def _wire(self, index: int) -> Wire:
+        mtu = min(self.links[hop[0]]["mtu_bytes"] for hop in self.hops[: index + 1])
+        return Wire(self.links[self.hops[index][0]], mtu, v6=_local(self.sent).startswith("["))
+
+    def book(self, side: Callable[[Hop], Side | None]) -> None:
+        flow = self.flow
+        tcp = flow.kind == "tcp-stream" or (
+            flow.kind == "request-response" and flow.common.get("transport", "tcp") == "tcp"
+        )
+        last = len(self.hops) - 1
+        for index in sorted({0, last}):
+            link, start, end = self.hops[index]
+            there, back = side((link, start, end)), side((link, end, start))
+            if there is None or back is None:
+                continue
+            if index == 0:
+                there.device = back.device = _device(self.hosts.get(flow.sender), _local(self.sent), link)
+            else:
+                there.device = back.device = _device(self.hosts.get(self.receiver), _local(self.got), link)
+            if not tcp and index == 0 and last > 0 and not self.leads:
+                continue  # a group's datagrams leave once
+            at = waits(flow, self.sent, behind=index > self.bound)
+            there.senders.append(at)
+            wire = self._wire(index)
+            if tcp:
+                self._segments(there, back, wire, first=index == 0)
+            elif flow.kind == "request-response":
+                self._questions(there, back, wire)
+                back.senders.append(at)
+            else:
+                self._datagrams(there, wire, first=index == 0, last=index == last)
+
+    # Datagrams
+
+    def _datagrams(self, there: Side, wire: Wire, *, first: bool, last: bool) -> None:
+        size = self.flow.common["message_bytes"]
+        parts, counted = wire.of(size + UDP_BYTES, UDP_BYTES), wire.counted(size + UDP_BYTES)
+        sent, fresh = self.sent["messages"], self._fresh()
+        lost = sent - fresh
+        there.delivered(parts, fresh)
+        there.book("delivered", fresh * size * 8)
+        if first:
+            # What the sender's own queue dropped never crossed.
+            queues = (
+                _grown(self.hosts.get(self.flow.sender), "interfaces", there.device or "", "qdiscs") or []
+            )
+            dropped = max((one.get("drops") or 0 for one in queues), default=0)
+            there.vain("dead", parts, size, max(0, lost - dropped))
+            there.own_bytes += counted * (self.sent.get("total_messages") or sent)
+        elif last:
+            # The socket's buffer is behind the link: what it refused has crossed.
+            refused = min(lost, refused_by_socket(self.got, self.hosts.get(self.receiver)) or 0)
+            there.vain("dead", parts, size, refused)
+            there.own_bytes += counted * ((self.got.get("total_messages") or fresh) + refused)
+            self._broken(there, wire, size)
+
+    def _fresh(self) -> int:
+        """Datagrams that were received, each once."""
+        ends = [self.got] if "sequence" in self.got else self.got.get("streams") or []
+        known: list[int] = [end["sequence"]["received"] for end in ends if "sequence" in end]
+        received: int = sum(known) if known else self.got["messages"]
+        return min(int(self.sent["messages"]), received)
+
+    def _broken(self, there: Side, wire: Wire, size: int) -> None:
+        """Fragments that came in for nothing: never put together, as the host counted them."""
+        packets = len(wire.packets(size + UDP_BYTES))
+        host = self.hosts.get(self.receiver)
+        ip = "Ip6" if wire.v6 else "Ip"
+        came, whole = (_grown(host, "snmp", ip, key) for key in ("ReasmReqds", "ReasmOKs"))
+        extra = max(0, came - whole * packets)
+        if packets == 1 or not extra:
+            return
+        # Counters are those of the whole run; the measured part has its share of them.
+        total = self.sent.get("total_messages") or self.sent["messages"]
+        here = round(extra * self.sent["messages"] / total) if total else 0
+        parts = wire.of(size + UDP_BYTES, UDP_BYTES)
+        framing = parts.get("physical framing", 0) // packets
+        each = (sum(parts.values()) + 8 * size) // packets
+        there.book("physical framing", framing * here)
+        there.book("dead", (each - framing) * here)
+        there.own_bytes += wire.counted(size + UDP_BYTES) // packets * extra
+
+    def _questions(self, there: Side, back: Side, wire: Wire) -> None:
+        sent = self.sent["messages"]
+        answered = min(sent, (self.sent.get("latency") or {}).get("count", sent))
+        total = self.sent.get("total_messages") or sent
+        for side, key in ((there, "message_bytes"), (back, "response_bytes")):
+            size = self.flow.common.get(key) or self.flow.common["message_bytes"]
+            side.delivered(wire.of(size + UDP_BYTES, UDP_BYTES), answered)
+            side.book("delivered", answered * size * 8)
+            side.own_bytes += wire.counted(size + UDP_BYTES) * total
+
+    # Segments
+
+    def _segments(self, there: Side, back: Side, wire: Wire, *, first: bool) -> None:
+        sender, receiver = Tcp.of(self.sent), Tcp.of(self.got)
+        near = sender if first else receiver
+        if not near.known:
+            there.senders.append(Waits({"unknown": 1.0}, elastic=True))
+            return
+        streams = [(there, sender, receiver)]
+        if self.flow.kind == "request-response":
+            streams.append((back, receiver, sender))
+        for side, source, sink in streams:
+            _stream(side, wire, source, sink, near)
+        header = wire.segment(0, near.options)
+        acks_in = max(0, near.grew("segs_in") - near.grew("data_segs_in"))
+        acks_out = max(0, near.grew("segs_out") - near.grew("data_segs_out"))
+        towards, away = (back, there) if first else (there, back)
+        towards.vain("control", header, 0, acks_in)
+        away.vain("control", header, 0, acks_out)
+        counted = wire.counted(20 + near.options)
+        towards.own_bytes += near.whole("bytes_received") + near.whole("segs_in") * counted
+        away.own_bytes += near.whole("bytes_sent") + near.whole("segs_out") * counted
+
+
+def _stream(side: Side, wire: Wire, source: Tcp, sink: Tcp, near: Tcp) -> None:
+    """The segments with data that one end sent to the other, as the end at this link counted them."""
+    if near is source:
+        segments, carried = source.grew("data_segs_out"), source.grew("bytes_sent")
+        twice = min(source.again, source.twice)
+        dead = source.again - twice
+        new = max(0, carried - source.again)
+        given = min(new, sink.grew("bytes_received")) if sink.known else new
+    else:
+        segments, new = sink.grew("data_segs_in"), sink.grew("bytes_received")
+        given, dead, twice = new, 0, min(source.again, source.twice) if source.known else 0
+    if segments <= 0:
+        return
+    mean = max(1, (new + dead + twice) // segments)
+    vain = min(segments, dead // mean)
+    parts = wire.segment(mean, near.options)
+    side.delivered(parts, segments - vain)
+    side.vain("dead", parts, 0, vain)
+    side.book("dead", dead * 8)
+    side.book("delivered", given * 8)
+    side.book("in flight", (new - given) * 8)
+    side.book("duplicate", twice * 8)
+
+
+def _local(end: Mapping[str, Any]) -> str:
+    """The address and port of an end's first stream, as the kernel granted them."""
+    streams = end.get("streams") or [{}]
+    return str((streams[0].get("granted") or {}).get("local") or "")
+
+
+def _device(host: Mapping[str, Any] | None, local: str, link: str) -> str:
+    """The interface with this address; in namespaces it has the name of the link."""
+    address = local.rpartition(":")[0].strip("[]")
+    for entry in ((host or {}).get("host") or {}).get("addresses") or []:
+        if str(entry.get("address", "")).partition("/")[0] == address:
+            return str(entry["interface"])
+    return link
+
+
+def _others(
+    side: Side, results: Mapping[str, Mapping[str, Any]], hosts: Mapping[str, Any], window: int
+) -> None:
+    """Traffic that nobody declared: what an interface counted beyond ours, in proportion to the window."""
+    _, start, end = side.hop
+    host, counter = (start, "tx_bytes") if start in results else (end, "rx_bytes")
+    if side.device is None:
+        return
+    before, after = (results[host].get(key) or {} for key in ("before", "after"))
+    whole = (after.get("at_ns") or 0) - (before.get("at_ns") or 0)
+    beyond = _grown(hosts.get(host), "interfaces", side.device, counter) - side.own_bytes
+    if whole > 0 and beyond > max(_QUIET_BYTES, side.own_bytes // 200):
+        side.book("other: unknown", round(beyond * 8 * min(1.0, window / whole)))
+
+
+def _closed(link: Mapping[str, Any], pair: Sequence[Side], window: int, notes: list[str]) -> dict[str, Any]:
+    """Both directions of a link, balanced by their idle time."""
+    capacity = link["rate_bit_per_s"] * window // _S
+    directions = []
+    for side in pair:
+        # Some of what TCP has sent still stands in the sender's own queue: that has not crossed.
+        queued = min(side.accounts.get("in flight", 0), max(0, sum(side.accounts.values()) - capacity))
+        if queued:
+            side.accounts["in flight"] -= queued
+        carried = sum(side.accounts.values())
+        if carried > capacity * _NEARLY:
+            over = 100 * (carried / capacity - 1)
+            notes.append(
+                f"link `{link['name']}` carried {over:.1f} % more than its rate from `{side.hop[1]}` on:"
+                " its books are those of what it carried"
+            )
+        whole = max(capacity, carried)
+        accounts = {name: bits for name, bits in side.accounts.items() if bits}
+        accounts |= divided(whole - carried, side.senders)
+        used = {name: accounts[name] for name in ledger.ordered(accounts)}
+        directions.append({"from": side.hop[1], "to": side.hop[2], "ledger": used, "capacity": whole})
+    names = ledger.ordered(name for side in directions for name in side["ledger"])
+    total = {name: sum(side["ledger"].get(name, 0) for side in directions) for name in names}
+    return {
+        "ledger": total,
+        "capacity": sum(side["capacity"] for side in directions),
+        "unit": "bit",
+        "directions": directions,
+    }

@@ -1,0 +1,272 @@
+"""The engine `emulate`: a testbed's traffic made for real by agents in namespaces, carried by the model.
+
+The namespaces and the agents stay for a campaign; each point has a driver of its own, since its values and
+its seed are another network.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engpass import _engpass
+from engpass.campaign import Axis, Point
+from engpass.environment import now
+from engpass.measure import Session
+from engpass.measure.agent import MeasureError
+from engpass.measure.counters import thinned
+from engpass.measure.flows import Flow, flows, untold
+from engpass.measure.kept import Kept
+from engpass.measure.outcome import outcome_flows, outcome_hosts
+from engpass.measure.point import Collected, Measurement
+from engpass.measure.reach import Addresses
+from engpass.measure.slow import scaled_back, slowed
+from engpass.measure.window import Settled, Window
+from engpass.netlab import Lab, emulated, registry
+from engpass.netlab import kernel as kernels
+from engpass.netlab.emulated import Network, Options
+from engpass.say import duration
+
+
+class EmulatedSession(Session):
+    """Emulates the points of one campaign, one after the other."""
+
+    engine = "emulate"
+    stops_by_rule = False
+
+    def __init__(
+        self,
+        campaign: _engpass.Campaign,
+        source: str,
+        axes: tuple[Axis, ...],
+        stopped: Callable[[], bool],
+        *,
+        overrides: tuple[tuple[str, str], ...],
+        options: Options,
+    ) -> None:
+        super().__init__(campaign, source, axes, stopped)
+        self._overrides, self._options = overrides, options
+
+    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        alike, others = as_the_model(carried(numbers))
+        planned = flows(slowed(alike, self._options.slow), seed)
+        network = self._network_of(point, seed)
+        self._lab = emulated.start(self._put_up(numbers), numbers, network)
+        try:
+            registry.write(self._lab)
+            self._gather(numbers, planned)
+            collected, closed = self._run(self._lab, numbers, planned)
+        finally:
+            self._lab = emulated.stop(self._lab)
+            registry.write(self._lab)
+        return self._outcome(point, numbers, planned, collected, closed, others)
+
+    def turn_to(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> None:
+        """Emulate another campaign from now on, with these overrides."""
+        super().turn_to(campaign, overrides)
+        self._overrides = overrides
+
+    def _made(self, variant: str, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
+        seed = int(numbers["run"]["seed"])
+        network = self._network_of(Point(0, self.engine, variant, (), 0), seed)
+        self._lab = emulated.start(self._put_up(numbers), numbers, network)
+        try:
+            registry.write(self._lab)
+            return super()._made(variant, numbers, planned)
+        finally:
+            self._lab = emulated.stop(self._lab)
+            registry.write(self._lab)
+
+    def _network_of(self, point: Point, seed: int) -> Network:
+        options = self._options
+        if options.log is not None:
+            directory = Path(options.log)
+            directory.mkdir(parents=True, exist_ok=True)
+            options = dataclasses.replace(options, log=str(directory / f"point-{point.position:06}.log"))
+        return Network(
+            self._campaign.text,
+            self._source,
+            self._overrides,
+            point.variant,
+            seed,
+            point.sweep,
+            options,
+        )
+
+    def _unruled(self, point: Point) -> list[str]:
+        run = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))["run"]
+        return (
+            ["`run.precision` is left out: the model's books are of `duration`"] if run["precision"] else []
+        )
+
+    def _same_network(self, numbers: Mapping[str, Any]) -> object:
+        """What is between the hosts is in the model: the namespaces do not know it."""
+        return list(numbers["hosts"])
+
+    def _run(
+        self, lab: Lab, numbers: Mapping[str, Any], planned: Sequence[Flow]
+    ) -> tuple[Collected, dict[str, Any]]:
+        run = numbers["run"]
+        window = Window(
+            lab,
+            run["warmup_ns"] * self._options.slow / 1e9,
+            run["duration_ns"] * self._options.slow / 1e9,
+        )
+
+        def stopped() -> bool:
+            window.check()
+            return self._stopped()
+
+        addresses = Addresses(numbers["hosts"], lab, self._hellos())
+        measurement = Measurement(
+            self._crew,
+            addresses,
+            planned,
+            stopped,
+            started=window.start,
+            settled=Settled(lab.socket).look,
+        )
+        try:
+            collected = measurement.run()
+            return collected, window.close()
+        except MeasureError:
+            # A network that is gone is the reason for whatever its hosts complain about.
+            window.check()
+            raise
+        finally:
+            window.end()
+
+    def _outcome(
+        self,
+        point: Point,
+        numbers: Mapping[str, Any],
+        planned: Sequence[Flow],
+        collected: Collected,
+        closed: Mapping[str, Any],
+        others: list[str],
+    ) -> dict[str, Any]:
+        slow = self._options.slow
+        hosts = outcome_hosts(self._hellos(), collected.results)
+        limits = {
+            name: {**limit, "goodput_bit_per_s": limit["goodput_bit_per_s"] / slow}
+            for name, limit in self._limits(point).items()
+        }
+        found = outcome_flows(planned, collected.results, hosts, limits, Kept({}, {}, []))
+        seen = renamed(closed["outcome"], planned)
+        generators = {flow["name"] for flow in numbers["flows"] if flow.get("cells")}
+        of_model = seen.pop("flows", {})
+        lateness = thinned(closed["lateness"])
+        outcome = {
+            "flows": {name: scaled_back(flow, slow) for name, flow in found.items()}
+            | {name: flow for name, flow in of_model.items() if name in generators},
+            "links": {},
+            "drops": [],
+            **seen,
+            "hosts": hosts,
+            "emulated": {
+                **self._options.to_json(),
+                "lateness": lateness,
+                "ways": {name: flow for name, flow in of_model.items() if name not in generators},
+            },
+            "measured": {
+                "at": now(),
+                "took_s": round(collected.seconds, 3),
+                "carrier": "model",
+                "notes": untold(numbers)
+                + others
+                + emulated.notes(numbers, self._options)
+                + self._unruled(point),
+            },
+            "valid": bool(lateness["valid"]),
+        }
+        if not outcome["valid"]:
+            outcome["invalid"] = too_late(lateness)
+        return outcome
+
+
+def carried(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """The point with the traffic that hosts make: cells of generators are the model's own.
+
+    Raises `MeasureError` for what an emulated network does not carry.
+    """
+    own = [flow for flow in numbers["flows"] if not flow.get("cells")]
+    for flow in own:
+        if flow["kind"] == "multicast":
+            raise MeasureError(
+                f"traffic `{flow['name']}` is `multicast`, which an emulated network does not carry",
+                "use `--engine measure`, or one `udp-stream` for each receiver",
+            )
+    if not own:
+        raise MeasureError(
+            "all traffic of this testbed is cells of generators: no host has anything to send",
+            "add a `udp-stream` or a `tcp-stream`, or use `--engine simulate`",
+        )
+    return {**numbers, "flows": own}
+
+
+def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The point with the congestion control of the model's hosts for sockets that are told none.
+
+    What a kernel has by default is its owner's choice, and not what the other engines answer for. Where a
+    kernel refuses it, its own is taken: a sentence for each says so.
+    """
+    known = _congestion("available" if kernels.privileged() else "allowed")
+    refused: dict[str, None] = {}
+    found = []
+    for flow in numbers["flows"]:
+        sides = []
+        for side in flow.get("tcp") or ():
+            wanted = side["congestion"] or side["model_congestion"]
+            if side["congestion"] is None and wanted not in known:
+                refused[
+                    f"TCP of `{flow['name']}` has the kernel's own congestion control, not `{wanted}`"
+                ] = None
+                wanted = None
+            sides.append({**side, "congestion": wanted})
+        found.append({**flow, **({"tcp": sides} if sides else {})})
+    return {**numbers, "flows": found}, list(refused)
+
+
+def _congestion(which: str) -> list[str]:
+    try:
+        path = Path(f"/proc/sys/net/ipv4/tcp_{which}_congestion_control")
+        return path.read_text(encoding="ascii").split()
+    except OSError:
+        return []
+
+
+def renamed(outcome: Mapping[str, Any], planned: Sequence[Flow]) -> dict[str, Any]:
+    """The model's outcome with a flow's name for its way, where no other flow takes that way."""
+    users: dict[str, list[str]] = {}
+    for flow in planned:
+        users.setdefault(way_name(flow.sender, flow.receivers[0]), []).append(flow.name)
+    names = {way: flows[0] for way, flows in users.items() if len(flows) == 1}
+    drops = [
+        {**drop, "flow": names.get(str(drop.get("flow")), drop.get("flow"))}
+        for drop in outcome.get("drops", [])
+    ]
+    return {**outcome, "drops": drops}
+
+
+def way_name(sender: str, receiver: str) -> str:
+    """What the model calls the way from one host to another."""
+    return f"{sender} to {receiver}"
+
+
+def too_late(lateness: Mapping[str, Any]) -> str:
+    """Why a point is invalid, in a sentence."""
+    share, late = next(
+        (
+            (share, lateness[key])
+            for key, share in (("p999_ns", "0.1 %"), ("p99_ns", "1 %"), ("max_ns", "the last"))
+            if lateness.get(key) is not None
+        ),
+        ("some", 0),
+    )
+    return (
+        f"{share} of the packets came {duration(late / 1e9)} late or more, and the limit is"
+        f" {duration(lateness['limit_ns'] / 1e9)}: this machine was too slow or too busy"
+    )

@@ -1,0 +1,103 @@
+"""How long a receiver of a group waits for it, and how long it goes on coming (RFC 3918 section 5).
+
+A trial of its own beside the measured one, in which receivers join and leave while the group is sent to: what
+was lost in the measured one is then not what came before the network had heard of a receiver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engpass.measure.agent import Crew, MeasureError
+from engpass.measure.flows import Flow
+from engpass.measure.reach import Addresses, socket_address
+
+_S = 1_000_000_000
+_BEFORE_SECONDS = 0.15
+_MEMBER_SECONDS = 0.35
+_LEFT_SECONDS = 3.4
+"""Two queries for the last member, 1 s apart (RFC 3376 section 8), and a second without a datagram."""
+_LENGTH_NS = 8 * _S
+
+
+def delays(
+    crew: Crew, addresses: Addresses, flow: Flow, stopped: Callable[[], bool]
+) -> dict[str, dict[str, Any]]:
+    """For each receiver `join_delay_s` and `leave_delay_s`, or under `leave` why there is none.
+
+    Raises `MeasureError`; the agents have forgotten the trial then, as after it.
+    """
+    token = secrets.token_hex(16)
+    try:
+        return _trial(crew, addresses, flow, token, stopped)
+    finally:
+        _forget(crew, flow, token)
+
+
+def _trial(
+    crew: Crew, addresses: Addresses, flow: Flow, token: str, stopped: Callable[[], bool]
+) -> dict[str, dict[str, Any]]:
+    assert flow.group is not None  # noqa: S101 (the flows of a group alone come here)
+
+    def ask(host: str, do: str, **fields: Any) -> Mapping[str, Any]:  # noqa: ANN401 (whatever the request has)
+        agent = crew.agents[host]
+        return crew.answer(agent, agent.ask(do, run=token, **fields))
+
+    def pause(seconds: float) -> None:
+        for _ in crew.wait(seconds):
+            if stopped():
+                raise KeyboardInterrupt
+
+    group, doors = socket_address(flow.group, 0), []
+    for host in flow.receivers:
+        fields = dict(flow.receive) | {"warmup_ns": 0, "duration_ns": _LENGTH_NS, "joined": False}
+        fields["limits"] = {"duration_ns": 2 * _LENGTH_NS}
+        if (interface := addresses.interface(host, seen_from=flow.sender)) is not None:
+            fields["interface"] = interface
+        peers = addresses.all_of(flow.sender)
+        answer = ask(host, "prepare", flow=flow.name, side="listen", peers=peers, group=group, **fields)
+        group = answer.get("group") or group
+        doors.append(socket_address(addresses.of(host, seen_from=flow.sender), int(answer["port"])))
+    fields = dict(flow.send) | {"warmup_ns": 0, "duration_ns": _LENGTH_NS, "group": group}
+    fields["limits"] = {"duration_ns": 2 * _LENGTH_NS}
+    ask(flow.sender, "prepare", flow=flow.name, side="connect", to=doors, **fields)
+    for host in (*flow.receivers, flow.sender):
+        ask(host, "start")
+    pause(_BEFORE_SECONDS)
+    for host in flow.receivers:
+        ask(host, "join", flow=flow.name)
+    pause(_MEMBER_SECONDS)
+    for host in flow.receivers:
+        ask(host, "leave", flow=flow.name)
+    pause(_LEFT_SECONDS)
+    return {host: _told(ask(host, "collect")) for host in flow.receivers}
+
+
+def _told(answer: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for change in answer["flows"][0].get("membership") or []:
+        if "join_ns" in change:
+            if change.get("first_ns") is None:
+                raise MeasureError(
+                    "a receiver joined its group, and nothing came",
+                    "look whether the routers on the way forward multicast",
+                )
+            found["join_delay_s"] = (change["first_ns"] - change["join_ns"]) / _S
+        elif change.get("seen_by") is None:
+            found["leave"] = "not seen: that needs CAP_NET_RAW"
+        elif not change.get("quiet"):
+            found["leave"] = f"still forwarded {_LEFT_SECONDS:g} s later"
+        else:
+            found["leave_delay_s"] = ((change.get("last_ns") or change["leave_ns"]) - change["leave_ns"]) / _S
+    return found
+
+
+def _forget(crew: Crew, flow: Flow, token: str) -> None:
+    for host in (flow.sender, *flow.receivers):
+        agent = crew.agents.get(host)
+        if agent is not None and not agent.gone:
+            with contextlib.suppress(MeasureError):
+                crew.answer(agent, agent.ask("drop", run=token), 3.0)

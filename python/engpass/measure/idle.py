@@ -1,0 +1,100 @@
+"""Why a line was idle, from what its senders did meanwhile: pure.
+
+TCP's own clocks (`TCP_INFO`: busy, limited by the receive window, by the send buffer, in timeout), the CPU
+time of a sender's threads, and its schedule. What they do not explain is `unknown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engpass.measure.flows import Flow
+from engpass.measure.segments import Tcp
+
+_BUSY = 0.9
+_KEPT = 0.98
+_FULL_PPM = 970_000
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What one sender did: shares of the time, by the reason for which it did not send."""
+
+    shares: Mapping[str, float]
+    elastic: bool
+    """Whether it would have taken what the line had left: a sender with a schedule would not."""
+
+
+def waits(flow: Flow, end: Mapping[str, Any], *, behind: bool) -> Waits:
+    """Of the sender of a flow; `behind`: at a line behind the one that bounds the flow."""
+    if flow.kind == "request-response":
+        return Waits({"application": 1.0}, elastic=False)
+    schedule = flow.send.get("schedule")
+    if schedule is not None:
+        asked = schedule["rate_bit_per_s"] * flow.common.get("streams", 1)
+        kept = end["bytes"] * 8e9 / flow.duration_ns / asked
+        missed = 0.0 if kept >= _KEPT else 1.0 - kept
+        return Waits({"application": 1.0 - missed, "CPU": missed}, elastic=False)
+    if busy(end) >= _BUSY:
+        return Waits({"CPU": 1.0}, elastic=True)
+    if flow.kind != "tcp-stream":
+        return Waits({"upstream" if behind else "unknown": 1.0}, elastic=True)
+    return Waits(_clocks(flow, Tcp.of(end), behind=behind), elastic=True)
+
+
+def busy(end: Mapping[str, Any]) -> float:
+    """The share of the time in which the threads of an end ran, or waited for a core."""
+    cores = [core.get("busy_ppm", 0) + core.get("steal_ppm", 0) for core in end.get("cores") or []]
+    if cores and sum(cores) >= _FULL_PPM * len(cores):
+        return 1.0  # many threads that each run a little may fill a host, too
+    cpu, elapsed = end.get("cpu") or {}, end.get("elapsed_ns") or 0
+    streams = len(end.get("streams") or []) or 1
+    used = sum(cpu.get(key) or 0 for key in ("user_ns", "system_ns", "waited_ns"))
+    return min(1.0, used / (elapsed * streams)) if elapsed else 0.0
+
+
+def _clocks(flow: Flow, tcp: Tcp, *, behind: bool) -> dict[str, float]:
+    """Of a TCP sender that always has more to write."""
+    if not tcp.known:
+        return {"unknown": 1.0}
+    whole = flow.duration_ns / 1000 * max(1, tcp.streams)
+    shares = {
+        "receive window": tcp.grew("rwnd_limited_us") / whole,
+        "send buffer": tcp.grew("sndbuf_limited_us") / whole,
+        "retransmission timer": tcp.grew("total_rto_time_ms") * 1000 / whole,
+    }
+    said = min(1.0, sum(shares.values()))
+    rest = max(0.0, min(1.0, tcp.grew("busy_us") / whole) - said)
+    if behind:
+        shares["upstream"] = rest
+    elif tcp.again:
+        # Neither window of the peer nor buffer held it, and it lost segments: its own window did.
+        shares["congestion window"] = rest
+    else:
+        shares["unknown"] = rest
+    # Time in which nothing was under way, though there was more to write: nobody says why.
+    shares["unknown"] = shares.get("unknown", 0.0) + max(0.0, 1.0 - said - rest)
+    return {reason: share for reason, share in shares.items() if share > 0}
+
+
+def divided(idle: int, senders: Sequence[Waits]) -> dict[str, int]:
+    """Idle bits by account: by what those did who would have sent, in equal parts."""
+    if not idle:
+        return {}
+    if not senders:
+        return {"idle: nobody": idle}
+    asked = [one for one in senders if one.elastic] or list(senders)
+    total: dict[str, float] = {}
+    for one in asked:
+        for reason, share in one.shares.items():
+            total[reason] = total.get(reason, 0.0) + share
+    whole = sum(total.values())
+    if whole <= 0:
+        return {"idle: unknown": idle}
+    found = {f"idle: {reason}": int(idle * share / whole) for reason, share in total.items()}
+    # Whole bits: what rounding leaves goes to the greatest.
+    most = max(found, key=lambda account: found[account])
+    found[most] += idle - sum(found.values())
+    return {account: amount for account, amount in found.items() if amount}

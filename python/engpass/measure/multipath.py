@@ -1,0 +1,30 @@
+"""MPTCP between namespaces: hosts tell each other all their addresses (RFC 8684), a subflow for each.
+
+On hosts with `reach` the path manager is as its owner has set it: `ip mptcp endpoint show`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engpass.netlab import Lab
+
+_MOST = 8
+
+
+def prepare(lab: Lab, numbers: Mapping[str, Any]) -> None:
+    """Set up the path managers of a testbed's hosts where a traffic asks for MPTCP; raises `LabError`."""
+    wanted = {
+        host
+        for flow in numbers["flows"]
+        if flow["live"]["mptcp"]
+        for host in (flow["from"], *flow["to"])
+        if len(lab.members[host].addresses) > 1
+    }
+    for host in sorted(wanted):
+        member = lab.members[host]
+        lines = [f"mptcp limits set subflows {_MOST} add_addr_accepted {_MOST}", "mptcp endpoint flush"]
+        # The first address has the connection; each other one is told to the peer.
+        lines += [f"mptcp endpoint add {address} signal" for address in member.addresses[1 : _MOST + 1]]
+        lab.kernel.batch("ip", member.namespace, lines)

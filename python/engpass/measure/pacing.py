@@ -1,0 +1,60 @@
+"""How evenly a paced flow came in, and whose fault it is where it did not: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_CAUSES = {
+    "waited": "other threads of the sending host had its core",
+    "stolen": "the hypervisor of the sending host had its core, or woke it late",
+    "kernel": "the sending host's kernel worked on its core: interrupts, and the sending itself",
+}
+_MOST = 0.5
+_PPM = 1e6
+
+
+def pacing(sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The deviation of the gaps, plain and robust, and the sender's part in it by cause.
+
+    Nothing where no gaps were seen.
+    The share of a cause is that of the squares: a deviation is made of squares.
+    """
+    gaps, how = receiver.get("gaps") or {}, sender.get("pacing") or {}
+    if not gaps.get("count") or "sd_ns" not in gaps:
+        return None
+    found: dict[str, Any] = {
+        "method": how.get("method"),
+        "class": how.get("class"),
+        "awake": how.get("awake"),
+        **{key: gaps.get(key) for key in ("sd_ns", "mad_ns", "p99_ns", "p999_ns", "worst_ms")},
+    }
+    stalls = how.get("stalls")
+    if stalls:
+        variance = float(gaps["sd_ns"]) ** 2 * gaps["count"]
+        found["stalls"] = stalls
+        found["explained_share"] = min(1.0, stalls["squares_ns2"] / variance) if variance else None
+        found["sentence"] = _sentence(gaps, stalls, found["explained_share"])
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _sentence(gaps: Mapping[str, Any], stalls: Mapping[str, Any], explained: float | None) -> str:
+    said = f"gaps deviate by {_us(gaps['sd_ns'])}, half of them by at most {_us(gaps.get('mad_ns') or 0)}"
+    if not stalls["count"] or not explained:
+        return said
+    said += (
+        f": the sender stalled {stalls['count']:,} times, for {_us(stalls['longest_ns'])} at most,"
+        f" which makes {100 * explained:.0f} % of it"
+    )
+    shares = sorted(
+        ((stalls[cause]["squares_ppm"] / _PPM, words) for cause, words in _CAUSES.items()), reverse=True
+    )
+    if explained < _MOST:
+        return said + "; the rest arose on the way"
+    return (
+        said + "; " + ", ".join(f"{100 * share:.0f} %: {words}" for share, words in shares if share >= 0.01)
+    )
+
+
+def _us(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1000:,.1f} us"

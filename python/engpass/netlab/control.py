@@ -1,0 +1,87 @@
+"""Questions to the driver of an emulated testbed: lines of JSON over its socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+from engpass.netlab.kernel import LabError
+
+ANSWER_SECONDS = 10.0
+_PIECE_BYTES = 1 << 16
+
+
+class Control:
+    """A connection to a driver. One question at a time."""
+
+    def __init__(self, path: Path, seconds: float = ANSWER_SECONDS) -> None:
+        self._path = path
+        self._rest = b""
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(seconds)
+        try:
+            self._socket.connect(str(path))
+        except OSError as error:
+            self._socket.close()
+            raise self._lost(error) from None
+
+    def __enter__(self) -> Control:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection; the driver goes on."""
+        self._socket.close()
+
+    def ask(self, do: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 (whatever the request has)
+        """The answer to a request; raises `LabError` for an error and for a driver that is gone."""
+        try:
+            self._socket.sendall(json.dumps({"do": do, **fields}).encode() + b"\n")
+            line = self._line()
+        except OSError as error:
+            raise self._lost(error) from None
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise LabError(f"the driver at `{self._path}` does not speak our language", "install one version")
+        wrong = answer.get("error")
+        if wrong is not None:
+            told = wrong if isinstance(wrong, dict) else {"cause": wrong}
+            raise LabError(f"the driver refuses `{do}`: {told.get('cause')}", told.get("help"))
+        found = answer.get("ok", answer)
+        return found if isinstance(found, dict) else {}
+
+    def _line(self) -> bytes:
+        while b"\n" not in self._rest:
+            piece = self._socket.recv(_PIECE_BYTES)
+            if not piece:
+                raise ConnectionResetError("it has ended")
+            self._rest += piece
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def _lost(self, error: OSError) -> LabError:
+        why = error.strerror or str(error)
+        if isinstance(error, TimeoutError):
+            return LabError(
+                f"the driver at `{self._path}` does not answer", "look whether the machine is overloaded"
+            )
+        return LabError(
+            f"the driver at `{self._path}` is not there: {why}",
+            "`engpass clean` removes what it left, `engpass up` makes the testbed anew",
+        )
+
+
+def told(path: Path, do: str) -> bool:
+    """Tell a driver something, if it is still there; whether it was."""
+    with contextlib.suppress(LabError), Control(path, 2.0) as control:
+        control.ask(do)
+        return True
+    return False

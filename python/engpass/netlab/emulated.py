@@ -1,0 +1,337 @@
+"""Links as the network of `simulate`, in real time: the carrier of `--engine emulate`.
+
+Only hosts are namespaces. Each has one TUN device and one address; what it sends goes to the driver, a
+process of its own, which carries it through the model and hands it over when its time has come.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engpass.error import EngpassError
+from engpass.netlab import kernel as kernels
+from engpass.netlab import registry
+from engpass.netlab.control import told
+from engpass.netlab.hold import held
+from engpass.netlab.kernel import LabError
+from engpass.netlab.layout import DEVICE, Station, stations
+from engpass.netlab.registry import Lab, Member
+
+DRIVER = "ENGPASS_DRIVER"
+"""The variable that names another command to start drivers with."""
+
+CLOCKS = ("auto", "sleep", "hybrid", "spin")
+"""How a driver may wait for the next instant."""
+
+LIMIT = "1 ms"
+"""If 0.1 % of the packets are later than this, a point is invalid; if nobody says otherwise."""
+
+READY_SECONDS = 10.0
+"""A driver that is not ready by then has failed."""
+
+_TUN = Path("/dev/net/tun")
+_END_SECONDS = 3.0
+_MOST_MTU_BYTES = 65_535
+_LEAST_MTU_BYTES = 68  # RFC 791
+_LEAST_IPV6_BYTES = 1280  # RFC 8200 section 5
+_USUAL_MTU_BYTES = 1500
+_QUEUE_PACKETS = 4096  # that wait in a device for the driver
+_TAIL_BYTES = 4000
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a network is emulated, beyond what its file says."""
+
+    clock: str = "auto"
+    slow: int = 1
+    """All rates are divided by it, and all delays multiplied."""
+    wire_true: bool = False
+    """Without super-packets: each packet crosses by itself, as on a wire."""
+    limit: str = LIMIT
+    log: str | None = None
+    """Where the inputs and outputs are logged, for `engpass replay`."""
+
+    def check(self) -> None:
+        """Raise `EngpassError` for what no driver can do."""
+        if self.clock not in CLOCKS:
+            known = ", ".join(f"`{clock}`" for clock in CLOCKS)
+            raise EngpassError(f"there is no clock `{self.clock}`", f"use one of {known}")
+        if self.slow < 1:
+            raise EngpassError(f"`--slow {self.slow}` is no slow motion", "give 1 or more")
+
+    def to_json(self) -> dict[str, Any]:
+        """What of them may change an outcome."""
+        return {
+            "clock": self.clock,
+            "slow": self.slow,
+            "wire_true": self.wire_true,
+            "limit": self.limit,
+        }
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a driver carries: a point of a campaign, and how."""
+
+    text: str
+    source: str
+    overrides: tuple[tuple[str, str], ...]
+    variant: str
+    seed: int
+    sweep: tuple[tuple[str, str], ...] = ()
+    options: Options = Options()
+
+
+def cannot(numbers: Mapping[str, Any]) -> list[str]:
+    """Why this machine, or the model, cannot carry a testbed; or nothing."""
+    reasons = []
+    if not numbers["links"]:
+        reasons.append("it has no links")
+    if not _TUN.exists():
+        reasons.append(f"this machine has no `{_TUN}`: load or build the kernel's `tun`")
+    elif not os.access(_TUN, os.R_OK | os.W_OK):
+        reasons.append(f"`{_TUN}` may not be opened: let its owner `chmod 666 {_TUN}`, or run as root")
+    return reasons
+
+
+def notes(numbers: Mapping[str, Any], options: Options) -> list[str]:
+    """What a testbed does differently from what its file says."""
+    found = []
+    if options.slow > 1:
+        found.append(
+            f"slow motion: rates are divided by {options.slow} and delays multiplied by it; timers of the"
+            " hosts' own stacks are not"
+        )
+    several = [flow["name"] for flow in numbers["flows"] if flow["kind"] == "multicast"]
+    if several:
+        found.append(f"multicast of `{several[0]}` does not cross an emulated network")
+    return found
+
+
+def members(lab: Lab, numbers: Mapping[str, Any]) -> Lab:
+    """The testbed with its hosts, and where they find each other."""
+    plan = stations(numbers)
+    there = {
+        one.name: Member(lab.prefix + one.label, "host", (str(one.address), str(one.address6)))
+        for one in plan.values()
+    }
+    ways: dict[str, dict[str, str]] = {}
+    for way in numbers["ways"]:
+        ways.setdefault(way["from"], {})[way["to"]] = str(plan[way["to"]].address)
+    return replace(lab, members=there, ways=ways)
+
+
+def build(lab: Lab) -> None:
+    """Make the namespaces of the hosts; their devices come with the driver. Raises `LabError`."""
+    kernel = lab.kernel
+    kernel.batch("ip", None, [f"netns add {member.namespace}" for member in lab.members.values()])
+    for member in lab.members.values():
+        kernel.batch("ip", member.namespace, ["link set lo up"])
+        kernel.sets(
+            member.namespace,
+            {
+                "net/ipv4/conf/all/rp_filter": "0",
+                "net/ipv4/conf/default/rp_filter": "0",
+                # As on veth: what one point lost must not be lost again in the points after it.
+                "net/ipv4/ipfrag_time": "1",
+                "net/ipv4/ipfrag_high_thresh": str(64 << 20),
+                # What a connection learned of a way would be a start for the next point's.
+                "net/ipv4/tcp_no_metrics_save": "1",
+            },
+        )
+
+
+def start(lab: Lab, numbers: Mapping[str, Any], network: Network) -> Lab:
+    """Start the driver and give the hosts their addresses and routes; the testbed with its driver.
+
+    Raises `LabError`; what was started is then ended by `stop`, or with the testbed.
+    """
+    plan = stations(numbers)
+    lab.socket.unlink(missing_ok=True)
+    process = _spawn(lab)
+    lab = replace(
+        lab,
+        driver=process.pid,
+        driver_since=kernels.start_time(process.pid),
+        slow=network.options.slow,
+    )
+    # Known before it does anything: whatever happens now, `clean` finds it.
+    registry.write(lab)
+    try:
+        _ready(process, lab, _config(lab, plan, network))
+    except BaseException:
+        stop(lab)
+        raise
+    _join(lab, numbers, plan, network.options)
+    return lab
+
+
+def stop(lab: Lab) -> Lab:
+    """End the driver, by asking first; its devices go with it."""
+    if lab.driver is None:
+        return lab
+    told(lab.socket, "stop")
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if _ended(lab, 0.0):
+            break
+        kernels.end(lab.driver, number)
+        _ended(lab, _END_SECONDS)
+    lab.socket.unlink(missing_ok=True)
+    return replace(lab, driver=None, driver_since=None)
+
+
+def _ended(lab: Lab, seconds: float) -> bool:
+    """Whether the driver has ended, or does within a time."""
+    assert lab.driver is not None  # noqa: S101 (its caller has looked)
+    last = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(lab.driver, os.WNOHANG)
+        if not lab.has_driver():
+            return True
+        if time.monotonic() >= last:
+            return False
+        time.sleep(0.005)
+
+
+def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
+    given = os.environ.get(DRIVER)
+    command = shlex.split(given) if given else [sys.executable, "-P", "-m", "engpass.netlab.driver"]
+    inside: list[str] = []
+    if lab.keeper is not None:
+        # Not into its mounts: the socket and the log are outside of them.
+        inside = ["nsenter", "--target", str(lab.keeper), "--user", "--net", "--preserve-credentials"]
+    paths = [
+        str(Path(path).absolute()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path
+    ]
+    environment = {**os.environ, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
+    with lab.said.open("wb") as said:
+        try:
+            return subprocess.Popen(  # noqa: S603 (our own words, no shell)
+                [*inside, *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                # It outlives the command that started it, and keeps no directory in use.
+                start_new_session=True,
+                cwd="/",
+                env=environment,
+            )
+        except OSError as error:
+            raise LabError(
+                f"`{(inside or command)[0]}` cannot be run: {error.strerror}", "install it"
+            ) from None
+
+
+def _config(lab: Lab, plan: Mapping[str, Station], network: Network) -> dict[str, Any]:
+    options = network.options
+    root = "" if lab.keeper is None else f"/proc/{lab.keeper}/root"
+    return {
+        "testbed": {
+            "text": network.text,
+            "source": network.source,
+            "overrides": [list(pair) for pair in network.overrides],
+            "variant": network.variant,
+            "sweep": [list(pair) for pair in network.sweep],
+        },
+        "seed": network.seed,
+        "hosts": [
+            {
+                "name": one.name,
+                "netns": f"{root}/run/netns/{lab.members[one.name].namespace}",
+                "device": DEVICE,
+                "addresses": [str(one.address), str(one.address6)],
+            }
+            for one in plan.values()
+        ],
+        "clock": options.clock,
+        "limit": options.limit,
+        "slow": options.slow,
+        "wire_true": options.wire_true,
+        "socket": str(lab.socket),
+        "log": options.log,
+    }
+
+
+def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]) -> None:
+    """Give a driver its work and wait until it is up; raises `LabError` with what it said instead."""
+    assert process.stdin is not None  # noqa: S101 (asked for)
+    assert process.stdout is not None  # noqa: S101
+    line = b""
+    # A pipe takes no more than its reader does: a driver that has ended takes nothing.
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(config).encode())
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    last = time.monotonic() + READY_SECONDS
+    with process.stdout as stream:
+        while not line.endswith(b"\n") and (left := last - time.monotonic()) > 0:
+            if select.select([stream], [], [], left)[0]:
+                piece = os.read(stream.fileno(), 1 << 20)
+                if not piece:
+                    break
+                line += piece
+    # It outlives us on purpose: no warning that it still runs.
+    ended = process.poll()
+    process.returncode = 0
+    if line.endswith(b"\n"):
+        return
+    said = _tail(lab.said)
+    if not line and ended is None and time.monotonic() >= last:
+        cause = f"the driver is not ready after {READY_SECONDS:.0f} s"
+        raise LabError(cause + (f": {said}" if said else ""), "look whether the machine is overloaded")
+    cause, _, cure = said.partition("\nhelp: ")
+    raise LabError(
+        f"the network cannot be emulated: {cause or 'its driver ended without a word'}", cure or None
+    )
+
+
+def _tail(path: Path) -> str:
+    """The end of what a driver said: all of a message, the last line of a traceback."""
+    try:
+        text = path.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    return text.splitlines()[-1] if text.startswith("Traceback") else text
+
+
+def _join(lab: Lab, numbers: Mapping[str, Any], plan: Mapping[str, Station], options: Options) -> None:
+    """Addresses, and a route to every host that a way leads to, with the path's MTU."""
+    for name, station in plan.items():
+        mtus = {way["to"]: _mtu(way) for way in numbers["ways"] if way["from"] == name}
+        back = [_mtu(way) for way in numbers["ways"] if way["to"] == name]
+        # Routes say what goes in one piece; a device with less than 1280 B would have no IPv6 at all.
+        largest = max([*mtus.values(), *back, _USUAL_MTU_BYTES])
+        lines = [
+            # No addresses and no multicast of its own accord: that would be traffic that nobody declared.
+            f"link set {DEVICE} addrgenmode none multicast off mtu {largest} txqueuelen {_QUEUE_PACKETS}",
+            f"address add {station.address}/32 dev {DEVICE}",
+            f"address add {station.address6}/128 dev {DEVICE} nodad",
+            f"link set {DEVICE} up",
+        ]
+        for other, mtu in mtus.items():
+            lines.append(f"route add {plan[other].address}/32 dev {DEVICE} mtu lock {mtu}")
+            if mtu >= _LEAST_IPV6_BYTES:
+                lines.append(f"route add {plan[other].address6}/128 dev {DEVICE} mtu lock {mtu}")
+        namespace = lab.members[name].namespace
+        lab.kernel.batch("ip", namespace, lines)
+        lab.kernel.batch(
+            "tc", namespace, held(numbers, station, plan, largest, options.slow, whole=options.wire_true)
+        )
+
+
+def _mtu(way: Mapping[str, Any]) -> int:
+    return max(_LEAST_MTU_BYTES, min(int(way["mtu_bytes"]), _MOST_MTU_BYTES))

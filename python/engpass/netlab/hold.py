@@ -1,0 +1,132 @@
+"""What holds the senders of an emulated host back: a queue in front of its device, at the pace of its NIC.
+
+A TUN device takes packets until it is full, and then loses them without telling their socket. The NIC of the
+model holds a sender back instead, and so does a queue discipline: what waits in it counts in the buffer of
+its socket. The model still decides when each packet leaves; this only keeps what waits where sockets see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engpass.netlab.layout import DEVICE, Station
+
+UNHELD_BIT_PER_S = 100_000_000_000
+"""From this rate on the machine is slower than the NIC: nothing needs to be held."""
+
+_BURST_NS = 250_000  # what a timer may be late without costing throughput
+_SUPER_PACKET_BYTES = 66_000
+_WAITING_PACKETS = 10_000
+_WAITING_BYTES = 32 << 20
+_MOST_ENTRIES = 16_384  # of a size table: all of it is one netlink attribute
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What one NIC, or one circuit at it, sends at most."""
+
+    rate_bit_per_s: int
+    """Of all that `counted` counts."""
+    counted: str
+    """The size table: what a packet takes of the line."""
+
+
+def held(
+    numbers: Mapping[str, Any],
+    station: Station,
+    plan: Mapping[str, Station],
+    mtu: int,
+    slow: int,
+    *,
+    whole: bool,
+) -> list[str]:
+    """The lines for `tc` in the namespace of a host; none where nothing is to be held."""
+    link = next((link for link in numbers["links"] if station.name in link["ends"]), None)
+    if link is None:
+        return []
+    circuits = _circuits(numbers, station.name)
+    if link["framing"] == "cells" and not circuits:
+        return []
+    own = _own(link, mtu) if link["framing"] != "cells" else max(circuits.values(), key=_rate)
+    paces = {peer: pace for peer, pace in circuits.items() if pace != own}
+    if own.rate_bit_per_s >= UNHELD_BIT_PER_S * slow:
+        return []
+    if not paces:
+        return [
+            (
+                f"qdisc add dev {DEVICE} root handle 1: {own.counted} tbf rate {_paced(own, slow)}bit"
+                f" burst {_burst(own, mtu, slow, whole=whole)} limit {_WAITING_BYTES}"
+            )
+        ]
+    lines = [f"qdisc add dev {DEVICE} root handle 1: {own.counted} htb default 1"]
+    lines += _class(1, own, mtu, slow, whole=whole)
+    for number, (peer, pace) in enumerate(paces.items(), 2):
+        lines += _class(number, pace, mtu, slow, whole=whole)
+        lines += [
+            f"filter add dev {DEVICE} parent 1: protocol {family} prio {prio} u32 match {match} dst {address}"
+            f" flowid 1:{number:x}"
+            for family, prio, match, address in (
+                ("ip", 1, "ip", f"{plan[peer].address}/32"),
+                ("ipv6", 2, "ip6", f"{plan[peer].address6}/128"),
+            )
+        ]
+    return lines
+
+
+def _rate(pace: Pace) -> int:
+    return pace.rate_bit_per_s
+
+
+def _class(number: int, pace: Pace, mtu: int, slow: int, *, whole: bool) -> list[str]:
+    burst = _burst(pace, mtu, slow, whole=whole)
+    return [
+        (
+            f"class add dev {DEVICE} parent 1: classid 1:{number:x} htb rate {_paced(pace, slow)}bit"
+            f" burst {burst} cburst {burst} quantum {max(mtu, 1500)}"
+        ),
+        f"qdisc add dev {DEVICE} parent 1:{number:x} pfifo limit {_WAITING_PACKETS}",
+    ]
+
+
+def _paced(pace: Pace, slow: int) -> int:
+    return max(8, pace.rate_bit_per_s // slow)
+
+
+def _burst(pace: Pace, mtu: int, slow: int, *, whole: bool) -> int:
+    burst = max(3 * (mtu + 64), _paced(pace, slow) * _BURST_NS // 8_000_000_000)
+    return burst if whole else max(burst, 2 * _SUPER_PACKET_BYTES)
+
+
+def _own(link: Mapping[str, Any], mtu: int) -> Pace:
+    """A NIC of frames. The kernel counts IP packets: a TUN device has no header of its own."""
+    rate = link["rate_bit_per_s"]
+    if link["framing"] != "ethernet" and link["overhead_bytes"] == 0:
+        return Pace(rate, "")
+    if link["framing"] != "ethernet":
+        return Pace(rate, f"stab overhead {link['overhead_bytes']} linklayer ethernet")
+    tag = 4 if link["vlan"] else 0
+    table = _table(mtu + 64)
+    # Header 14 B, preamble 8 B, FCS 4 B, gap 12 B, and the tag; a frame takes 84 B at least (IEEE 802.3).
+    return Pace(rate, f"stab mtu {table} tsize {table} mpu {84 + tag} overhead {38 + tag} linklayer ethernet")
+
+
+def _circuits(numbers: Mapping[str, Any], host: str) -> dict[str, Pace]:
+    """The paces of the circuits of a host, by the host at their other end."""
+    found = {}
+    for way in numbers["ways"]:
+        circuit = way["circuit"]
+        if way["from"] == host and circuit is not None:
+            table = _table(way["mtu_bytes"] + 64)
+            counted = f"stab mtu {table} tsize {table} overhead {circuit['overhead_bytes']} linklayer atm"
+            found[way["to"]] = Pace(circuit["rate_bit_per_s"], counted)
+    return found
+
+
+def _table(bytes_: int) -> int:
+    """One entry for each byte, so that nothing is rounded; the kernel adds up for what is longer."""
+    table = 2048
+    while table < min(bytes_, _MOST_ENTRIES):
+        table *= 2
+    return table

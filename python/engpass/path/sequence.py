@@ -1,0 +1,368 @@
+"""RFC 6349's sequence between two hosts: path MTU, baseline round trip, bottleneck bandwidth, then TCP."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engpass import _engpass
+from engpass.campaign import ENGINES, MODEL, choose
+from engpass.error import nearest
+from engpass.measure import MeasureError, Session
+from engpass.measure.flows import Flow
+from engpass.path.metrics import (
+    FRACTIONS,
+    TCP_IP_BYTES,
+    TIMESTAMPS_BYTES,
+    expected_bit_per_s,
+    ideal_bit_per_s,
+    metrics,
+    product_bytes,
+)
+from engpass.path.mtu import BASE, largest
+from engpass.search.bench import session_of
+from engpass.search.trial import SearchError
+from engpass.store import SearchRecord, Store
+from engpass.testbed import Testbed
+
+METHOD = "rfc6349"
+
+ENGINES_OF_PATHS = tuple(engine for engine in ENGINES if engine not in MODEL)
+
+_UDP_IP_BYTES = 28
+_NS = 1_000_000_000
+_PROBES = 5
+_PROBE_GAP_NS = 10_000_000
+_TOO_LONG = "does not fit the path"
+_SLOWEST = 12
+"""A transfer may take so many times its time before it is ended."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What of a path is asked, and how long each step lasts."""
+
+    seconds: float = 5.0
+    """Of the transfer at each window, if it goes as it can."""
+    rtt_seconds: float = 2.0
+    bandwidth: int | None = None
+    """Of IP packets in bit/s, where it is known (section 3.2.2 allows that); else it is measured."""
+    fractions: tuple[float, ...] = FRACTIONS
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON data."""
+        return {
+            "seconds": self.seconds,
+            "rtt_seconds": self.rtt_seconds,
+            "bandwidth_bit_per_s": self.bandwidth,
+            "fractions": list(self.fractions),
+        }
+
+
+Watch = Callable[[str, dict[str, Any]], None]
+"""Hears what a step is about when it has ended, and what it found."""
+
+
+def run_path(
+    testbed: Testbed,
+    store: Store,
+    asked: Asked,
+    *,
+    traffic: str | None = None,
+    engine: str = "measure",
+    variant: str | None = None,
+    watch: Watch | None = None,
+) -> SearchRecord:
+    """Measure the path of a traffic, the first one if none is named, and keep all of it in the store.
+
+    On the hosts or namespaces of `measure`, or across the network that `emulate` carries.
+
+    Raises `SearchError`, `ChoiceError`, and what `measure` raises.
+    """
+    from engpass.environment import environment, now
+
+    (variant,) = choose("variant", [variant or testbed.variants[0]], testbed.variants)
+    (engine,) = choose("engine with real stacks", [engine], ENGINES_OF_PATHS)
+    numbers = json.loads(testbed.campaign.numbers(variant, []))
+    flow = _flow_of(numbers, traffic)
+    record = store.searches.begin(
+        SearchRecord(
+            name=testbed.name,
+            source=testbed.source,
+            text=testbed.text,
+            overrides=list(testbed.overrides),
+            engine=engine,
+            variant=variant,
+            traffic=flow["name"],
+            method=METHOD,
+            settings=asked.to_json() | {"from": flow["from"], "to": flow["to"][0]},
+            environment=environment(1, "path"),
+            created=now(),
+        ),
+        fresh=True,
+    )
+    with session_of(engine, testbed.campaign, testbed.source, testbed.overrides, lambda: False) as session:
+        path = _Path(session, variant, numbers, flow, asked)
+        steps = _Steps(store, record, watch)
+        try:
+            result = path.measure(steps)
+        except _engpass.Interrupted:
+            raise KeyboardInterrupt from None
+    store.searches.end(record.id, result)
+    return store.searches.get(record.id)
+
+
+def _flow_of(numbers: Mapping[str, Any], traffic: str | None) -> dict[str, Any]:
+    flows: dict[str, dict[str, Any]] = {
+        flow["name"]: flow for flow in numbers["flows"] if not flow.get("cells")
+    }
+    if not flows:
+        raise SearchError("the testbed has no traffic between hosts", "add one: its ends are the path's")
+    if traffic is None:
+        streams = [flow for flow in flows.values() if flow["kind"] == "tcp-stream"]
+        return (streams or list(flows.values()))[0]
+    if traffic not in flows:
+        raise SearchError(f"there is no traffic `{traffic}`", nearest(traffic, flows))
+    return flows[traffic]
+
+
+class _Steps:
+    """Stores what each step found."""
+
+    def __init__(self, store: Store, record: SearchRecord, watch: Watch | None) -> None:
+        self._store, self._record, self._watch = store, record, watch
+        self._begin, self._position = time.perf_counter(), 0
+
+    def done(self, step: str, found: dict[str, Any]) -> None:
+        seconds = time.perf_counter() - self._begin
+        self._store.searches.add(self._record.id, self._position, seconds, {"step": step, **found}, None)
+        self._begin, self._position = time.perf_counter(), self._position + 1
+        if self._watch is not None:
+            self._watch(step, found)
+
+
+class _Path:
+    """The two ends, and what is known of what lies between them."""
+
+    def __init__(
+        self,
+        session: Session,
+        variant: str,
+        numbers: Mapping[str, Any],
+        flow: Mapping[str, Any],
+        asked: Asked,
+    ) -> None:
+        self._session, self._variant, self._numbers = session, variant, numbers
+        self._flow, self._asked = flow, asked
+        self._sender, self._receiver = str(flow["from"]), str(flow["to"][0])
+        self._path_mtu: int | None = None
+
+    def measure(self, steps: _Steps) -> dict[str, Any]:
+        """All steps in the RFC's order; what was found."""
+        mtu = self._mtu()
+        steps.done("path MTU", {"section": "3.1", "mtu_bytes": mtu, "kernel_bytes": self._path_mtu})
+        rtt = self._round_trip(mtu)
+        steps.done("baseline round trip", {"section": "3.2.1", **rtt})
+        bandwidth = self._bandwidth(mtu)
+        steps.done("bottleneck bandwidth", {"section": "3.2.2", **bandwidth})
+        baseline, rate = rtt["rtt_s"], bandwidth["bandwidth_bit_per_s"]
+        ideal = ideal_bit_per_s(rate, mtu)
+        product = product_bytes(rate, baseline)
+        transfers: list[dict[str, Any]] = []
+        for fraction in self._asked.fractions:
+            window = self._window(fraction, product, mtu)
+            if any(one["window_bytes"] == window for one in transfers):
+                # Below two segments all windows are the same.
+                continue
+            found = self._transfer(fraction, product, mtu, ideal, baseline)
+            steps.done("TCP", {"section": "3.3", **found})
+            transfers.append(found)
+        return {
+            "mtu_bytes": mtu,
+            "rtt_s": baseline,
+            "rtt_p50_s": rtt["rtt_p50_s"],
+            "bandwidth_bit_per_s": rate,
+            "bandwidth_known": self._asked.bandwidth is not None,
+            "bdp_bytes": product,
+            "ideal_bit_per_s": ideal,
+            "transfers": transfers,
+        }
+
+    def _run(
+        self, kind: str, message: int, seconds: float, send: dict[str, Any], receive: dict[str, Any]
+    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """One flow over the path; what both ends collected."""
+        duration = round(seconds * _NS)
+        common = {
+            "kind": kind,
+            "message_bytes": message,
+            "warmup_ns": 0,
+            "duration_ns": duration,
+            "limits": {"duration_ns": duration + 10 * _NS},
+        }
+        flow = Flow(
+            "path",
+            kind,
+            self._sender,
+            (self._receiver,),
+            0,
+            0,
+            duration,
+            common,
+            common | send,
+            common | receive,
+        )
+        collected = self._session.collect(self._variant, self._numbers, [flow])
+        sender, receiver = (
+            next(end for end in collected.results[host]["flows"] if end["flow"] == "path")
+            for host in (self._sender, self._receiver)
+        )
+        return sender, receiver
+
+    # Section 3.1
+
+    def _mtu(self) -> int:
+        # The first probe also tells what the kernel knows of the path.
+        if self._passes(BASE):
+            found = largest(self._passes, max(self._interface_mtu(), BASE), self._path_mtu)
+        else:
+            found = largest(self._passes, BASE)
+        if found is None:
+            raise SearchError(
+                f"no datagram of `{self._sender}` reaches `{self._receiver}`",
+                "look at the links between them, and at firewalls",
+            )
+        return found
+
+    def _interface_mtu(self) -> int:
+        """The largest MTU that the sender's own interfaces have: nothing longer leaves it whole."""
+        addresses = self._session.hello(self._sender).get("host", {}).get("addresses", [])
+        outward = [one for one in addresses if one.get("interface") != "lo"] or addresses
+        return max((int(one.get("mtu") or 0) for one in outward), default=0) or (self._path_mtu or BASE)
+
+    def _passes(self, size: int) -> bool:
+        message = size - _UDP_IP_BYTES
+        rate = message * 8 * _NS // _PROBE_GAP_NS
+        send = {
+            "schedule": {"kind": "cbr", "rate_bit_per_s": rate},
+            "interval_ns": 0,
+            "socket": {"dont_fragment": True},
+        }
+        seconds = _PROBES * _PROBE_GAP_NS / _NS
+        try:
+            sender, receiver = self._run("udp-stream", message, seconds, send, {"interval_ns": 0})
+        except MeasureError as error:
+            if _TOO_LONG in error.message:
+                return False
+            raise
+        for stream in sender.get("streams") or []:
+            known = (stream.get("granted") or {}).get("path_mtu_bytes")
+            self._path_mtu = int(known) if known else self._path_mtu
+        return int((receiver.get("sequence") or {}).get("received", 0)) > 0
+
+    # Section 3.2
+
+    def _round_trip(self, mtu: int) -> dict[str, Any]:
+        """Of a full packet and a short answer, as of data and its acknowledgement, on the empty path."""
+        message = mtu - _UDP_IP_BYTES
+        rate = message * 8 * _NS // _PROBE_GAP_NS
+        both = {"transport": "udp", "response_bytes": 64, "interval_ns": 0}
+        send = both | {"schedule": {"kind": "cbr", "rate_bit_per_s": rate}}
+        asker, _ = self._run("request-response", message, self._asked.rtt_seconds, send, both)
+        latency = asker.get("latency") or {}
+        if not latency.get("count"):
+            raise SearchError("no request was answered", "look at the way back")
+        return {
+            "rtt_s": latency["min_ns"] / _NS,
+            "rtt_p50_s": latency["p50_ns"] / _NS,
+            "rtt_p99_s": latency.get("p99_ns", latency["max_ns"]) / _NS,
+            "answers": latency["count"],
+        }
+
+    def _bandwidth(self, mtu: int) -> dict[str, Any]:
+        """Of IP packets: what comes in of full datagrams, sent as fast as the host can."""
+        if self._asked.bandwidth is not None:
+            return {"bandwidth_bit_per_s": float(self._asked.bandwidth), "known": True}
+        message = mtu - _UDP_IP_BYTES
+        none = {"interval_ns": 0}
+        seconds = self._asked.rtt_seconds
+        sender, receiver = self._run("udp-stream", message, seconds, none, none)
+        received = int((receiver.get("sequence") or {}).get("received", 0))
+        elapsed = int(receiver.get("elapsed_ns") or 0)
+        if received < 2 or not elapsed:
+            raise SearchError("no datagram arrived", "look at the path")
+        # From the first arrival to the last one are one gap fewer than datagrams.
+        rate = (received - 1) * mtu * 8 * _NS / elapsed
+        return {
+            "bandwidth_bit_per_s": rate,
+            "sent": sender["messages"],
+            "received": received,
+            "loss": 1.0 - received / max(1, int(sender["messages"])),
+        }
+
+    # Section 3.3
+
+    def _transfer(
+        self, fraction: float, product: float, mtu: int, ideal: float, baseline: float
+    ) -> dict[str, Any]:
+        segment = _segment(mtu)
+        window = self._window(fraction, product, mtu)
+        expected = expected_bit_per_s(window, baseline, ideal)
+        size = max(100 * segment, int(expected * self._asked.seconds / 8))
+        socket = self._socket()
+        send = {"bytes": size, "interval_ns": 50_000_000, "socket": socket}
+        # The kernel takes half of what it gets for its own use: `man 7 socket`, SO_RCVBUF.
+        receive = {"interval_ns": 0, "socket": socket | {"receive_buffer_bytes": window}}
+        most = self._asked.seconds * _SLOWEST
+        sender, receiver = self._run("tcp-stream", min(65_536, size), most, send, receive)
+        seconds = int(receiver.get("elapsed_ns") or 0) / _NS
+        carried = int(receiver["bytes"])
+        if not seconds or not carried:
+            raise SearchError("no byte of a transfer arrived", "look at the path")
+        info = ((sender.get("streams") or [{}])[0].get("tcp") or {}) if sender.get("streams") else {}
+        last = info.get("end") or info.get("close") or {}
+        trips = [one["tcp"]["rtt_ns"] for one in sender.get("series") or [] if one.get("tcp")]
+        rtt = sum(trips) / len(trips) / _NS if trips else None
+        found = metrics(
+            seconds=seconds,
+            payload=carried,
+            ideal=ideal,
+            sent=int(last.get("bytes_sent") or carried),
+            retransmitted=int(last.get("bytes_retrans") or 0),
+            rtt=rtt,
+            baseline=baseline,
+        )
+        return {
+            "fraction": fraction,
+            "window_bytes": window,
+            "granted_bytes": (info.get("close") or {}).get("snd_wnd"),
+            "bytes": carried,
+            "seconds": seconds,
+            "finished": sender.get("ended") == "bytes",
+            "expected_bit_per_s": expected,
+            "achieved_bit_per_s": carried * 8 / seconds,
+            "rtt_s": rtt,
+            **dataclasses.asdict(found),
+        }
+
+    @staticmethod
+    def _window(fraction: float, product: float, mtu: int) -> int:
+        """A share of the product, at least two segments: with less, TCP waits for late acknowledgements."""
+        return max(2 * _segment(mtu), math.ceil(product * fraction))
+
+    def _socket(self) -> dict[str, Any]:
+        """TCP as the traffic has it, the buffers apart: those are what is varied."""
+        if self._flow["kind"] != "tcp-stream":
+            return {}
+        tcp = self._flow["tcp"][0]
+        kept = {key: tcp[key] for key in ("congestion", "mss_bytes", "nodelay")}
+        return {key: value for key, value in kept.items() if value is not None}
+
+
+def _segment(mtu: int) -> int:
+    return mtu - TCP_IP_BYTES - TIMESTAMPS_BYTES

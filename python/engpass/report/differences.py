@@ -1,0 +1,89 @@
+"""The engines side by side: what each found, and how far it is from the others."""
+
+from collections.abc import Mapping
+
+from engpass.apart import FAR, Apart, apart, reference
+from engpass.report.aggregate import GENERATORS, Point, Table
+from engpass.report.html import esc
+from engpass.report.html import table as html_table
+from engpass.report.units import plain, say_share
+
+_MOST = 200
+"""Rows at most: those that are far apart come before the others."""
+
+
+def differences_section(table: Table) -> str:
+    """A row for each flow and place: the goodput of every engine, its distance marked where it is large."""
+    if len(table.measured) < 2:
+        return ""
+    places: dict[tuple[str, tuple[int, ...], str], dict[str, Point]] = {}
+    for point in table.points:
+        if point.kind not in GENERATORS:
+            places.setdefault((point.variant, point.at, point.flow), {})[point.engine] = point
+    rows: list[tuple[bool, list[str]]] = []
+    for (variant, at, flow), found in places.items():
+        if len(found) < 2:
+            continue
+        values = [esc(axis.texts[i]) for axis, i in zip(table.axes, at, strict=True)]
+        means = {engine: found[engine].goodput.mean for engine in table.engines if engine in found}
+        distances = {one.engine: one for one in apart(means)}
+        near = not any(one.far for one in distances.values())
+        rows.append((near, [esc(variant), *values, esc(flow), *_cells(table, found, distances)]))
+    if not rows:
+        return ""
+    rows.sort(key=lambda row: row[0])
+    marked = sum(not near for near, _ in rows)
+    head = ["Variant", *(esc(axis.label) for axis in table.axes), "Flow"]
+    first = len(head)
+    for engine in table.engines:
+        head += [esc(engine), "apart"]
+    cells = [row for _, row in rows[:_MOST]]
+    grid = html_table(_caption(table, len(rows)), head, cells, numeric=range(first, len(head)), kind="tall")
+    said = f"{marked} of {len(rows)} rows are marked." if marked else "No row is marked."
+    return f"<p>{said}</p>{grid}"
+
+
+def _cells(table: Table, found: Mapping[str, Point], distances: Mapping[str, Apart]) -> list[str]:
+    cells = []
+    for engine in table.engines:
+        one = distances.get(engine)
+        if one is None:
+            cells += ["", ""]
+            continue
+        bad = ' <span class="badge bad">invalid</span>' if found[engine].invalid is not None else ""
+        said = "" if one.share is None else _signed(one.share)
+        cells.append(plain(one.value / table.rate.factor) + bad)
+        cells.append(f'<span class="mark">{said} ✗</span>' if one.far else said)
+    return cells
+
+
+def _caption(table: Table, rows: int) -> str:
+    base = reference(dict.fromkeys(table.engines, 0.0))
+    caption = (
+        f"Goodput in {esc(table.rate.name)}, and how far it is from that of <code>{esc(base)}</code>;"
+        f" ✗ where it is more than {say_share(FAR)}"
+    )
+    if "limit" in table.engines:
+        caption += ". <code>limit</code> is a bound: it is marked only where it is exceeded"
+    if rows > _MOST:
+        caption += f"; {_MOST} of {rows} rows, those with a mark first"
+    return caption
+
+
+def _signed(share: float) -> str:
+    sign = "+" if share > 0 else "\N{MINUS SIGN}" if share < 0 else ""
+    return f"{sign}{say_share(abs(share))}"
+
+
+def invalid_points(table: Table) -> str:
+    """A sentence about points that do not count, if there are any."""
+    bad = [point for point in table.points if point.invalid is not None and point.kind not in GENERATORS]
+    if not bad:
+        return ""
+    points = {(point.variant, point.engine, point.at) for point in bad}
+    what = "point is" if len(points) == 1 else "points are"
+    return (
+        f'<p><span class="badge bad">invalid</span> {len(points)} emulated {what} invalid:'
+        f" {esc(bad[0].invalid)}. They stand in the figures and tables, and prove nothing;"
+        " <code>--slow</code> gives the machine more time.</p>"
+    )

@@ -1,0 +1,166 @@
+"""Trials of a testbed's stream of datagrams: what stands between a search and the engines."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from engpass import _engpass
+from engpass.campaign import MODEL, Point
+from engpass.error import EngpassError, nearest
+from engpass.search.trial import SearchError, Trial
+from engpass.testbed import Testbed
+
+if TYPE_CHECKING:
+    from engpass.measure import Session
+
+STREAMS = frozenset({"udp-stream", "poisson", "udp-on-off"})
+"""Kinds of traffic whose load a search can set."""
+
+
+class Bench:
+    """One variant of a testbed, at its own values, with one stream whose load is searched."""
+
+    def __init__(
+        self, testbed: Testbed, traffic: str, engine: str, variant: str, stopped: Callable[[], bool]
+    ) -> None:
+        self._testbed, self.traffic, self.engine, self.variant = testbed, traffic, engine, variant
+        self._stopped = stopped
+        self._numbers: dict[str, Any] = json.loads(testbed.campaign.numbers(variant, []))
+        flows = {flow["name"]: flow for flow in self._numbers["flows"]}
+        if traffic not in flows:
+            raise SearchError(f"there is no traffic `{traffic}`", nearest(traffic, flows))
+        self._flow = flows[traffic]
+        if self._flow["kind"] not in STREAMS:
+            raise SearchError(
+                f"traffic `{traffic}` is `{self._flow['kind']}`, and has no load that could be searched",
+                "name a stream of datagrams: " + ", ".join(f"`{kind}`" for kind in sorted(STREAMS)),
+            )
+        self.message = int(self._flow["message_bytes"])
+        self.interrupt = _engpass.Interrupt()
+        self._session: Session | None = None
+        self._tried: dict[tuple[int, float], int] = {}
+        run = tomllib.loads(testbed.text).get("run", {})
+        self._precise = isinstance(run, dict) and "longest" in run
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            self._session.close()
+
+    @property
+    def peak_share(self) -> float:
+        """Mean load of a second over the load while it sends; less than 1 for bursts."""
+        mean = self._flow.get("mean_bit_per_s")
+        return float(mean) / float(self._flow["rate_bit_per_s"]) if mean else 1.0
+
+    def most(self) -> int:
+        """The load that fills the sender's own line, in bit/s of payload, by the closed forms."""
+        outcome = json.loads(self._testbed.campaign.run("limit", self.variant, [], 0, self.interrupt))
+        limit = outcome["flows"].get(self.traffic)
+        if limit is None:
+            raise SearchError(f"traffic `{self.traffic}` has no limit", "give the largest load with `--max`")
+        first = next(one for one in limit["candidates"] if one["kind"] == "link")
+        return int(first["goodput_bit_per_s"])
+
+    def least(self) -> int:
+        """A load that still makes some dozen datagrams a second."""
+        return max(1, self.message * 8 * 24)
+
+    def trial(self, load: int, duration: float) -> tuple[Trial, str]:
+        """Make a trial; the trial, and the engine's outcome as JSON.
+
+        Raises what the engine raises, and `SearchError`.
+        """
+        seen = self._tried.setdefault((load, duration), 0)
+        self._tried[load, duration] += 1
+        peak = max(1, round(load / self.peak_share))
+        changes = [
+            (f"traffic.{self.traffic}.rate", f"{peak} bit/s"),
+            ("run.duration", f"{round(duration * 1e9)} ns"),
+            ("run.warmup", "0 s"),
+        ]
+        if self._precise:
+            changes.append(("run.longest", f"{round(duration * 1e9)} ns"))
+        testbed = self._testbed
+        overrides = (*testbed.overrides, *changes)
+        campaign = _engpass.load(testbed.text.encode(), testbed.source, list(overrides), None)
+        # Each trial at a load draws other numbers than the one before it.
+        point = Point(0, self.engine, self.variant, (), seen)
+        try:
+            if self.engine in MODEL:
+                text = campaign.run(self.engine, self.variant, [], seen, self.interrupt)
+            else:
+                text = self._live(campaign, overrides).run(point)
+        except _engpass.Interrupted:
+            raise KeyboardInterrupt from None
+        except _engpass.Unsupported as error:
+            cause, _, cure = str(error).partition("\nhelp: ")
+            raise SearchError(cause, cure or None) from None
+        return self._read(load, duration, json.loads(text)["flows"][self.traffic]), text
+
+    def skip(self, load: int, duration: float) -> None:
+        """Count a trial that was made before, so that the next one at this load draws other numbers."""
+        self._tried[load, duration] = self._tried.get((load, duration), 0) + 1
+
+    def _live(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> Session:
+        if self._session is None:
+            self._session = self._opened(campaign, overrides)
+        self._session.turn_to(campaign, overrides)
+        return self._session
+
+    def _opened(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> Session:
+        return session_of(self.engine, campaign, self._testbed.source, overrides, self._stopped)
+
+    def _read(self, load: int, duration: float, flow: dict[str, Any]) -> Trial:
+        sent, lost = flow.get("sent_datagrams"), flow.get("lost_datagrams")
+        if sent is None or lost is None:
+            raise EngpassError(
+                f"engine `{self.engine}` does not count the datagrams of `{self.traffic}`",
+                "search with another engine",
+            )
+        return Trial(load, duration, int(sent), int(lost), int(load * duration / (8 * self.message)))
+
+
+def stream_of(testbed: Testbed, variant: str) -> str:
+    """The stream to search where nobody names one: the only one, or the only one without a rate."""
+    flows = json.loads(testbed.campaign.numbers(variant, []))["flows"]
+    streams = [flow for flow in flows if flow["kind"] in STREAMS]
+    free = [flow for flow in streams if flow.get("rate_bit_per_s") is None]
+    for candidates in (streams, free):
+        if len(candidates) == 1:
+            return str(candidates[0]["name"])
+    names = [flow["name"] for flow in streams]
+    if not names:
+        raise SearchError(
+            "the testbed has no stream of datagrams", 'add a traffic of kind "udp-stream" to it'
+        )
+    raise SearchError(
+        "the testbed has several streams of datagrams",
+        "name one with `--traffic`: " + ", ".join(f"`{name}`" for name in names),
+    )
+
+
+def session_of(
+    engine: str,
+    campaign: _engpass.Campaign,
+    source: str,
+    overrides: tuple[tuple[str, str], ...],
+    stopped: Callable[[], bool],
+) -> Session:
+    """A session of an engine with real hosts, whose points last as long as they are told to."""
+    from engpass.measure import Session
+
+    if engine != "emulate":
+        return Session(campaign, source, (), stopped, precise=False)
+    from engpass.measure.emulated import EmulatedSession
+    from engpass.netlab.emulated import Options
+
+    return EmulatedSession(campaign, source, (), stopped, overrides=overrides, options=Options())

@@ -1,0 +1,163 @@
+"""What a search by MLRsearch looks for, and when a load is known to be too much or not (RFC 9971)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from engpass.search.trial import Trial
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A search goal (RFC 9971, "Search Goal"). Durations are in seconds, ratios and the width shares."""
+
+    loss: float = 0.0
+    """Goal Loss Ratio: what a trial may lose and still be a good one."""
+    final: float = 1.0
+    """Goal Final Trial Duration: no load is known to be low enough without trials as long as this."""
+    total: float = 21.0
+    """Goal Duration Sum: so much time of trials at one load decides it."""
+    exceed: float = 0.5
+    """Goal Exceed Ratio: for this share of that time trials may be bad."""
+    width: float = 0.005
+    """Goal Width: how far the bounds may be apart, as a share of the upper one."""
+    initial: float | None = None
+    """Goal Initial Trial Duration: the shortest trial; the final one if not given."""
+
+    def stages(self) -> list[Goal]:
+        """Goals that lead to this one, which is the last: shorter trials first, and wider apart."""
+        first = min(self.initial if self.initial is not None else self.final, self.final)
+        steps = 0
+        while first * 8**steps < self.final:
+            steps += 1
+        ratio = (self.final / first) ** (1 / steps) if steps else 1.0
+        found = []
+        for step in range(steps):
+            final = first * ratio**step
+            found.append(
+                Goal(
+                    self.loss,
+                    final,
+                    max(final, self.total * final / self.final),
+                    self.exceed,
+                    min(0.5, self.width * 2 ** (steps - step)),
+                )
+            )
+        return [*found, self]
+
+    def to_json(self) -> dict[str, Any]:
+        """All attributes, which a report has to show (RFC 9971, "Manager")."""
+        return {
+            "loss_ratio": self.loss,
+            "final_trial_s": self.final,
+            "duration_sum_s": self.total,
+            "exceed_ratio": self.exceed,
+            "width": self.width,
+            "initial_trial_s": self.initial if self.initial is not None else self.final,
+        }
+
+
+RFC2544 = Goal(loss=0.0, final=60.0, total=60.0, exceed=0.0, initial=1.0)
+"""What makes the result of MLRsearch RFC 2544's throughput (RFC 9971, "MLRsearch Compliant with RFC 2544").
+"""
+
+TST009 = Goal(loss=0.0, final=60.0, total=120.0, exceed=0.5, initial=1.0)
+"""ETSI's binary search with loss verification (RFC 9971, "MLRsearch Compliant with TST009")."""
+
+
+class Bound(Enum):
+    """What a load is for a goal."""
+
+    LOWER = "lower"
+    UPPER = "upper"
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Time of the trials at a load, by how long they were and what they lost, in seconds."""
+
+    full_low: float
+    full_high: float
+    short_low: float
+    short_high: float
+
+
+def _sums(goal: Goal, trials: Sequence[Trial]) -> _Sums:
+    times = {(full, low): 0.0 for full in (True, False) for low in (True, False)}
+    for trial in trials:
+        times[trial.duration >= goal.final, trial.loss <= goal.loss] += trial.duration
+    return _Sums(times[True, True], times[True, False], times[False, True], times[False, False])
+
+
+def classify(goal: Goal, trials: Sequence[Trial]) -> Bound | None:
+    """Whether a load with these trials is certain to fail the goal, or to meet it; `None` if it is undecided.
+
+    By the load classification of RFC 9971, "Load Classification Code". Trials that are shorter than final
+    speak only against a load, by what their bad time exceeds the share that their good time makes up for.
+    Whatever the rest of the goal's time would still show, the answer would not change.
+    """
+    sums = _sums(goal, trials)
+    made_up = sums.short_low * goal.exceed / (1.0 - goal.exceed)
+    bad = sums.full_high + max(0.0, sums.short_high - made_up)
+    whole = max(sums.full_low + bad, goal.total)
+    allowed = whole * goal.exceed
+    # The rest bad, then the rest good. Sums of seconds have no more digits than this.
+    slack = 1e-9 * whole
+    if whole - sums.full_low <= allowed + slack:
+        return Bound.LOWER
+    return None if bad <= allowed + slack else Bound.UPPER
+
+
+def conditional_throughput(goal: Goal, load: int, trials: Sequence[Trial]) -> float:
+    """The forwarding rate to be expected at a lower bound, in bit/s.
+
+    By RFC 9971, "Conditional Throughput Code": that of the trial at the quantile of loss which the goal's
+    exceed ratio leaves; time that was not measured counts as lost. Raises `ValueError` without any trial.
+    """
+    full = sorted((t for t in trials if t.duration >= goal.final), key=lambda trial: trial.loss)
+    if not trials:
+        raise ValueError("a load without a trial has no conditional throughput")
+    time = max(goal.total, sum(trial.duration for trial in full))
+    left = time * (1.0 - goal.exceed)
+    slack = 1e-9 * time
+    quantile = None
+    for trial in full:
+        if quantile is not None and left <= slack:
+            break
+        quantile = trial.loss
+        left -= trial.duration
+    else:
+        if left > slack or quantile is None:
+            quantile = 1.0
+    return load * (1.0 - quantile)
+
+
+@dataclass(frozen=True)
+class GoalResult:
+    """What was found for a goal (RFC 9971, "Goal Result")."""
+
+    goal: Goal
+    lower: int | None
+    """Relevant lower bound, in bit/s. Without an upper one only what was reached."""
+    upper: int | None
+    """Relevant upper bound, in bit/s."""
+    conditional: float | None
+    """Conditional throughput at the lower bound, in bit/s."""
+    regular: bool
+    """Whether both bounds are there and as near as the goal asks."""
+    why: str | None = None
+    """Why it is not regular."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON data, with its goal."""
+        return {
+            "goal": self.goal.to_json(),
+            "lower_bit_per_s": self.lower,
+            "upper_bit_per_s": self.upper,
+            "conditional_throughput_bit_per_s": self.conditional,
+            "regular": self.regular,
+            "why": self.why,
+        }

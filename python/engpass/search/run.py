@@ -1,0 +1,202 @@
+"""A search from its beginning to its end: settings, trials one by one into the store, the result."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from engpass.campaign import ENGINES, MODEL, choose
+from engpass.search.bench import Bench
+from engpass.search.goal import Goal
+from engpass.search.loss import frame_loss
+from engpass.search.mlrsearch import search
+from engpass.search.rfc2544 import RESIDUE_SECONDS, SETTLE_SECONDS, TRIAL_SECONDS, throughput
+from engpass.search.trial import Budget, SearchError, Trial
+from engpass.store import SearchRecord, Store
+from engpass.testbed import Testbed
+
+METHODS = ("mlrsearch", "rfc2544", "frame-loss")
+"""Ways to search."""
+
+ENGINES_OF_SEARCHES = tuple(engine for engine in ENGINES if engine != "limit")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a search is asked for; `None` is the method's own default. Seconds, shares, bit/s of payload."""
+
+    method: str = "mlrsearch"
+    goals: tuple[Goal, ...] = (Goal(), Goal(loss=0.005))
+    trial: float = TRIAL_SECONDS
+    """Of `rfc2544` and `frame-loss`: length of a trial."""
+    width: float = 0.01
+    """Of `rfc2544`: where it stops halving."""
+    step: float = 0.1
+    """Of `frame-loss`: from one load to the next, as a share of the largest."""
+    whole: bool = False
+    """Of `frame-loss`: down to the smallest load, whatever comes."""
+    settle: float | None = None
+    """Pause between trials on real networks."""
+    least: int | None = None
+    most: int | None = None
+    longest: float = 24 * 3600.0
+    """Time of trials after which the search ends as it is."""
+
+    def pause(self, engine: str) -> float:
+        """How long devices rest between trials: virtual time needs no pause."""
+        if engine in MODEL:
+            return 0.0
+        if self.settle is not None:
+            return self.settle
+        return 0.0 if self.method == "mlrsearch" else RESIDUE_SECONDS + SETTLE_SECONDS
+
+    def to_json(self) -> dict[str, Any]:
+        """All of them, as a report has to show them."""
+        common = {"longest_s": self.longest, "least_bit_per_s": self.least, "most_bit_per_s": self.most}
+        if self.method == "mlrsearch":
+            return {"goals": [goal.to_json() for goal in self.goals], "settle_s": self.settle, **common}
+        own = {"trial_s": self.trial, "settle_s": self.settle}
+        if self.method == "rfc2544":
+            return {**own, "width": self.width, **common}
+        return {**own, "step": self.step, "whole": self.whole, **common}
+
+    def departures(self, engine: str) -> list[str]:
+        """Where the method is not kept to as its RFC has it: a sentence each."""
+        if self.method == "mlrsearch":
+            return []
+        found = []
+        if self.trial < TRIAL_SECONDS:
+            found.append(f"trials last {self.trial:g} s and not {TRIAL_SECONDS:g} s (RFC 2544 section 24)")
+        if engine not in MODEL and self.pause(engine) < RESIDUE_SECONDS + SETTLE_SECONDS:
+            rest = f"{RESIDUE_SECONDS:g} s for what is left and {SETTLE_SECONDS:g} s to rest"
+            found.append(f"between trials there are {self.pause(engine):g} s and not {rest} (section 23)")
+        if self.method == "frame-loss" and self.step > 0.1:
+            found.append("steps are larger than a tenth of the largest load (section 26.3)")
+        return found
+
+
+Watch = Callable[[SearchRecord, Trial, int], None]
+"""Hears of every trial, and its number from 1."""
+
+
+def run_search(
+    testbed: Testbed,
+    store: Store,
+    settings: Settings,
+    *,
+    traffic: str,
+    engine: str = "measure",
+    variant: str | None = None,
+    fresh: bool = False,
+    watch: Watch | None = None,
+    began: Callable[[SearchRecord], None] | None = None,
+) -> SearchRecord:
+    """Search, and keep every trial in the store; goes on with the trials of a search that did not end.
+
+    Raises `SearchError`, `ChoiceError`, and what the engine raises; what was tried is kept.
+    """
+    (engine,) = choose("engine for searches", [engine], ENGINES_OF_SEARCHES)
+    (variant,) = choose("variant", [variant or testbed.variants[0]], testbed.variants)
+    (_,) = choose("method", [settings.method], METHODS)
+    with Bench(testbed, traffic, engine, variant, lambda: False) as bench:
+        least = settings.least if settings.least is not None else bench.least()
+        most = settings.most if settings.most is not None else bench.most()
+        if not 0 < least < most:
+            raise SearchError(
+                f"loads from {least} bit/s to {most} bit/s leave nothing to search",
+                "give a smaller `--min` or a larger `--max`",
+            )
+        record = store.searches.begin(
+            _record(testbed, settings, traffic, engine, variant, (least, most)), fresh=fresh
+        )
+        if began is not None:
+            began(record)
+        trials = _Trials(bench, store, record, settings.pause(engine), watch)
+        result = _found(settings, trials, least, most) | {
+            "trials": len(trials.made),
+            "trial_seconds": sum(trial.duration for trial in trials.made),
+            "message_bytes": bench.message,
+            "departures": settings.departures(engine),
+        }
+    store.searches.end(record.id, result)
+    return store.searches.get(record.id)
+
+
+class _Trials:
+    """Makes trials and stores them; those that are there already are not made again."""
+
+    def __init__(
+        self, bench: Bench, store: Store, record: SearchRecord, pause: float, watch: Watch | None
+    ) -> None:
+        self._bench, self._store, self._record, self._watch = bench, store, record, watch
+        self._pause = pause
+        self._there = [Trial.from_json(data) for data in record.trials]
+        self.made: list[Trial] = []
+
+    def __call__(self, load: int, duration: float) -> Trial:
+        position = len(self.made)
+        if position < len(self._there):
+            # A search is made of its trials alone: the same ones lead to where it stopped.
+            trial = self._there[position]
+            if (trial.load, trial.duration) != (load, duration):
+                raise SearchError(
+                    "the stored trials are those of another search", "begin anew with `--fresh`"
+                )
+            self._bench.skip(load, duration)
+        else:
+            begin = time.perf_counter()
+            trial, outcome = self._bench.trial(load, duration)
+            seconds = time.perf_counter() - begin
+            self._store.searches.add(self._record.id, position, seconds, trial.to_json(), outcome)
+            if self._pause:
+                time.sleep(self._pause)
+        self.made.append(trial)
+        if self._watch is not None:
+            self._watch(self._record, trial, len(self.made))
+        return trial
+
+
+def _found(settings: Settings, trials: _Trials, least: int, most: int) -> dict[str, Any]:
+    budget = Budget(settings.longest)
+    if settings.method == "mlrsearch":
+        results = search(settings.goals, trials, least, most, budget)
+        return {"goals": [result.to_json() for result in results]}
+    if settings.method == "rfc2544":
+        found = throughput(
+            trials, least, most, duration=settings.trial, resolution=settings.width, budget=budget
+        )
+        return found.to_json()
+    curve = frame_loss(
+        trials, most, duration=settings.trial, step=settings.step, whole=settings.whole, budget=budget
+    )
+    clean = [trial.load for trial in curve if trial.loss == 0.0]
+    return {"highest_clean_bit_per_s": max(clean, default=None)}
+
+
+def _record(
+    testbed: Testbed,
+    settings: Settings,
+    traffic: str,
+    engine: str,
+    variant: str,
+    loads: tuple[int, int],
+) -> SearchRecord:
+    from engpass.environment import environment, now
+
+    told = settings.to_json() | {"least_bit_per_s": loads[0], "most_bit_per_s": loads[1]}
+    return SearchRecord(
+        name=testbed.name,
+        source=testbed.source,
+        text=testbed.text,
+        overrides=list(testbed.overrides),
+        engine=engine,
+        variant=variant,
+        traffic=traffic,
+        method=settings.method,
+        settings=json.loads(json.dumps(told)),
+        environment=environment(1, "search"),
+        created=now(),
+    )

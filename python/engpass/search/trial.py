@@ -1,0 +1,86 @@
+"""One trial: so much offered for so long, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from engpass.error import EngpassError
+
+KEPT = 0.98
+"""A sender that reaches less of the asked load than this did not offer it."""
+
+
+class SearchError(EngpassError):
+    """A search that cannot be made, or came to no end."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial and its result (RFC 9971, "Trial Result").
+
+    Loads are of payload, in bit/s; counts are datagrams.
+    """
+
+    load: int
+    duration: float
+    """What was asked for, in seconds."""
+    sent: int
+    lost: int
+    asked: int
+    """Datagrams that the load makes in that time."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the sender offered what was asked."""
+        return self.sent >= KEPT * self.asked
+
+    @property
+    def loss(self) -> float:
+        """The share that did not come in.
+
+        What a sender could not offer counts as lost (RFC 9971 recommends to turn a severe deviation of the
+        offered from the intended load into loss): else its own limit would look like the network's.
+        """
+        expected = self.sent if self.kept else max(self.asked, self.sent)
+        received = self.sent - self.lost
+        return min(1.0, max(0.0, 1.0 - received / expected)) if expected else 0.0
+
+    @property
+    def forwarded(self) -> float:
+        """The forwarding rate: load times what was not lost, in bit/s."""
+        return self.load * (1.0 - self.loss)
+
+    def to_json(self) -> dict[str, Any]:
+        """The trial as JSON data, with what follows from its counts."""
+        derived = {"loss": self.loss, "forwarded_bit_per_s": self.forwarded, "kept": self.kept}
+        names = {"load": "load_bit_per_s", "duration": "duration_s"}
+        return {names.get(key, key): value for key, value in asdict(self).items()} | derived
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Trial:
+        """Inverse of `to_json`."""
+        return cls(data["load_bit_per_s"], data["duration_s"], data["sent"], data["lost"], data["asked"])
+
+
+Measurer = Callable[[int, float], Trial]
+"""Makes a trial: a load in bit/s of payload, a duration in seconds."""
+
+
+@dataclass
+class Budget:
+    """How long a search may go on, in seconds of trials."""
+
+    most: float
+    spent: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left."""
+        return self.spent >= self.most
+
+    def spend(self, trial: Trial) -> Trial:
+        """Count a trial."""
+        self.spent += trial.duration
+        return trial

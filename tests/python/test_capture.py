@@ -1,0 +1,120 @@
+"""Captures of a run: the options, the files, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+
+ONE = ("--engine", "simulate", "--variant", "plain", "--set", "traffic.stream.message=2 kB", "--repeats", "1")
+
+
+def blocks(path: Path) -> list[tuple[int, bytes]]:
+    """Kinds and bodies of the blocks of a pcapng file."""
+    data, found = path.read_bytes(), []
+    while data:
+        kind, length = struct.unpack_from("<II", data)
+        assert struct.unpack_from("<I", data, length - 4) == (length,)
+        found.append((kind, data[8 : length - 4]))
+        data = data[length:]
+    return found
+
+
+def packets(path: Path) -> int:
+    return sum(kind == 6 for kind, _ in blocks(path))
+
+
+def test_a_capture_has_what_the_link_carried(cli: Cli, testbed_file: Path) -> None:
+    both, cells = testbed_file.parent / "both.pcapng", testbed_file.parent / "cells.pcapng"
+    shown = cli("run", testbed_file.name, *ONE, "--json", "--capture", f"link.wire={both.name}")
+    (outcome,) = [json.loads(line) for line in shown.stdout.splitlines()]
+    sent = outcome["links"]["wire"]["directions"][0]["cells"]
+    assert f"captured {packets(both):,} to `both.pcapng`" in shown.stderr
+    # A message of 2 kB takes 43 cells with its headers.
+    assert sent > 43
+    assert packets(both) == sent // 43
+    assert sum(kind == 1 for kind, _ in blocks(both)) == 2
+    cli("run", testbed_file.name, *ONE, "--capture", f"link.wire.a={cells.name}", "--capture-as", "cells")
+    assert packets(cells) == sent
+
+
+def test_a_capture_runs_a_point_that_is_there_again(cli: Cli, testbed_file: Path) -> None:
+    again = (
+        "run",
+        testbed_file.name,
+        *ONE,
+        "--capture",
+        "link.wire=w.pcapng",
+        "--capture-limit",
+        "3 packets",
+    )
+    for _ in range(2):
+        shown = cli(*again)
+        assert "captured 3 to `w.pcapng`, and no more: the limit was reached" in shown.stderr
+        (testbed_file.parent / "w.pcapng").unlink()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--engine", "simulate", "--capture", "link.wire=w"),
+            (
+                "a capture is of one run, and there are 16\nhelp: choose with `--variant plain`,"
+                " `--set 'traffic.stream.message=1 kB'`, `--repeats 1`"
+            ),
+        ),
+        (
+            ("--engine", "limit", "--capture", "link.wire=w"),
+            "there is nothing to capture in limit\nhelp: run it",
+        ),
+        ((*ONE, "--capture", "link.wire"), "`--capture link.wire` names no file\nhelp: write"),
+        ((*ONE, "--capture", "link.wir=w"), "the testbed has no `link.wir`\nhelp: it has `link.wire`"),
+        ((*ONE, "--capture", "link.wire.c=w"), "`c` is no end of link `wire`\nhelp: it joins `a` and `b`"),
+        (
+            (*ONE, "--capture", "link.wire=w", "--capture-as", "frames"),
+            "link `wire` has no `frames` to capture",
+        ),
+        (
+            (*ONE, "--capture", "link.wire=w", "--capture-limit", "few"),
+            "`few` bounds no capture\nhelp: write",
+        ),
+        (
+            (*ONE, "--capture", "link.wire=w", "--capture", "link.wire.a=./w"),
+            "two captures cannot share `./w`",
+        ),
+        ((*ONE, "--capture", "link.wire=no/w"), "there is no directory for `no/w`"),
+        ((*ONE, "--capture-as", "cells"), "there is nothing to capture\nhelp: write `--capture"),
+    ],
+)
+def test_what_is_wrong_is_told(
+    cli: Cli, testbed_file: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    shown = cli("run", testbed_file.name, *arguments, code=2)
+    assert message in shown.stderr
+    assert not (testbed_file.parent / "w").exists()
+
+
+def test_a_full_disk_fails_the_point(cli: Cli, testbed_file: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    shown = cli("run", testbed_file.name, *ONE, "--capture", "link.wire=/dev/full", code=1)
+    assert "the capture `/dev/full` cannot be written: No space left on device" in shown.stderr
+    assert "`--capture-limit` bounds a capture" in shown.stderr
+
+
+def test_tshark_reads_it(cli: Cli, testbed_file: Path) -> None:
+    if shutil.which("tshark") is None:
+        pytest.skip("there is no tshark")
+    cli("run", testbed_file.name, *ONE, "--capture", "link.wire=wire.pcapng")
+    command = ["tshark", "-n", "-r", "wire.pcapng", "-T", "fields", "-e", "udp.length", "-e", "_ws.malformed"]
+    read = subprocess.run(command, cwd=testbed_file.parent, capture_output=True, text=True, check=True)
+    lengths = read.stdout.split()
+    assert lengths
+    assert set(lengths) == {"2008"}

@@ -1,0 +1,202 @@
+"""What of emulation is arithmetic: slow motion, paces that hold senders, ways, words for lateness."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import engpass.measure.emulated
+from engpass.cli.replay import difference, said
+from engpass.cli.watch import rates
+from engpass.error import EngpassError
+from engpass.measure.agent import MeasureError
+from engpass.measure.emulated import as_the_model, carried, renamed, too_late
+from engpass.measure.flows import flows
+from engpass.measure.slow import scaled_back, slowed
+from engpass.netlab.emulated import Options, cannot
+from engpass.netlab.hold import held
+from engpass.netlab.layout import stations
+from engpass.testbed import loads
+
+ATM = """\
+[host.a]
+[host.b]
+[host.c]
+[switch.s]
+kind = "atm"
+[link.la]
+ends = ["a", "s"]
+medium = "oc-3c"
+[link.lb]
+ends = ["b", "s"]
+medium = "oc-3c"
+[link.lc]
+ends = ["c", "s"]
+medium = "oc-3c"
+[circuit.fast]
+from = "a"
+to = "b"
+[circuit.slow]
+from = "a"
+to = "c"
+shaping = "16 %"
+[traffic.paced]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+rate = "1 Mbit/s"
+start = "30 ms"
+[traffic.cells]
+kind = "cbr"
+from = "c"
+to = "b"
+rate = "10 Mbit/s line"
+[run]
+duration = "200 ms"
+warmup = "100 ms"
+"""
+
+
+def numbers(change: Mapping[str, str] | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(loads(ATM, change).campaign.numbers("base", []))
+    return found
+
+
+def test_the_ways_are_those_of_circuits_in_both_directions() -> None:
+    ways = {(way["from"], way["to"]): way for way in numbers()["ways"]}
+    assert set(ways) == {("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")}
+    assert {way["mtu_bytes"] for way in ways.values()} == {9180}
+    # 149.76 Mbit/s of cells on an OC-3c; 16 % of the line, and of its cells; the shaper has one direction.
+    rates = {ends: way["circuit"]["rate_bit_per_s"] for ends, way in ways.items()}
+    assert rates["a", "b"] == rates["b", "a"] == rates["c", "a"] == 149_760_000
+    assert rates["a", "c"] == pytest.approx(0.16 * 149_760_000, abs=1)
+    # LLC/SNAP and the AAL5 trailer.
+    assert ways["a", "b"]["circuit"]["overhead_bytes"] == 16
+
+
+def test_circuits_of_different_paces_get_a_class_each() -> None:
+    found = numbers()
+    plan = stations(found)
+    lines = held(found, plan["a"], plan, 9180, 1, whole=True)
+    assert lines[0].endswith("overhead 16 linklayer atm htb default 1")
+    assert "classid 1:1 htb rate 149760000bit" in lines[1]
+    assert "classid 1:2 htb rate 23961600bit" in lines[3]
+    assert any("match ip dst 10.64.0.3/32 flowid 1:2" in line for line in lines)
+    (one,) = held(found, plan["b"], plan, 9180, 10, whole=True)
+    assert "linklayer atm tbf rate 14976000bit" in one, "ten times slower"
+
+
+def test_slow_motion_stretches_what_agents_do_and_shrinks_what_they_say() -> None:
+    (flow,) = flows(slowed(carried(numbers()), 10), seed=1)
+    assert flow.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 100_000}
+    assert (flow.start_ns, flow.warmup_ns, flow.duration_ns) == (300_000_000, 700_000_000, 1_000_000_000)
+    told = {
+        "goodput_bit_per_s": 100_000.0,
+        "gap_mean_s": 0.08,
+        "transactions_per_s": 7.0,
+        "sender_cpu_s_per_gb": 3.0,
+        "lost_datagrams": 2,
+        "kind": "udp-stream",
+        "receive_window_limited_share": 0.5,
+        "ends": {"a": {"elapsed_ns": 5}},
+    }
+    assert scaled_back(told, 10) == {
+        **told,
+        "goodput_bit_per_s": 1_000_000.0,
+        "gap_mean_s": 0.008,
+        "transactions_per_s": 70.0,
+    }
+    assert scaled_back(told, 1) == told
+    assert slowed(numbers(), 1) == numbers()
+
+
+def test_cells_stay_in_the_model_and_multicast_is_refused() -> None:
+    assert [flow["name"] for flow in carried(numbers())["flows"]] == ["paced"]
+    group = {**numbers(), "flows": [{"name": "g", "kind": "multicast"}]}
+    with pytest.raises(MeasureError, match="`g` is `multicast`"):
+        carried(group)
+    only = {**numbers(), "flows": [flow for flow in numbers()["flows"] if flow.get("cells")]}
+    with pytest.raises(MeasureError, match="no host has anything to send"):
+        carried(only)
+
+
+def test_sockets_are_told_the_congestion_control_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    change = {"traffic.paced.kind": "tcp-stream", "host.b.tcp.congestion": "bbr"}
+    text = ATM.replace('rate = "1 Mbit/s"\nstart', "start")
+    point = json.loads(loads(text, change).campaign.numbers("base", []))
+    monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["cubic", "reno"])
+    alike, others = as_the_model(carried(point))
+    assert [side["congestion"] for side in alike["flows"][0]["tcp"]] == ["cubic", "bbr"]
+    assert others == []
+    monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["reno"])
+    alike, others = as_the_model(carried(point))
+    assert [side["congestion"] for side in alike["flows"][0]["tcp"]] == [None, "bbr"]
+    assert others == ["TCP of `paced` has the kernel's own congestion control, not `cubic`"]
+
+
+def test_losses_are_told_by_traffic_where_a_way_has_one() -> None:
+    planned = flows(carried(numbers()), seed=1)
+    drops = [{"flow": "a to b", "cells": 3}, {"flow": "b to a", "cells": 1}, {"flow": "cells", "cells": 9}]
+    assert [drop["flow"] for drop in renamed({"drops": drops}, planned)["drops"]] == [
+        "paced",
+        "b to a",
+        "cells",
+    ]
+    both = [*planned, *planned]
+    assert renamed({"drops": drops}, both)["drops"][0]["flow"] == "a to b"
+
+
+def test_a_machine_without_tun_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pathlib import Path
+
+    from engpass.netlab import emulated
+
+    monkeypatch.setattr(emulated, "_TUN", Path("/nowhere/tun"))
+    assert cannot(numbers()) == ["this machine has no `/nowhere/tun`: load or build the kernel's `tun`"]
+
+
+def test_options_that_no_driver_can_keep() -> None:
+    for wrong in (Options(clock="quartz"), Options(slow=0)):
+        with pytest.raises(EngpassError):
+            wrong.check()
+
+
+def test_lateness_in_a_sentence() -> None:
+    told = too_late({"p999_ns": 2_500_000, "limit_ns": 1_000_000})
+    assert told.startswith("0.1 % of the packets came 2.5 ms late or more, and the limit is 1 ms")
+
+
+def test_rates_are_of_the_networks_own_time() -> None:
+    def status(at: int, bits: int, lost: int) -> dict[str, Any]:
+        link = {"link": "l", "from": "a", "to": "b", "rate_bit_per_s": 1000, "bits": bits, "lost": lost}
+        return {"at_ps": at, "links": [link]}
+
+    (link,) = rates(status(10**12, 100, 1), status(3 * 10**12, 1100, 4))["links"]
+    assert (link["bit_per_s"], link["utilisation"], link["lost_now"]) == (500.0, 0.5, 3)
+    (link,) = rates(status(10**12, 100, 1), status(10**12, 100, 1))["links"]
+    assert link["bit_per_s"] == 0.0
+
+
+def test_the_first_difference_of_a_replay() -> None:
+    output = {"at_ps": 1_500_000, "way": "a to b", "token": 7, "fate": "delivered"}
+    found = {
+        "identical": False,
+        "whole": False,
+        "inputs": 10,
+        "outputs": 3,
+        "changed_payloads": 0,
+        "difference": {"output": 3, "logged": output, "replayed": None},
+    }
+    assert said(found) == "10 inputs, 3 outputs: not identical; the log has no end: its driver was killed"
+    assert difference(found).splitlines() == [
+        "first difference at output 3:",
+        "  logged:   packet 7 of `a to b`, delivered, at 1.500000 us",
+        "  replayed: none",
+    ]
+    assert "2 packets came out with another payload" in difference(
+        {**found, "difference": None, "changed_payloads": 2}
+    )

@@ -1,0 +1,117 @@
+"""`engpass run --engine emulate` with real agents and a driver without a model. Needs root."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Cli, Program
+from engpass import netlab
+from engpass.netlab import registry
+from test_emulated import FAR, drivers, nothing_is_left, pytestmark  # noqa: F401 (used by pytest)
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Path:
+    path = tmp_path / "far.toml"
+    path.write_text(FAR)
+    return path
+
+
+def points(cli: Cli, *args: str, code: int = 0) -> list[dict[str, Any]]:
+    said = cli("run", "far.toml", "--json", "--fresh", *args, code=code)
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+@pytest.mark.usefixtures("far")
+def test_points_stand_beside_those_of_the_model(cli: Cli) -> None:
+    limit, simulated, emulated = points(cli, "--engine", "limit,simulate,emulate", "--repeats", "1")
+    assert [one["engine"] for one in (limit, simulated, emulated)] == ["limit", "simulate", "emulate"]
+    got, wanted = (one["flows"]["stream"]["goodput_bit_per_s"] for one in (emulated, simulated))
+    assert got == pytest.approx(wanted, rel=0.1)
+    assert (emulated["valid"], emulated["measured"]["carrier"]) == (True, "model")
+    assert emulated["drops"] == [
+        {"place": "line", "cause": "loss", "flow": "stream", "cells": 0, "datagrams": 2}
+    ]
+    assert emulated["emulated"]["lateness"]["p999_ns"] == 30_000
+    shown = cli("show", "last").stdout
+    assert "Apart" in shown
+    assert "invalid" not in shown
+    assert "valid" in cli("export", "last").stdout.splitlines()[0]
+
+
+@pytest.mark.usefixtures("far")
+def test_what_is_slow_is_told_in_the_networks_time(cli: Cli) -> None:
+    (point,) = points(cli, "--engine", "emulate", "--repeats", "1", "--slow", "3")
+    # 1 Mbit/s for 300 ms; agents sent a third of it for three times as long.
+    assert point["flows"]["stream"]["goodput_bit_per_s"] == pytest.approx(1e6, rel=0.1)
+    assert point["flows"]["stream"]["gap_mean_s"] == pytest.approx(0.008, rel=0.1)
+    assert point["measured"]["took_s"] > 1.1
+    assert any("slow motion" in note for note in point["measured"]["notes"])
+    assert point["emulated"]["slow"] == 3
+
+
+@pytest.mark.usefixtures("far")
+def test_a_point_that_is_late_is_invalid(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_DRIVER", "late")
+    (point,) = points(cli, "--engine", "emulate", "--repeats", "1")
+    assert point["valid"] is False
+    assert point["invalid"].startswith("0.1 % of the packets came 2 ms late or more")
+    assert "invalid" in cli("show", "last").stdout
+    cli("report", "last", "-o", "report.html")
+    assert "1 emulated point is invalid" in (cli.directory / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("far")
+def test_a_driver_that_dies_is_the_reason_and_the_next_point_has_another(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_DRIVER", "die")
+    failed = points(cli, "--engine", "emulate", "--repeats", "2", code=1)
+    assert len(failed) == 2
+    assert all("the driver at" in one["error"] for one in failed)
+    monkeypatch.delenv("FAKE_DRIVER")
+    (point, _) = points(cli, "--engine", "emulate", "--repeats", "2")
+    assert point["valid"]
+
+
+@pytest.mark.usefixtures("far")
+def test_other_options_are_another_campaign(cli: Cli) -> None:
+    args = ("--engine", "emulate", "--repeats", "1", "--json")
+    cli("run", "far.toml", *args)
+    assert "all 1 points are there" in cli("run", "far.toml", *args).stderr
+    assert "1 points, kept" in cli("run", "far.toml", *args, "--wire-true").stderr
+
+
+def test_what_a_killed_run_leaves_is_cleaned(cli: Cli, program: Program, far: Path) -> None:
+    far.write_text(FAR.replace("400 ms", "60 s"))
+    before = drivers()
+    running = program.start("run", "far.toml", "--engine", "emulate", "--repeats", "1")
+    last = time.monotonic() + 20
+    while not (drivers() - before and netlab.labs()) and time.monotonic() < last:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+    (lab,) = [lab for lab in netlab.labs() if lab.is_lost()]
+    assert lab.has_driver(), "it outlives who started it, and is ended by `clean`"
+    assert f"removed testbed {lab.id}" in cli("clean").stderr
+    assert not (registry.directory() / f"{lab.id}.sock").exists()
+
+
+def test_ctrl_c_leaves_nothing(program: Program, far: Path) -> None:
+    far.write_text(FAR.replace("400 ms", "60 s"))
+    before = drivers()
+    running = program.start("run", "far.toml", "--engine", "emulate", "--repeats", "1")
+    last = time.monotonic() + 20
+    while not drivers() - before and time.monotonic() < last:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 130, said

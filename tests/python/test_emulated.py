@@ -1,0 +1,241 @@
+"""Emulated testbeds with a driver that has no model: made, used, watched, removed, and nothing left behind.
+
+Needs root and `/dev/net/tun`; skipped without.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli, Program
+from engpass import netlab
+from engpass.netlab import emulated, kernel, registry
+from test_netlab import seen
+
+pytestmark = pytest.mark.skipif(
+    not kernel.privileged() or shutil.which("tc") is None or not os.access("/dev/net/tun", os.W_OK),
+    reason="needs CAP_NET_ADMIN and CAP_SYS_ADMIN, `ip`, `tc` and `/dev/net/tun`",
+)
+
+FAKE = f"{sys.executable} {Path(__file__).parent / 'fake_driver.py'}"
+
+FAR = """\
+name = "far"
+[host.a]
+[host.b]
+[link.line]
+ends = ["a", "b"]
+medium = "point-to-point"
+rate = "10 Mbit/s"
+delay = "20 ms"
+[traffic.stream]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+rate = "1 Mbit/s"
+[run]
+duration = "400 ms"
+warmup = "100 ms"
+"""
+
+
+def drivers() -> set[int]:
+    """Processes of drivers."""
+    found = set()
+    for process in Path("/proc").iterdir():
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if any(word.endswith(b"fake_driver.py") or word == b"engpass.netlab.driver" for word in words):
+            found.add(int(process.name))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Count namespaces, devices, processes and files before and after."""
+    monkeypatch.setenv(emulated.DRIVER, FAKE)
+    monkeypatch.delenv("FAKE_DRIVER", raising=False)
+    before = (*seen(), drivers())
+    kept = {path.name for path in registry.directory().iterdir()} | {"lock"}
+    yield
+    last = time.monotonic() + 5
+    while (*seen(), drivers()) != before and time.monotonic() < last:
+        time.sleep(0.05)
+    assert (*seen(), drivers()) == before
+    assert {path.name for path in registry.directory().iterdir()} <= kept
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Path:
+    path = tmp_path / "far.toml"
+    path.write_text(FAR)
+    return path
+
+
+def test_what_only_the_model_carries_is_emulated(cli: Cli, program: Program, far: Path) -> None:
+    up = cli("up", "far.toml")
+    try:
+        assert up.stdout == ("a: 10.64.0.1, fd65:6e67:7061:7373::1\nb: 10.64.0.2, fd65:6e67:7061:7373::2\n")
+        there = json.loads(cli("ps", "--json").stdout.splitlines()[-1])
+        assert (there["engine"], there["state"], there["slow"]) == ("emulate", "up", 1)
+        assert there["driver"] in drivers()
+        route = program("exec", "far.toml", "a", "--", "ip", "route").stdout
+        assert " ".join(route.split()) == "10.64.0.2 dev tun0 scope link mtu lock 1500"
+        assert (
+            program("exec", "far.toml", "a", "--", "sh", "-c", "echo $ENGPASS_ADDRESS_B").stdout
+            == "10.64.0.2\n"
+        )
+        ping = program("exec", "far.toml", "a", "--", sys.executable, "-c", ECHO)
+        assert ping.stdout == "10.64.0.2 fd65:6e67:7061:7373::2\n"
+    finally:
+        cli("down", "far.toml")
+
+
+# A datagram there and back, of each family.
+ECHO = """
+import socket
+def there_and_back(family, here, there):
+    with socket.socket(family, socket.SOCK_DGRAM) as s:
+        s.bind((here, 0)); s.settimeout(5); s.connect((there, 9)); s.send(b"x")
+        try:
+            s.recv(9)
+        except ConnectionRefusedError:
+            return there  # the port is closed: its host says so
+there = [there_and_back(socket.AF_INET, "10.64.0.1", "10.64.0.2"),
+    there_and_back(socket.AF_INET6, "fd65:6e67:7061:7373::1", "fd65:6e67:7061:7373::2")]
+print(*there)
+"""
+
+
+def test_a_sender_is_held_back_at_its_own_host(cli: Cli, program: Program, far: Path) -> None:
+    """A TUN device that is full loses packets; the queue in front of it makes the socket wait."""
+    cli("up", "far.toml", "--engine", "emulate")
+    try:
+        program("exec", "far.toml", "a", "--", sys.executable, "-c", BLAST)
+        said = program("exec", "far.toml", "a", "--", "ip", "-j", "-s", "link", "show", "tun0").stdout
+        device = json.loads(said)[0]
+        assert device["stats64"]["tx"]["dropped"] == 0
+        assert device["stats64"]["tx"]["packets"] > 100
+    finally:
+        cli("down", "far.toml")
+
+
+BLAST = """
+import socket, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.setblocking(False)
+    sent, end = 0, time.monotonic() + 0.5
+    while time.monotonic() < end:
+        try:
+            s.sendto(bytes(1000), ("10.64.0.2", 9))
+            sent += 1
+        except (BlockingIOError, ConnectionRefusedError):
+            time.sleep(0.001)
+# 10 Mbit/s for half a second, what the bucket holds, and what waits in the socket.
+assert sent < 1200, sent
+"""
+
+
+def test_watch_shows_links_and_lateness(cli: Cli, far: Path) -> None:
+    cli("up", "far.toml", "--slow", "4")
+    try:
+        said = json.loads(cli("watch", "far.toml", "--once", "--json", "--interval", "0.05").stdout)
+        (link,) = said["links"]
+        assert (said["slow"], link["link"], link["from"], link["to"]) == (4, "line", "a", "b")
+        assert (link["bit_per_s"], link["queue"], link["lost"], link["lost_now"]) == (0, 3, 2, 0)
+        shown = cli("watch", "far.toml", "--once", "--interval", "0.05").stdout
+        assert "a -> b" in shown
+        assert "4 times slower" in shown
+        assert "99.9 % by 30 us" in shown
+        assert "not carried of host `a`: 2 (unknown), 5 (no room in its device)" in shown
+    finally:
+        cli("down", "far.toml")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("refuse", "the network cannot be emulated: the model has no such thing\nhelp: ask for less"),
+        ("mute", "the driver is not ready after 1 s"),
+    ],
+)
+def test_a_driver_that_does_not_get_ready(
+    cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch, how: str, said: str
+) -> None:
+    monkeypatch.setenv("FAKE_DRIVER", how)
+    monkeypatch.setattr(emulated, "READY_SECONDS", 1.0)
+    assert said in cli("up", "far.toml", code=2).stderr
+
+
+def test_a_driver_that_cannot_be_run(cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(emulated.DRIVER, "/nowhere/driver")
+    assert "`/nowhere/driver` cannot be run" in cli("up", "far.toml", code=2).stderr
+
+
+def test_two_testbeds_with_the_same_names_do_not_meet(
+    cli: Cli, program: Program, far: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "other.toml").write_text(FAR)
+    try:
+        cli("up", "far.toml")
+        cli("up", "other.toml")
+        assert len(drivers()) == 2
+        cli("down", "far.toml")
+        assert program("exec", "other.toml", "a", "--", sys.executable, "-c", ECHO).stdout
+    finally:
+        cli("down", "other.toml")
+
+
+def test_what_a_killed_driver_leaves_is_cleaned(cli: Cli, far: Path) -> None:
+    cli("up", "far.toml")
+    lab = netlab.find(str(far))
+    assert lab.driver is not None
+    os.kill(lab.driver, signal.SIGKILL)
+    last = time.monotonic() + 5
+    while lab.has_driver() and time.monotonic() < last:
+        time.sleep(0.01)
+    assert "left behind" in cli("ps").stdout
+    assert "its network with it" in cli("exec", "far.toml", "a", "--", "true", code=2).stderr
+    assert f"removed testbed {lab.id}" in cli("clean").stderr
+    assert "nothing was left behind" in cli("clean").stderr
+
+
+def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        before = drivers()
+        making = program.start("up", "far.toml", FAKE_DRIVER="mute")
+        last = time.monotonic() + 20
+        while drivers() == before and making.poll() is None and time.monotonic() < last:
+            time.sleep(0.005)
+        making.send_signal(number)
+        making.communicate(timeout=20)
+        if number == signal.SIGKILL:
+            time.sleep(0.3)
+            assert "removed testbed" in cli("clean").stderr
+        else:
+            assert making.returncode == 130
+
+
+def test_options_of_the_model_are_for_the_model(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "near.toml").write_text(FAR.replace('delay = "20 ms"\n', ""))
+    said = cli("up", "near.toml", "--engine", "measure", "--slow", "2", code=2).stderr
+    assert "has no clock of its own" in said
+    assert "there is no clock `quartz`" in cli("up", "near.toml", "--clock", "quartz", code=2).stderr
+    # The kernel could carry it, but only the model has slow motion.
+    cli("up", "near.toml", "--slow", "2")
+    try:
+        assert json.loads(cli("ps", "--json").stdout.splitlines()[-1])["engine"] == "emulate"
+    finally:
+        cli("down", "near.toml")

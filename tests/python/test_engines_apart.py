@@ -1,0 +1,81 @@
+"""Engines side by side: distances, what is marked, and points that were too late to count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engpass.apart import apart
+from engpass.report import render
+from report_kyoto import Record, outcome
+
+LATE = "0.1 % of the packets came 2 ms late or more"
+
+
+def test_distances_are_from_what_is_simulated() -> None:
+    found = {
+        one.engine: one
+        for one in apart({"limit": 120.0, "simulate": 100.0, "emulate": 94.0, "measure": 104.0})
+    }
+    assert found["simulate"].share is None
+    assert found["emulate"].share == pytest.approx(-0.06)
+    assert {name for name, one in found.items() if one.far} == {"emulate"}
+
+
+def test_a_limit_that_is_exceeded_is_marked() -> None:
+    assert [one.engine for one in apart({"limit": 90.0, "simulate": 100.0}) if one.far] == ["limit"]
+
+
+def test_nothing_is_far_from_nothing() -> None:
+    assert not any(one.far for one in apart({"simulate": 0.0, "emulate": 0.0}))
+    assert any(one.far for one in apart({"simulate": 0.0, "emulate": 5.0}))
+    assert apart({}) == []
+
+
+def four(late: bool) -> tuple[Record, list[dict[str, Any]]]:
+    """One point of each engine."""
+    rates = {"limit": 25e6, "simulate": 20e6, "emulate": 18e6, "measure": 20.1e6}
+    outcomes = []
+    for engine, rate in rates.items():
+        flow = {"kind": "udp-stream", "goodput_bit_per_s": rate, "offered_bit_per_s": rate}
+        outcomes.append(outcome("free", engine, 0, {}, {"stream": flow}))
+    if late:
+        outcomes[2] |= {"valid": False, "invalid": LATE}
+    record = Record(variants=["free"], axes=[], engines=list(rates), repeats=1, points_total=4, points_done=4)
+    return record, outcomes
+
+
+def test_the_report_has_the_four_engines_side_by_side() -> None:
+    page = render(*four(late=False))
+    section = page[page.index('<h2 id="engines">') :]
+    section = section[: section.index("</section>")]
+    assert "1 of 1 rows are marked." in section
+    assert '<span class="mark">\N{MINUS SIGN}10 % ✗</span>' in section
+    assert section.count(" ✗</span>") == 1
+    assert "invalid" not in section
+    assert "emulated in real time and measured" in page
+
+
+def test_the_report_says_what_does_not_count() -> None:
+    page = render(*four(late=True))
+    assert f"1 emulated point is invalid: {LATE}" in page
+    assert page.count('<span class="badge bad">invalid</span>') == 3, "in the sentence and in both tables"
+
+
+def test_losses_of_two_engines_are_not_added_up() -> None:
+    record, outcomes = four(late=False)
+    for one in outcomes[1:3]:
+        one["drops"] = [
+            {"place": "s -> b", "cause": "buffer full", "flow": "stream", "cells": 7, "datagrams": 3}
+        ]
+    page = render(record, outcomes)
+    section = page[page.index('<h2 id="losses">') :]
+    section = section[: section.index("</section>")]
+    assert section.count('<td class="number">7</td>') == 2
+    assert "<td>emulate</td>" in section
+
+
+def test_one_engine_is_not_compared() -> None:
+    record, outcomes = four(late=False)
+    assert 'id="engines"' not in render(record, outcomes[:2]), "the limit stands beside every goodput anyway"

@@ -1,0 +1,257 @@
+"""Books of measured points and the regularity of paced flows, from results made up by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engpass import ledger
+from engpass.measure.books import books
+from engpass.measure.flows import Flow
+from engpass.measure.idle import Waits, divided, waits
+from engpass.measure.kept import Kept
+from engpass.measure.pacing import pacing
+from engpass.measure.wire import Wire
+
+S = 10**9
+
+
+def link(name: str, ends: list[str], framing: str = "packets", **more: Any) -> dict[str, Any]:
+    base = {"name": name, "ends": ends, "framing": framing, "rate_bit_per_s": 10_000_000, "mtu_bytes": 1500}
+    return base | {"overhead_bytes": 0, "vlan": False} | more
+
+
+def numbers(*links: dict[str, Any]) -> dict[str, Any]:
+    nodes = dict.fromkeys(end for one in links for end in one["ends"])
+    return {
+        "run": {"duration_ns": S, "warmup_ns": 0, "seed": 1},
+        "hosts": {name: {} for name in nodes if name != "r"},
+        "between": {"r": {"kind": "router"}} if "r" in nodes else {},
+        "links": list(links),
+    }
+
+
+def flow(kind: str = "udp-stream", size: int = 972, schedule: dict[str, Any] | None = None) -> Flow:
+    common = {"streams": 1, "message_bytes": size}
+    send = common | ({"schedule": schedule} if schedule else {})
+    return Flow("bulk", kind, "a", ("b",), 0, 0, S, common, send, common)
+
+
+def results(sent: dict[str, Any], got: dict[str, Any]) -> dict[str, Any]:
+    def of(role: str, end: dict[str, Any]) -> dict[str, Any]:
+        told = {"flow": "bulk", "role": role, "ended": "duration", "elapsed_ns": S}
+        return {"flows": [told | end], "before": {"at_ns": 0}, "after": {"at_ns": S}}
+
+    return {"a": of("send", sent), "b": of("receive", got)}
+
+
+def hosts(**changes: dict[str, Any]) -> dict[str, Any]:
+    return {name: {"host": None, "changes": changes.get(name)} for name in ("a", "b")}
+
+
+def kept(
+    made: dict[str, Any], of: Flow, ends: dict[str, Any], told: dict[str, Any] | None = None, **limits: Any
+) -> Kept:
+    found = books(made, [of], ends, told or hosts(), limits)
+    # Whoever reads them checks that they balance, and that a link is the sum of its directions.
+    assert ledger.directions({"links": found.links}) or not found.links
+    return found
+
+
+def accounts(found: Kept, name: str, start: str) -> dict[str, int]:
+    sides = found.links[name]["directions"]
+    return next(side["ledger"] for side in sides if side["from"] == start)
+
+
+DIRECT = numbers(link("wire", ["a", "b"]))
+ROUTED = numbers(link("near", ["a", "r"]), link("far", ["r", "b"]))
+
+
+def test_sizes_of_packets_and_frames() -> None:
+    wire = Wire(link("wire", ["a", "b"], "ethernet"), 1500)
+    assert wire.packets(4008) == [1500, 1500, 1068]
+    parts = wire.of(4008, 8)
+    assert parts == {
+        "IP headers": 3 * 20 * 8,
+        "transport headers": 64,
+        "physical framing": 3 * 20 * 8,
+        "frame headers": 3 * 18 * 8,
+    }
+    # An acknowledgment of 52 B fits a frame of 64 + 6 B; one of 40 B is padded.
+    assert "padding" not in wire.segment(0, 12)
+    assert wire.segment(0, 0)["padding"] == (64 - 18 - 40) * 8
+    assert wire.counted(4008) == 4068 + 3 * 14
+    six = Wire(link("wire", ["a", "b"], overhead_bytes=9), 1500, v6=True)
+    assert six.packets(4008) == [1496, 1496, 1160]
+    assert six.of(100, 8) == {"IP headers": 320, "transport headers": 64, "frame headers": 72}
+
+
+def test_datagrams_that_are_lost_behind_the_first_link_are_dead_there() -> None:
+    sent = {"messages": 1000, "bytes": 972_000}
+    got = {"messages": 900, "bytes": 874_800, "sequence": {"received": 900}}
+    found = kept(ROUTED, flow(), results(sent, got))
+    near, far = accounts(found, "near", "a"), accounts(found, "far", "r")
+    assert near["delivered"] == far["delivered"] == 900 * 972 * 8
+    assert near["dead"] == 100 * 1000 * 8
+    assert "dead" not in far
+    assert near["IP headers"] == 900 * 160
+    assert accounts(found, "far", "b") == {"idle: nobody": 10_000_000}
+    assert found.notes == []
+
+
+def test_what_the_receivers_buffer_refused_has_crossed_the_last_link() -> None:
+    sent = {"messages": 1000, "bytes": 972_000}
+    got = {"messages": 900, "bytes": 874_800, "sequence": {"received": 900}}
+    told = hosts(b={"snmp": {"Udp": {"RcvbufErrors": 60}}})
+    found = kept(ROUTED, flow(), results(sent, got), told)
+    assert accounts(found, "far", "r")["dead"] == 60 * 1000 * 8
+
+
+def test_fragments_that_were_never_put_together_are_dead() -> None:
+    sent = {"messages": 100, "total_messages": 200, "bytes": 0}
+    got = {"messages": 80, "bytes": 0, "sequence": {"received": 80}}
+    # 160 whole datagrams of 3 fragments in all, and 60 fragments of others; half of the run is measured.
+    told = hosts(b={"snmp": {"Ip": {"ReasmReqds": 160 * 3 + 60, "ReasmOKs": 160}}})
+    found = kept(ROUTED, flow(size=4000), results(sent, got), told)
+    each = (4008 + 60) * 8 // 3
+    assert accounts(found, "far", "r")["dead"] == 30 * each
+
+
+def test_a_group_leaves_its_sender_once() -> None:
+    made = numbers(link("near", ["a", "r"]), link("far", ["r", "b"]), link("other", ["r", "c"]))
+    sent = {"messages": 100, "bytes": 97_200}
+    got = {"messages": 100, "bytes": 97_200, "sequence": {"received": 100}}
+    ends = results(sent, got)
+    ends["c"] = ends["b"]
+    common = {"message_bytes": 972}
+    group = Flow("bulk", "multicast", "a", ("b", "c"), 0, 0, S, common, common, common, "239.0.0.1")
+    found = kept(made, group, ends)
+    for name, start in (("near", "a"), ("far", "r"), ("other", "r")):
+        assert accounts(found, name, start)["delivered"] == 100 * 972 * 8
+
+
+def tcp(**grown: int) -> dict[str, Any]:
+    close = {"options": 1, "snd_mss": 1448, **grown}
+    return {"open": {"options": 1, "snd_mss": 1448}, "close": close, "end": close}
+
+
+def test_segments_headers_and_acknowledgments() -> None:
+    sent = {
+        "bytes": 0,
+        "messages": 0,
+        "streams": [
+            {
+                "tcp": tcp(
+                    data_segs_out=110,
+                    segs_out=110,
+                    bytes_sent=110 * 1448,
+                    bytes_retrans=10 * 1448,
+                    dsack_dups=2,
+                    data_segs_in=0,
+                    segs_in=55,
+                    busy_us=900_000,
+                    rwnd_limited_us=300_000,
+                )
+            }
+        ],
+    }
+    got = {
+        "bytes": 100 * 1448,
+        "messages": 0,
+        "streams": [{"tcp": tcp(data_segs_in=102, segs_in=102, bytes_received=100 * 1448, segs_out=55)}],
+    }
+    found = kept(ROUTED, flow("tcp-stream"), results(sent, got))
+    near, far = accounts(found, "near", "a"), accounts(found, "far", "r")
+    assert near["delivered"] == far["delivered"] == 100 * 1448 * 8
+    # Ten were sent again: two of them came in twice, eight had been lost, with their headers.
+    assert near["duplicate"] == 2 * 1448 * 8
+    assert near["dead"] == 8 * (1448 + 52) * 8
+    assert near["transport headers"] == 102 * 32 * 8
+    assert "dead" not in far
+    assert accounts(found, "near", "r")["control"] == 55 * 52 * 8
+    idle = {name: bits for name, bits in near.items() if name.startswith("idle")}
+    assert set(idle) == {"idle: receive window", "idle: congestion window", "idle: unknown"}
+    # 30 % of the time for the peer's window, 60 % for its own, 10 % nobody knows: of the idle time.
+    whole = sum(idle.values())
+    assert idle["idle: receive window"] == pytest.approx(0.3 * whole, abs=1)
+    assert idle["idle: congestion window"] == pytest.approx(0.6 * whole, abs=1)
+
+
+def test_what_stands_in_the_senders_queue_has_not_crossed() -> None:
+    much = 2000 * 1448
+    sent = {"bytes": 0, "messages": 0, "streams": [{"tcp": tcp(data_segs_out=2000, bytes_sent=much)}]}
+    got = {"bytes": 0, "messages": 0, "streams": [{"tcp": tcp(data_segs_in=700, bytes_received=700 * 1448)}]}
+    found = kept(DIRECT, flow("tcp-stream"), results(sent, got))
+    assert found.links["wire"]["directions"][0]["capacity"] == 10_000_000
+    assert found.notes == []
+
+
+def test_a_line_that_was_not_held_to_its_rate_says_so() -> None:
+    sent = {"messages": 2000, "bytes": 0}
+    got = {"messages": 2000, "bytes": 0, "sequence": {"received": 2000}}
+    found = kept(DIRECT, flow(), results(sent, got))
+    assert found.links["wire"]["directions"][0]["capacity"] == 2000 * 1000 * 8
+    assert "carried 60.0 % more than its rate" in found.notes[0]
+
+
+def test_traffic_that_nobody_declared_is_seen_by_the_interface() -> None:
+    sent = {"messages": 100, "total_messages": 100, "bytes": 0}
+    sent["streams"] = [{"granted": {"local": "192.0.2.1:9"}}]  # type: ignore[assignment]
+    got = {"messages": 100, "bytes": 0, "sequence": {"received": 100}}
+    told = hosts(a={"interfaces": {"eth0": {"tx_bytes": 100 * 1014 + 50_000}}})
+    told["a"]["host"] = {"addresses": [{"interface": "eth0", "address": "192.0.2.1"}]}
+    assert accounts(kept(DIRECT, flow(), results(sent, got), told), "wire", "a")["other: unknown"] == 400_000
+
+
+def test_links_that_nobody_stands_at_are_left_out() -> None:
+    made = numbers(link("near", ["a", "r"]), link("far", ["r", "b"]))
+    made["links"].insert(1, link("middle", ["x", "y"]))
+    found = kept(made, flow(), results({"messages": 1, "bytes": 0}, {"messages": 1, "bytes": 0}))
+    assert set(found.links) == {"near", "far"}
+    assert found.notes == ["no agent stands at link `middle`: what crossed there was not counted"]
+
+
+def test_who_leaves_a_line_idle() -> None:
+    cbr = {"kind": "cbr", "rate_bit_per_s": 1_000_000}
+    assert waits(flow(schedule=cbr), {"bytes": 125_000}, behind=False).shares["CPU"] == 0
+    late = waits(flow(schedule=cbr), {"bytes": 100_000}, behind=False).shares
+    assert late == {"application": pytest.approx(0.8), "CPU": pytest.approx(0.2)}
+    full = {"cpu": {"user_ns": S // 2, "system_ns": S // 4, "waited_ns": S // 4}, "elapsed_ns": S}
+    assert waits(flow(), full, behind=False).shares == {"CPU": 1.0}
+    assert waits(flow(), {}, behind=True).shares == {"upstream": 1.0}
+    assert waits(flow(), {}, behind=False).shares == {"unknown": 1.0}
+
+
+def test_idle_bits_are_those_of_who_would_have_sent() -> None:
+    paced, bulk = (
+        Waits({"application": 1.0}, elastic=False),
+        Waits({"CPU": 0.5, "unknown": 0.5}, elastic=True),
+    )
+    assert divided(101, [paced, bulk]) == {"idle: CPU": 51, "idle: unknown": 50}
+    assert divided(100, [paced]) == {"idle: application": 100}
+    assert divided(100, []) == {"idle: nobody": 100}
+    assert divided(0, []) == {}
+
+
+def stalls(**ppm: int) -> dict[str, Any]:
+    causes = {name: {"ns": 0, "squares_ppm": ppm.get(name, 0)} for name in ("waited", "stolen", "kernel")}
+    return {"count": 3, "longest_ns": 4_000_000, "total_ns": 5_000_000, "squares_ns2": 9 * 10**13, **causes}
+
+
+def test_a_deviation_says_whose_it_is() -> None:
+    gaps = {"count": 10_000, "sd_ns": 100_000, "mad_ns": 500, "p99_ns": 1, "p999_ns": 2, "worst_ms": 18}
+    how = {"method": "hybrid", "stalls": stalls(stolen=900_000, kernel=100_000)}
+    found = pacing({"pacing": how}, {"gaps": gaps})
+    assert found is not None
+    assert found["explained_share"] == pytest.approx(0.9)
+    assert found["sentence"] == (
+        "gaps deviate by 100.0 us, half of them by at most 0.5 us: the sender stalled 3 times, for 4,000.0 us"
+        " at most, which makes 90 % of it; 90 %: the hypervisor of the sending host had its core,"
+        " or woke it late, 10 %: the sending host's kernel worked on its core: interrupts,"
+        " and the sending itself"
+    )
+    wide = pacing({"pacing": how}, {"gaps": gaps | {"sd_ns": 1_000_000}})
+    assert wide is not None
+    assert wide["sentence"].endswith("; the rest arose on the way")
+    assert pacing({}, {}) is None

@@ -1,0 +1,134 @@
+"""The Kyoto experiment on a live kernel, in its short form: in namespaces, and over ssh. Needs root."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Cli
+from engpass import ledger, netlab
+from engpass.netlab import Lab, kernel
+
+pytestmark = pytest.mark.skipif(
+    not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,
+    reason="needs CAP_NET_ADMIN and CAP_SYS_ADMIN, `ip` and `tc`",
+)
+
+FILE = Path(__file__).parents[2] / "gallery/kyoto-live/testbed.toml"
+HOSTS = ("ss2", "ss20", "generator")
+
+
+def short(text: str) -> str:
+    """Two sizes, one of a packet and one of seven fragments, and a second for each point."""
+    sizes = text.index('"traffic.stream.message" = [')
+    end = text.index("\n", sizes)
+    text = f'{text[:sizes]}"traffic.stream.message" = ["4 kB", "64 kB"]{text[end:]}'
+    return text.replace('duration = "1200 ms"', 'duration = "1 s"')
+
+
+def measured(cli: Cli, *args: str) -> dict[tuple[str, str, float], dict[str, Any]]:
+    said = cli("run", "kyoto.toml", "--json", *args)
+    found = {}
+    for line in said.stdout.splitlines():
+        outcome = json.loads(line)
+        (size,) = outcome["sweep"].values()
+        found[outcome["engine"], outcome["variant"], size] = outcome
+    return found
+
+
+def idle(outcome: dict[str, Any], link: str, start: str) -> float:
+    sides = [side for side in ledger.directions(outcome) if (side.link, side.start) == (link, start)]
+    return sides[0].books.idle
+
+
+def see(found: dict[tuple[str, str, float], dict[str, Any]]) -> None:
+    def goodput(variant: str, size: float, engine: str = "measure") -> float:
+        rate: float = found[engine, variant, size]["flows"]["stream"]["goodput_bit_per_s"]
+        return rate
+
+    for variant in ("udp-free", "tcp-free"):
+        for size in (4000.0, 64_000.0):
+            # The bucket holds some packets beyond the rate; a busy machine may reach less.
+            assert 0.3 * goodput(variant, size, "limit") < goodput(variant, size)
+            assert goodput(variant, size) < 1.05 * goodput(variant, size, "limit")
+    # Any of seven fragments lost is a datagram lost.
+    assert goodput("udp", 64_000.0) < 0.5 * goodput("udp", 4000.0)
+    whole = found["measure", "udp", 64_000.0]
+    books = {(side.link, side.start): side.books for side in ledger.directions(whole)}
+    assert books["congested", "atomis"].share("dead") > 0.05
+    assert books["sender", "ss2"].share("dead") > 0.5
+    assert idle(found["measure", "udp", 4000.0], "congested", "atomis") < 0.5
+    assert whole["flows"]["stream"]["sentence"]
+
+
+def test_in_namespaces_beside_limit_and_simulation(cli: Cli) -> None:
+    (cli.directory / "kyoto.toml").write_text(short(FILE.read_text()))
+    found = measured(cli, "--engine", "limit,simulate,measure")
+    see(found)
+    assert {engine for engine, *_ in found} == {"limit", "simulate", "measure"}
+    cli("report", "last", "-o", "kyoto.html")
+    page = (cli.directory / "kyoto.html").read_text()
+    assert "From line rate to what is delivered" in page
+    assert "as simulate and measure have booked it" in page
+
+
+@pytest.fixture
+def over_ssh(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """The testbed as namespaces, each with an ssh server that listens nowhere: `ssh ss2` starts it itself."""
+    sshd = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+    ssh, keygen = shutil.which("ssh"), shutil.which("ssh-keygen")
+    if sshd is None or ssh is None or keygen is None:
+        pytest.skip("needs `sshd`, `ssh` and `ssh-keygen`")
+    home = tmp_path / "ssh"
+    home.mkdir(mode=0o700)
+    for name in ("host", "user"):
+        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(home / name)], check=True)
+    (home / "known").write_text(f"lab {(home / 'host.pub').read_text()}")
+    (home / "sshd_config").write_text(
+        f"HostKey {home}/host\nAuthorizedKeysFile {home}/user.pub\nStrictModes no\nUsePAM no\n"
+        "PasswordAuthentication no\nPermitRootLogin prohibit-password\nPidFile none\n"
+    )
+    cli("up", str(FILE))
+    lab = netlab.find(str(FILE))
+    server = f"{sshd} -i -f {home}/sshd_config"
+    (home / "config").write_text(
+        "".join(
+            f"Host {host}\n  ProxyCommand ip netns exec {lab.members[host].namespace} {server}\n"
+            for host in HOSTS
+        )
+        + f"Host *\n  User root\n  HostKeyAlias lab\n  IdentityFile {home}/user\n  IdentitiesOnly yes\n"
+        f"  UserKnownHostsFile {home}/known\n"
+    )
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "ssh").write_text(f'#!/bin/sh\nexec {ssh} -F {home}/config "$@"\n')
+    (tools / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    agent = os.environ.get("ENGPASS_AGENT", f"{sys.executable} -m engpass agent")
+    monkeypatch.setenv("ENGPASS_AGENT", agent)
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    try:
+        yield lab
+    finally:
+        cli("down", str(FILE))
+
+
+def test_over_ssh_to_servers_in_the_namespaces(cli: Cli, over_ssh: Lab) -> None:
+    text = short(FILE.read_text())
+    for host in HOSTS:
+        reach = f'reach = "ssh {host}"\naddress = "{over_ssh.members[host].addresses[0]}"\n'
+        text = text.replace(f"[host.{host}]\n", f"[host.{host}]\n{reach}")
+    (cli.directory / "kyoto.toml").write_text(text)
+    found = measured(cli, "--engine", "limit,measure")
+    see(found)
+    assert {outcome["measured"]["carrier"] for outcome in found.values() if "measured" in outcome} == {
+        "hosts"
+    }

@@ -1,0 +1,111 @@
+"""RFC 6349's sequence: its parts by themselves, and the whole of it where namespaces can be made."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from conftest import Cli
+from engpass.netlab import kernel
+from engpass.path import ideal_bit_per_s, largest, metrics
+from engpass.path.metrics import expected_bit_per_s, product_bytes
+
+
+@pytest.mark.parametrize("size", [68, 576, 1200, 1280, 1400, 1437, 1476, 1492, 1500, 4000, 8999, 9000])
+@pytest.mark.parametrize("hint", [None, 1500, 9000])
+def test_the_largest_packet_is_found_whatever_the_kernel_thinks(size: int, hint: int | None) -> None:
+    probes: list[int] = []
+
+    def passes(probe: int) -> bool:
+        probes.append(probe)
+        return probe <= size
+
+    assert largest(passes, 9000, hint) == size
+    assert len(probes) == len(set(probes)) <= 18
+    assert all(probe <= 9000 for probe in probes)
+
+
+def test_two_probes_do_where_the_kernel_is_right() -> None:
+    probes: list[int] = []
+
+    def passes(probe: int) -> bool:
+        probes.append(probe)
+        return probe <= 1492
+
+    assert largest(passes, 1500, 1492) == 1492
+    assert probes == [1200, 1492, 1493]
+    assert largest(lambda probe: probe <= 68, 1500) == 68
+    assert largest(lambda _: False, 1500) is None
+
+
+def test_the_metrics_are_those_of_the_examples_of_the_rfc() -> None:
+    # Section 4.1.2: 9 s instead of 7.5 s are a ratio of 1.2.
+    found = metrics(
+        seconds=9.0,
+        payload=100_000_000,
+        ideal=8 * 100e6 / 7.5,
+        sent=100_000,
+        retransmitted=2_000,
+        rtt=0.032,
+        baseline=0.025,
+    )
+    assert found.transfer_time_ratio == pytest.approx(1.2)
+    # Section 4.2.1: 2,000 of 100,000 sent again are 98 %. Section 4.3.1: 32 ms instead of 25 ms are 28 %.
+    assert found.efficiency == pytest.approx(0.98)
+    assert found.buffer_delay == pytest.approx(0.28)
+
+
+def test_a_window_below_the_product_is_what_limits() -> None:
+    # Section 3.3.1: a T3 (44.21 Mbit/s) with 25 ms has a product of 138,156 bytes.
+    assert product_bytes(44.21e6, 0.025) == pytest.approx(138_156, abs=1)
+    ideal = ideal_bit_per_s(44.21e6, 1500, options=0)
+    assert ideal == pytest.approx(44.21e6 * 1460 / 1500)
+    # 64 KB in 25 ms are 20.97 Mbit/s.
+    assert expected_bit_per_s(65_536, 0.025, ideal) == pytest.approx(20.97e6, rel=1e-3)
+    assert expected_bit_per_s(10**9, 0.025, ideal) == ideal
+
+
+@pytest.mark.skipif(
+    not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,
+    reason="needs CAP_NET_ADMIN and CAP_SYS_ADMIN, `ip` and `tc`",
+)
+def test_a_path_between_namespaces(cli: Cli) -> None:
+    (cli.directory / "path.toml").write_text(
+        """\
+name = "path"
+[host.a]
+[host.b]
+[router.r]
+[link.wide]
+ends = ["a", "r"]
+medium = "ethernet-100"
+[link.narrow]
+ends = ["r", "b"]
+medium = "point-to-point"
+rate = "20 Mbit/s"
+mtu = "1400 B"
+[traffic.t]
+kind = "tcp-stream"
+from = "a"
+to = "b"
+message = "8 kB"
+tcp = { congestion = "cubic" }
+"""
+    )
+    said = cli("path", "path.toml", "--transfer", "500 ms", "--json")
+    *steps, last = [json.loads(line) for line in said.stdout.splitlines()]
+    assert [step["section"] for step in steps[:3]] == ["3.1", "3.2.1", "3.2.2"]
+    result = last["result"]
+    assert result["mtu_bytes"] == 1400
+    assert result["rtt_s"] > 0
+    # A busy machine may reach less; the shaper's bucket is worth some frames.
+    assert 5e6 < result["bandwidth_bit_per_s"] < 24e6
+    for transfer in result["transfers"]:
+        assert transfer["finished"]
+        assert transfer["transfer_time_ratio"] > 0.8
+        assert 0.0 < transfer["efficiency"] <= 1.0
+        assert transfer["granted_bytes"] is not None
+    shown = cli("show", last["id"])
+    assert "Transfer time ratio" in shown.stdout

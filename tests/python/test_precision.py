@@ -1,0 +1,113 @@
+"""The stop rule: intervals that hold what they say, over samples that depend on each other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import statistics
+from collections.abc import Iterator
+
+import pytest
+
+from engpass.measure.precision import LEAST_SAMPLES, Rule, Series, mean, quantile
+
+MIDDLE = 10.0
+
+
+def endless(coefficient: float, rng: random.Random) -> Iterator[float]:
+    """Samples around `MIDDLE`, each so much like the one before, with a standard deviation of 1."""
+    step = math.sqrt(1 - coefficient**2)
+    state = rng.gauss(0, 1)
+    while True:
+        yield MIDDLE + state
+        state = coefficient * state + step * rng.gauss(0, 1)
+
+
+def autoregressive(coefficient: float, count: int, rng: random.Random) -> list[float]:
+    return list(itertools.islice(endless(coefficient, rng), count))
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "count", "least", "naive"),
+    [(0.0, 100, 0.92, 1.0), (0.5, 100, 0.92, 0.82), (0.8, 300, 0.90, 0.56), (0.9, 1000, 0.90, 0.44)],
+)
+def test_the_interval_holds_the_mean_as_often_as_it_says(
+    coefficient: float, count: int, least: float, naive: float
+) -> None:
+    rng, runs = random.Random(1), 400
+    held = simply = 0
+    for _ in range(runs):
+        samples = autoregressive(coefficient, count, rng)
+        found = mean(samples)
+        assert found is not None
+        held += abs(found.value - MIDDLE) <= found.half
+        error = statistics.stdev(samples) / math.sqrt(count)
+        simply += abs(statistics.fmean(samples) - MIDDLE) <= 1.96 * error
+    assert least <= held / runs <= 0.995
+    # As if samples did not depend on each other: far from 95 %.
+    assert simply / runs <= naive
+
+
+@pytest.mark.parametrize(("coefficient", "asked"), [(0.0, 0.02), (0.5, 0.03), (0.8, 0.05), (0.9, 0.07)])
+def test_stopping_early_does_not_cost_the_coverage(coefficient: float, asked: float) -> None:
+    rng, runs = random.Random(2), 200
+    held = 0
+    for _ in range(runs):
+        series = Series(1, 0)
+        rule = Rule(asked, {("stream", "b"): series})
+        for sample in endless(coefficient, rng):
+            series.samples.append(sample)
+            if rule.reached():
+                break
+        found = mean(series.samples)
+        assert found is not None
+        assert found.share <= asked
+        held += abs(found.value - MIDDLE) <= asked * found.value
+    assert held / runs >= 0.90
+
+
+def test_effective_samples_are_those_of_the_theory() -> None:
+    """Of AR(1) they are (1 - a) / (1 + a) of all."""
+    for coefficient in (0.0, 0.5, 0.8):
+        samples = autoregressive(coefficient, 20_000, random.Random(3))
+        found = mean(samples)
+        assert found is not None
+        assert found.effective == pytest.approx(20_000 * (1 - coefficient) / (1 + coefficient), rel=0.5)
+
+
+def test_quantiles_are_those_of_tables() -> None:
+    for freedom, expected in ((3, 3.182), (5, 2.571), (10, 2.228), (19, 2.093), (100, 1.984)):
+        assert quantile(0.975, freedom) == pytest.approx(expected, rel=0.002)
+
+
+def test_few_samples_say_nothing_and_equal_ones_everything() -> None:
+    assert mean([1.0] * (LEAST_SAMPLES - 1)) is None
+    found = mean([5.0] * LEAST_SAMPLES)
+    assert found is not None
+    assert (found.value, found.half, found.effective) == (5.0, 0.0, LEAST_SAMPLES)
+    nothing = mean([0.0] * LEAST_SAMPLES)
+    assert nothing is not None
+    assert nothing.share == 0.0
+
+
+def test_warm_up_and_rests_are_no_samples() -> None:
+    series = Series(100, 150)
+    for begin, end in ((0, 100), (100, 200), (200, 300), (300, 310)):
+        series.take({"from_ns": begin, "to_ns": end, "bytes": 7})
+    assert series.samples == [7e9 / 100]
+
+
+def test_every_series_has_to_be_known() -> None:
+    rng = random.Random(4)
+    calm, wild = Series(1, 0), Series(1, 0)
+    rule = Rule(0.01, {("a", "x"): calm, ("b", "x"): wild})
+    for _ in range(200):
+        calm.samples.append(MIDDLE)
+        wild.samples.append(rng.uniform(0, 20))
+        assert not rule.reached()
+    told = rule.told("b", "x")
+    assert told is not None
+    assert told["reached"] is False
+    assert told["share"] > 0.01
+    assert rule.told("a", "x") is not None

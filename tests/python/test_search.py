@@ -1,0 +1,164 @@
+"""`engpass search` on simulated and on real networks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+import pytest
+
+from conftest import Cli
+from engpass.netlab import kernel
+from engpass.search import Goal
+from engpass.search.run import Settings, run_search
+from engpass.store import Store
+from engpass.testbed import loads
+
+NARROW = """\
+name = "narrow"
+[host.a]
+[host.b]
+[router.r]
+queue = { drop-tail = { limit = "30 kB" } }
+[link.wide]
+ends = ["a", "r"]
+medium = "ethernet-100"
+[link.narrow]
+ends = ["r", "b"]
+medium = "point-to-point"
+rate = "20 Mbit/s"
+mtu = "1500 B"
+[run]
+duration = "1 s"
+[traffic.u]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1472 B"
+"""
+# Packets of 1500 B without anything around them.
+CAPACITY = 20e6 * 1472 / 1500
+
+live = pytest.mark.skipif(
+    not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,
+    reason="needs CAP_NET_ADMIN and CAP_SYS_ADMIN, `ip` and `tc`",
+)
+
+
+def search(cli: Cli, *args: str, code: int = 0, text: str = NARROW) -> list[dict[str, Any]]:
+    (cli.directory / "narrow.toml").write_text(text)
+    said = cli("search", "narrow.toml", "--json", *args, code=code)
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+def test_halving_finds_the_capacity_of_the_narrow_link(cli: Cli) -> None:
+    *trials, last = search(cli, "--engine", "simulate", "--method", "rfc2544", "--width", "0.5 %")
+    found = last["result"]
+    # A queue of 30 kB takes in what is too much for 12 ms of 60 s.
+    assert found["throughput_bit_per_s"] <= CAPACITY * (1 + 0.012 / 60)
+    assert found["lowest_lossy_bit_per_s"] > CAPACITY
+    assert found["lowest_lossy_bit_per_s"] - found["throughput_bit_per_s"] <= 0.005 * CAPACITY * 1.01
+    assert found["departures"] == []
+    assert all(trial["duration_s"] == 60 for trial in trials)
+    # What fills the first link: 1472 of 1538 bytes of 100 Mbit/s.
+    assert trials[0]["load_bit_per_s"] == int(100e6 * 1472 / 1538)
+
+
+def test_the_preset_of_mlrsearch_agrees_with_halving(cli: Cli) -> None:
+    goal = ("--loss", "0 %", "--trial", "60 s", "--sum", "60 s", "--exceed", "0 %", "--initial", "1 s")
+    *trials, last = search(cli, "--engine", "simulate", *goal)
+    (found,) = last["result"]["goals"]
+    assert found["regular"]
+    assert found["lower_bit_per_s"] <= CAPACITY * (1 + 0.012 / 60) < found["upper_bit_per_s"] * 1.001
+    assert found["conditional_throughput_bit_per_s"] == found["lower_bit_per_s"]
+    assert sum(trial["duration_s"] for trial in trials) < 60 * 8
+
+
+def test_loss_against_load_is_what_does_not_fit(cli: Cli) -> None:
+    args = ("--engine", "simulate", "--method", "frame-loss", "--trial", "5 s", "--figures", "pictures")
+    *trials, last = search(cli, *args)
+    assert [trial["loss"] for trial in trials[-2:]] == [0.0, 0.0]
+    for trial in trials[:-2]:
+        fits = CAPACITY * 5 + 30_000 * 8
+        assert trial["loss"] == pytest.approx(1 - fits / (trial["load_bit_per_s"] * 5), abs=0.01)
+    assert last["result"]["departures"] == ["trials last 5 s and not 60 s (RFC 2544 section 24)"]
+    written = sorted(file.name for file in (cli.directory / "pictures").iterdir())
+    assert written == ["loss.png", "loss.svg", "received.png", "received.svg"]
+
+
+def test_frame_sizes_stand_in_one_table(cli: Cli) -> None:
+    (cli.directory / "narrow.toml").write_text(NARROW)
+    args = ("--engine", "simulate", "--method", "rfc2544", "--trial", "1 s", "--frames", "64,1518")
+    said = cli("search", "narrow.toml", *args)
+    assert "Throughput by frame size" in said.stdout
+    # Ethernet has 148,809.5 frames of 64 bytes in 100 Mbit/s, and 8,127.4 of 1518.
+    assert "148,810 frames/s" in said.stdout or "148,809 frames/s" in said.stdout
+    assert "8,127 frames/s" in said.stdout
+    assert "not conforming: trials last 1 s" in said.stdout
+    assert cli("runs").stdout.count("rfc2544") == 2
+
+
+def test_a_search_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    testbed, store = loads(NARROW), Store.open(":memory:")
+    settings = Settings(method="rfc2544", trial=1.0)
+    made = 0
+
+    def after_five(*_: object) -> None:
+        nonlocal made
+        made += 1
+        if made == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_search(testbed, store, settings, traffic="u", engine="simulate", watch=after_five)
+    (stopped,) = store.searches.all()
+    assert stopped.result is None
+    kept = store.searches.get(stopped.id).trials
+    assert len(kept) == 5
+    ended = run_search(testbed, store, settings, traffic="u", engine="simulate")
+    assert ended.id == stopped.id
+    assert ended.trials[:5] == kept
+    whole = run_search(testbed, store, settings, traffic="u", engine="simulate")
+    assert whole.id != ended.id
+    assert (whole.result, whole.trials) == (ended.result, ended.trials)
+    outcomes = [json.loads(text or "") for text in store.searches.outcomes(whole.id)]
+    assert [o["flows"]["u"]["sent_datagrams"] for o in outcomes] == [t["sent"] for t in whole.trials]
+
+
+def test_bursts_are_offered_at_their_mean(cli: Cli) -> None:
+    bursts = NARROW.replace("udp-stream", "udp-on-off").replace("30 kB", "300 kB")
+    bursts += 'rate = "1 Mbit/s"\non = "10 ms"\noff = "10 ms"\n'
+    args = ("--engine", "simulate", "--method", "rfc2544", "--trial", "10 s")
+    *_, last = search(cli, *args, "--max", "40 Mbit/s", text=bursts)
+    # At twice the mean 10 ms bring at most what the queue holds: the mean is what fits.
+    assert last["result"]["throughput_bit_per_s"] == pytest.approx(CAPACITY, rel=0.02)
+
+
+def test_what_cannot_be_searched_is_told(cli: Cli) -> None:
+    (cli.directory / "narrow.toml").write_text(NARROW)
+    for args, cause in (
+        (("--traffic", "v"), "there is no traffic `v`"),
+        (("--method", "bisect"), "there is no method `bisect`"),
+        (("--engine", "limit"), "there is no engine for searches `limit`"),
+        (("--max", "20 parsec"), "`--max` is `20 parsec`"),
+        (("--method", "rfc2544", "--loss", "1 %"), "`rfc2544` has no `--loss`"),
+        (("--max", "1 bit/s"), "leave nothing to search"),
+        (("--frames", "20"), "`--frames` is `20`"),
+    ):
+        said = cli("search", "narrow.toml", "--engine", "simulate", *args, code=2)
+        assert cause in said.stderr, args
+
+
+@live
+def test_a_real_path_is_searched() -> None:
+    """The narrow link is shaped to 20 Mbit/s; a busy machine may lose more than that, and never less."""
+    goal = Goal(loss=0.01, final=0.3, total=0.6, width=0.1)
+    settings = Settings(goals=(goal,), most=40_000_000, longest=20.0)
+    found = run_search(loads(NARROW), Store.open(":memory:"), settings, traffic="u", engine="measure")
+    assert found.trials[0]["loss"] > 0.3
+    assert found.result is not None
+    upper = found.result["goals"][0]["upper_bit_per_s"]
+    # The shaper's bucket and the queue hold some of a short trial.
+    assert upper is not None
+    assert upper < 30e6
