@@ -197,10 +197,10 @@ impl<N: Network, W: World> Driver<N, W> {
 
     /// What was counted since the window began, and how late packets were; until when, in the network's time.
     pub(super) fn end_window(&mut self) -> Result<(u64, Value, Value), Problem> {
+        let at = self.catch_up();
         let Some(late) = self.late.end_window() else {
             return Err(Problem::new(Code::WrongOrder, "there is no window", "begin one with `window`"));
         };
-        let at = self.catch_up();
         let outputs = &mut self.outputs;
         let outcome = self.network.end_window(at, &mut |output| outputs.push(output));
         self.note(0);
@@ -252,8 +252,6 @@ impl<N: Network, W: World> Driver<N, W> {
                     let written = self.world.write(place, &Offload::default().write(), &frame);
                     if let Err(error) = written {
                         self.counts.failed(place, &error);
-                        // It would be ready to fail again at once.
-                        self.hosts[place].gone = true;
                     }
                     return;
                 }
