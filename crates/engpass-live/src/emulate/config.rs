@@ -186,3 +186,82 @@ impl Bed {
         campaign.point(variant, &bed.sweep).map_err(refused)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn config(change: impl FnOnce(&mut Value)) -> Result<Config, EmulateError> {
+        let host = |name: &str, address: &str| json!({ "name": name, "netns": "/run/netns/x", "device": "lan", "addresses": [address] });
+        let mut value = json!({
+            "testbed": "name = \"x\"",
+            "hosts": [host("a", "10.0.0.1"), host("b", "fd00::2")],
+            "socket": "/tmp/x",
+        });
+        change(&mut value);
+        Config::parse(&value.to_string())
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_value() {
+        let config = config(|_| {}).expect("it is right");
+        assert_eq!((config.clock, config.slow, config.wire_true), (Clock::Auto, 1, false));
+        assert_eq!(config.limit_ns().expect("it is right"), 1_000_000);
+        assert_eq!((config.seed, config.log, config.hosts[0].kind), (None, None, DeviceKind::Tun));
+        let (places, addresses) = super::tests::config(|_| {})
+            .and_then(|config| config.directory(&["z", "b", "a"]))
+            .expect("both are there");
+        assert_eq!(places, [2, 1]);
+        assert_eq!(addresses.into_values().collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        type Change = fn(&mut Value);
+        let cases: [(Change, &str); 9] = [
+            (|value| value["slow"] = json!(0), "`slow` is 0"),
+            (|value| value["slow"] = json!(1.5), "the configuration is wrong"),
+            (|value| value["limit"] = json!("1"), "`limit`: "),
+            (|value| value["clock"] = json!("busy"), "unknown variant `busy`"),
+            (|value| value["sokcet"] = json!(""), "unknown field `sokcet`"),
+            (|value| value["hosts"] = json!([]), "`hosts` has fewer than two"),
+            (|value| value["hosts"][0]["addresses"] = json!(["10.0.0"]), "invalid IP address syntax"),
+            (|value| value["hosts"][0]["kind"] = json!("veth"), "unknown variant `veth`"),
+            (|value| value["testbed"] = json!(3), "the configuration is wrong"),
+        ];
+        for (change, told) in cases {
+            let error = config(change).expect_err(told).to_string();
+            assert!(error.contains(told) && error.contains("\nhelp: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_those_of_the_testbed_each_once() {
+        let told = |change: fn(&mut Value)| {
+            let config = config(change).expect("it is right by itself");
+            config.directory(&["a", "b"]).expect_err("it does not fit").to_string()
+        };
+        let error = told(|value| value["hosts"][1]["name"] = json!("c"));
+        assert_eq!(error, "the testbed has no host `c`\nhelp: its hosts are `a`, `b`");
+        let error = told(|value| value["hosts"][1]["name"] = json!("a"));
+        assert!(error.starts_with("host `a` is there twice"), "{error}");
+        let error = told(|value| value["hosts"][1]["addresses"] = json!(["10.0.0.1"]));
+        assert!(error.starts_with("10.0.0.1 is there twice"), "{error}");
+    }
+
+    #[test]
+    fn a_testbed_is_a_text_or_a_point() {
+        let bed = |value: Value| serde_json::from_value::<Bed>(value).expect("it is right").point();
+        assert!(matches!(bed(json!("name = 3")), Err(EmulateError::Testbed(_))));
+        let text = "name = \"x\"\n[host.a]\n[host.b]\n[link.l]\nends = [\"a\", \"b\"]\nmedium = \"ethernet-1g\"\n\
+                    [traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n\
+                    [run]\nduration = \"1 s\"\n";
+        assert_eq!(bed(json!(text)).expect("it is right").testbed.run.duration.0, 1_000_000_000_000);
+        let set = json!({ "text": text, "overrides": [["run.duration", "2 s"]] });
+        assert_eq!(bed(set).expect("it is right").testbed.run.duration.0, 2_000_000_000_000);
+        let error = bed(json!({ "text": text, "variant": "other" })).expect_err("there is none");
+        assert!(error.to_string().starts_with("the testbed has no variant `other`"), "{error}");
+    }
+}

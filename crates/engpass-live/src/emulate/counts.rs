@@ -39,18 +39,17 @@ pub(super) struct HostCounts {
 
 impl HostCounts {
     #[inline]
-    pub(super) fn read(&mut self, packets: u32, bytes: u32) {
+    pub(super) fn read(&mut self, packet: &Packet) {
         self.reads += 1;
-        self.sent_packets += u64::from(packets);
-        self.sent_bytes += u64::from(bytes);
+        self.sent_packets += u64::from(packet.segments());
+        self.sent_bytes += packet.bytes_of(0..packet.segments());
     }
 
     #[inline]
     pub(super) fn wrote(&mut self, packets: u32, packet: &Packet, first: u32) {
         self.writes += 1;
         self.received_packets += u64::from(packets);
-        let payload = packet.payload_of(first..first + packets).len() as u64;
-        self.received_bytes += payload + u64::from(packet.head()) * u64::from(packets);
+        self.received_bytes += packet.bytes_of(first..first + packets);
     }
 
     #[cold]

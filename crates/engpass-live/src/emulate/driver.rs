@@ -52,6 +52,14 @@ pub(super) struct Host {
     pub(super) index: usize,
     /// It sends Ethernet frames.
     pub(super) station: Option<Station>,
+    /// Its device can no longer be read: its namespace may be gone.
+    gone: bool,
+}
+
+impl Host {
+    pub(super) fn new(index: usize, station: Option<Station>) -> Self {
+        Self { index, station, gone: false }
+    }
 }
 
 /// Packets for one host that go into one write.
@@ -128,7 +136,7 @@ impl<N: Network, W: World> Driver<N, W> {
     pub(super) fn turn(&mut self) {
         for (place, host) in self.hosts.iter().enumerate() {
             // Its interface has no room: what it sends waits in the kernel.
-            self.world.listen(place, self.network.backlog(host.index) == 0);
+            self.world.listen(place, !host.gone && self.network.backlog(host.index) == 0);
         }
         let now = self.world.now();
         let due = self.network.next_wake().map_or(u64::MAX, |at| self.clock.due(at));
@@ -189,10 +197,10 @@ impl<N: Network, W: World> Driver<N, W> {
 
     /// What was counted since the window began, and how late packets were; until when, in the network's time.
     pub(super) fn end_window(&mut self) -> Result<(u64, Value, Value), Problem> {
+        let at = self.catch_up();
         let Some(late) = self.late.end_window() else {
             return Err(Problem::new(Code::WrongOrder, "there is no window", "begin one with `window`"));
         };
-        let at = self.catch_up();
         let outputs = &mut self.outputs;
         let outcome = self.network.end_window(at, &mut |output| outputs.push(output));
         self.note(0);
@@ -214,6 +222,8 @@ impl<N: Network, W: World> Driver<N, W> {
                 Err(error) => {
                     if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
                         self.counts.failed(place, &error);
+                        // It would be ready to fail again at once.
+                        self.hosts[place].gone = true;
                     }
                     return;
                 }
@@ -252,7 +262,7 @@ impl<N: Network, W: World> Driver<N, W> {
             return count.discard(Discard::Malformed, 1);
         };
         let segments = packet.segments();
-        count.read(segments, packet.length);
+        count.read(&packet);
         let way = match self.directory.find(self.hosts[place].index, packet.to) {
             Found::Way(way) => way,
             Found::Group => return count.discard(Discard::Group, segments),

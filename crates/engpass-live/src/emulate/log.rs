@@ -301,9 +301,9 @@ mod tests {
     #[test]
     fn a_full_disk_ends_the_log_and_says_so() {
         let mut log = Log::writing(Disk { room: 3 * BLOCK * RECORD });
-        for _ in 0..20 * BLOCK {
+        for number in 1..=20 * BLOCK {
             log.put(&Record::end(1));
-            if log.records.is_multiple_of(BLOCK as u64) {
+            if number.is_multiple_of(BLOCK) {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
         }

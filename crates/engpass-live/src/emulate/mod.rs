@@ -154,7 +154,7 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     let about = About::new(&config, &pace, &devices, seed);
     let hosts = config.hosts.iter().zip(&devices).zip(places).map(|((host, device), index)| {
         let tap = host.kind == DeviceKind::Tap;
-        Host { index, station: tap.then_some(Station { device: device.hardware }) }
+        Host::new(index, tap.then_some(Station { device: device.hardware }))
     });
     let hosts: Vec<Host> = hosts.collect();
     let directory = Directory::new(addresses, network.ways(), names.len());

@@ -187,11 +187,6 @@ impl Packet {
         self.length - u32::from(self.head)
     }
 
-    /// Bytes of headers that every one of its segments has.
-    pub(crate) fn head(&self) -> u16 {
-        self.head
-    }
-
     /// Packets that it is cut into, at least one.
     #[inline]
     pub(crate) fn segments(&self) -> u32 {
@@ -201,8 +196,13 @@ impl Packet {
     /// IP bytes of one of them.
     #[inline]
     pub(crate) fn segment(&self, index: u32) -> u32 {
-        let range = self.payload_of(index..index + 1);
-        u32::from(self.head) + (range.end - range.start) as u32
+        self.bytes_of(index..index + 1) as u32
+    }
+
+    /// IP bytes of a run of them.
+    #[inline]
+    pub(crate) fn bytes_of(&self, run: Range<u32>) -> u64 {
+        u64::from(self.head) * u64::from(run.end - run.start) + self.payload_of(run).len() as u64
     }
 
     /// IP bytes of the largest of them.

@@ -201,7 +201,7 @@ proptest! {
             let (offload, bytes) = written(&packet, &whole.1, segment..segment + 1, change);
             prop_assert_eq!(offload.kind, Kind::Whole);
             let bytes = complete(offload, bytes);
-            prop_assert!(bytes == expected, "segment {segment}: {:02x?} for {:02x?}", &bytes[..packet.head().into()], &expected[..packet.head().into()]);
+            prop_assert!(bytes == expected, "segment {segment}: {:02x?} for {:02x?}", &bytes[..packet.head.into()], &expected[..packet.head.into()]);
         }
     }
 

@@ -52,6 +52,7 @@ from = "g"
 to = "c"
 circuit = "gc"
 rate = "60 Mbit/s"
+counts = "line"
 [run]
 duration = "1 s"
 "#;
@@ -71,7 +72,7 @@ ends = ["b", "r"]
 medium = "ethernet-1g"
 [link.c]
 ends = ["r", "c"]
-medium = "ethernet-100m"
+medium = "ethernet-100"
 delay = "3 ms"
 loss = "0.5 %"
 queue = { fq-codel = { limit = "60 packets" } }

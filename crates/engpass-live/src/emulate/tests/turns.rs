@@ -33,7 +33,8 @@ fn a_super_packet_that_arrives_at_once_is_written_at_once() {
     assert_eq!(numbers(&written[0].offload, &written[0].bytes), (100..140).collect::<Vec<_>>());
     // One router was passed; all else is as it was.
     assert_eq!((written[0].bytes[8], sent[20]), (63, 64));
-    assert_eq!(written[0].bytes[12..], sent[24..]);
+    assert_eq!(written[0].bytes[12..26], sent[24..38]);
+    assert_eq!(written[0].bytes[28..], sent[40..]);
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn a_host_without_room_is_not_read() {
     for _ in 0..20 {
         driver.turn();
         assert!(driver.backlog(0) <= 1);
-        assert_eq!(driver.world.listens[2], true);
+        assert!(driver.world.listens[2]);
     }
     assert!(driver.world.scripts[0].len() > 20, "the rest waits at the device");
     assert!(driver.world.scripts[2].is_empty(), "others are read");
@@ -125,6 +126,21 @@ fn a_device_that_refuses_super_packets_gets_single_ones() {
         driver.world.written.iter().flat_map(|one| numbers(&one.offload, &one.bytes)).collect();
     assert_eq!(seen, [7, 8, 9, 10, 11, 12]);
     assert_eq!(driver.counts.hosts[1].to_json()["failures"], 0);
+}
+
+#[test]
+fn a_device_that_is_gone_is_told_once_and_left_alone() {
+    let mut world = Fake::new(3, 8);
+    world.gone = Some(2);
+    world.scripts[0].push_back((50_000_000, datagrams(0, 1, 7, 1, 1000)));
+    let mut driver = driver(Line::new(3, 0, 0, 100, 1000), world, 1, None);
+    for _ in 0..10 {
+        driver.turn();
+    }
+    let counts = driver.counts.hosts[2].to_json();
+    assert_eq!(counts["failures"], 1);
+    assert!(counts["last_failure"].as_str().is_some_and(|told| told.contains("bad state")), "{counts}");
+    assert_eq!(driver.world.written.len(), 1, "others go on");
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(super) struct Fake {
     pub(super) written: Vec<Written>,
     /// Super-packets of these many bytes and more are refused by the devices.
     pub(super) longest: usize,
+    /// A host whose device is gone: it is always ready to say so.
+    pub(super) gone: Option<usize>,
     random: u64,
 }
 
@@ -39,6 +41,7 @@ impl Fake {
             listens: vec![true; hosts],
             written: Vec::new(),
             longest: usize::MAX,
+            gone: None,
             random: seed,
         }
     }
@@ -67,6 +70,9 @@ impl World for Fake {
     }
 
     fn wait(&mut self, due: u64) {
+        if self.gone.is_some_and(|host| self.listens[host]) {
+            return;
+        }
         let heard = self.scripts.iter().zip(&self.listens).filter(|(_, on)| **on);
         let next = heard.filter_map(|(script, _)| script.front()).map(|(at, _)| *at).min();
         let wake = due.min(next.unwrap_or(u64::MAX));
@@ -77,11 +83,15 @@ impl World for Fake {
     }
 
     fn is_ready(&self, host: usize) -> bool {
-        self.listens[host] && self.scripts[host].front().is_some_and(|(at, _)| *at <= self.now)
+        self.listens[host]
+            && (self.gone == Some(host) || self.scripts[host].front().is_some_and(|(at, _)| *at <= self.now))
     }
 
     fn read(&mut self, host: usize, buffer: &mut [u8]) -> io::Result<usize> {
         self.now += 1000;
+        if self.gone == Some(host) {
+            return Err(io::Error::from_raw_os_error(libc::EBADFD));
+        }
         match self.scripts[host].front() {
             Some((at, _)) if *at <= self.now => {
                 let (_, bytes) = self.scripts[host].pop_front().expect("it was looked at");
