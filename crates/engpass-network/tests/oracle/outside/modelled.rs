@@ -39,6 +39,7 @@ pub(crate) fn plain(drawn: &Drawn) -> Testbed {
             Traffic::UdpStream(config) => (config.message.bytes().min(20_000), true),
             Traffic::TcpStream(config) => (config.message.bytes().min(3_000), false),
             Traffic::Poisson(config) => (config.message.bytes(), config.sizes == Sizes::Fixed),
+            Traffic::UdpOnOff(config) => (config.message.bytes(), true),
             _ => continue,
         };
         // Some thirty datagrams in a run.
