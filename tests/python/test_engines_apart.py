@@ -53,7 +53,7 @@ def test_the_report_has_the_four_engines_side_by_side() -> None:
     section = page[page.index('<h2 id="engines">') :]
     section = section[: section.index("</section>")]
     assert "1 of 1 rows are marked." in section
-    assert '<span class="mark">\N{MINUS SIGN}10 % ✗</span>' in section
+    assert '<span class="mark">\N{MINUS SIGN}10.0 % ✗</span>' in section
     assert section.count(" ✗</span>") == 1
     assert "invalid" not in section
     assert "emulated in real time and measured" in page

@@ -72,7 +72,7 @@ def _caption(table: Table, rows: int) -> str:
 
 def _signed(share: float) -> str:
     sign = "+" if share > 0 else "\N{MINUS SIGN}" if share < 0 else ""
-    return f"{sign}{say_share(abs(share))}"
+    return f"{sign}{abs(share) * 100:.1f} %"
 
 
 def invalid_points(table: Table) -> str:

@@ -48,7 +48,9 @@ def _what_ran(run: Run, table: Table) -> str:
 
 def _result(table: Table, flow: str, variant: str) -> str:
     mine = [p for p in table.points if p.flow == flow and p.variant == variant]
-    measured = [p for p in mine if p.engine != "limit"]
+    # One engine is quoted; the others stand beside it in the table of engines.
+    quoted = next((name for name in table.measured if any(p.engine == name for p in mine)), None)
+    measured = [p for p in mine if p.engine == quoted]
     limits = {p.at: p.goodput.mean for p in mine if p.engine == "limit"}
     if not mine:
         return ""
