@@ -260,7 +260,8 @@ def _buses(data: dict[str, Any]) -> list[dict[str, Any]]:
     for device in data["devices"]:
         if device["link"] is not None:
             found.setdefault(device["link"]["payload_per_s"] / 1e9, []).append(device["name"])
-    return [{"bus": bus, "name": ", ".join(names)} for bus, names in sorted(found.items())]
+    more = {bus: f" and {len(names) - 1} more" if len(names) > 1 else "" for bus, names in found.items()}
+    return [{"bus": bus, "name": names[0] + more[bus]} for bus, names in sorted(found.items())]
 
 
 def _reached(data: dict[str, Any]) -> list[dict[str, Any]]:
