@@ -103,7 +103,7 @@ impl Made {
                 flags &= !CWR;
             }
             bytes.extend(sequence.to_be_bytes());
-            bytes.extend([1, 2, 3, 4, ((20 + self.tcp_options) / 4 << 4) as u8, flags, 5, 6, 0, 0, 0, 0]);
+            bytes.extend([1, 2, 3, 4, (((20 + self.tcp_options) / 4) << 4) as u8, flags, 5, 6, 0, 0, 0, 0]);
             bytes.extend(vec![1; self.tcp_options]);
             at + 16
         } else {
