@@ -12,7 +12,7 @@ from engpass import netlab
 from engpass.error import EngpassError
 from engpass.netlab import emulated, kernel, registry, veth
 from engpass.netlab.layout import layout
-from engpass.testbed import loads
+from engpass.testbed import load, loads
 
 CAMPUS = """\
 [host.left]
@@ -186,11 +186,9 @@ def test_ours_are_known_by_their_names() -> None:
         assert not registry.OURS.fullmatch(name)
 
 
-def test_the_example_of_the_page_can_be_carried() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "measure.md").read_text()
-    text = page[page.index('name = "Kyoto on a live kernel"') :]
-    testbed = loads(text[: text.index("```")])
-    assert testbed.variants == ["udp", "udp-free", "tcp", "tcp-free"]
+def test_the_kyoto_experiment_on_a_live_kernel_can_be_carried() -> None:
+    testbed = load(Path(__file__).parents[2] / "gallery" / "kyoto-live" / "testbed.toml")
+    assert len(testbed.variants) == 4
     for variant in testbed.variants:
         found = json.loads(testbed.campaign.numbers(variant, []))
         assert netlab.choose_engine(found) == "measure"

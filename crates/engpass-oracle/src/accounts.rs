@@ -117,7 +117,7 @@ impl Engine<'_> {
             match self.ledger.fate(datagram) {
                 _ if this.generated => put(&format!("other: {}", self.topology.flows[this.flow].name), parts),
                 _ if this.controls() => put("control", parts),
-                Fate::Received if !carried.partly => {
+                Fate::Received if !self.is_partly(line, datagram, carried) => {
                     for (account, bytes) in self.layers(link, this, carried) {
                         put(account, u128::from(bytes) * 8 * unit.parts);
                     }

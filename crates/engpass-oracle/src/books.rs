@@ -146,6 +146,12 @@ impl Engine<'_> {
         idle
     }
 
+    /// Whether some of a datagram was not counted on a line. Its last frame may have arrived while its gap still goes on.
+    pub(crate) fn is_partly(&self, line: LineId, datagram: usize, carried: &Carried) -> bool {
+        let sending = self.frame_lines.get(&line).and_then(|line| line.sending);
+        carried.partly || sending.is_some_and(|sending| self.packets[sending.packet].datagram == datagram)
+    }
+
     /// Cells, or bytes of frames, by what became of their datagrams so far.
     pub(crate) fn booked(&self) -> BTreeMap<Booking, Booked> {
         let mut booked: BTreeMap<Booking, Booked> = BTreeMap::new();
@@ -156,7 +162,7 @@ impl Engine<'_> {
             match self.ledger.fate(datagram) {
                 _ if this.generated => entry.generated += carried.units,
                 _ if this.controls() => entry.control += carried.units,
-                Fate::Received if !carried.partly => {
+                Fate::Received if !self.is_partly(line, datagram, carried) => {
                     let stream = matches!(self.testbed.traffic[this.flow], Traffic::UdpStream(_));
                     entry.whole += u64::from(stream);
                 }

@@ -25,6 +25,21 @@ fn a_discipline_is_asked_when_it_is_empty() {
     assert_eq!(difference(&testbed, 1608526377215507116), Ok(()));
 }
 
+/// The oracle took a datagram for carried whole whose last frame had arrived while the gap behind it went on beyond the end.
+#[test]
+fn a_gap_that_goes_on_beyond_the_end_is_not_carried() {
+    for kind in ["udp-on-off", "poisson", "udp-stream"] {
+        let text = include_str!("parted/gap-at-the-end.toml");
+        let text = match kind {
+            "udp-on-off" => text.to_owned(),
+            other => text
+                .replace("udp-on-off", other)
+                .replace("on = \"414 ms\"\noff = \"414 ms\"\nlengths = \"fixed\"\n", ""),
+        };
+        assert_eq!(difference(&testbed(kind, text), 0), Ok(()), "{kind}");
+    }
+}
+
 /// Where the engines part: a testbed from a file, run for longer and longer.
 ///
 /// `ORACLE_FILE=case.toml ORACLE_SEED=0 cargo test -p engpass-network --test oracle replay -- --ignored --nocapture`
