@@ -74,7 +74,7 @@ def command(
     if report is not None:
         from engpass.report import render_explanation
 
-        files.write(files.target(report), render_explanation(made))
+        files.write(Path(report), render_explanation(made))
         console.tell(f"the explanation is in `{report}`")
 
 

@@ -41,7 +41,7 @@ def command(
     with console.waiting(f"drawing run {record.id}"):
         from engpass.report import export_figures, render
 
-        files.write(files.target(output), render(record, outcomes, made))
+        files.write(Path(output), render(record, outcomes, made))
         pictures = []
         if figures:
             try:

@@ -18,7 +18,7 @@ def prepare(lab: Lab, numbers: Mapping[str, Any]) -> None:
     wanted = {
         host
         for flow in numbers["flows"]
-        if flow["live"]["mptcp"]
+        if flow["live"] and flow["live"]["mptcp"]
         for host in (flow["from"], *flow["to"])
         if len(lab.members[host].addresses) > 1
     }

@@ -268,11 +268,13 @@ impl Connection {
 
     /// How many bytes of a write of which `left` are to come the socket copies next, at most a segment; 0 while the
     /// application is blocked. Give them with [`put`](Self::put) when they are copied.
+    #[inline]
     pub fn next_copy(&mut self, left: u64) -> u64 {
         self.tx.next_copy(&self.p, self.window.mss(), left)
     }
 
     /// What [`next_copy`](Self::next_copy) said is copied; `ends` when the write ends there.
+    #[inline]
     pub fn put(&mut self, now: Time, bytes: u64, ends: bool) {
         self.tx.put(&self.p, bytes, ends);
         self.rearm(now);
@@ -321,6 +323,7 @@ impl Connection {
     }
 
     /// Why nothing is sent now.
+    #[inline(never)]
     pub fn limited_by(&self, now: Time) -> LimitedBy {
         self.decide(now).err().map_or(LimitedBy::Nothing, |reason| self.name(reason))
     }

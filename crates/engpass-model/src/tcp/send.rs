@@ -84,6 +84,7 @@ impl Sender {
     /// Sockets copy a write piece by piece, and what is copied can be sent before the next piece is: STREAMS in messages
     /// of a multiple of the segment size, BSD in clusters, Linux in segments. Here a piece is a segment for all of them.
     /// Winsock's rule asks about the whole write.
+    #[inline]
     pub(super) fn next_copy(&mut self, p: &TcpParameters, mss: u64, left: u64) -> u64 {
         let piece = if p.send_buffer_rule == SendBufferRule::WholeWrites { left } else { left.min(mss) };
         let taken = piece.min(self.room(p, piece));
@@ -92,6 +93,7 @@ impl Sender {
     }
 
     /// Put what was copied into the send buffer; `ends` when the write ends there.
+    #[inline]
     pub(super) fn put(&mut self, p: &TcpParameters, bytes: u64, ends: bool) {
         self.written += bytes;
         if p.write_boundaries && ends {
@@ -103,6 +105,7 @@ impl Sender {
     }
 
     /// How much of a write of `bytes` would be taken.
+    #[inline]
     pub(super) fn room(&self, p: &TcpParameters, bytes: u64) -> u64 {
         if self.closing {
             return 0;
@@ -160,7 +163,7 @@ impl Sender {
     }
 
     /// The next piece of new data, or why there is none. `idle`: nothing is unacknowledged.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_piece(&self, p: &TcpParameters, mss: u64, idle: bool) -> Result<Piece, LimitedBy> {
         let unsent = self.unsent();
         if unsent >= mss && self.boundaries.is_none() && self.usable_window() >= mss {

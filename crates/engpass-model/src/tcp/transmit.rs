@@ -26,7 +26,7 @@ pub(super) enum Next {
 
 impl Connection {
     /// The next thing to send, or why there is none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide(&self, now: Time) -> Result<Next, LimitedBy> {
         let calm = self.state == State::Established && self.special.is_empty() && !self.rx.has_early();
         if !calm || self.board.waiting() > 0 || self.recovery.phase == Phase::Fast {
@@ -162,17 +162,19 @@ impl Connection {
     /// The next segment, when the host has room for it. Pull until it gives none.
     #[inline]
     pub fn transmit(&mut self, now: Time) -> Option<Segment> {
-        self.next_segment(now).ok()
+        let mut segment = Segment::default();
+        self.next_segment(now, &mut segment).ok().map(|()| segment)
     }
 
-    /// The next segment, or what [`limited_by`](Self::limited_by) says.
-    pub fn next_segment(&mut self, now: Time) -> Result<Segment, LimitedBy> {
+    /// Put the next segment into `segment`; or else say what [`limited_by`](Self::limited_by) says, and leave it.
+    pub fn next_segment(&mut self, now: Time, segment: &mut Segment) -> Result<(), LimitedBy> {
         match self.decide(now) {
-            Ok(Next::New(piece)) => Ok(self.send_new(now, piece)),
-            Ok(Next::Ack) => Ok(self.send_ack(now)),
-            Ok(next) => Ok(self.send_odd(now, next)),
-            Err(reason) => Err(self.name(reason)),
+            Ok(Next::New(piece)) => self.send_new(now, piece, segment),
+            Ok(Next::Ack) => self.send_ack(now, segment),
+            Ok(next) => *segment = self.send_odd(now, next),
+            Err(reason) => return Err(self.name(reason)),
         }
+        Ok(())
     }
 
     #[inline(never)]
@@ -257,17 +259,16 @@ impl Connection {
     }
 
     #[inline]
-    fn send_ack(&mut self, now: Time) -> Segment {
+    fn send_ack(&mut self, now: Time, segment: &mut Segment) {
         self.counts.segments_sent += 1;
         self.counts.acks_sent += 1;
         self.rearm(now);
-        let mut segment = self.outgoing(now, self.tx.next, 0, Flags::default());
+        *segment = self.outgoing(now, self.tx.next, 0, Flags::default());
         self.rx.acknowledged(true);
         if self.rx.has_blocks() && self.agreed.sack {
             let room = if self.agreed.timestamps { 3 } else { 4 };
             segment.sack = self.rx.sack_blocks(&self.p, room);
         }
-        segment
     }
 
     fn send_early_ack(&mut self, now: Time) -> Segment {
@@ -346,7 +347,7 @@ impl Connection {
     }
 
     #[inline]
-    fn send_new(&mut self, now: Time, piece: Piece) -> Segment {
+    fn send_new(&mut self, now: Time, piece: Piece, segment: &mut Segment) {
         if self.board.is_empty() {
             self.restart_after_idle(now);
         }
@@ -388,14 +389,13 @@ impl Connection {
         self.counts.segments_sent += 1;
         self.sent_at = now;
         self.rearm(now);
-        let mut segment = self.outgoing(now, seq, piece.len, flags);
+        *segment = self.outgoing(now, seq, piece.len, flags);
         segment.ect = self.agreed.ecn && piece.len > 0;
         self.rx.acknowledged(false);
         if self.p.derived().rates {
             self.note_application_limit();
-            self.pace(now, &segment);
+            self.pace(now, segment);
         }
-        segment
     }
 
     /// Time the segment that ends here, if none is timed.

@@ -131,11 +131,12 @@ impl Network {
 
     /// The run is over: tell the books what every line does.
     pub(super) fn stop_lines(&mut self) {
-        for (port, line) in self.ports.iter().enumerate() {
-            match &self.frames.ports[port] {
-                Some(line) => self.fabric.ledger.closes_frames(port, line, self.end),
-                None => self.fabric.ledger.closes(port, line.doing(self.end)),
-            }
+        let cells = |port: &usize| self.frames.port(*port).is_none();
+        for port in (0..self.ports.len()).filter(cells) {
+            self.fabric.ledger.closes(port, self.ports[port].doing(self.end));
+        }
+        for line in &self.frames.ports {
+            self.fabric.ledger.closes_frames(line, self.end);
         }
         self.run_passed_lines();
     }
@@ -143,12 +144,10 @@ impl Network {
     /// The warm-up is over, and all that happens at its last instant has happened.
     pub(super) fn open_books(&mut self, from: u64) {
         self.fabric.ledger.warm(from);
-        for (port, line) in self.frames.ports.iter_mut().enumerate() {
+        for line in &mut self.frames.ports {
             // Where something was told that comes later they are open.
-            if let Some(line) = line
-                && std::mem::replace(&mut line.opens, u64::MAX) == from
-            {
-                self.fabric.ledger.opens_frames(port, line, from);
+            if std::mem::replace(&mut line.opens, u64::MAX) == from {
+                self.fabric.ledger.opens_frames(line, from);
             }
         }
     }

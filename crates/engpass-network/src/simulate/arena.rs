@@ -23,9 +23,20 @@ impl<T> Arena<T> {
         u32::try_from(self.items.len() - 1).expect("fewer than 2^32 frames are on the way")
     }
 
+    /// The place of what is inserted next.
+    #[inline]
+    pub(super) fn next(&self) -> u32 {
+        self.free.last().copied().unwrap_or(self.items.len() as u32)
+    }
+
     /// One more than the last place that was ever taken.
     pub(super) fn len(&self) -> u32 {
         self.items.len() as u32
+    }
+
+    /// Let `forget` mark what is in places that are free.
+    pub(super) fn forget_free(&mut self, mut forget: impl FnMut(&mut T)) {
+        self.free.iter().for_each(|place| forget(&mut self.items[*place as usize]));
     }
 
     pub(super) fn release(&mut self, index: u32) {

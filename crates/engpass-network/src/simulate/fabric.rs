@@ -6,7 +6,7 @@ use engpass_model::element::{
 use engpass_model::tcp::Segment;
 
 use super::arena::Arena;
-use super::ledger::{Arrivals, Cargo, Fate, Ledger};
+use super::ledger::{Arrivals, Cargo, Carried, Fate, Ledger, Load};
 use super::outside::Fates;
 use super::tally::{Place, Tally, Window};
 use super::timeline::Trace;
@@ -63,6 +63,11 @@ pub(super) struct Datagram {
     pub(super) loss: Option<(u64, Place)>,
     /// Frames on the way, plus one while its process works on it or its receiver holds it.
     pub(super) holds: u32,
+    /// Bytes of it that the receiver had already, or did not want.
+    pub(super) refused: u32,
+    /// Lines that have carried all of it, once it has come through: not so if what they carried is `written` down in the ledger.
+    pub(super) lines: u16,
+    pub(super) written: bool,
 }
 
 /// One direction of a circuit.
@@ -173,13 +178,32 @@ impl Fabric {
         counted
     }
 
+    /// The segment of a datagram.
+    #[inline]
+    pub(super) fn segment_of(&mut self, datagram: u32) -> &mut Segment {
+        let place = datagram as usize;
+        if place >= self.segments.len() {
+            self.segments.resize(place + 1, Segment::default());
+        }
+        &mut self.segments[place]
+    }
+
     /// A datagram comes into being.
     #[inline]
     pub(super) fn begin_datagram(&mut self, datagram: Datagram) -> u32 {
-        let (flow, to, elastic) = (datagram.flow, datagram.to, datagram.counted);
+        let written = datagram.written;
         let id = self.datagrams.insert(datagram);
-        self.ledger.begin(id, flow, to, elastic);
+        if written {
+            self.ledger.write_down(id, self.datagrams.len());
+        }
         id
+    }
+
+    /// From here on the ledger writes down what is carried of a datagram.
+    pub(super) fn write_down(&mut self, datagram: u32) {
+        if !std::mem::replace(&mut self.datagrams[datagram].written, true) {
+            self.ledger.write_down(datagram, self.datagrams.len());
+        }
     }
 
     /// Book what was carried of a datagram that is gone, or `open` when the run is over.
@@ -187,7 +211,7 @@ impl Fabric {
         let this = &self.datagrams[datagram];
         let cargo = match (this.to, this.counted) {
             (None, _) if !self.flows[this.flow as usize].varied => Cargo::Datagram,
-            (_, true) => Cargo::Segment { header: this.header.into(), bytes: this.bytes },
+            (_, true) => Cargo::Segment,
             (_, false) => Cargo::Control,
         };
         // The gap behind its last frame may not be over, and keep it.
@@ -197,7 +221,9 @@ impl Fabric {
             (None, true) => Fate::InFlight,
             (None, false) => Fate::Delivered,
         };
-        self.ledger.settle(datagram, fate, cargo);
+        let load = Load { cargo, header: this.header, bytes: this.bytes };
+        let carried = if this.written { Carried::Written(datagram) } else { Carried::Whole(this.lines) };
+        self.ledger.settle((this.flow, this.to), fate, load, carried, this.refused);
     }
 
     /// A cell of a frame, or its PDU, is lost at `place`.
@@ -499,7 +525,10 @@ impl Behind<'_> {
         let onward = fabric.onward(self.port, cells.vc);
         let last = cells.last;
         if fabric.ledger.later.is_some() {
-            let datagram = (!cells.are_generated()).then(|| fabric.frames[cells.frame].datagram);
+            let datagram = (!cells.are_generated()).then(|| {
+                let id = fabric.frames[cells.frame].datagram;
+                (id, &fabric.datagrams[id])
+            });
             fabric.ledger.sends_later(self.port, (onward.counter, onward.hop), *cells, datagram);
             self.hand_on(cells, onward.delay);
             return onward;
@@ -511,7 +540,8 @@ impl Behind<'_> {
             match generator_of(cells.frame) {
                 Some(flow) => fabric.ledger.generated(flow, onward.hop, begun),
                 None => {
-                    let datagram = fabric.frames[cells.frame].datagram;
+                    let id = fabric.frames[cells.frame].datagram;
+                    let datagram = (id, &fabric.datagrams[id]);
                     fabric.ledger.carried(self.port, onward.hop, datagram, cells, begun);
                 }
             }

@@ -155,6 +155,9 @@ impl Network {
             begun: self.now,
             loss: None,
             holds: 1,
+            refused: 0,
+            lines: 0,
+            written: matches!(this.way, Way::Circuit { .. }) || this.fragments.count > 1,
         };
         this.datagram = Some(self.fabric.begin_datagram(datagram));
         this.fragment = 0;
@@ -297,8 +300,8 @@ impl Network {
     #[inline]
     pub(super) fn receive(&mut self, datagram: u32) {
         let this = &mut self.fabric.datagrams[datagram];
-        if this.to.is_some() {
-            self.receive_segment(datagram);
+        if let Some(endpoint) = this.to {
+            self.receive_segment(datagram, endpoint);
             return;
         }
         if self.fabric.fates.is_some() {

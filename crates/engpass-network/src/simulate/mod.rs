@@ -145,6 +145,7 @@ impl Network {
     fn finish(&mut self) {
         self.now = self.end;
         self.advance_all(self.end);
+        self.note_all_lines();
         self.fabric.count_open_losses();
         self.stop_lines();
     }
@@ -204,6 +205,7 @@ impl Network {
     #[doc(hidden)]
     pub fn keep_no_books(&mut self) {
         self.fabric.ledger.on = false;
+        self.frames.watch(&self.fabric.ledger);
     }
 
     /// Events handled so far.

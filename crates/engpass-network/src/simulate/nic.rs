@@ -41,7 +41,8 @@ impl Sending {
     }
 }
 
-/// The memory of one NIC; a NIC has the index of its line's port.
+/// The memory of one NIC, and who waits for it; a NIC has the index of its line's port. What is in the memory of one that sends frames
+/// its line knows.
 #[derive(Debug)]
 pub(super) struct Nic {
     pub(super) capacity: u64,
@@ -153,9 +154,12 @@ impl Network {
         let nic = sending.nic;
         let bytes = sending.memory();
         // A line of frames says at once when a packet leaves; cells are asked for.
-        let room = self.nics[nic].has_room(self.now, bytes);
-        if room || matches!(sending.way, Way::Frames { .. }) {
-            return room;
+        if let Some(line) = self.frames.port_mut(nic) {
+            let (occupied, _) = line.memory(self.now);
+            return occupied == 0 || occupied + bytes <= self.nics[nic].capacity;
+        }
+        if self.nics[nic].has_room(self.now, bytes) {
+            return true;
         }
         // A cell emitted now may still get company at this instant; all that have left by now were emitted before.
         if let Some(before) = self.now.checked_sub(1) {
@@ -166,14 +170,14 @@ impl Network {
     }
 
     fn expect_room(&mut self, nic: usize) {
-        let slot = self.ports[nic].slot_at_least;
+        let frames = self.frames.port_mut(nic).and_then(|line| line.memory(self.now).1);
         let this = &self.nics[nic];
         // The line is first in, first out: departures that are known come before those that are not.
-        let at = match this.leaving.front() {
-            Some(&(left, _)) => left,
+        let at = match frames.or(this.leaving.front().map(|(left, _)| *left)) {
+            Some(left) => left,
             None => {
                 let emitted = this.unknown.iter().copied().chain(self.next_begins(nic)).min();
-                emitted.map_or(self.now + 1, |emitted| emitted + slot)
+                emitted.map_or(self.now + 1, |emitted| emitted + self.ports[nic].slot_at_least)
             }
         };
         self.push_room(at.max(self.now + 1), nic);
@@ -188,14 +192,13 @@ impl Network {
     /// The sender's packet enters the NIC now.
     #[inline(always)]
     fn emit(&mut self, sender: usize, sending: Sending) {
-        let bytes = sending.memory();
-        self.nics[sending.nic].occupied += bytes;
         match sending.way {
-            Way::Circuit { vc, .. } => self.emit_cells(sender, sending, vc, bytes),
-            Way::Frames { route } => {
-                let left = self.emit_frame(sender, &sending, route);
-                self.nics[sending.nic].leaving.push_back((left, bytes as u32));
+            Way::Circuit { vc, .. } => {
+                let bytes = sending.memory();
+                self.nics[sending.nic].occupied += bytes;
+                self.emit_cells(sender, sending, vc, bytes);
             }
+            Way::Frames { route } => self.emit_frame(sender, &sending, route),
         }
     }
 
@@ -235,7 +238,8 @@ impl Network {
         self.nics[hop].unknown.push_back(train.last);
         self.fabric.frames[frame].eta = train.last;
         let sent = train.last + self.ports[hop].slot_at_least;
-        self.fabric.ledger.emitted(sender, frame, datagram, self.now, sent);
+        let elastic = self.fabric.datagrams[datagram].counted;
+        self.fabric.ledger.emitted(sender, frame, elastic, self.now, sent);
         self.fabric.channels[hop][entry].announce(train);
         self.carry_on(vc);
         self.expect_frame(frame);

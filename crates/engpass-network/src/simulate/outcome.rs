@@ -289,9 +289,9 @@ impl Network {
             let mut directions = Vec::new();
             let (mut ledger, mut capacity, mut parts_per_bit) = (Accounts::new(), 0, 1);
             for end in 0..2 {
-                let mut direction = match &self.frames.ports[link * 2 + end] {
+                let mut direction = match self.frames.port(link * 2 + end) {
                     None => self.direction(topology, link, end, capacity_cells.unwrap_or(0)),
-                    Some(port) => frames(topology, link, end, port.tally, seconds),
+                    Some(port) => frames(topology, link, end, port.tally(), seconds),
                 };
                 let cells = capacity_cells.map(|_| direction.carried.sent());
                 let closed = self.fabric.ledger.close(topology, link * 2 + end, cells)?;

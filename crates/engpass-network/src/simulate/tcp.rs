@@ -2,7 +2,7 @@
 
 use engpass_model::host::{ByteTime, CpuCost, Pauses};
 use engpass_model::random::Stream;
-use engpass_model::tcp::{Connection, LimitedBy, Out, Segment, Stats};
+use engpass_model::tcp::{Connection, LimitedBy, Out, Stats};
 use engpass_model::time::Time;
 use engpass_model::unit::Share;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
@@ -29,8 +29,9 @@ pub(super) struct Endpoint {
     pub(super) ip: u32,
     /// An output is under way: the next segment is not formed before it is handed over.
     pub(super) busy: bool,
-    /// What the host pays at this end.
+    /// What the host pays at this end, and whether that is nothing.
     pub(super) cost: SegmentCost,
+    pub(super) free: bool,
     /// What the connection had counted when the warm-up was over.
     pub(super) before: Counted,
     /// The application that writes; `None` at the reading end.
@@ -54,7 +55,7 @@ impl From<&CpuCost> for SegmentCost {
 
 impl SegmentCost {
     /// Whether its host pays nothing for what it sends and writes.
-    fn is_nothing(&self) -> bool {
+    pub(super) fn is_nothing(&self) -> bool {
         self.per_write | self.per_segment | self.per_ack == 0 && self.byte.is_nothing()
     }
 }
@@ -242,7 +243,7 @@ impl Network {
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if !this.busy {
-            if this.cost.is_nothing() && self.cpus[this.host as usize].is_idle() {
+            if this.free && self.cpus[this.host as usize].is_idle() {
                 self.do_all(endpoint);
             } else {
                 self.ask(endpoint);
@@ -323,6 +324,9 @@ impl Network {
     /// What the endpoint waits for whose connection sends nothing for this reason.
     fn wait_of(&self, endpoint: usize, limited: LimitedBy) -> Wait {
         let this = &self.endpoints[endpoint];
+        if this.application.is_none() {
+            return Wait::of(limited);
+        }
         // The copy that was not made may be the reason.
         let asked = matches!(limited, LimitedBy::Application | LimitedBy::Nagle);
         this.waits_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
@@ -333,40 +337,38 @@ impl Network {
     pub(super) fn form_segment(&mut self, endpoint: usize) -> Result<u64, LimitedBy> {
         let this = &mut self.endpoints[endpoint];
         let before = self.fabric.trace.as_ref().map(|_| this.connection.stats().retransmissions);
-        let segment = this.connection.next_segment(Time(self.now))?;
+        let id = self.fabric.datagrams.next();
+        let segment = self.fabric.segment_of(id);
+        this.connection.next_segment(Time(self.now), segment)?;
+        let (header, len) = (segment.header_len(), segment.len);
         if let Some(trace) = &mut self.fabric.trace
             && before.is_some_and(|before| this.connection.stats().retransmissions > before)
         {
             trace.sent_again(this.flow as usize, self.now);
         }
         if let Some(trace) = &mut self.fabric.trace {
-            trace.formed(endpoint, &segment);
+            trace.formed(endpoint, &self.fabric.segments[id as usize]);
         }
-        let header = segment.header_len();
-        let cost = this.segment_cost(segment.payload(), false);
-        this.ip = (IP_HEADER_BYTES + header) as u32 + segment.len;
+        let cost = this.segment_cost(u64::from(len), false);
+        this.ip = (IP_HEADER_BYTES + header) as u32 + len;
         let datagram = Datagram {
             flow: this.flow,
             index: this.connection.segments_sent(),
-            bytes: segment.payload(),
+            bytes: u64::from(len),
             fragments: 1,
             arrived: 0,
             sent: false,
             to: Some(endpoint as u32 ^ 1),
-            counted: segment.len > 0 && this.application.is_some(),
+            counted: len > 0 && this.application.is_some(),
             header: header as u32,
             begun: self.now,
             loss: None,
             holds: 1,
+            refused: 0,
+            lines: 0,
+            written: matches!(this.way, Way::Circuit { .. }),
         };
-        let id = self.fabric.begin_datagram(datagram);
-        match self.fabric.segments.get_mut(id as usize) {
-            Some(place) => *place = segment,
-            None => {
-                self.fabric.segments.resize(id as usize, Segment::default());
-                self.fabric.segments.push(segment);
-            }
-        }
+        self.fabric.begin_datagram(datagram);
         self.endpoints[endpoint].formed = Some(id);
         Ok(cost)
     }
@@ -398,14 +400,14 @@ impl Network {
     }
 
     /// A segment is complete at its host: the CPU takes it, at once where that costs nothing.
-    pub(super) fn receive_segment(&mut self, datagram: u32) {
-        if self.input_cost(datagram) == 0 {
+    #[inline]
+    pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
+        if self.endpoints[endpoint as usize].free || self.input_cost(datagram) == 0 {
             self.take_segment(datagram);
             return;
         }
-        let this = &mut self.fabric.datagrams[datagram];
-        this.holds += 1;
-        let endpoint = this.to.expect("a segment goes to an endpoint") as usize;
+        self.fabric.datagrams[datagram].holds += 1;
+        let endpoint = endpoint as usize;
         if !self.endpoints[endpoint].busy {
             self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, Wait::Cpu);
         }
@@ -449,7 +451,7 @@ impl Network {
             self.fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
         }
         if out.refused > 0 {
-            self.fabric.ledger.refused(datagram, out.refused);
+            self.fabric.datagrams[datagram].refused = out.refused as u32;
         }
         self.fabric.ledger.stirs(self.processes.len() + endpoint, now);
         self.after_input(endpoint, out);

@@ -229,7 +229,7 @@ impl Network {
 
     /// Begin to write down what happens.
     fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
-        let (ports, flows) = (self.ports.len(), testbed.traffic.len());
+        let (ports, flows) = (self.nics.len(), testbed.traffic.len());
         self.fabric.trace = Some(Box::new(Trace::new(ports, flows, instants)));
         let line = |traffic: &Traffic| match traffic {
             Traffic::TcpStream(_) => Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() }),
@@ -272,7 +272,7 @@ impl Network {
         for (&port, (_, queue)) in ports.iter().zip(&mut timeline.queues) {
             queue.time_s.push(seconds(at));
             // Ports are not all as far: they write down what they see when they come here.
-            if let (Some(line), Some(trace)) = (&self.frames.ports[port], &mut self.fabric.trace) {
+            if let (Some(line), Some(trace)) = (self.frames.port(port), &mut self.fabric.trace) {
                 trace.look_before(port, at + 1, line);
             }
         }

@@ -9,7 +9,7 @@ use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
 use crate::simulate::host::{Process, Socket};
-use crate::simulate::tcp::{Application, Counted, Endpoint};
+use crate::simulate::tcp::{Application, Counted, Endpoint, SegmentCost};
 
 impl Builder<'_> {
     /// The process that sends the datagrams of a flow, unless it sends none.
@@ -73,13 +73,16 @@ impl Builder<'_> {
             connected: false,
             resume: None,
         });
+        let cost = host.occupation(side, self.testbed.traffic[flow].data_path(side));
+        let cost = SegmentCost::from(&cost);
         Endpoint {
             flow: flow as u32,
             host: at as u32,
             nic: nic as u32,
             way,
             connection: Connection::new(self.tcp_of(at, flow, path.path_mtu), role),
-            cost: (&host.occupation(side, self.testbed.traffic[flow].data_path(side))).into(),
+            cost,
+            free: cost.is_nothing(),
             timer: u64::MAX,
             formed: None,
             ip: 0,

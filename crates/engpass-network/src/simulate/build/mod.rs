@@ -147,8 +147,11 @@ impl Builder<'_> {
         self.topology.links[port / 2].delay.ps()
     }
 
+    /// Ports for cells, if there are any; those for frames are in [`Frames`].
     fn add_ports(&mut self) {
-        for port in 0..self.topology.links.len() * 2 {
+        let count = if self.topology.circuits.is_empty() { 0 } else { self.topology.links.len() * 2 };
+        self.ports.reserve_exact(count);
+        for port in 0..count {
             let slot = self.slots[port / 2];
             self.ports.push(Port {
                 queue: self.queue(self.node_of(port), slot),
@@ -308,7 +311,10 @@ impl Builder<'_> {
             .iter()
             .map(|list| list.iter().map(|onward| Counter { vc: onward.vc, ..Counter::default() }).collect())
             .collect();
-        let frames = Frames::new(self.testbed, self.topology, self.seed, self.window)?;
+        sockets.shrink_to_fit();
+        processes.shrink_to_fit();
+        endpoints.shrink_to_fit();
+        let mut frames = Frames::new(self.testbed, self.topology, self.seed, self.window)?;
         let ledger = Ledger::open(&Opening {
             testbed: self.testbed,
             topology: self.topology,
@@ -319,17 +325,18 @@ impl Builder<'_> {
             endpoints: &endpoints,
             outside: &senders,
         });
+        frames.watch(&ledger);
         Ok(Network {
             now: 0,
             end: self.window.end,
             // Without cells there is nothing to advance.
             next_sweep: if self.vcs.is_empty() { u64::MAX } else { SWEEP },
             events,
-            nics: (0..self.ports.len()).map(nic).collect(),
+            nics: (0..self.topology.links.len() * 2).map(nic).collect(),
             cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
             processes,
             endpoints,
-            outsiders: Outsiders::new(senders, self.ports.len()),
+            outsiders: Outsiders::new(senders, self.topology.links.len() * 2),
             sockets,
             sources: self.sources,
             adapting: self.adapting,

@@ -2,7 +2,7 @@
 
 use engpass_model::switch::Switch;
 use engpass_model::wire::Framing;
-use engpass_testbed::topology::{Hop, Leg, NodeKind};
+use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use super::{END, Engine, FramePort, Frames, Route, Step};
@@ -23,10 +23,14 @@ impl Frames {
         window: Window,
     ) -> Result<Self, SimError> {
         let mut frames = Self::default();
+        let carries = |link: &&LinkEnds| !matches!(link.framing, Framing::Cells { .. });
+        frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
+        frames.places.reserve_exact(2 * topology.links.len());
+        frames.routes.reserve_exact(2 * topology.flows.len());
         for link in &topology.links {
             for end in [0, 1] {
-                if matches!(link.framing, Framing::Cells { .. }) {
-                    frames.ports.push(None);
+                if !carries(&link) {
+                    frames.places.push(END);
                     continue;
                 }
                 let (from, to) = (link.ends[end], link.ends[1 - end]);
@@ -39,9 +43,11 @@ impl Frames {
                 };
                 // Parallel links between two nodes have lotteries of their own.
                 let name = format!("{}.{}", link.name, topology.nodes[from]);
-                let mut port = FramePort::new(link, end, &name, seed, latency);
+                let number = frames.places.len() as u32;
+                let mut port = FramePort::new(link, (number, end), &name, seed, latency);
                 port.opens = window.from.unwrap_or(u64::MAX);
-                frames.ports.push(Some(port));
+                frames.places.push(frames.ports.len() as u32);
+                frames.ports.push(port);
             }
         }
         for (index, router) in testbed.routers.values().enumerate() {
@@ -54,7 +60,8 @@ impl Frames {
                 let first = frames.steps.len();
                 if flow.circuit.is_none() {
                     for leg in legs {
-                        frames.steps.push(step(topology, leg, &flow.name)?);
+                        let step = frames.step(topology, leg, &flow.name)?;
+                        frames.steps.push(step);
                     }
                 }
                 frames.routes.push(Route {
@@ -63,9 +70,10 @@ impl Frames {
                     priority: traffic.priority(),
                     ttl: traffic.ttl().unwrap_or(u8::MAX),
                 });
-                frames.steps.push(Step { port: END, router: None, mtu: 0, told: false });
+                frames.steps.push(Step { port: END, router: END, mtu: 0, told: false });
             }
         }
+        frames.steps.shrink_to_fit();
         frames.find_told();
         Ok(frames)
     }
@@ -93,25 +101,24 @@ impl Frames {
             if from == END || this.port == END || before[this.port as usize] != Before::One(from) {
                 continue;
             }
-            let port = |port: u32| self.ports[port as usize].as_ref();
-            let in_order = port(from).is_some_and(FramePort::is_in_order);
-            let at_once = this.router.is_none_or(|router| self.routers[router as usize].per_packet == 0);
+            let in_order = self.ports[from as usize].is_in_order();
+            let at_once = !this.is_routed() || self.routers[this.router as usize].per_packet == 0;
             self.steps[place].told =
-                in_order && at_once && port(this.port).is_some_and(FramePort::decides_on_arrival);
+                in_order && at_once && self.ports[this.port as usize].decides_on_arrival();
         }
     }
-}
 
-fn step(topology: &Topology, leg: &Leg, flow: &str) -> Result<Step, SimError> {
-    let Leg::Link(hop) = leg else {
-        return Err(SimError::Unsupported(format!(
-            "traffic `{flow}` crosses a circuit between routers, and `simulate` carries circuits only from host to host so far; `limit` answers for it"
-        )));
-    };
-    let router = match topology.kind(hop.from) {
-        NodeKind::Router(router) => Some(router as u32),
-        _ => None,
-    };
-    let mtu = u32::try_from(topology.links[hop.link].mtu).unwrap_or(u32::MAX);
-    Ok(Step { port: port_of(topology, hop) as u32, router, mtu, told: false })
+    fn step(&self, topology: &Topology, leg: &Leg, flow: &str) -> Result<Step, SimError> {
+        let Leg::Link(hop) = leg else {
+            return Err(SimError::Unsupported(format!(
+                "traffic `{flow}` crosses a circuit between routers, and `simulate` carries circuits only from host to host so far; `limit` answers for it"
+            )));
+        };
+        let router = match topology.kind(hop.from) {
+            NodeKind::Router(router) => router as u32,
+            _ => END,
+        };
+        let mtu = u32::try_from(topology.links[hop.link].mtu).unwrap_or(u32::MAX);
+        Ok(Step { port: self.places[port_of(topology, hop)], router, mtu, told: false })
+    }
 }

@@ -7,6 +7,7 @@
 
 mod build;
 mod port;
+mod sent;
 
 use engpass_model::queue::{self, Cause, Ecn};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
@@ -14,17 +15,19 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use super::Network;
 use super::arena::Arena;
 use super::event::Event;
+use super::ledger::Ledger;
 use super::nic::Sending;
 use super::tally::Place;
 use super::tap::Carrier;
-use port::{Flying, Joined, Limited};
+use port::{Flying, Joined, Limited, OnLine};
 pub(super) use port::{FramePort, PortTally, Told};
 
 /// What carries frames.
 #[derive(Default)]
 pub(super) struct Frames {
-    /// By port; `None` where a link carries cells.
-    pub(super) ports: Vec<Option<FramePort>>,
+    /// The transmitters of the links that carry frames, and which of them a port is, [`END`] where its link carries cells.
+    pub(super) ports: Vec<FramePort>,
+    places: Vec<u32>,
     pub(super) packets: Arena<Packet>,
     /// The way of every flow, and the way back: `2 * flow` and `2 * flow + 1`.
     pub(super) routes: Vec<Route>,
@@ -45,9 +48,11 @@ pub(super) struct Packet {
     ip: u32,
     /// The process or endpoint that sent it: its flow, to a discipline.
     sender: u32,
-    /// Place of the step that it is at, and which of its route it is.
+    /// Place of the step whose line is the next to carry it.
     step: u32,
-    hop: u16,
+    /// The first step of its route, and that before which it came into being: another one if it is a fragment that a router has cut.
+    first: u32,
+    since: u32,
     ttl: u8,
     priority: u8,
     ecn: Ecn,
@@ -65,10 +70,10 @@ pub(super) struct Route {
 /// One hop of a route.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// [`END`] behind the last hop.
+    /// Place among the ports of frames; [`END`] behind the last hop.
     pub(super) port: u32,
-    /// The router that stands before the port, if one does.
-    pub(super) router: Option<u32>,
+    /// The router that stands before the port, [`END`] if none does.
+    router: u32,
     pub(super) mtu: u32,
     /// The line before this one tells the port what comes.
     told: bool,
@@ -77,7 +82,32 @@ pub(super) struct Step {
 /// No port: the packet is at its host.
 const END: u32 = u32::MAX;
 
+impl Step {
+    /// Whether a router stands before the port.
+    #[inline(always)]
+    pub(super) fn is_routed(&self) -> bool {
+        self.router != END
+    }
+}
+
 impl Frames {
+    /// Tell the books of every transmission on the lines where they ask for that.
+    pub(super) fn watch(&mut self, ledger: &Ledger) {
+        self.ports.iter_mut().for_each(|line| line.watched = ledger.is_watched(line.port as usize));
+    }
+
+    /// The transmitter with this number, if it sends frames.
+    #[inline]
+    pub(super) fn port(&self, port: usize) -> Option<&FramePort> {
+        // Where only cells are sent there are none.
+        self.ports.get(self.places[port] as usize)
+    }
+
+    #[inline]
+    pub(super) fn port_mut(&mut self, port: usize) -> Option<&mut FramePort> {
+        self.ports.get_mut(self.places[port] as usize)
+    }
+
     /// The hops of a route.
     pub(super) fn steps(&self, route: usize) -> &[Step] {
         let Route { first, hops, .. } = self.routes[route];
@@ -103,20 +133,30 @@ impl Network {
         self.frames.steps.iter_mut().for_each(|step| step.told = false);
     }
 
-    /// A packet of a host enters its NIC: when it has left.
-    #[inline]
-    pub(super) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) -> u64 {
+    /// A packet of a host enters its NIC.
+    #[inline(always)]
+    pub(super) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
-        let (datagram, nic, ip) = (sending.datagram, sending.nic, sending.ip as u32);
+        let (datagram, ip) = (sending.datagram, sending.ip as u32);
         let this = &mut self.fabric.datagrams[datagram];
         this.holds += 1;
+        let elastic = this.counted;
         let ecn = match this.to.map(|_| &self.fabric.segments[datagram as usize]) {
             Some(segment) if segment.ce => Ecn::Marked,
             Some(segment) if segment.ect => Ecn::Capable,
             _ => Ecn::NotCapable,
         };
-        let mut packet =
-            Packet { datagram, ip, sender: sender as u32, step: first, hop: 0, ttl, priority, ecn };
+        let mut packet = Packet {
+            datagram,
+            ip,
+            sender: sender as u32,
+            step: first,
+            first,
+            since: first,
+            ttl,
+            priority,
+            ecn,
+        };
         if let Some(fates) = &self.fabric.fates {
             let head = fates.head(datagram);
             (packet.ecn, packet.priority) = (head.ecn, head.priority);
@@ -126,69 +166,145 @@ impl Network {
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, sending);
         }
-        let line = self.frames.ports[nic].as_mut().expect("frames go over links that carry them");
-        let left = line.take(self.now, ip, &self.fabric.window);
-        self.fabric.ledger.emitted_packet(sender, (datagram, id), self.now, line.last.end);
-        self.fabric.ledger.transmits(nic, 0, (datagram, id), line);
-        if let Some((step, at)) = self.depart(nic, left, id) {
-            self.go(id, step, at);
+        let line = &mut self.frames.ports[self.frames.steps[first as usize].port as usize];
+        let sent = line.take(self.now, ip, &self.fabric.window);
+        self.fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
+        if let Some((place, at)) = self.depart(first, id, ip, &sent) {
+            self.go(id, place, at);
         }
-        left
     }
 
-    /// A packet comes to the node before the port of `step` at `at`, and goes on to where something else may come between.
-    fn go(&mut self, id: u32, mut step: Step, mut at: u64) {
+    /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between.
+    fn go(&mut self, id: u32, mut place: u32, mut at: u64) {
         loop {
-            let port = step.port as usize;
-            let Some(left) = self.come(id, step, at) else { return };
-            let Some(next) = self.depart(port, left, id) else { return };
-            (step, at) = next;
+            let step = self.frames.steps[place as usize];
+            let packet = &mut self.frames.packets[id];
+            if step.is_routed() {
+                packet.ttl -= 1;
+                if packet.ttl == 0 || packet.ip > step.mtu {
+                    self.stop(id, step, at);
+                    return;
+                }
+            }
+            let Some(next) = self.join(place, step.port, id, at) else { return };
+            (place, at) = next;
         }
     }
 
-    /// A packet has left `port` at `left`. Returns the step to which it comes next and when, if it goes on at once.
+    /// A packet joins the queue of the port of the step at `place`. Returns the step to which it comes next and when, if it goes on
+    /// at once.
     #[inline(always)]
-    fn depart(&mut self, port: usize, left: u64, id: u32) -> Option<(Step, u64)> {
-        let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
+    fn join(&mut self, place: u32, port: u32, id: u32, at: u64) -> Option<(u32, u64)> {
+        let line = &mut self.frames.ports[port as usize];
+        if at > line.opens {
+            let from = std::mem::replace(&mut line.opens, u64::MAX);
+            self.fabric.ledger.opens_frames(line, from);
+        }
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.look_before(line.port as usize, at, line);
+        }
+        let bytes = line.queue_bytes(self.frames.packets[id].ip);
+        match line.join_limited(at, bytes, &self.fabric.window) {
+            Limited::Leaves(sent) => self.depart(place, id, bytes, &sent),
+            Limited::Lost => {
+                self.refuse(port, id, Cause::Full, at);
+                None
+            }
+            Limited::Undecided => {
+                let Packet { sender, priority, ecn, .. } = self.frames.packets[id];
+                let view = queue::Packet { id, bytes, flow: sender, priority, ecn };
+                self.join_discipline(place, port, view, at)
+            }
+        }
+    }
+
+    /// A packet leaves the port of the step at `place`, where it takes so many bytes until then. Returns the step to which it comes
+    /// next and when, if it goes on at once.
+    #[inline(always)]
+    fn depart(&mut self, place: u32, id: u32, bytes: u32, sent: &OnLine) -> Option<(u32, u64)> {
+        let port = self.frames.steps[place as usize].port;
         let packet = &mut self.frames.packets[id];
+        packet.step = place + 1;
+        if !sent.whole {
+            self.cut_off(place, id, sent);
+        }
+        let line = &mut self.frames.ports[port as usize];
+        let packet = &self.frames.packets[id];
+        if line.watched {
+            let hop = (place - packet.first) as usize;
+            let datagram = (packet.datagram, &self.fabric.datagrams[packet.datagram]);
+            self.fabric.ledger.transmits(hop, datagram, id, &sent.transmission, line);
+        }
         if self.fabric.trace.is_some() {
-            self.fabric.tap_packet(port, left, id, packet.datagram, (packet.ttl, packet.ecn));
+            let Packet { datagram, ttl, ecn, .. } = *packet;
+            self.fabric.tap_packet(line.port as usize, sent.left, id, datagram, (ttl, ecn));
         }
-        let step = self.frames.steps[packet.step as usize + 1];
-        let at = left + line.delay;
+        let at = sent.left + line.delay;
         // What would come after the end does not.
-        if step.told && at <= self.end {
-            packet.step += 1;
-            packet.hop += 1;
-            return Some((step, at));
+        if self.frames.steps[place as usize + 1].told && at <= self.end {
+            line.tell(sent.left, bytes);
+            return Some((place + 1, at));
         }
-        if let Some(at) = line.fly(left, id) {
-            self.events.push(at, port, Event::Arrive(port as u32));
+        if let Some(at) = line.fly(sent.left, bytes, id) {
+            self.events.push(at, line.port as usize, Event::Arrive(port));
         }
         None
     }
 
-    /// A packet comes to the node before the port of `step` at `at`. Returns when it leaves the port, if that is known.
+    /// A transmission on the line of the step at `place` does not lie in the window: it does not count as carried.
+    #[cold]
+    #[inline(never)]
+    fn cut_off(&mut self, place: u32, id: u32, sent: &OnLine) {
+        if self.fabric.ledger.later.is_some() {
+            // It is booked when it has ended.
+            return;
+        }
+        let Packet { datagram, ip, first, .. } = self.frames.packets[id];
+        let line = &self.frames.ports[self.frames.steps[place as usize].port as usize];
+        self.fabric.ledger.cut_off(line.port as usize, &sent.transmission);
+        self.fabric.write_down(datagram);
+        self.fabric.ledger.write(datagram, (place - first) as usize, line.queue_bytes(ip), true);
+    }
+
+    /// A packet is gone, or the run is over: note which lines have carried it.
     #[inline(always)]
-    fn come(&mut self, id: u32, step: Step, at: u64) -> Option<u64> {
-        if let Some(router) = step.router {
-            let packet = &mut self.frames.packets[id];
-            packet.ttl -= 1;
-            if packet.ttl == 0 || packet.ip > step.mtu {
-                self.stop(id, step, router, at);
-                return None;
+    fn note_lines(&mut self, id: u32) {
+        let Packet { datagram, step, since, .. } = self.frames.packets[id];
+        let this = &mut self.fabric.datagrams[datagram];
+        this.lines = (step - since) as u16;
+        if this.written && self.fabric.ledger.later.is_none() {
+            self.write_lines(id);
+        }
+    }
+
+    /// Write down which lines have carried a packet.
+    #[inline(never)]
+    fn write_lines(&mut self, id: u32) {
+        let Packet { datagram, ip, step, first, since, .. } = self.frames.packets[id];
+        for place in since..step {
+            let line = &self.frames.ports[self.frames.steps[place as usize].port as usize];
+            self.fabric.ledger.write(datagram, (place - first) as usize, line.queue_bytes(ip), false);
+        }
+    }
+
+    /// The run is over: note what the lines have carried of the packets that are still on their way.
+    pub(super) fn note_all_lines(&mut self) {
+        let packets = &mut self.frames.packets;
+        packets.forget_free(|packet| packet.datagram = END);
+        for id in 0..packets.len() {
+            if self.frames.packets[id].datagram != END {
+                self.note_lines(id);
             }
         }
-        self.join(step.port as usize, id, at)
     }
 
     /// A router loses a packet that has been through too many, or cuts one that is too large.
     #[cold]
-    fn stop(&mut self, id: u32, step: Step, router: u32, at: u64) {
+    fn stop(&mut self, id: u32, step: Step, at: u64) {
         if self.frames.packets[id].ttl > 0 {
             self.cut(id, step, at);
         } else {
-            let node = self.frames.routers[router as usize].node;
+            let node = self.frames.routers[step.router as usize].node;
             if !self.loses_later(id, Place::Ttl(node), at) {
                 self.lose_packet(id, Place::Ttl(node), at);
             }
@@ -201,6 +317,8 @@ impl Network {
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
         // The first fragment may take its place.
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
+        self.fabric.write_down(whole.datagram);
+        self.note_lines(id);
         self.frames.packets.release(id);
         let more = (cut.count - 1) as u32;
         let datagram = &mut self.fabric.datagrams[whole.datagram];
@@ -208,65 +326,33 @@ impl Network {
         datagram.holds += more;
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
-            let fragment = self.frames.packets.insert(Packet { ip, ..whole });
+            let fragment = self.frames.packets.insert(Packet { ip, since: whole.step, ..whole });
             self.fabric.ledger.cut(id, fragment);
             if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
                 let offset = (index * cut.full) as u32;
                 trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
             }
-            let left = self.join(step.port as usize, fragment, at);
-            let next = left.and_then(|left| self.depart(step.port as usize, left, fragment));
-            if let Some((step, at)) = next {
-                self.go(fragment, step, at);
+            if let Some((place, at)) = self.join(whole.step, step.port, fragment, at) {
+                self.go(fragment, place, at);
             }
         }
-    }
-
-    /// A packet joins the queue of a port at `at`. Returns when it leaves, if that is known.
-    #[inline]
-    fn join(&mut self, port: usize, id: u32, at: u64) -> Option<u64> {
-        let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
-        if at > line.opens {
-            let from = std::mem::replace(&mut line.opens, u64::MAX);
-            self.fabric.ledger.opens_frames(port, line, from);
-        }
-        if let Some(trace) = &mut self.fabric.trace {
-            trace.look_before(port, at, line);
-        }
-        let packet = &mut self.frames.packets[id];
-        let bytes = line.queue_bytes(packet.ip);
-        let left = match line.join_limited(at, bytes, &self.fabric.window) {
-            Limited::Leaves(left) => left,
-            Limited::Lost => {
-                self.refuse(port, id, Cause::Full, at);
-                return None;
-            }
-            Limited::Undecided => {
-                let &mut Packet { sender, priority, ecn, .. } = packet;
-                let view = queue::Packet { id, bytes, flow: sender, priority, ecn };
-                return self.join_discipline(port, view, at);
-            }
-        };
-        self.fabric.ledger.transmits(port, packet.hop, (packet.datagram, id), line);
-        Some(left)
     }
 
     /// A packet comes to a discipline.
-    fn join_discipline(&mut self, port: usize, view: queue::Packet, at: u64) -> Option<u64> {
-        let line = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
+    #[inline(never)]
+    fn join_discipline(&mut self, place: u32, port: u32, view: queue::Packet, at: u64) -> Option<(u32, u64)> {
+        let line = &mut self.frames.ports[port as usize];
         let mut mark = false;
         match line.join(at, view, &mut self.frames.lost, &mut mark, &self.fabric.window) {
-            Joined::Leaves(left) => {
-                let packet = &mut self.frames.packets[view.id];
+            Joined::Leaves(sent) => {
                 if mark {
-                    packet.ecn = Ecn::Marked;
+                    self.frames.packets[view.id].ecn = Ecn::Marked;
                 }
-                self.fabric.ledger.transmits(port, packet.hop, (packet.datagram, view.id), line);
-                Some(left)
+                self.depart(place, view.id, view.bytes, &sent)
             }
             Joined::Waits(due) => {
                 if let Some(due) = due {
-                    self.events.push(due, port, Event::Serve(port as u32));
+                    self.events.push(due, line.port as usize, Event::Serve(port));
                 }
                 self.lose_all(port);
                 None
@@ -280,47 +366,49 @@ impl Network {
 
     /// The discipline of a port chooses what is sent next.
     pub(super) fn serve_port(&mut self, port: u32) {
-        let port = port as usize;
-        let this = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
+        let this = &mut self.frames.ports[port as usize];
         let (next, again) = this.serve(self.now, &mut self.frames.lost, &self.fabric.window);
         if let Some(again) = again {
-            self.events.push(again, port, Event::Serve(port as u32));
+            self.events.push(again, this.port as usize, Event::Serve(port));
         }
-        if let Some((chosen, left)) = next {
+        if let Some((chosen, sent)) = next {
+            if sent.transmission.held > 0 && !this.watched {
+                self.fabric.ledger.held(this.port as usize, &sent.transmission, this.told.idle);
+            }
             let packet = &mut self.frames.packets[chosen.id];
             packet.ecn = chosen.ecn;
-            self.fabric.ledger.transmits(port, packet.hop, (packet.datagram, chosen.id), this);
-            if let Some((step, at)) = self.depart(port, left, chosen.id) {
-                self.go(chosen.id, step, at);
+            let place = packet.step;
+            if let Some((place, at)) = self.depart(place, chosen.id, chosen.bytes, &sent) {
+                self.go(chosen.id, place, at);
             }
         }
         self.lose_all(port);
     }
 
     /// Lose what the discipline of a port has lost now.
-    fn lose_all(&mut self, port: usize) {
+    fn lose_all(&mut self, port: u32) {
         while let Some((packet, cause)) = self.frames.lost.pop() {
             self.refuse(port, packet.id, cause, self.now);
         }
     }
 
     /// A port loses a packet.
-    fn refuse(&mut self, port: usize, id: u32, cause: Cause, at: u64) {
-        if self.loses_later(id, Place::Queue(port, cause), at) {
+    #[inline(never)]
+    fn refuse(&mut self, port: u32, id: u32, cause: Cause, at: u64) {
+        let number = self.frames.ports[port as usize].port as usize;
+        if self.loses_later(id, Place::Queue(number, cause), at) {
             return;
         }
-        self.lose_packet(id, Place::Queue(port, cause), at);
         if let Some(later) = &mut self.fabric.ledger.later {
-            later.lost(port, 1);
+            later.lost(number, 1);
+        }
+        if self.fabric.window.holds(at) {
+            self.frames.ports[port as usize].count_lost();
         }
         if let Some(trace) = &mut self.fabric.trace {
-            trace.dropped(port, at);
+            trace.dropped(number, at);
         }
-        if self.fabric.window.holds(at)
-            && let Some(port) = &mut self.frames.ports[port]
-        {
-            port.tally.lost += 1;
-        }
+        self.lose_packet(id, Place::Queue(number, cause), at);
     }
 
     /// Where packets come from outside, nothing is lost before its time: whether the loss waits for it.
@@ -336,12 +424,15 @@ impl Network {
     pub(super) fn lose_now(&mut self, packet: u32) {
         let fates = self.fabric.fates.as_mut().expect("only what came from outside is lost later");
         match fates.place_of(packet) {
-            Place::Queue(port, cause) => self.refuse(port, packet, cause, self.now),
+            Place::Queue(number, cause) => {
+                self.refuse(self.frames.places[number], packet, cause, self.now);
+            }
             place => self.lose_packet(packet, place, self.now),
         }
     }
 
     fn lose_packet(&mut self, packet: u32, place: Place, at: u64) {
+        self.note_lines(packet);
         let datagram = self.frames.packets[packet].datagram;
         self.fabric.lose_datagram(datagram, place, at);
         if self.fabric.window.holds(at) {
@@ -354,17 +445,17 @@ impl Network {
 
     /// A frame arrives at the node behind this port; and so do those behind it, as long as nothing else comes first.
     pub(super) fn frame_lands(&mut self, port: u32) {
-        let port = port as usize;
         loop {
-            let this = self.frames.ports[port].as_mut().expect("frames go over links that carry them");
+            let this = &mut self.frames.ports[port as usize];
             let (landed, next) = this.land(self.now);
+            let number = this.port as usize;
             if let Some(landed) = landed {
                 self.landed(port, landed);
             }
             let Some(next) = next else { return };
             // While it is handled, nothing can come to this line that arrives before what is there.
-            if next > self.until || next > self.next_sweep || !self.events.is_before_all(next, port) {
-                self.events.push(next, port, Event::Arrive(port as u32));
+            if next > self.until || next > self.next_sweep || !self.events.is_before_all(next, number) {
+                self.events.push(next, number, Event::Arrive(port));
                 return;
             }
             self.now = next;
@@ -373,34 +464,33 @@ impl Network {
     }
 
     #[inline]
-    fn landed(&mut self, port: usize, landed: Flying) {
+    fn landed(&mut self, port: u32, landed: Flying) {
         if landed.damaged {
+            let line = &mut self.frames.ports[port as usize];
+            let number = line.port as usize;
             if let Some(later) = &mut self.fabric.ledger.later {
-                later.lost(port, 1);
+                later.lost(number, 1);
             }
-            if self.fabric.window.holds(self.now)
-                && let Some(port) = &mut self.frames.ports[port]
-            {
-                port.tally.lost += 1;
+            if self.fabric.window.holds(self.now) {
+                line.count_lost();
             }
-            self.lose_packet(landed.packet, Place::Line(port), self.now);
+            self.lose_packet(landed.packet, Place::Line(number), self.now);
             return;
         }
-        let packet = &mut self.frames.packets[landed.packet];
-        packet.step += 1;
-        packet.hop += 1;
-        let step = self.frames.steps[packet.step as usize];
+        let place = self.frames.packets[landed.packet].step;
+        let step = self.frames.steps[place as usize];
         if step.port == END {
             self.packet_arrived(landed.packet);
             return;
         }
         if let Some(at) = self.process(step, landed.packet) {
-            self.go(landed.packet, step, at);
+            self.go(landed.packet, place, at);
         }
     }
 
     #[inline]
     fn packet_arrived(&mut self, packet: u32) {
+        self.note_lines(packet);
         let Packet { datagram, ecn, .. } = self.frames.packets[packet];
         self.frames.packets.release(packet);
         let this = &mut self.fabric.datagrams[datagram];
@@ -422,20 +512,22 @@ impl Network {
     /// A packet has come to the node before a port, a router perhaps: when its engine has done it, if that need not be waited for.
     #[inline]
     fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
-        let Some(router) = step.router else { return Some(self.now) };
-        let engine = &mut self.frames.routers[router as usize];
+        if !step.is_routed() {
+            return Some(self.now);
+        }
+        let engine = &mut self.frames.routers[step.router as usize];
         if engine.per_packet == 0 {
             return Some(self.now);
         }
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
         // Whatever goes out by the port comes from this engine, in order.
-        let port = self.frames.ports[step.port as usize].as_ref();
-        if engine.free <= self.end && !self.frames.silent && port.is_some_and(FramePort::decides_on_arrival) {
+        let port = &self.frames.ports[step.port as usize];
+        if engine.free <= self.end && !self.frames.silent && port.decides_on_arrival() {
             return Some(engine.free);
         }
         engine.busy.push_back((engine.free, packet));
         if engine.busy.len() == 1 {
-            self.events.push(engine.free, engine.node, Event::Forward(router));
+            self.events.push(engine.free, engine.node, Event::Forward(step.router));
         }
         None
     }
@@ -447,7 +539,6 @@ impl Network {
         if let Some(&(at, _)) = engine.busy.front() {
             self.events.push(at, engine.node, Event::Forward(router));
         }
-        let step = self.frames.steps[self.frames.packets[packet].step as usize];
-        self.go(packet, step, self.now);
+        self.go(packet, self.frames.packets[packet].step, self.now);
     }
 }

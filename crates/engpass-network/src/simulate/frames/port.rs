@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use engpass_model::element::Doing;
-use engpass_model::queue::{self, Backlog, Cause, Discipline, PortView, Scheduler, Verdict};
+use engpass_model::queue::{self, Cause, Discipline, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{QueueLimit, Share};
 use engpass_model::wire::{Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 
+use super::sent::{SentOff, TOLD};
 use crate::simulate::ledger::Transmission;
 use crate::simulate::tally::Window;
 
@@ -17,27 +18,28 @@ use crate::simulate::tally::Window;
 pub(in crate::simulate) struct FramePort {
     clock: Clock,
     /// Bytes of the line for an IP packet: the larger of its own and `least`, plus `around`.
-    around: u64,
-    least: u64,
+    around: u32,
+    least: u32,
     /// Bytes of the line around a frame, which no queue holds.
-    physical: u64,
+    physical: u32,
+    /// The books are told of every transmission.
+    pub(in crate::simulate) watched: bool,
+    /// The transmitter's number: twice that of the link, and its end.
+    pub(in crate::simulate) port: u32,
     /// From the last bit of a frame on the line to the queue behind the other end.
     pub(super) delay: u64,
-    /// The last transmission that was begun or is certain.
-    pub(in crate::simulate) last: Transmission,
-    /// Since when the discipline has held packets back although the line is free.
-    held_since: Option<u64>,
     /// The books are opened before anything that comes later than this; `u64::MAX` when they are open.
     pub(in crate::simulate) opens: u64,
-    waiting: Waiting,
-    lottery: Option<Box<Lottery>>,
-    /// What is on its way, in the order of arrival.
-    flight: VecDeque<Flying>,
     /// When the next arrival is looked at.
-    pub(super) wake: u64,
-    pub(in crate::simulate) tally: PortTally,
+    wake: u64,
+    /// What waits, is being sent, and is on its way.
+    pub(super) sent: SentOff,
+    waiting: Waiting,
     /// What the books are told when they are opened and closed.
     pub(in crate::simulate) told: Told,
+    /// What was sent and lost in the counted time, beside what the books are told.
+    tally: PortTally,
+    lottery: Option<Box<Lottery>>,
 }
 
 /// When transmissions end: nothing is added up from rounded times, and nothing is divided for a length that was there before.
@@ -104,7 +106,7 @@ impl Clock {
     }
 }
 
-/// What went through a port in the counted time.
+/// What went through a port in the counted time: what was sent when its last bit had left in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::simulate) struct PortTally {
     /// Frames sent.
@@ -129,7 +131,7 @@ pub(in crate::simulate) struct Told {
 /// A frame behind the transmitter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flying {
-    pub(super) at: u64,
+    at: u64,
     pub(super) packet: u32,
     /// It arrives damaged: whoever gets it throws it away.
     pub(super) damaged: bool,
@@ -143,35 +145,44 @@ struct Lottery {
     reorder: Option<(Share, u64)>,
     /// Latest arrival of a packet that keeps its order.
     last: u64,
+    /// What is on its way, in the order of arrival.
+    flight: VecDeque<Flying>,
 }
 
 /// How packets wait.
 enum Waiting {
-    /// In order; when a packet leaves is known when it arrives.
-    Arrival(InOrder),
+    /// In order, as many as come: at hosts, whose NIC holds the sender back instead.
+    All,
+    /// In order, where there is room: what becomes of a packet is known when it comes, and when it leaves.
+    Room(QueueLimit),
+    /// In order, and what becomes of a packet is asked when it comes.
+    Arrival(Box<dyn queue::Admission>),
     /// In a discipline that decides when the line is free.
-    Service {
-        scheduler: Box<dyn Scheduler>,
-        /// When it is asked next; `u64::MAX` when it need not be.
-        asked: u64,
-    },
+    Service(Box<Service>),
 }
 
-struct InOrder {
-    /// `None` at hosts, whose NIC holds the sender back instead.
-    admission: Option<Box<dyn queue::Admission>>,
-    /// All that it asks, where that is no more than whether there is room.
-    limit: Option<QueueLimit>,
-    /// Departure and bytes of what has been accepted.
-    held: VecDeque<(u64, u32)>,
-    backlog: Backlog,
-    idle_since: u64,
+/// A discipline that decides when the line is free.
+struct Service {
+    scheduler: Box<dyn Scheduler>,
+    /// When it is asked next; `u64::MAX` when it need not be.
+    asked: u64,
+    /// Since when it has held packets back although the line is free.
+    held_since: Option<u64>,
+}
+
+/// A packet that was put on a line.
+pub(super) struct OnLine {
+    /// When its last bit has left.
+    pub(super) left: u64,
+    /// It lies in the window, as far as whole picoseconds say.
+    pub(super) whole: bool,
+    pub(super) transmission: Transmission,
 }
 
 /// What became of a packet that came to a port, where the discipline need not be asked.
 pub(super) enum Limited {
-    /// It leaves the transmitter at this instant.
-    Leaves(u64),
+    /// It is on the line, or will be.
+    Leaves(OnLine),
     /// There is no room.
     Lost,
     /// The discipline is to be asked.
@@ -180,8 +191,8 @@ pub(super) enum Limited {
 
 /// What became of a packet that was handed to a port.
 pub(super) enum Joined {
-    /// It leaves the transmitter at this instant.
-    Leaves(u64),
+    /// It is on the line, or will be.
+    Leaves(OnLine),
     /// It waits; the discipline is to be asked at this instant, if that is not so already.
     Waits(Option<u64>),
     /// It is lost.
@@ -189,8 +200,14 @@ pub(super) enum Joined {
 }
 
 impl FramePort {
-    /// The transmitter at end `end` of a link, its queue included; `latency` is that of the node at the other end.
-    pub(super) fn new(link: &LinkEnds, end: usize, name: &str, seed: u64, latency: u64) -> Self {
+    /// The transmitter of this number, at end `end` of a link, its queue included; `latency` is that of the node at the other end.
+    pub(super) fn new(
+        link: &LinkEnds,
+        (port, end): (u32, usize),
+        name: &str,
+        seed: u64,
+        latency: u64,
+    ) -> Self {
         let around = link.line_bytes(u64::from(u16::MAX)) - u64::from(u16::MAX);
         let (gap, physical) = match link.framing {
             Framing::Ethernet => (ethernet::GAP_BYTES, ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES),
@@ -199,25 +216,27 @@ impl FramePort {
         let discipline = link.queues[end]
             .as_ref()
             .map(|queue| queue.build(Stream::new(seed, &format!("queue.{name}")), link.line_rate));
-        let in_order = |admission: Option<Box<dyn queue::Admission>>| {
-            let (backlog, limit) =
-                (Backlog::default(), admission.as_ref().and_then(|this| this.only_limit()));
-            Waiting::Arrival(InOrder { admission, limit, held: VecDeque::new(), backlog, idle_since: 0 })
-        };
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
         Self {
             clock: Clock::new(Pace::of_bits(8, link.line_rate), gap),
-            around,
-            least: link.line_bytes(0) - around,
-            physical,
+            around: around as u32,
+            least: (link.line_bytes(0) - around) as u32,
+            physical: physical as u32,
+            watched: false,
+            port,
             delay: link.delay.ps() + latency,
-            last: Transmission::default(),
-            held_since: None,
             opens: u64::MAX,
+            wake: u64::MAX,
+            sent: SentOff::default(),
             waiting: match discipline {
-                None => in_order(None),
-                Some(Discipline::Arrival(admission)) => in_order(Some(admission)),
-                Some(Discipline::Service(scheduler)) => Waiting::Service { scheduler, asked: u64::MAX },
+                None => Waiting::All,
+                Some(Discipline::Arrival(admission)) => match admission.only_limit() {
+                    Some(limit) => Waiting::Room(limit),
+                    None => Waiting::Arrival(admission),
+                },
+                Some(Discipline::Service(scheduler)) => {
+                    Waiting::Service(Box::new(Service { scheduler, asked: u64::MAX, held_since: None }))
+                }
             },
             lottery: chance.then(|| {
                 Box::new(Lottery {
@@ -226,13 +245,34 @@ impl FramePort {
                     jitter: link.jitter.ps(),
                     reorder: link.reorder.map(|(share, delay)| (share, delay.ps())),
                     last: 0,
+                    flight: VecDeque::new(),
                 })
             }),
-            flight: VecDeque::new(),
-            wake: u64::MAX,
             tally: PortTally::default(),
             told: Told::default(),
         }
+    }
+
+    /// What went through it in the counted time.
+    pub(in crate::simulate) fn tally(&self) -> PortTally {
+        let PortTally { frames, bytes, lost } = self.tally;
+        PortTally { frames: frames + self.told.frames, bytes: bytes + self.told.bytes, lost }
+    }
+
+    /// Nothing is counted so far.
+    pub(in crate::simulate) fn count_anew(&mut self) {
+        self.tally = PortTally::default();
+    }
+
+    /// So many frames, and bytes, were sent in the counted time, which has begun at any instant.
+    pub(in crate::simulate) fn set_sent(&mut self, (frames, bytes): (u64, u64)) {
+        (self.tally.frames, self.tally.bytes) = (frames, bytes);
+        (self.told.frames, self.told.bytes) = (0, 0);
+    }
+
+    /// A frame was lost, in the counted time, in the queue or on the line.
+    pub(super) fn count_lost(&mut self) {
+        self.tally.lost += 1;
     }
 
     /// Whether it is known when a packet leaves as soon as it comes, and packets arrive in the order in which they leave.
@@ -242,41 +282,37 @@ impl FramePort {
 
     /// Whether it is known as soon as a packet comes what becomes of it.
     pub(super) fn decides_on_arrival(&self) -> bool {
-        matches!(self.waiting, Waiting::Arrival(_))
+        !matches!(self.waiting, Waiting::Service(_))
     }
 
-    /// Bytes of the line for an IP packet of `ip` bytes.
-    #[inline]
-    fn line_bytes(&self, ip: u64) -> u64 {
-        ip.max(self.least) + self.around
-    }
-
-    /// Bytes of its frame that count in a queue.
-    #[inline]
+    /// Bytes of its frame, for an IP packet of `ip` bytes, that count in a queue.
+    #[inline(always)]
     pub(super) fn queue_bytes(&self, ip: u32) -> u32 {
-        (self.line_bytes(u64::from(ip)) - self.physical) as u32
+        ip.max(self.least) + self.around - self.physical
     }
 
-    /// A packet comes to the transmitter of a host, which takes everything: when it has left.
-    #[inline]
-    pub(super) fn take(&mut self, now: u64, ip: u32, window: &Window) -> u64 {
-        self.send(now, self.line_bytes(u64::from(ip)), window)
+    /// A packet comes to the transmitter of a host, which takes everything.
+    #[inline(always)]
+    pub(super) fn take(&mut self, now: u64, ip: u32, window: &Window) -> OnLine {
+        self.send(now, self.queue_bytes(ip), window)
+    }
+
+    /// Bytes of packets in the memory of a host's NIC, and when the first one leaves.
+    #[inline(always)]
+    pub(in crate::simulate) fn memory(&mut self, now: u64) -> (u64, Option<u64>) {
+        self.sent.release(now);
+        (self.sent.queue().bytes, self.sent.first_leaves())
     }
 
     /// A packet of so many bytes comes to the transmitter: what becomes of it, if the discipline asks for nothing but room.
     #[inline(always)]
     pub(super) fn join_limited(&mut self, now: u64, bytes: u32, window: &Window) -> Limited {
-        let Waiting::Arrival(queue) = &mut self.waiting else { return Limited::Undecided };
-        let Some(limit) = queue.limit else { return Limited::Undecided };
-        queue.release(now);
-        if !queue.backlog.has_room(limit, bytes) {
+        let Waiting::Room(limit) = self.waiting else { return Limited::Undecided };
+        self.sent.release(now);
+        if !self.sent.queue().has_room(limit, bytes) {
             return Limited::Lost;
         }
-        let left = self.send(now, u64::from(bytes) + self.physical, window);
-        if let Waiting::Arrival(queue) = &mut self.waiting {
-            queue.hold(left, bytes);
-        }
-        Limited::Leaves(left)
+        Limited::Leaves(self.send(now, bytes, window))
     }
 
     /// A packet comes to the transmitter. `mark` says whether it gets the mark of congestion.
@@ -290,25 +326,18 @@ impl FramePort {
     ) -> Joined {
         let end = self.clock.end;
         match &mut self.waiting {
-            Waiting::Arrival(queue) => {
-                queue.release(now);
-                if let Some(admission) = &mut queue.admission {
-                    let idle = queue.held.is_empty().then_some(Time(queue.idle_since));
-                    let view = PortView { backlog: queue.backlog, idle_since: idle };
-                    match admission.admit(Time(now), view, &packet) {
-                        Verdict::Drop(cause) => return Joined::Lost(cause),
-                        Verdict::Accept { mark: marked } => *mark = marked,
-                    }
+            Waiting::All | Waiting::Room(_) => {}
+            Waiting::Arrival(admission) => {
+                self.sent.release(now);
+                let view =
+                    PortView { backlog: self.sent.queue(), idle_since: self.sent.idle_since().map(Time) };
+                match admission.admit(Time(now), view, &packet) {
+                    Verdict::Drop(cause) => return Joined::Lost(cause),
+                    Verdict::Accept { mark: marked } => *mark = marked,
                 }
-                let left = self.send(now, u64::from(packet.bytes) + self.physical, window);
-                if let Waiting::Arrival(queue) = &mut self.waiting
-                    && queue.admission.is_some()
-                {
-                    queue.hold(left, packet.bytes);
-                }
-                Joined::Leaves(left)
             }
-            Waiting::Service { scheduler, asked } => {
+            Waiting::Service(service) => {
+                let Service { scheduler, asked, .. } = &mut **service;
                 if *asked == u64::MAX && end < now && scheduler.backlog().packets == 0 {
                     // It is asked whenever the line becomes free. It had nothing then, but it may note that, whenever it is told.
                     scheduler.dequeue(Time(now), lost);
@@ -319,47 +348,49 @@ impl FramePort {
                 if sooner {
                     *asked = due;
                 }
-                Joined::Waits(sooner.then_some(due))
+                return Joined::Waits(sooner.then_some(due));
             }
         }
+        Joined::Leaves(self.send(now, packet.bytes, window))
     }
 
-    /// The line may be free: the packet that is sent now, with the instant at which it has left, and when to ask again.
+    /// The line may be free: the packet that is sent now, and when to ask again.
     pub(super) fn serve(
         &mut self,
         now: u64,
         lost: &mut Vec<(queue::Packet, Cause)>,
         window: &Window,
-    ) -> (Option<(queue::Packet, u64)>, Option<u64>) {
-        let Waiting::Service { scheduler, asked } = &mut self.waiting else {
+    ) -> (Option<(queue::Packet, OnLine)>, Option<u64>) {
+        let Waiting::Service(service) = &mut self.waiting else {
             unreachable!("only a discipline that serves is asked to");
         };
-        if *asked != now {
+        if service.asked != now {
             // An earlier question was put since; this one is void.
             return (None, None);
         }
-        *asked = u64::MAX;
-        let next = scheduler.dequeue(Time(now), lost);
+        service.asked = u64::MAX;
+        let next = service.scheduler.dequeue(Time(now), lost);
         let Some(packet) = next else {
-            let ready = scheduler.next_ready(Time(now)).map(|ready| ready.ps().max(now + 1));
-            *asked = ready.unwrap_or(u64::MAX);
-            self.held_since = ready.and(self.held_since.or(Some(now)));
+            let ready = service.scheduler.next_ready(Time(now)).map(|ready| ready.ps().max(now + 1));
+            service.asked = ready.unwrap_or(u64::MAX);
+            service.held_since = ready.and(service.held_since.or(Some(now)));
             return (None, ready);
         };
-        let more = scheduler.backlog().packets > 0;
-        let held = self.held_since.take().map_or(0, |since| now - since);
-        let left = self.send(now, u64::from(packet.bytes) + self.physical, window);
-        self.last.held = held;
+        let more = service.scheduler.backlog().packets > 0;
+        let held = service.held_since.take().map_or(0, |since| now - since);
+        let mut sent = self.send(now, packet.bytes, window);
+        sent.transmission.held = held;
         let again = more.then_some(self.clock.end);
-        if let (Waiting::Service { asked, .. }, Some(again)) = (&mut self.waiting, again) {
-            *asked = again;
+        if let (Waiting::Service(service), Some(again)) = (&mut self.waiting, again) {
+            service.asked = again;
         }
-        (Some((packet, left)), again)
+        (Some((packet, sent)), again)
     }
 
-    /// Put a frame of so many bytes of the line on it, behind what is there: when its last bit has left.
+    /// Put a frame of so many bytes, those around it apart, on the line, behind what is there.
     #[inline(always)]
-    fn send(&mut self, now: u64, bytes: u64, window: &Window) -> u64 {
+    fn send(&mut self, now: u64, bytes: u32, window: &Window) -> OnLine {
+        let bytes = u64::from(bytes) + u64::from(self.physical);
         let mut idle = 0;
         if now > self.clock.end {
             idle = now - self.clock.end;
@@ -374,23 +405,22 @@ impl FramePort {
         if whole {
             self.told.frames += 1;
             self.told.bytes += bytes;
-        }
-        self.last = Transmission { idle, held: 0, begin, bytes, physical: self.physical, end, whole };
-        if window.holds(left) {
+        } else if window.holds(left) {
             self.tally.frames += 1;
             self.tally.bytes += bytes;
         }
-        left
+        OnLine {
+            left,
+            whole,
+            transmission: Transmission { idle, held: 0, begin, bytes, physical: self.physical.into(), end },
+        }
     }
 
     /// Bytes in the queue at `at`, up to which everything has happened.
     pub(in crate::simulate) fn backlog(&self, at: u64) -> u64 {
         match &self.waiting {
-            Waiting::Arrival(queue) => {
-                let held = queue.held.iter().filter(|(left, _)| *left > at);
-                held.map(|(_, bytes)| u64::from(*bytes)).sum()
-            }
-            Waiting::Service { scheduler, .. } => scheduler.backlog().bytes,
+            Waiting::Service(service) => service.scheduler.backlog().bytes,
+            _ => self.sent.backlog(at),
         }
     }
 
@@ -402,75 +432,70 @@ impl FramePort {
         }
     }
 
-    /// A packet has left at `left`: it is on its way. Returns when to look for an arrival, if nothing is looked for earlier.
-    #[inline]
-    pub(super) fn fly(&mut self, left: u64, packet: u32) -> Option<u64> {
-        let flying = Flying { at: left + self.delay, packet, damaged: false };
+    /// A packet leaves at `left`, of whose departure the next port is told; until then it takes so many bytes of the queue.
+    #[inline(always)]
+    pub(super) fn tell(&mut self, left: u64, bytes: u32) {
+        self.sent.push(left, bytes, TOLD);
+        if let Waiting::Service(_) = self.waiting {
+            self.sent.release(left);
+        }
+    }
+
+    /// A packet leaves at `left` and is on its way then; until then it takes so many bytes of the queue. Returns when to look for an
+    /// arrival, if nothing is looked for earlier.
+    #[inline(always)]
+    pub(super) fn fly(&mut self, left: u64, bytes: u32, packet: u32) -> Option<u64> {
         let at = if self.lottery.is_none() {
-            self.flight.push_back(flying);
-            flying.at
+            self.sent.push(left, bytes, packet);
+            left + self.delay
         } else {
-            self.draw(flying)
+            self.tell(left, bytes);
+            self.draw(Flying { at: left + self.delay, packet, damaged: false })
         };
-        (at < self.wake).then(|| {
-            self.wake = at;
-            at
-        })
+        if at >= self.wake {
+            return None;
+        }
+        self.wake = at;
+        Some(at)
     }
 
     /// What chance does to a packet on the line.
     fn draw(&mut self, mut flying: Flying) -> u64 {
-        let mut place = self.flight.len();
-        if let Some(lottery) = &mut self.lottery {
-            flying.damaged = lottery.loss.0 > 0 && lottery.random.below(Share::WHOLE) < lottery.loss.0;
-            if lottery.jitter > 0 {
-                flying.at += lottery.random.below(lottery.jitter.saturating_add(1));
-            }
-            let late = lottery.reorder.filter(|(share, _)| lottery.random.below(Share::WHOLE) < share.0);
-            if let Some((_, delay)) = late {
-                flying.at += delay;
-            } else {
-                flying.at = flying.at.max(lottery.last);
-                lottery.last = flying.at;
-            }
-            place = self.flight.partition_point(|other| other.at <= flying.at);
+        let Some(lottery) = &mut self.lottery else { return flying.at };
+        flying.damaged = lottery.loss.0 > 0 && lottery.random.below(Share::WHOLE) < lottery.loss.0;
+        if lottery.jitter > 0 {
+            flying.at += lottery.random.below(lottery.jitter.saturating_add(1));
         }
-        self.flight.insert(place, flying);
+        let late = lottery.reorder.filter(|(share, _)| lottery.random.below(Share::WHOLE) < share.0);
+        if let Some((_, delay)) = late {
+            flying.at += delay;
+        } else {
+            flying.at = flying.at.max(lottery.last);
+            lottery.last = flying.at;
+        }
+        let place = lottery.flight.partition_point(|other| other.at <= flying.at);
+        lottery.flight.insert(place, flying);
         flying.at
     }
 
     /// The packet that arrives now, and when to look for the next one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, Option<u64>) {
         if self.wake != now {
             return (None, None);
         }
-        let arrived = self.flight.pop_front().filter(|flying| flying.at == now);
-        let next = self.flight.front().map(|flying| flying.at);
+        let (landed, next) = match &mut self.lottery {
+            None => {
+                let (packet, next) = self.sent.land(now);
+                (Some(Flying { at: now, packet, damaged: false }), next.map(|left| left + self.delay))
+            }
+            Some(lottery) => {
+                let landed = lottery.flight.pop_front().filter(|flying| flying.at == now);
+                (landed, lottery.flight.front().map(|flying| flying.at))
+            }
+        };
         self.wake = next.unwrap_or(u64::MAX);
-        (arrived, next)
-    }
-}
-
-impl InOrder {
-    #[inline]
-    fn hold(&mut self, left: u64, bytes: u32) {
-        self.held.push_back((left, bytes));
-        self.backlog.packets += 1;
-        self.backlog.bytes += u64::from(bytes);
-    }
-
-    /// Forget what has left by `now`.
-    #[inline]
-    fn release(&mut self, now: u64) {
-        while let Some(&(left, bytes)) = self.held.front()
-            && left <= now
-        {
-            self.held.pop_front();
-            self.backlog.packets -= 1;
-            self.backlog.bytes -= u64::from(bytes);
-            self.idle_since = left;
-        }
+        (landed, next)
     }
 }
 
@@ -498,7 +523,7 @@ mod tests {
             reorder: None,
             queues: [Some(queue), None],
         };
-        FramePort::new(&link, 0, "line.a", 1, 0)
+        FramePort::new(&link, (0, 0), "line.a", 1, 0)
     }
 
     /// Pollaczek and Khinchine: the mean wait in M/D/1 is rho / (2 (1 - rho)) services.
@@ -514,9 +539,11 @@ mod tests {
             for id in 0..packets {
                 now += random.exponential(service * 100 / percent);
                 let view = queue::Packet { id, bytes: 1000, flow: 0, priority: 0, ecn: Ecn::NotCapable };
-                let joined = port.join(now, view, &mut Vec::new(), &mut false, &window);
-                let Joined::Leaves(left) = joined else { panic!("there is room") };
-                waited += left - now - service;
+                let Limited::Leaves(sent) = port.join_limited(now, view.bytes, &window) else {
+                    panic!("there is room")
+                };
+                port.tell(sent.left, view.bytes);
+                waited += sent.left - now - service;
             }
             let rho = percent as f64 / 100.0;
             let expected = rho / (2.0 * (1.0 - rho));

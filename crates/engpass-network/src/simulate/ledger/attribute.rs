@@ -37,14 +37,16 @@ impl Ledger {
         let end = self.window.end;
         let line = &self.lines[port];
         let idle = line.edges[1].idle - line.booked;
-        let mut reasons = line.reasons;
+        let mut reasons = line.reasons.as_deref().copied().unwrap_or_default();
         match line.user {
             User::Nobody => reasons[NOBODY] += idle,
             User::Application => reasons[Wait::Application as usize] += idle,
             User::Sole(book) => {
                 let book = &self.books[book as usize];
                 let sender = book.sender.expect("the sole user of a line is a sender") as usize;
-                let sums = since(&self.senders[sender].sums_at(end), &self.before[sender]);
+                let place = self.place_of(sender).expect("who sends data has states");
+                let before = self.before.get(place).copied().unwrap_or_default();
+                let sums = since(&self.senders[place].sums_at(end), &before);
                 let measured = end - self.window.from.unwrap_or(0);
                 // All that it sent is its own.
                 share(&mut reasons, idle, sums, measured - idle.min(measured), book.shaped);
@@ -53,7 +55,8 @@ impl Ledger {
                 let book = line.last.or_else(|| self.first_sender(line));
                 let book = &self.books[book.expect("a shared line has a sender") as usize];
                 let sender = book.sender.expect("who has used a line is a sender") as usize;
-                let sums = since(&self.senders[sender].sums_at(end), book.stamp());
+                let place = self.place_of(sender).expect("who sends data has states");
+                let sums = since(&self.senders[place].sums_at(end), book.stamp());
                 share(&mut reasons, idle, sums, line.ps_of(line.elastic), book.shaped);
             }
         }
@@ -80,7 +83,7 @@ impl Line {
         let idle = self.idle - self.booked;
         if idle > 0 {
             let own = self.ps_of(self.elastic);
-            share(&mut self.reasons, idle, since(stamp, book.stamp()), own, book.shaped);
+            share(self.reasons.get_or_insert_default(), idle, since(stamp, book.stamp()), own, book.shaped);
         }
         (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
         if let Some(last) = &mut book.stamp {
@@ -92,7 +95,7 @@ impl Line {
     pub(super) fn held(&mut self, ps: u64) {
         // Not what lies before the window.
         let held = ps.min(self.idle - self.booked);
-        self.reasons[SHAPER] += held;
+        self.reasons.get_or_insert_default()[SHAPER] += held;
         self.booked += held;
     }
 

@@ -1,6 +1,7 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
 use super::{Ledger, Line, User, put};
+use crate::simulate::fabric::Datagram;
 use crate::simulate::frames::{FramePort, Told};
 use crate::simulate::tally::Window;
 use engpass_model::element::Doing;
@@ -14,82 +15,107 @@ pub(in crate::simulate) struct Transmission {
     pub(in crate::simulate) held: u64,
     /// When it began: whole picoseconds, and ticks.
     pub(in crate::simulate) begin: (u64, u64),
-    /// Its own bytes, those around the frame included, and how many these are.
+    /// Its bytes, those around the frame included, and how many these are.
     pub(in crate::simulate) bytes: u64,
     pub(in crate::simulate) physical: u64,
     /// When all of them have left, in picoseconds.
     pub(in crate::simulate) end: u64,
-    /// It lies in the window, as far as whole picoseconds say.
-    pub(in crate::simulate) whole: bool,
 }
 
 impl Ledger {
-    /// The line of `port`, hop `hop` of its way, sends a packet of a datagram last of all that it knows of.
-    #[inline(always)]
+    /// Whether the line of `port` is to tell of every transmission: several senders use it, or it is booked later.
+    pub(in crate::simulate) fn is_watched(&self, port: usize) -> bool {
+        self.on && (self.lines[port].user == User::Shared || self.later.is_some())
+    }
+
+    /// A line that is watched, hop `hop` of the way of a datagram, sends a packet of it last of all that it knows of.
+    #[inline]
     pub(in crate::simulate) fn transmits(
         &mut self,
-        port: usize,
-        hop: u16,
-        (datagram, packet): (u32, u32),
+        hop: usize,
+        (id, datagram): (u32, &Datagram),
+        packet: u32,
+        sent: &Transmission,
         from: &FramePort,
     ) {
-        if !self.on {
-            return;
-        }
         if self.later.is_some() {
-            self.transmits_later(port, hop, (datagram, packet), from);
+            self.transmits_later(hop, (id, datagram), packet, sent, from);
             return;
         }
-        let Transmission { idle, held, bytes, physical, whole, .. } = from.last;
-        if !whole {
-            self.lines[port].cut_off(&from.last, self.window);
-        } else {
-            self.carried[datagram as usize * self.stride + usize::from(hop)] += (bytes - physical) as u32;
+        let line = &mut self.lines[from.port as usize];
+        line.idle = from.told.idle;
+        if sent.held > 0 {
+            line.held(sent.held.min(sent.idle));
         }
-        let line = &mut self.lines[port];
-        if line.user == User::Shared {
-            line.idle = from.told.idle;
-            if held > 0 {
-                line.held(held.min(idle));
-            }
-            let way = self.ways[datagram as usize];
-            if way.elastic {
-                line.elastic += bytes;
-                let book = way.book + u32::from(hop);
-                line.frame_left(&mut self.books[book as usize], book, &self.packet_stamps[packet as usize]);
-            }
-        } else if held > 0 {
-            line.idle = from.told.idle;
-            line.held(held.min(idle));
+        if datagram.counted {
+            line.elastic += sent.bytes;
+            let book = self.book_of(datagram, hop);
+            let (line, stamp) = (&mut self.lines[from.port as usize], &self.packet_stamps[packet as usize]);
+            line.frame_left(&mut self.books[book as usize], book, stamp);
         }
     }
 
-    /// The window begins on the line of `port`, which carries frames, at `from`: what the edge cuts has told itself.
-    pub(in crate::simulate) fn opens_frames(&mut self, port: usize, from: &FramePort, at: u64) {
+    /// The book of a datagram at a hop of its way.
+    #[inline]
+    pub(super) fn book_of(&self, datagram: &Datagram, hop: usize) -> u32 {
+        self.first[self.lane(datagram.flow, datagram.to)] + hop as u32
+    }
+
+    /// The discipline of a line that has told `idle` has held back what it sends now.
+    pub(in crate::simulate) fn held(&mut self, port: usize, sent: &Transmission, idle: u64) {
+        if !self.on {
+            return;
+        }
         let line = &mut self.lines[port];
+        line.idle = idle;
+        line.held(sent.held.min(sent.idle));
+    }
+
+    /// A transmission does not lie in the window.
+    #[cold]
+    pub(in crate::simulate) fn cut_off(&mut self, port: usize, sent: &Transmission) {
+        if self.on {
+            self.lines[port].cut_off(sent, self.window);
+        }
+    }
+
+    /// So many bytes of a datagram, of those that are written down, were carried at `hop`; or taken back.
+    pub(in crate::simulate) fn write(&mut self, datagram: u32, hop: usize, bytes: u32, back: bool) {
+        if !self.on {
+            return;
+        }
+        let carried = &mut self.carried[datagram as usize * self.stride + hop];
+        // What an edge of the window has cut off is taken back before all that was carried is written.
+        *carried = if back { carried.wrapping_sub(bytes) } else { carried.wrapping_add(bytes) };
+    }
+
+    /// The window begins on a line that carries frames at `at`: what the edge cuts has told itself.
+    pub(in crate::simulate) fn opens_frames(&mut self, from: &FramePort, at: u64) {
+        let line = &mut self.lines[from.port as usize];
         line.learn(from.told);
         let begun = line.edges[0].begun;
         line.open(Doing { begun, ..from.doing(at) });
     }
 
-    /// The window ends at `at` on the line of `port`, which carries frames.
-    pub(in crate::simulate) fn closes_frames(&mut self, port: usize, from: &FramePort, at: u64) {
+    /// The window ends on a line that carries frames at `at`.
+    pub(in crate::simulate) fn closes_frames(&mut self, from: &FramePort, at: u64) {
+        let port = from.port as usize;
         let line = &mut self.lines[port];
         line.learn(from.told);
         let begun = line.edges[1].begun;
         self.closes(port, Doing { begun, ..from.doing(at) });
     }
 
-    /// A packet enters the NIC of a line that carries frames, and has left at `until` with all that is around it.
+    /// A packet, `elastic` if it carries data of the sender, enters the NIC of a line that carries frames, and has left at `until` with all that is around it.
     #[inline]
     pub(in crate::simulate) fn emitted_packet(
         &mut self,
         sender: usize,
-        (datagram, packet): (u32, u32),
+        (elastic, packet): (bool, u32),
         now: u64,
         until: u64,
     ) {
-        if let Some(&stamp) = self.emit(sender, datagram, now, until) {
+        if let Some(&stamp) = self.emit(sender, elastic, now, until) {
             put(&mut self.packet_stamps, packet, stamp);
         }
     }
@@ -110,7 +136,6 @@ impl Line {
     }
 
     /// A transmission does not lie in the window: note what an edge cuts of it.
-    #[cold]
     pub(super) fn cut_off(&mut self, sent: &Transmission, window: Window) {
         let (ticks, per_ps) = (u128::from(self.ticks), u128::from(self.ticks_per_ps));
         let begin = u128::from(sent.begin.0) * per_ps + u128::from(sent.begin.1);

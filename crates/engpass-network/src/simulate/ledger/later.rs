@@ -12,7 +12,7 @@ use engpass_model::wire::ethernet::GAP_BYTES;
 use super::waits::Sums;
 use super::{Ledger, Run, Transmission, User};
 use crate::limit::layers::Layers;
-use crate::simulate::fabric::Fabric;
+use crate::simulate::fabric::{Datagram, Fabric};
 use crate::simulate::frames::FramePort;
 use crate::simulate::tally::{Place, Window};
 
@@ -60,8 +60,8 @@ struct SentFrame {
     idle: u64,
     rounding: u64,
     end_rounding: u64,
-    /// What its sender had done when it was emitted.
-    stamp: Option<Sums>,
+    /// If it shows whose the idle time of the line was: its book, and what its sender had done when it was emitted.
+    shows: Option<(u32, Sums)>,
 }
 
 /// Cells that leave a line.
@@ -72,7 +72,9 @@ struct SentCells {
     hop: u16,
     /// Of frames.
     datagram: Option<u32>,
-    stamp: Option<Sums>,
+    /// They carry data of a sender that shares the line.
+    elastic: bool,
+    shows: Option<(u32, Sums)>,
 }
 
 /// Cells of a generator that arrive at a host.
@@ -147,25 +149,26 @@ impl Ledger {
     /// A line has put a frame behind what it sends.
     pub(super) fn transmits_later(
         &mut self,
-        port: usize,
-        hop: u16,
-        (datagram, packet): (u32, u32),
+        hop: usize,
+        (id, datagram): (u32, &Datagram),
+        packet: u32,
+        sent: &Transmission,
         from: &FramePort,
     ) {
-        let stamp = self.is_attributed(port, datagram).then(|| self.packet_stamps[packet as usize]);
+        let port = from.port as usize;
+        let shows = self
+            .is_attributed(port, datagram)
+            .then(|| (self.book_of(datagram, hop), self.packet_stamps[packet as usize]));
         let Some(later) = &mut self.later else { return };
-        later.hold(datagram);
-        let (sent, told) = (from.last, from.told);
-        let end_rounding = from.doing(sent.end).rounding;
-        let (idle, rounding) = (told.idle, told.rounding);
+        later.hold(id);
         later.lines[port].frames.push_back(SentFrame {
-            sent,
-            datagram,
-            hop,
-            idle,
-            rounding,
-            end_rounding,
-            stamp,
+            sent: *sent,
+            datagram: id,
+            hop: hop as u16,
+            idle: from.told.idle,
+            rounding: from.told.rounding,
+            end_rounding: from.doing(sent.end).rounding,
+            shows,
         });
     }
 
@@ -175,18 +178,22 @@ impl Ledger {
         port: usize,
         (counter, hop): (usize, u16),
         cells: Cells,
-        datagram: Option<u32>,
+        datagram: Option<(u32, &Datagram)>,
     ) {
-        let stamped = datagram.filter(|datagram| cells.ends_frame() && self.is_attributed(port, *datagram));
-        let stamp = stamped.map(|_| self.stamps[cells.frame as usize]);
+        let attributed = datagram.filter(|(_, datagram)| self.is_attributed(port, datagram));
+        let elastic = attributed.is_some();
+        let shows = attributed
+            .filter(|_| cells.ends_frame())
+            .map(|(_, datagram)| (self.book_of(datagram, hop.into()), self.stamps[cells.frame as usize]));
+        let datagram = datagram.map(|(id, _)| id);
         let Some(later) = &mut self.later else { return };
         datagram.into_iter().for_each(|datagram| later.hold(datagram));
-        later.lines[port].cells.push_back(SentCells { cells, counter, hop, datagram, stamp });
+        later.lines[port].cells.push_back(SentCells { cells, counter, hop, datagram, elastic, shows });
     }
 
     /// Whether what is sent of a datagram shows whose the idle time of the line was.
-    fn is_attributed(&self, port: usize, datagram: u32) -> bool {
-        self.lines[port].user == User::Shared && self.ways[datagram as usize].elastic
+    fn is_attributed(&self, port: usize, datagram: &Datagram) -> bool {
+        self.lines[port].user == User::Shared && datagram.counted
     }
 
     /// Book a frame whose end has come.
@@ -207,15 +214,14 @@ impl Ledger {
     }
 
     fn attribute_frame(&mut self, port: usize, frame: &SentFrame) {
-        let SentFrame { sent, datagram, hop, stamp, .. } = frame;
+        let SentFrame { sent, shows, .. } = frame;
         let line = &mut self.lines[port];
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
-        if let Some(stamp) = stamp {
+        if let Some((book, stamp)) = shows {
             line.elastic += sent.bytes;
-            let book = self.ways[*datagram as usize].book + u32::from(*hop);
-            line.frame_left(&mut self.books[book as usize], book, stamp);
+            line.frame_left(&mut self.books[*book as usize], *book, stamp);
         }
     }
 
@@ -303,7 +309,7 @@ fn nothing(layers: &Layers) -> Layers {
 impl Fabric {
     /// Book what has ended at or before `until`.
     pub(in crate::simulate) fn write_all(&mut self, until: u64) {
-        for port in 0..self.channels.len() {
+        for port in 0..self.ledger.lines.len() {
             self.write_frames(port, until);
             self.write_cells(port, until);
             self.write_arrivals(port, until);
@@ -348,7 +354,7 @@ impl Fabric {
     }
 
     fn write_sent(&mut self, port: usize, sent: &SentCells) {
-        let SentCells { cells, counter, hop, datagram, stamp } = sent;
+        let SentCells { cells, counter, hop, datagram, elastic, shows } = sent;
         let counted = self.count_sent(port, *counter, cells);
         let ledger = &mut self.ledger;
         let begun = ledger.begun(port, cells, counted);
@@ -360,11 +366,9 @@ impl Fabric {
         let place = datagram as usize * ledger.stride + usize::from(*hop);
         ledger.carried[place] += begun as u32;
         let line = &mut ledger.lines[port];
-        let way = ledger.ways[datagram as usize];
-        if line.user == User::Shared && way.elastic {
+        if *elastic {
             line.elastic += cells.count;
-            if let Some(stamp) = stamp.filter(|_| cells.ends_frame()) {
-                let book = way.book + u32::from(*hop);
+            if let Some((book, stamp)) = shows.filter(|_| cells.ends_frame()) {
                 line.frame_left(&mut ledger.books[book as usize], book, &stamp);
             }
         }

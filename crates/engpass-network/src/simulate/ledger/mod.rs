@@ -14,9 +14,12 @@ mod passed;
 mod tests;
 mod waits;
 
+use std::sync::Arc;
+
 use engpass_model::element::{Cells, Doing, FrameId};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
+use super::fabric::Datagram;
 use super::tally::Window;
 use crate::limit::layers::{Layer, Layers, Wire};
 use attribute::Reasons;
@@ -38,22 +41,26 @@ pub(super) struct Ledger {
     lines: Vec<Line>,
     /// For every lane and direction the books of its lines, in the order of the hops.
     books: Vec<Book>,
-    /// Place of the first book of lane `l` in its own direction at `2 l`, against it at `2 l + 1`. The first lanes are
-    /// the flows', and behind them every TCP connection has its own.
+    /// Place of the first book of lane `l` in its own direction at `2 l`, against it at `2 l + 1`, and the number of all books behind
+    /// them. The first lanes are the flows', and behind them every TCP connection has its own.
     first: Vec<u32>,
     flows: u32,
     /// Most hops of a way.
     stride: usize,
-    /// By datagram.
-    ways: Vec<Way>,
-    /// What of a datagram has been carried, by hop: `stride` places for each.
+    /// What of a datagram has been carried, by hop: `stride` places for each that is written down.
     carried: Vec<u32>,
-    /// By lane and direction: datagrams of one kind that were carried in one way, not yet booked. Behind them, how they were carried.
+    /// By lane and direction: datagrams of one kind that were carried in one way, not yet booked. Behind them, how those were carried
+    /// that are written down.
     runs: Vec<Run>,
     alike: Vec<u32>,
-    /// One for every process and endpoint.
+    /// Processes, endpoints: the senders are these and who sends from outside, in this order.
+    processes: usize,
+    endpoints: usize,
+    /// One for every sender but the endpoints that only read, and whether its frames carry its sums with them, because a line on their
+    /// way is shared.
     senders: Vec<Waits>,
-    /// Their sums when the window began.
+    stamped: Vec<bool>,
+    /// Their sums when the window began, if it did not at the beginning.
     before: Vec<Sums>,
     /// By frame of cells and by packet: the sender's sums when it had been emitted.
     stamps: Vec<Sums>,
@@ -94,8 +101,8 @@ struct Line {
     /// Ticks of the transmission that ended in the window and had begun before: it is not counted.
     cut: Option<u128>,
     user: User,
-    /// Idle time of the window by reason.
-    reasons: Reasons,
+    /// Idle time of the window by reason, as far as it had one.
+    reasons: Option<Box<Reasons>>,
     /// Idle time that has a reason, since the beginning.
     booked: u64,
     /// Grains of elastic flows since then.
@@ -138,7 +145,7 @@ struct Book {
     of: u32,
     wire: Wire,
     /// MTUs that cut packets at the sender and on their way to this line.
-    cuts: Box<[u64]>,
+    cuts: Arc<[u64]>,
     /// Datagrams of a `udp-stream` that were delivered and carried wholly in the window.
     whole: u64,
     /// Units of datagrams that were not delivered, or not wholly in the window; and without data.
@@ -154,32 +161,18 @@ struct Book {
     duplicate: u64,
     /// Who sends, if it is a process or endpoint with data.
     sender: Option<u32>,
-    /// The frames of its flow carry their sender's sums with them, because a line on their way is shared.
-    stamped: bool,
     /// Its circuit is shaped below this line.
     shaped: bool,
     /// The sender's sums when the last frame here had been emitted; where others use the line, too.
     stamp: Option<Box<Sums>>,
 }
 
-/// Which books a datagram is written to.
-#[derive(Clone, Copy, Debug, Default)]
-struct Way {
-    /// Place of its direction of its lane in `first`, and the first of its books.
-    lane: u32,
-    book: u32,
-    /// It carries data of a sender.
-    elastic: bool,
-    /// Its frames carry what their sender did.
-    stamped: bool,
-    /// Bytes of it that the receiver had already, or did not want.
-    refused: u32,
-}
-
-/// Datagrams one after the other that were delivered, with the same cargo, and of which each line carried the same.
+/// Datagrams one after the other that were delivered, with the same load, and of which each line carried the same: all of it, or
+/// what is written down.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    cargo: Cargo,
+    load: Load,
+    written: bool,
     count: u64,
 }
 
@@ -191,43 +184,52 @@ pub(super) enum Fate {
     InFlight,
 }
 
-/// What a datagram carries.
+/// What a datagram is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cargo {
     /// A message of a `udp-stream`.
     Datagram,
     /// A TCP segment with data, or a UDP datagram of any length.
-    Segment { header: u64, bytes: u64 },
+    Segment,
     /// A TCP segment without.
     Control,
 }
 
+/// What a datagram carries: bytes of the transport's header, and behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) cargo: Cargo,
+    pub(super) header: u32,
+    pub(super) bytes: u64,
+}
+
+/// What of a datagram the lines on its way have carried.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Carried {
+    /// All of it, so many lines: it is one packet.
+    Whole(u16),
+    /// What is written down for this datagram.
+    Written(u32),
+}
+
 impl Ledger {
-    /// A new datagram of `flow`; if it carries a segment, to this endpoint.
-    #[inline]
-    pub(super) fn begin(&mut self, datagram: u32, flow: u32, to: Option<u32>, elastic: bool) {
+    /// Write down from here on what is carried of a datagram, one of `places`; so far nothing of it was.
+    pub(super) fn write_down(&mut self, datagram: u32, places: u32) {
         if !self.on {
             return;
         }
-        let (index, places) = (datagram as usize, self.stride);
-        if self.ways.len() <= index {
-            self.ways.resize(index + 1, Way::default());
-            self.carried.resize((index + 1) * places, 0);
+        let (from, needed) = (datagram as usize * self.stride, places as usize * self.stride);
+        if self.carried.len() < needed {
+            self.carried.resize(needed, 0);
         }
-        // Segments for the end that writes, an even one, go against their flow.
-        let lane = to.map_or(flow * 2, |to| (self.flows + to / 2) * 2 + u32::from(to % 2 == 0));
-        let book = self.first[lane as usize];
-        let stamped = elastic && self.books[book as usize].stamped;
-        self.ways[index] = Way { lane, book, elastic, stamped, refused: 0 };
-        self.carried[index * places..][..places].fill(0);
+        self.carried[from..][..self.stride].fill(0);
     }
 
-    /// The receiver did not want so many bytes of the segment.
-    pub(super) fn refused(&mut self, datagram: u32, bytes: u64) {
-        if !self.on {
-            return;
-        }
-        self.ways[datagram as usize].refused = bytes as u32;
+    /// The lane of datagrams of `flow`, if they carry segments of those to this endpoint: its place in `first`.
+    #[inline]
+    fn lane(&self, flow: u32, to: Option<u32>) -> usize {
+        // Segments for the end that writes, an even one, go against their flow.
+        to.map_or(flow * 2, |to| (self.flows + to / 2) * 2 + u32::from(to % 2 == 0)) as usize
     }
 
     /// Of the `count` cells that have left `port` in the window, those that began in it.
@@ -273,67 +275,86 @@ impl Ledger {
         self.books[book].generated += count;
     }
 
-    /// `count` cells of a datagram have left `port`, hop `hop` of its circuit, in the window.
+    /// `count` cells of datagram `id` have left `port`, hop `hop` of its circuit, in the window.
     #[inline]
-    pub(super) fn carried(&mut self, port: usize, hop: u16, datagram: u32, cells: &Cells, count: u64) {
-        let (index, hop) = (datagram as usize, usize::from(hop));
-        self.carried[index * self.stride + hop] += count as u32;
+    pub(super) fn carried(
+        &mut self,
+        port: usize,
+        hop: u16,
+        (id, datagram): (u32, &Datagram),
+        cells: &Cells,
+        count: u64,
+    ) {
+        let hop = usize::from(hop);
+        self.carried[id as usize * self.stride + hop] += count as u32;
         let line = &mut self.lines[port];
-        if line.user == User::Shared {
-            let way = self.ways[index];
-            if way.elastic {
-                line.elastic += cells.count;
-                if cells.ends_frame() {
-                    let book = way.book + hop as u32;
-                    line.frame_left(&mut self.books[book as usize], book, &self.stamps[cells.frame as usize]);
-                }
+        if line.user == User::Shared && datagram.counted {
+            line.elastic += cells.count;
+            if cells.ends_frame() {
+                let book = self.book_of(datagram, hop);
+                let (line, stamp) = (&mut self.lines[port], &self.stamps[cells.frame as usize]);
+                line.frame_left(&mut self.books[book as usize], book, stamp);
             }
         }
     }
 
-    /// The fate of a datagram is known: book what of it was carried.
+    /// The fate of a datagram is known: book what of it was carried. The receiver did not want so many bytes of it.
     #[inline]
-    pub(super) fn settle(&mut self, datagram: u32, fate: Fate, cargo: Cargo) {
+    pub(super) fn settle(
+        &mut self,
+        (flow, to): (u32, Option<u32>),
+        fate: Fate,
+        load: Load,
+        carried: Carried,
+        refused: u32,
+    ) {
         if !self.on {
             return;
         }
-        let way = self.ways[datagram as usize];
-        let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
-        if fate != Fate::Delivered || way.refused > 0 {
-            self.book(way.book, datagram, fate, cargo, way.refused);
+        let lane = self.lane(flow, to);
+        if fate != Fate::Delivered || refused > 0 {
+            self.book(lane, fate, load, carried, refused);
             return;
         }
-        let run = &mut self.runs[way.lane as usize];
-        let alike = &self.alike[way.lane as usize * self.stride..][..self.stride];
-        if run.count > 0 && run.cargo == cargo && carried.iter().zip(alike).all(|(one, other)| one == other) {
+        let run = &mut self.runs[lane];
+        let alike = run.load == load
+            && match carried {
+                Carried::Whole(_) => !run.written,
+                Carried::Written(datagram) => {
+                    let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
+                    run.written && *carried == self.alike[lane * self.stride..][..self.stride]
+                }
+            };
+        if alike && run.count > 0 {
             run.count += 1;
         } else {
-            self.begin_run(way.lane, datagram, cargo);
+            self.begin_run(lane, load, carried);
         }
     }
 
     /// What is delivered now is not like what was delivered before.
-    fn begin_run(&mut self, lane: u32, datagram: u32, cargo: Cargo) {
-        self.end_run(lane as usize);
-        self.runs[lane as usize] = Run { cargo, count: 1 };
-        let places = self.stride;
-        let carried = &self.carried[datagram as usize * places..][..places];
-        self.alike[lane as usize * places..][..places].copy_from_slice(carried);
+    #[inline(never)]
+    fn begin_run(&mut self, lane: usize, load: Load, carried: Carried) {
+        self.end_run(lane);
+        let mut written = false;
+        if let Carried::Written(datagram) = carried {
+            written = true;
+            let places = self.stride;
+            let carried = &self.carried[datagram as usize * places..][..places];
+            self.alike[lane * places..][..places].copy_from_slice(carried);
+        }
+        self.runs[lane] = Run { load, written, count: 1 };
     }
 
     /// Book a run.
     fn end_run(&mut self, lane: usize) {
-        let Run { cargo, count } = self.runs[lane];
+        let Run { load, written, count } = self.runs[lane];
         if count == 0 {
             return;
         }
-        let alike = &self.alike[lane * self.stride..][..self.stride];
-        for (book, &units) in self.books[self.first[lane] as usize..].iter_mut().zip(alike) {
-            if units > 0 {
-                let unit = self.lines[book.line as usize].unit;
-                book.settle((u64::from(units), count), unit, Fate::Delivered, cargo, 0);
-            }
-        }
+        let alike = written.then(|| &self.alike[lane * self.stride..][..self.stride]);
+        let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
+        book_all(books, &self.lines, alike, count, Fate::Delivered, load, 0);
         self.runs[lane].count = 0;
     }
 
@@ -343,12 +364,17 @@ impl Ledger {
     }
 
     /// Book what was carried of one datagram.
-    fn book(&mut self, first: u32, datagram: u32, fate: Fate, cargo: Cargo, refused: u32) {
-        let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
-        for (book, &units) in self.books[first as usize..].iter_mut().zip(carried) {
-            if units > 0 {
-                let unit = self.lines[book.line as usize].unit;
-                book.settle((u64::from(units), 1), unit, fate, cargo, u64::from(refused));
+    #[inline(never)]
+    fn book(&mut self, lane: usize, fate: Fate, load: Load, carried: Carried, refused: u32) {
+        let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
+        match carried {
+            Carried::Whole(lines) => {
+                let lines = if fate == Fate::Delivered { books.len() } else { usize::from(lines) };
+                book_all(&mut books[..lines], &self.lines, None, 1, fate, load, refused);
+            }
+            Carried::Written(datagram) => {
+                let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
+                book_all(books, &self.lines, Some(carried), 1, fate, load, refused);
             }
         }
     }
@@ -389,53 +415,72 @@ impl Ledger {
         }
     }
 
-    /// From `now` on this is what the sender does.
-    #[inline]
-    pub(super) fn waits(&mut self, sender: usize, now: u64, wait: Wait) {
-        if !self.on {
-            return;
+    /// Where the states of a sender are kept; not those of an endpoint that only reads, which nobody asks for.
+    #[inline(always)]
+    fn place_of(&self, sender: usize) -> Option<usize> {
+        let Some(endpoint) = sender.checked_sub(self.processes) else { return Some(sender) };
+        match endpoint.checked_sub(self.endpoints) {
+            None => (endpoint % 2 == 0).then_some(self.processes + endpoint / 2),
+            Some(outside) => Some(self.processes + self.endpoints / 2 + outside),
         }
-        self.senders[sender].set(now, wait);
+    }
+
+    #[inline(always)]
+    fn sender(&mut self, sender: usize) -> Option<&mut Waits> {
+        if !self.on {
+            return None;
+        }
+        self.place_of(sender).map(|place| &mut self.senders[place])
+    }
+
+    /// From `now` on this is what the sender does.
+    #[inline(always)]
+    pub(super) fn waits(&mut self, sender: usize, now: u64, wait: Wait) {
+        if let Some(sender) = self.sender(sender) {
+            sender.set(now, wait);
+        }
     }
 
     /// The sender's connection was spoken to.
+    #[inline(always)]
     pub(super) fn stirs(&mut self, sender: usize, now: u64) {
-        if !self.on {
-            return;
+        if let Some(sender) = self.sender(sender) {
+            sender.stir(now);
         }
-        self.senders[sender].stir(now);
     }
 
     /// The sender's retransmission timer expired, and nothing had come in or gone out before.
     pub(super) fn timed_out(&mut self, sender: usize, now: u64) {
-        if !self.on {
-            return;
+        if let Some(sender) = self.sender(sender) {
+            sender.timed_out(now);
         }
-        self.senders[sender].timed_out(now);
     }
 
-    /// A frame of a datagram enters the NIC; its last cell leaves the line at `until` if nothing else is in its way.
+    /// A frame, `elastic` if it carries data of the sender, enters the NIC; its last cell leaves the line at `until` if nothing else is in its way.
     #[inline]
-    pub(super) fn emitted(&mut self, sender: usize, frame: FrameId, datagram: u32, now: u64, until: u64) {
-        if let Some(&stamp) = self.emit(sender, datagram, now, until) {
+    pub(super) fn emitted(&mut self, sender: usize, frame: FrameId, elastic: bool, now: u64, until: u64) {
+        if let Some(&stamp) = self.emit(sender, elastic, now, until) {
             put(&mut self.stamps, frame, stamp);
         }
     }
 
     /// A frame of the sender waits in the NIC for its turn, until then at least.
     pub(super) fn held_back(&mut self, sender: usize, now: u64, until: u64) {
-        self.senders[sender].emit(now, until);
+        if let Some(sender) = self.sender(sender) {
+            sender.emit(now, until);
+        }
     }
 
     /// The sums of the sender, if the frame must carry them with it.
     #[inline]
-    fn emit(&mut self, sender: usize, datagram: u32, now: u64, until: u64) -> Option<&Sums> {
+    fn emit(&mut self, sender: usize, elastic: bool, now: u64, until: u64) -> Option<&Sums> {
         if !self.on {
             return None;
         }
-        let waits = &mut self.senders[sender];
+        let place = self.place_of(sender)?;
+        let waits = &mut self.senders[place];
         waits.emit(now, until);
-        self.ways[datagram as usize].stamped.then(|| waits.sums())
+        (elastic && self.stamped[place]).then(|| waits.sums())
     }
 }
 
@@ -451,7 +496,7 @@ impl Line {
     fn open(&mut self, doing: Doing) {
         self.edges[0] = self.edge(doing);
         self.booked = self.edges[0].idle;
-        self.reasons = Reasons::default();
+        self.reasons.iter_mut().for_each(|reasons| **reasons = Reasons::default());
     }
 
     fn edge(&self, doing: Doing) -> Edge {
@@ -462,12 +507,13 @@ impl Line {
 
 impl Book {
     /// `count` datagrams, of each of which `units` were carried.
-    fn settle(&mut self, (units, count): (u64, u64), unit: u64, fate: Fate, cargo: Cargo, refused: u64) {
-        match (fate, cargo) {
+    fn settle(&mut self, (units, count): (u64, u64), unit: u64, fate: Fate, load: Load, refused: u64) {
+        let (header, bytes) = (u64::from(load.header), load.bytes);
+        match (fate, load.cargo) {
             (_, Cargo::Control) => self.control += units * count,
             (Fate::Dead, _) => self.dead += units * count,
             (Fate::Delivered, Cargo::Datagram) if units == u64::from(self.of) => self.whole += count,
-            (Fate::Delivered, Cargo::Segment { header, bytes }) => {
+            (Fate::Delivered, Cargo::Segment) => {
                 let layers = layers_of(&self.wire, header, bytes, &self.cuts);
                 if units * unit != booked(&layers) {
                     self.in_flight += units * count;
@@ -478,6 +524,28 @@ impl Book {
                 self.duplicate += payload / bytes.max(1) * refused.min(bytes) * count;
             }
             _ => self.in_flight += units * count,
+        }
+    }
+}
+
+/// Book `count` datagrams alike: on each line what is written down, or all.
+fn book_all(
+    books: &mut [Book],
+    lines: &[Line],
+    written: Option<&[u32]>,
+    count: u64,
+    fate: Fate,
+    load: Load,
+    refused: u32,
+) {
+    for (hop, book) in books.iter_mut().enumerate() {
+        let unit = lines[book.line as usize].unit;
+        let units = match written {
+            Some(written) => u64::from(written[hop]),
+            None => booked(&layers_of(&book.wire, load.header.into(), load.bytes, &book.cuts)) / unit,
+        };
+        if units > 0 {
+            book.settle((units, count), unit, fate, load, refused.into());
         }
     }
 }

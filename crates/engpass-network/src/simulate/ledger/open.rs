@@ -1,5 +1,7 @@
 //! Books before anything is written in them.
 
+use std::sync::Arc;
+
 use engpass_model::source::Traffic;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
@@ -7,9 +9,8 @@ use engpass_model::wire::ip::UDP_HEADER_BYTES;
 use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Testbed, Topology};
 
-use super::attribute::Reasons;
 use super::waits::{Wait, Waits};
-use super::{Book, Cargo, Edge, Ledger, Line, Run, User, booked, layers_of};
+use super::{Book, Cargo, Edge, Ledger, Line, Load, Run, User, booked, layers_of};
 use crate::limit::layers::{Layer, Wire};
 use crate::simulate::fabric::Vc;
 use crate::simulate::frames::Frames;
@@ -44,8 +45,9 @@ impl Ledger {
     /// Books for every flow on every line that it crosses.
     pub(in crate::simulate) fn open(opening: &Opening<'_>) -> Self {
         let (topology, window) = (opening.topology, opening.window);
-        let inside = opening.processes.len() + opening.endpoints.len();
-        let senders = inside + opening.outside.len();
+        let (processes, endpoints) = (opening.processes.len(), opening.endpoints.len());
+        let inside = processes + endpoints;
+        let senders = processes + endpoints / 2 + opening.outside.len();
         let hops = opening.vcs.iter().map(|vc| vc.hops.len());
         let steps = opening.frames.routes.iter().map(|route| route.hops as usize);
         let mut ledger = Self {
@@ -56,16 +58,19 @@ impl Ledger {
             first: Vec::new(),
             flows: topology.flows.len() as u32,
             stride: hops.chain(steps).max().unwrap_or(0),
-            ways: Vec::new(),
             carried: Vec::new(),
             runs: Vec::new(),
             alike: Vec::new(),
+            processes,
+            endpoints,
             senders: vec![Waits::default(); senders],
-            before: vec![[0; Wait::COUNT]; senders],
+            stamped: vec![false; senders],
+            before: vec![[0; Wait::COUNT]; if window.from.is_some() { senders } else { 0 }],
             stamps: Vec::new(),
             packet_stamps: Vec::new(),
             later: None,
         };
+        ledger.lines.reserve_exact(topology.links.len() * 2);
         for port in 0..topology.links.len() * 2 {
             ledger.lines.push(Line::new(&topology.links[port / 2], window));
         }
@@ -86,9 +91,13 @@ impl Ledger {
             let back = Lane { flow, against: true, traffic: None, sender: None };
             ledger.add_lane(opening, [Some(lane), Some(back)]);
         }
+        ledger.books.shrink_to_fit();
+        ledger.first.reserve_exact(1);
         ledger.find_users(topology);
-        ledger.runs = vec![Run { cargo: Cargo::Control, count: 0 }; ledger.first.len()];
+        let none = Load { cargo: Cargo::Control, header: 0, bytes: 0 };
+        ledger.runs = vec![Run { load: none, written: false, count: 0 }; ledger.first.len()];
         ledger.alike = vec![0; ledger.first.len() * ledger.stride];
+        ledger.first.push(ledger.books.len() as u32);
         ledger
     }
 
@@ -113,8 +122,8 @@ impl Ledger {
             } else {
                 let mut cuts = Vec::new();
                 for step in opening.frames.steps(2 * lane.flow + usize::from(lane.against)) {
-                    cuts.extend(step.router.map(|_| u64::from(step.mtu)));
-                    let port = step.port as usize;
+                    cuts.extend(step.is_routed().then_some(u64::from(step.mtu)));
+                    let port = opening.frames.ports[step.port as usize].port as usize;
                     let wire = Wire::new(&opening.topology.links[port / 2], Default::default());
                     self.add_book(&lane, port, wire, (flow.mtu, &cuts), false);
                 }
@@ -125,6 +134,9 @@ impl Ledger {
     /// The book of a lane on one line, before which the MTU of the sender and those of routers have cut its packets.
     fn add_book(&mut self, lane: &Lane<'_>, port: usize, wire: Wire, cut: (u64, &[u64]), shaped: bool) {
         let cuts = [&[cut.0], cut.1].concat();
+        // Most ways are like one before.
+        let known = self.books.iter().rev().take(2 * self.stride).find(|book| *book.cuts == *cuts);
+        let shared = known.map_or_else(|| Arc::from(&*cuts), |book| Arc::clone(&book.cuts));
         let line = &mut self.lines[port];
         let datagram = match lane.traffic {
             Some(Traffic::UdpStream(config)) => {
@@ -138,7 +150,7 @@ impl Ledger {
             line: port as u32,
             against: lane.against,
             of: datagram.as_ref().map_or(0, |datagram| booked(datagram) / line.unit) as u32,
-            cuts: cuts.into(),
+            cuts: shared,
             whole: 0,
             dead: 0,
             in_flight: 0,
@@ -149,7 +161,6 @@ impl Ledger {
             wire,
             duplicate: 0,
             sender: lane.sender.map(|sender| sender as u32),
-            stamped: false,
             shaped,
             stamp: None,
         });
@@ -171,15 +182,18 @@ impl Ledger {
                 None if books().any(|(_, book)| !book.against) => User::Application,
                 None => User::Nobody,
             };
+            line.reasons = (line.user == User::Shared).then(Box::default);
         }
         for lane in 0..self.first.len() / 2 {
             let own = self.first[2 * lane] as usize..self.first[2 * lane + 1] as usize;
             let shared = |book: &Book| self.lines[book.line as usize].user == User::Shared;
             let stamped = self.books[own.clone()].iter().any(shared);
-            for book in &mut self.books[own] {
-                book.stamped = stamped && book.sender.is_some();
-                if book.stamped && self.lines[book.line as usize].user == User::Shared {
-                    book.stamp = Some(Box::new([0; Wait::COUNT]));
+            for book in own.filter(|_| stamped) {
+                let Some(sender) = self.books[book].sender else { continue };
+                let place = self.place_of(sender as usize).expect("who sends data has states");
+                self.stamped[place] = true;
+                if self.lines[self.books[book].line as usize].user == User::Shared {
+                    self.books[book].stamp = Some(Box::new([0; Wait::COUNT]));
                 }
             }
         }
@@ -221,7 +235,7 @@ impl Line {
             started: window.from.is_none(),
             cut: None,
             user: User::Nobody,
-            reasons: Reasons::default(),
+            reasons: None,
             booked: 0,
             elastic: 0,
             last: None,

@@ -61,7 +61,8 @@ fn a_picosecond_too_many_is_found() {
 fn idle_time_without_a_reason_is_found() {
     let what = refused(|ledger| {
         let shared = ledger.lines.iter_mut().find(|line| line.user == super::User::Shared);
-        shared.expect("the stream shares a line with the interference").reasons[0] += 1;
+        shared.expect("the stream shares a line with the interference").reasons.get_or_insert_default()[0] +=
+            1;
     });
     assert!(what.contains("idle time by reason exceeds idle time, in ps, by 1"), "{what}");
 }

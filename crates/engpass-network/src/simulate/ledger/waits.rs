@@ -54,15 +54,15 @@ pub(super) struct Waits {
     /// Everything before this is in the sums; in the future while the NIC emits.
     until: u64,
     state: Wait,
-    /// The sums when something last came in or went out, and a bit for every state in which they are others now.
-    active: Sums,
+    /// A bit for every state in which the sums are others than when something last came in or went out, and what they were then.
     moved: u16,
+    active: Sums,
 }
 
 impl Default for Waits {
     fn default() -> Self {
         let nothing = [0; Wait::COUNT];
-        Self { sums: nothing, until: 0, state: Wait::Application, active: nothing, moved: 0 }
+        Self { sums: nothing, until: 0, state: Wait::Application, moved: 0, active: nothing }
     }
 }
 
@@ -77,8 +77,13 @@ impl Waits {
 
     #[inline]
     fn add(&mut self, state: Wait, ps: u64) {
-        self.sums[state as usize] += ps;
-        self.moved |= 1 << state as u16;
+        let bit = 1 << state as u16;
+        let sum = &mut self.sums[state as usize];
+        if self.moved & bit == 0 {
+            self.moved |= bit;
+            self.active[state as usize] = *sum;
+        }
+        *sum += ps;
     }
 
     /// From `now` on it does this. While the NIC emits, that is what it does, whatever its process does.
@@ -102,11 +107,7 @@ impl Waits {
     #[inline]
     pub(super) fn stir(&mut self, now: u64) {
         self.pass(now);
-        while self.moved != 0 {
-            let state = self.moved.trailing_zeros() as usize;
-            self.active[state] = self.sums[state];
-            self.moved &= self.moved - 1;
-        }
+        self.moved = 0;
     }
 
     /// The retransmission timer expires, and nothing has stirred since `since`: the wait was for the timer.
@@ -114,9 +115,13 @@ impl Waits {
         self.pass(now);
         let sending = Wait::Sending as usize;
         // A shaper that adapts may have begun a frame since: it goes on being sent.
-        let ahead = self.until.saturating_sub(now).min(self.sums[sending] - self.active[sending]);
-        let waited: u64 = self.sums.iter().sum::<u64>() - self.active.iter().sum::<u64>();
-        self.sums = self.active;
+        let mut active = self.sums;
+        for state in (0..Wait::COUNT).filter(|state| self.moved >> state & 1 == 1) {
+            active[state] = self.active[state];
+        }
+        let ahead = self.until.saturating_sub(now).min(self.sums[sending] - active[sending]);
+        let waited: u64 = self.sums.iter().sum::<u64>() - active.iter().sum::<u64>();
+        (self.sums, self.moved) = (active, 0);
         self.add(Wait::RetransmissionTimer, waited - ahead);
         self.add(Wait::Sending, ahead);
     }

@@ -183,6 +183,7 @@ impl Outside {
         // Nothing is counted before somebody says so.
         let mut network = Network::build(&all, &topology, seed, windows::CLOSED, true)?;
         network.fabric.ledger.book_later();
+        network.frames.watch(&network.fabric.ledger);
         // Disciplines number flows in the order of the tables, and what comes besides behind them.
         for (flow, traffic) in declared.flows.iter().zip(testbed.traffic.values()) {
             if traffic.cells().is_none()

@@ -149,6 +149,9 @@ impl Network {
             begun: since,
             loss: None,
             holds: 1,
+            refused: 0,
+            lines: 0,
+            written: true,
         };
         let datagram = self.fabric.begin_datagram(datagram);
         let flow = self.outsiders.number_of(sender as u32, packet.flow);

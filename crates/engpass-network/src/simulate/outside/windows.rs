@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{FOREVER, Output, Outside};
 use crate::simulate::fabric::Counter;
-use crate::simulate::frames::PortTally;
+use crate::simulate::frames::FramePort;
 use crate::simulate::tally::{Tally, Window};
 use crate::simulate::{Flow, Network, SimError, SimOutcome};
 
@@ -84,7 +84,7 @@ impl Outside {
         let network = &self.network;
         let line = |port: usize| {
             let link = &self.topology.links[port / 2];
-            let (queue, unit) = match &network.frames.ports[port] {
+            let (queue, unit) = match network.frames.port(port) {
                 Some(line) => (line.backlog(self.reached), "bytes"),
                 None => {
                     let line = &network.ports[port];
@@ -104,7 +104,7 @@ impl Outside {
                 unit,
             }
         };
-        (0..network.ports.len()).map(line).collect()
+        (0..network.nics.len()).map(line).collect()
     }
 }
 
@@ -146,7 +146,7 @@ impl Network {
                 ..Tally::default()
             };
         }
-        self.frames.ports.iter_mut().flatten().for_each(|line| line.tally = PortTally::default());
+        self.frames.ports.iter_mut().for_each(FramePort::count_anew);
         self.sources.iter_mut().for_each(|source| source.forget_before(from));
     }
 
@@ -156,15 +156,14 @@ impl Network {
         self.fabric.write_all(end);
         self.set_window(Window { end, ..self.fabric.window });
         self.fabric.count_open_losses();
-        for (port, line) in self.ports.iter().enumerate() {
-            let ledger = &mut self.fabric.ledger;
-            match &mut self.frames.ports[port] {
+        let ledger = &mut self.fabric.ledger;
+        for port in 0..self.nics.len() {
+            match self.frames.port_mut(port) {
                 Some(line) => {
                     ledger.closes_later(port, end);
-                    let left = ledger.later.as_ref().map_or((0, 0), |later| later.left(port));
-                    (line.tally.frames, line.tally.bytes) = left;
+                    line.set_sent(ledger.later.as_ref().map_or((0, 0), |later| later.left(port)));
                 }
-                None => ledger.closes(port, line.doing(end)),
+                None => ledger.closes(port, self.ports[port].doing(end)),
             }
         }
     }

@@ -75,7 +75,7 @@ impl Network {
             FlowSeen { ends: [path.from, path.to], source: first, endpoint: begins, ttl, priority }
         });
         let flows = flows.collect();
-        let cells = |port: &usize| self.frames.ports[*port].is_none();
+        let cells = |port: &usize| self.frames.port(*port).is_none();
         if ports.iter().any(cells) {
             for port in &mut self.ports {
                 if let Queue::Fifo(queue) = &mut port.queue {
@@ -92,7 +92,7 @@ impl Network {
         });
         let passed = passed.collect();
         let taps = Taps {
-            ports: (0..self.ports.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
+            ports: (0..self.nics.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
             passed,
             next_id: vec![0; topology.hosts],
             flows,
@@ -100,7 +100,7 @@ impl Network {
             ticks: self.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
             ..Taps::default()
         };
-        let mut trace = Trace::new(self.ports.len(), testbed.traffic.len(), &[]);
+        let mut trace = Trace::new(self.nics.len(), testbed.traffic.len(), &[]);
         trace.taps = Some(Box::new(taps));
         self.fabric.trace = Some(Box::new(trace));
     }

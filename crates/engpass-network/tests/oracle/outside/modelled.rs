@@ -25,6 +25,7 @@ pub(crate) fn plain(drawn: &Drawn) -> Testbed {
     let mut testbed = drawn.0.clone();
     for host in testbed.hosts.values_mut() {
         (host.cost, host.receive_cost, host.pauses) = (Cost::default(), Cost::default(), None);
+        (host.memory, host.io_bus) = (None, None);
         host.nic_buffer = Size(1 << 40);
     }
     let mut pairs = BTreeSet::new();

@@ -1,0 +1,127 @@
+//! What a line was given: until it has left it has a place in the queue before the line, until it arrives it is on its way.
+
+use engpass_model::queue::Backlog;
+
+/// No packet: whoever is at the other end knows already what comes.
+pub(super) const TOLD: u32 = u32::MAX;
+
+/// A packet that a line was given.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    /// When its last bit has left.
+    left: u64,
+    /// Bytes that it takes of the queue.
+    bytes: u32,
+    /// [`TOLD`] if nothing is to arrive.
+    packet: u32,
+}
+
+/// What a line was given, in the order in which it leaves: one ring with two beginnings.
+#[derive(Debug, Default)]
+pub(super) struct SentOff {
+    /// A power of two of places.
+    places: Box<[Sent]>,
+    /// Numbers, modulo 2^32, of the first that may still be in the queue, of the first that is to arrive, and of the next one.
+    queued: u32,
+    flying: u32,
+    next: u32,
+    /// Bytes in the queue.
+    bytes: u64,
+    /// When the last one has left that was released.
+    released: u64,
+}
+
+impl SentOff {
+    #[inline(always)]
+    fn place(&self, number: u32) -> usize {
+        number as usize & self.places.len().wrapping_sub(1)
+    }
+
+    #[inline(always)]
+    fn get(&self, number: u32) -> Sent {
+        self.places[self.place(number)]
+    }
+
+    /// A packet is given to the line, behind all that were before.
+    #[inline(always)]
+    pub(super) fn push(&mut self, left: u64, bytes: u32, packet: u32) {
+        let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
+        if held as usize == self.places.len() {
+            self.grow();
+        }
+        let place = self.place(self.next);
+        self.places[place] = Sent { left, bytes, packet };
+        self.bytes += u64::from(bytes);
+        if packet == TOLD && self.flying == self.next {
+            self.flying = self.flying.wrapping_add(1);
+        }
+        self.next = self.next.wrapping_add(1);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let count = (2 * self.places.len()).max(8);
+        let held = self.places.len() as u32;
+        let mut places = vec![Sent::default(); count].into_boxed_slice();
+        for back in 1..=held {
+            let number = self.next.wrapping_sub(back);
+            places[number as usize & (count - 1)] = self.get(number);
+        }
+        self.places = places;
+    }
+
+    /// Forget of the queue what has left by `now`.
+    #[inline(always)]
+    pub(super) fn release(&mut self, now: u64) {
+        while self.queued != self.next {
+            let first = self.get(self.queued);
+            if first.left > now {
+                break;
+            }
+            self.queued = self.queued.wrapping_add(1);
+            self.bytes -= u64::from(first.bytes);
+            self.released = first.left;
+        }
+    }
+
+    /// What is in the queue, by what was released.
+    #[inline(always)]
+    pub(super) fn queue(&self) -> Backlog {
+        Backlog { bytes: self.bytes, packets: u64::from(self.next.wrapping_sub(self.queued)) }
+    }
+
+    /// When the last one of the queue has left, if it is empty.
+    pub(super) fn idle_since(&self) -> Option<u64> {
+        (self.queued == self.next).then_some(self.released)
+    }
+
+    /// Bytes of what has not left at `at`.
+    pub(super) fn backlog(&self, at: u64) -> u64 {
+        let queued =
+            (0..self.next.wrapping_sub(self.queued)).map(|place| self.get(self.queued.wrapping_add(place)));
+        queued.filter(|sent| sent.left > at).map(|sent| u64::from(sent.bytes)).sum()
+    }
+
+    /// When the first one of the queue leaves.
+    pub(super) fn first_leaves(&self) -> Option<u64> {
+        (self.queued != self.next).then(|| self.get(self.queued).left)
+    }
+
+    /// The packet that arrives next has arrived, at `now`: which one, and when the one behind it has left.
+    #[inline(always)]
+    pub(super) fn land(&mut self, now: u64) -> (u32, Option<u64>) {
+        self.release(now);
+        let landed = self.get(self.flying).packet;
+        loop {
+            self.flying = self.flying.wrapping_add(1);
+            if self.flying == self.next {
+                return (landed, None);
+            }
+            let next = self.get(self.flying);
+            if next.packet != TOLD {
+                return (landed, Some(next.left));
+            }
+        }
+    }
+}
