@@ -14,6 +14,8 @@ const CE: u8 = 0b11;
 const FIN: u8 = 0x01;
 const PUSH: u8 = 0x08;
 const CWR: u8 = 0x80;
+/// Where the checksum stands in the header of UDP (RFC 768).
+const UDP_CHECKSUM: u16 = 6;
 
 /// What has happened to packets on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,10 +68,12 @@ impl Packet {
         packet.extend_from_slice(&bytes[self.payload_of(run)]);
         let offload = head.first_chunk().and_then(Offload::read);
         if let Some((start, place)) = offload.and_then(|offload| offload.checksum) {
+            let udp = place == UDP_CHECKSUM;
             let (start, place) = (usize::from(start), usize::from(start + place));
             // In its place is the sum of what stands before (virtio 1.2, section 5.1.6.2).
             let checksum = match !fold(sum(&packet[start..])) {
-                0 => 0xffff,
+                // Zero would say that there is none (RFC 768).
+                0 if udp => 0xffff,
                 checksum => checksum,
             };
             packet[place..place + 2].copy_from_slice(&checksum.to_be_bytes());
