@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from engpass.campaign import Plan, Point
 
 ENGINE = "simulate"
-"""The engine whose runs can be captured."""
+EMULATED = "emulate"
+"""The engines whose runs can be captured."""
 
 
 @dataclass
@@ -47,6 +48,11 @@ class Captures:
         self.captured = json.loads(captured)
         return outcome
 
+    def to_config(self) -> dict[str, Any]:
+        """What the driver of an emulated network is told."""
+        files = [[point, str(Path(path).absolute())] for point, path in self.files]
+        return {"files": files, "form": self.form, "limit": self.limit}
+
 
 def parse(given: list[str], form: str | None, limit: str | None) -> Captures:
     """Pairs of `POINT=FILE`; raises `EngpassError`."""
@@ -68,11 +74,12 @@ def parse(given: list[str], form: str | None, limit: str | None) -> Captures:
 
 def check(captures: Captures, campaign: _engpass.Campaign, plan: Plan) -> None:
     """Raise `EngpassError` unless the plan has one run to capture, and it has these link points."""
-    if ENGINE not in plan.engines:
+    engines = [name for name in plan.engines if name in (ENGINE, EMULATED)]
+    if not engines:
         raise EngpassError(
             f"there is nothing to capture in {' and '.join(plan.engines)}", f"run it with `--engine {ENGINE}`"
         )
-    cures = []
+    cures = [] if len(engines) == 1 else [f"`--engine {engines[0]}`"]
     if len(plan.variants) > 1:
         cures.append(f"`--variant {plan.variants[0]}`")
     cures += [
@@ -81,14 +88,21 @@ def check(captures: Captures, campaign: _engpass.Campaign, plan: Plan) -> None:
     if plan.repeats > 1:
         cures.append("`--repeats 1`")
     if cures:
-        runs = len(plan.variants) * plan.sweep_points * plan.repeats
+        runs = len(engines) * len(plan.variants) * plan.sweep_points * plan.repeats
         raise EngpassError(
             f"a capture is of one run, and there are {runs:,}", f"choose with {', '.join(cures)}"
         )
-    point = next(point for point in plan if point.engine == ENGINE)
+    point = next(point for point in plan if point.engine == engines[0])
+    check_points(captures, campaign, point.variant, list(point.sweep))
+
+
+def check_points(
+    captures: Captures, campaign: _engpass.Campaign, variant: str, sweep: list[tuple[str, str]]
+) -> None:
+    """Raise `EngpassError` unless the testbed has these link points, and they this form."""
     points = [name for name, _ in captures.files]
     try:
-        campaign.check_captures(point.variant, list(point.sweep), points, captures.form, captures.limit)
+        campaign.check_captures(variant, sweep, points, captures.form, captures.limit)
     except ValueError as error:
         cause, _, cure = str(error).partition("\nhelp: ")
         raise EngpassError(cause, cure or None) from None

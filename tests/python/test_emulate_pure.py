@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,3 +224,13 @@ def test_the_first_difference_of_a_replay() -> None:
     assert "2 packets came out with another payload" in difference(
         {**found, "difference": None, "changed_payloads": 2}
     )
+
+
+def test_captures_reach_the_driver() -> None:
+    from engpass.capture import Captures
+
+    captures = Captures((("link.wire.a", "a.pcapng"),), "cells", "20 MB")
+    config = captures.to_config()
+    assert config["files"] == [["link.wire.a", str(Path("a.pcapng").absolute())]]
+    assert (config["form"], config["limit"]) == ("cells", "20 MB")
+    assert Options(capture=captures).to_json() == Options().to_json(), "a capture changes no outcome"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from engpass.capture import Captures
     from engpass.netlab.emulated import Options
 
 Clock = Annotated[
@@ -44,7 +45,13 @@ Limit = Annotated[
 
 
 def options(
-    clock: str | None, slow: int | None, limit: str | None, log: str | None, *, wire_true: bool
+    clock: str | None,
+    slow: int | None,
+    limit: str | None,
+    log: str | None,
+    *,
+    wire_true: bool,
+    captures: Captures | None = None,
 ) -> Options:
     """How a network is emulated; raises `EngpassError`."""
     from engpass.netlab.emulated import LIMIT, Options
@@ -55,6 +62,7 @@ def options(
         wire_true=wire_true,
         limit=limit or LIMIT,
         log=str(Path(log).resolve()) if log else None,
+        capture=captures,
     )
     given.check()
     return given

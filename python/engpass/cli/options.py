@@ -13,6 +13,7 @@ from engpass.environment import DEFAULT_STORE
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
+    from engpass.capture import Captures
     from engpass.testbed import Testbed
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="Testbed file; `-` is standard input.")]
@@ -31,11 +32,46 @@ StoreAt = Annotated[
     str,
     typer.Option("--store", metavar="PATH|URL", help="Where runs are kept: a file, or a postgresql:// URL."),
 ]
+Capture = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--capture",
+        metavar="POINT=FILE",
+        help="Write what passes link.NAME (or link.NAME.NODE: what that node sends) as pcapng; also several.",
+    ),
+]
+CaptureAs = Annotated[
+    str | None,
+    typer.Option(
+        "--capture-as",
+        metavar="FORM",
+        help="frames, ip, pdus, cells or raw-cells; else what the link carries.",
+    ),
+]
+CaptureLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--capture-limit",
+        metavar="LIMIT",
+        help="As in '1000 packets', '20 MB' or '2 s'; 256 MiB if not given.",
+    ),
+]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, or `last`.")]
 
 
 STORE = DEFAULT_STORE
 """Default of `StoreAt`."""
+
+
+def captures(given: list[str] | None, form: str | None, limit: str | None) -> Captures | None:
+    """What `--capture` and its neighbours ask for; raises `EngpassError`."""
+    from engpass import capture
+
+    if given:
+        return capture.parse(given, form, limit)
+    if form or limit:
+        raise EngpassError("there is nothing to capture", "write `--capture link.NAME=FILE`, too")
+    return None
 
 
 def overrides(given: list[str] | None) -> list[tuple[str, str]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engpass.cli import console, emulation, options
-from engpass.error import EngpassError
 
 if TYPE_CHECKING:
     from engpass.campaign import Point
@@ -32,30 +31,6 @@ Repeats = Annotated[
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, max=1024, help="Points at a time, else the cores.")
 ]
-Capture = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--capture",
-        metavar="POINT=FILE",
-        help="Write what passes link.NAME (or link.NAME.NODE: what that node sends) as pcapng; also several.",
-    ),
-]
-CaptureAs = Annotated[
-    str | None,
-    typer.Option(
-        "--capture-as",
-        metavar="FORM",
-        help="frames, ip, pdus, cells or raw-cells; else what the link carries.",
-    ),
-]
-CaptureLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--capture-limit",
-        metavar="LIMIT",
-        help="As in '1000 packets', '20 MB' or '2 s'; 256 MiB if not given.",
-    ),
-]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, even if the store has some of the points.")]
 
 Log = Annotated[
@@ -75,9 +50,9 @@ def command(
     as_json: options.Json = False,
     yes: options.Yes = False,
     fresh: Fresh = False,
-    capture: Capture = None,
-    capture_as: CaptureAs = None,
-    capture_limit: CaptureLimit = None,
+    capture: options.Capture = None,
+    capture_as: options.CaptureAs = None,
+    capture_limit: options.CaptureLimit = None,
     clock: emulation.Clock = None,
     slow: emulation.Slow = None,
     wire_true: emulation.WireTrue = False,
@@ -94,11 +69,9 @@ def command(
     from engpass.store import Store
     from engpass.testbed import load
 
-    captures = capturing.parse(capture, capture_as, capture_limit) if capture else None
-    if captures is None and (capture_as or capture_limit):
-        raise EngpassError("there is nothing to capture", "write `--capture link.NAME=FILE`, too")
+    captures = options.captures(capture, capture_as, capture_limit)
     limit = options.max_points(yes)
-    how = emulation.options(clock, slow, lateness, log, wire_true=wire_true)
+    how = emulation.options(clock, slow, lateness, log, wire_true=wire_true, captures=captures)
     testbed = load(file, options.overrides(set_), max_points=limit)
     console.tell_warnings(testbed, as_json=as_json)
     engines = None if engine is None else [name.strip() for part in engine for name in part.split(",")]
@@ -129,6 +102,9 @@ def _announce(record: RunRecord, store: Store) -> None:
 
 
 def _tell_captured(captures: Captures) -> None:
+    if not captures.captured:
+        for _, path in captures.files:
+            console.tell(f"captured to `{path}`")
     for file in captures.captured:
         told = f"captured {file['packets']:,} to `{file['path']}`"
         if file["limited"]:

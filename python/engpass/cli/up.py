@@ -35,6 +35,9 @@ def command(
     wire_true: emulation.WireTrue = False,
     limit: emulation.Limit = None,
     log: Log = None,
+    capture: options.Capture = None,
+    capture_as: options.CaptureAs = None,
+    capture_limit: options.CaptureLimit = None,
     as_json: options.Json = False,
 ) -> None:
     """Make the hosts of a testbed as network namespaces, joined as the file says.
@@ -49,23 +52,28 @@ def command(
 
     from engpass import netlab
     from engpass.campaign import choose
+    from engpass.capture import check_points
     from engpass.netlab import emulated, veth
     from engpass.testbed import load
 
     if file == "-":
         console.fail("a testbed that stays up needs a file", "write it to a file, and name that")
-    how = emulation.options(clock, slow, limit, log, wire_true=wire_true)
+    captures = options.captures(capture, capture_as, capture_limit)
+    how = emulation.options(clock, slow, limit, log, wire_true=wire_true, captures=captures)
     testbed = load(file, options.overrides(set_))
     console.tell_warnings(testbed, as_json=as_json)
     wanted = choose("variant", [variant] if variant else testbed.variants[:1], testbed.variants)[0]
+    if captures is not None:
+        check_points(captures, testbed.campaign, wanted, [])
     numbers = json.loads(testbed.campaign.numbers(wanted, []))
-    given = any(value is not None for value in (clock, slow, limit, log)) or wire_true
+    given = any(value is not None for value in (clock, slow, limit, log, captures)) or wire_true
     # These options mean something to the model alone.
     chosen = netlab.choose_engine(numbers, engine or ("emulate" if given else None))
     if given and chosen != "emulate":
         console.fail(
             f"`--engine {chosen}` has no clock of its own",
-            "take `--clock`, `--slow`, `--limit`, `--log` and `--wire-true` out, or use `--engine emulate`",
+            "take `--clock`, `--slow`, `--limit`, `--log`, `--wire-true` and `--capture` out,"
+            " or use `--engine emulate`",
         )
     network = netlab.Network(
         testbed.text, testbed.source, testbed.overrides, wanted, testbed.seed, options=how

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from engpass.capture import Captures
 from engpass.error import EngpassError
 from engpass.netlab import kernel as kernels
 from engpass.netlab import registry
@@ -63,6 +64,8 @@ class Options:
     limit: str = LIMIT
     log: str | None = None
     """Where the inputs and outputs are logged, for `engpass replay`."""
+    capture: Captures | None = None
+    """What is written of what passes link points."""
 
     def check(self) -> None:
         """Raise `EngpassError` for what no driver can do."""
@@ -238,6 +241,7 @@ def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
 
 def _config(lab: Lab, plan: Mapping[str, Station], network: Network) -> dict[str, Any]:
     options = network.options
+    capture = {} if options.capture is None else {"capture": options.capture.to_config()}
     root = "" if lab.keeper is None else f"/proc/{lab.keeper}/root"
     return {
         "testbed": {
@@ -263,6 +267,7 @@ def _config(lab: Lab, plan: Mapping[str, Station], network: Network) -> dict[str
         "wire_true": options.wire_true,
         "socket": str(lab.socket),
         "log": options.log,
+        **capture,
     }
 
 

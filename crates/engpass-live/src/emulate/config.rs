@@ -8,6 +8,7 @@ use engpass_testbed::{Point, Source, load};
 use serde::{Deserialize, Serialize};
 
 use super::EmulateError;
+use super::capture::CaptureConfig;
 use super::pace::Clock;
 use crate::time::MILLISECOND;
 
@@ -33,6 +34,8 @@ pub(super) struct Config {
     pub(super) socket: PathBuf,
     /// Where to write what goes in and comes out.
     pub(super) log: Option<PathBuf>,
+    #[serde(default)]
+    pub(super) capture: CaptureConfig,
 }
 
 /// A testbed: its text, or the text and which point of it.

@@ -290,6 +290,10 @@ impl<N: Network, W: World> Driver<N, W> {
                 let (packet, bytes) = self.store.get(slot);
                 log.put(&Record::input(&input, &bytes[packet.payload_of(segment..segment + 1)]));
             }
+            if self.network.captures() {
+                let (packet, bytes) = self.store.get(slot);
+                self.network.keep(token, packet.alone(bytes, segment));
+            }
             self.network.inject(input);
         }
         self.advance(at);

@@ -9,6 +9,7 @@
 //!                              clock, log, control
 //! ```
 
+mod capture;
 mod config;
 mod control;
 mod counts;
@@ -136,7 +137,9 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     let seed = config.seed.unwrap_or(point.testbed.run.seed);
     let names: Vec<&str> = point.testbed.hosts.keys().map(String::as_str).collect();
     let (places, addresses) = config.directory(&names)?;
-    let network = Model::new(&point, seed)?;
+    let mut network = Model::new(&point, seed)?;
+    let about = format!("{}, seed {seed}, emulated by Engpass", point.testbed.name);
+    network.capture(&config.capture, &about)?;
     let devices = devices::open(&config.hosts, config.wire_true)?;
     let bell = Bell::new().map_err(|error| EmulateError::system("making an eventfd", &error))?;
     let bell = Arc::new(bell);
@@ -168,7 +171,11 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
         desk.serve(&mut driver, &about);
     }
     driver.end();
-    Ok(about.status(&mut driver, true))
+    let mut status = about.status(&mut driver, true);
+    if let Some(captured) = driver.network.end_capture() {
+        status["captured"] = captured;
+    }
+    Ok(status)
 }
 
 /// What does not change while a driver runs.

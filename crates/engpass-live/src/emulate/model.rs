@@ -10,6 +10,7 @@ use engpass_testbed::{Point, Topology};
 use serde_json::{Value, json};
 
 use super::EmulateError;
+use super::capture::{CaptureConfig, Capturing};
 use super::network::{Fate, Input, Network, Output, Way};
 
 /// The network of a point of a testbed.
@@ -22,6 +23,7 @@ pub(super) struct Model {
     places: BTreeMap<u32, String>,
     /// What was just told, kept for its memory.
     told: Vec<Told>,
+    capturing: Option<Capturing>,
 }
 
 impl Model {
@@ -43,7 +45,24 @@ impl Model {
         });
         let ways = ways.collect();
         let rates = point.topology.links.iter().map(|link| (link.name.clone(), link.line_rate)).collect();
-        Ok(Self { network, ways, rates, places: BTreeMap::new(), told: Vec::new() })
+        Ok(Self { network, ways, rates, places: BTreeMap::new(), told: Vec::new(), capturing: None })
+    }
+}
+
+impl Model {
+    /// Begin to capture, before anything is put in.
+    ///
+    /// # Errors
+    /// Those of [`Capturing::begin`].
+    pub(super) fn capture(&mut self, config: &CaptureConfig, about: &str) -> Result<(), EmulateError> {
+        self.capturing = Capturing::begin(config, &mut self.network, about)?;
+        Ok(())
+    }
+
+    /// Nothing more is put in: what was captured.
+    pub(super) fn end_capture(&mut self) -> Option<Value> {
+        let capturing = self.capturing.take()?;
+        Some(capturing.end(&mut self.network))
     }
 }
 
@@ -82,6 +101,16 @@ impl Network for Model {
         assert_eq!(at, input.at, "the driver is never behind the network");
     }
 
+    fn captures(&self) -> bool {
+        self.capturing.as_ref().is_some_and(Capturing::goes_on)
+    }
+
+    fn keep(&mut self, token: u64, bytes: Vec<u8>) {
+        if let Some(capturing) = &mut self.capturing {
+            capturing.keep(token, bytes);
+        }
+    }
+
     #[inline]
     fn backlog(&self, host: usize) -> usize {
         self.network.backlog(host)
@@ -92,6 +121,9 @@ impl Network for Model {
         let told = &mut self.told;
         self.network.run_until(at, &mut |output| told.push(output));
         self.hand_out(out);
+        if let Some(capturing) = &mut self.capturing {
+            capturing.reached(at, &mut self.network);
+        }
     }
 
     #[inline]
@@ -144,7 +176,10 @@ impl Model {
     /// Hand on what was told, with places as numbers.
     #[inline]
     fn hand_out(&mut self, out: &mut impl FnMut(Output)) {
-        let Self { network, told, places, .. } = self;
+        let Self { network, told, places, capturing, .. } = self;
+        if let Some(capturing) = capturing {
+            told.iter().for_each(|output| capturing.ended(output));
+        }
         for output in told.drain(..) {
             out(match output {
                 Told::Delivered { at, way, token, ce } => {

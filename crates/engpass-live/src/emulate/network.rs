@@ -57,6 +57,14 @@ pub(super) trait Network {
     /// A packet enters at an instant that [`Self::run_until`] has not left behind.
     fn inject(&mut self, input: Input);
 
+    /// Whether somebody captures: then [`Self::keep`] comes before [`Self::inject`].
+    fn captures(&self) -> bool {
+        false
+    }
+
+    /// The bytes of the packet with this token.
+    fn keep(&mut self, _token: u64, _bytes: Vec<u8>) {}
+
     /// Packets that wait for room in the memory of a host's interface.
     fn backlog(&self, host: usize) -> usize;
 

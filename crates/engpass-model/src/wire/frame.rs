@@ -35,8 +35,9 @@ const PPPOE_SESSION: EtherType = EtherType(0x8864);
 const SESSION: u16 = 1;
 /// The LAN emulation client that sends (af-lane-0021 section 4.1.1): none.
 const LECID: u16 = 0;
-/// IPv4 in PPP (RFC 1332 section 3.1).
+/// IPv4 and IPv6 in PPP (RFC 1332 section 3.1, RFC 5072 section 3).
 const PPP_IP: [u8; 2] = [0x00, 0x21];
+const PPP_IPV6: [u8; 2] = [0x00, 0x57];
 /// LLC/SNAP of bridged Ethernet without FCS, and two bytes of padding (RFC 2684 section 5.2).
 const BRIDGED: [u8; 10] = [0xaa, 0xaa, 0x03, 0x00, 0x80, 0xc2, 0x00, 0x07, 0x00, 0x00];
 
@@ -46,14 +47,15 @@ const BRIDGED: [u8; 10] = [0xaa, 0xaa, 0x03, 0x00, 0x80, 0xc2, 0x00, 0x07, 0x00,
 /// When a tag has a priority above 7 or a VLAN above 4095.
 pub fn write_ethernet(macs: Macs, tag: Option<Tag>, ip: &[u8], out: &mut Vec<u8>) {
     let tagged = tag.is_some();
-    let ether_type = if tagged { ether_type::VLAN_TAGGED_FRAME } else { ether_type::IPV4 };
+    let inner = type_of(ip);
+    let ether_type = if tagged { ether_type::VLAN_TAGGED_FRAME } else { inner };
     out.extend(header(macs, ether_type).to_bytes());
     if let Some(tag) = tag {
         let tag = SingleVlanHeader {
             pcp: VlanPcp::try_new(tag.priority).expect("a priority code point has 3 bits"),
             drop_eligible_indicator: false,
             vlan_id: VlanId::try_new(tag.vlan).expect("a VLAN identifier has 12 bits"),
-            ether_type: ether_type::IPV4,
+            ether_type: inner,
         };
         let bytes = tag.to_bytes();
         debug_assert_eq!(bytes.len() as u64, TAG_BYTES);
@@ -64,6 +66,11 @@ pub fn write_ethernet(macs: Macs, tag: Option<Tag>, ip: &[u8], out: &mut Vec<u8>
     out.resize(out.len() + padding as usize, 0);
 }
 
+/// The type of an IP packet: its first four bits are its version.
+fn type_of(ip: &[u8]) -> EtherType {
+    if ip.first().is_some_and(|first| first >> 4 == 6) { ether_type::IPV6 } else { ether_type::IPV4 }
+}
+
 fn header(macs: Macs, ether_type: EtherType) -> Ethernet2Header {
     Ethernet2Header { source: macs.source, destination: macs.destination, ether_type }
 }
@@ -72,7 +79,7 @@ impl Encapsulation {
     /// Append the AAL5 SDU that carries an IP packet. `macs` are those of the bridged frame, where there is one.
     pub fn write_sdu(self, macs: Macs, ip: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
-        self.write_front(macs, ether_type::IPV4, ip.len(), out);
+        self.write_front(macs, type_of(ip), ip.len(), out);
         out.extend_from_slice(ip);
         // Bridged frames are padded to the shortest Ethernet frame.
         out.resize(begin + self.sdu(ip.len() as u64) as usize, 0);
@@ -95,18 +102,22 @@ impl Encapsulation {
 
     /// What stands before an IP packet of so many bytes, or before the content of a bridged frame of another type.
     fn write_front(self, macs: Macs, inner: EtherType, ip_bytes: usize, out: &mut Vec<u8>) {
+        let ppp = if inner == ether_type::IPV6 { PPP_IPV6 } else { PPP_IP };
         match self {
             // RFC 2684 section 5.1: LLC AA-AA-03, OUI 00-00-00, EtherType.
-            Self::LlcSnap => out.extend([0xaa, 0xaa, 0x03, 0x00, 0x00, 0x00, 0x08, 0x00]),
+            Self::LlcSnap => {
+                out.extend([0xaa, 0xaa, 0x03, 0x00, 0x00, 0x00]);
+                out.extend(inner.0.to_be_bytes());
+            }
             Self::VcMux => {}
             Self::BridgedLlc | Self::PppoeLlc => out.extend(BRIDGED),
             // RFC 2684 section 6.2: two bytes of padding.
             Self::BridgedVcMux | Self::PppoeVcMux => out.extend([0, 0]),
-            Self::PppoaVcMux => out.extend(PPP_IP),
+            Self::PppoaVcMux => out.extend(ppp),
             // RFC 2364 section 5: LLC FE-FE-03, NLPID CF.
             Self::PppoaLlc => {
                 out.extend([0xfe, 0xfe, 0x03, 0xcf]);
-                out.extend(PPP_IP);
+                out.extend(ppp);
             }
             Self::Lane => out.extend(LECID.to_be_bytes()),
         }
@@ -118,7 +129,7 @@ impl Encapsulation {
                 out.extend([0x11, 0x00]);
                 out.extend(SESSION.to_be_bytes());
                 out.extend((ip_bytes as u16 + 2).to_be_bytes());
-                out.extend(PPP_IP);
+                out.extend(ppp);
             }
             _ => {}
         }

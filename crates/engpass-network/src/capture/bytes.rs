@@ -2,11 +2,12 @@
 
 use std::net::Ipv4Addr;
 
+use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::packet::{Ends, Ipv4, Protocol, tcp, udp};
 use engpass_testbed::Topology;
 
-use crate::simulate::{Content, Packet};
+use crate::simulate::{Content, Head, Packet};
 
 /// Where the bytes of packets come from: the model has none.
 pub trait Packets {
@@ -71,7 +72,7 @@ impl MadeUp {
             dont_fragment: true,
             ttl: 64,
             dscp: 0,
-            ecn: engpass_model::queue::Ecn::NotCapable,
+            ecn: Ecn::NotCapable,
             protocol: Protocol::Udp,
         };
         head.write(&udp(&ends, &payload), out);
@@ -95,7 +96,7 @@ impl Packets for MadeUp {
             ecn: head.ecn,
             protocol: match packet.content {
                 Content::Datagram { .. } => Protocol::Udp,
-                Content::Segment { .. } => Protocol::Tcp,
+                Content::Segment { .. } | Content::Outside { .. } => Protocol::Tcp,
             },
         };
         let whole = match packet.content {
@@ -107,6 +108,7 @@ impl Packets for MadeUp {
                 }
                 &self.datagram.as_ref().expect("it was just made").2
             }
+            Content::Outside { .. } => unreachable!("packets from outside have bytes of their own"),
             Content::Segment { segment, scale, tick } => {
                 let data = payload(packet.source, segment.seq, segment.payload());
                 &tcp(&ends, &segment, scale, tick, &data)
@@ -116,6 +118,53 @@ impl Packets for MadeUp {
         let to = from + (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
         ip.write(&whole[from..to], out);
     }
+}
+
+/// Append a packet as it passes a link point, from the bytes with which it entered the network: with this time to live and mark, or the
+/// fragment of it that `head` names.
+///
+/// # Panics
+/// When the bytes are no IP packet, or fewer than `head` says.
+pub fn passing(whole: &[u8], head: &Head, out: &mut Vec<u8>) {
+    let begin = out.len();
+    if whole[0] >> 4 == 6 {
+        out.extend_from_slice(whole);
+        let header = &mut out[begin..];
+        header[7] = head.ttl;
+        if head.ecn == Ecn::Marked {
+            header[1] |= 0b11 << 4;
+        }
+        return;
+    }
+    let length = usize::from(whole[0] & 0xf) * 4;
+    // The model takes all headers for 20 bytes.
+    let payload = (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
+    let from = length + head.offset as usize;
+    let to = if head.more { from + payload } else { whole.len() };
+    out.extend_from_slice(&whole[..length]);
+    out.extend_from_slice(&whole[from..to]);
+    let header = &mut out[begin..];
+    let total = header.len() as u16;
+    header[2..4].copy_from_slice(&total.to_be_bytes());
+    if head.more || head.offset > 0 {
+        let word = (head.offset / 8) as u16 | u16::from(head.more) << 13;
+        header[6..8].copy_from_slice(&word.to_be_bytes());
+    }
+    header[8] = head.ttl;
+    if head.ecn == Ecn::Marked {
+        header[1] |= 0b11;
+    }
+    header[10..12].fill(0);
+    let sum = checksum(&header[..length]);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// The checksum of a header (RFC 1071).
+fn checksum(header: &[u8]) -> u16 {
+    let words = header.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let sum: u32 = words.sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !(sum + (sum >> 16)) as u16
 }
 
 /// Bytes of a stream from one place of it on: the same at the same place, whoever sends them again.

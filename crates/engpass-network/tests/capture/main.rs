@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod outside;
 mod reader;
 mod testbeds;
 mod tshark;

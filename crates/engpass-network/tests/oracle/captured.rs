@@ -44,6 +44,7 @@ fn name(packet: &Packet, place: u32) -> Name {
         Content::Datagram { index, .. } => index,
         // A segment is sent at one time, by its host's count.
         Content::Segment { .. } => u64::from(packet.head.id),
+        Content::Outside { .. } => unreachable!("nothing comes from outside in a simulated run"),
     };
     (packet.flow, packet.back, packet.source, number, packet.head.offset, place)
 }

@@ -14,6 +14,8 @@ const CE: u8 = 0b11;
 const FIN: u8 = 0x01;
 const PUSH: u8 = 0x08;
 const CWR: u8 = 0x80;
+/// Where the checksum stands in the header of UDP (RFC 768).
+const UDP_CHECKSUM: u16 = 6;
 
 /// What has happened to packets on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +57,28 @@ impl Packet {
         }
         out[..offload::LENGTH].copy_from_slice(&offload.write());
         begin + head
+    }
+
+    /// One of the packets as it stands on a wire: cut, and with its checksum.
+    pub(crate) fn alone(&self, bytes: &[u8], segment: u32) -> Vec<u8> {
+        let mut head = [0; offload::LENGTH + HEAD];
+        let run = segment..segment + 1;
+        let length = self.write(bytes, run.clone(), Change::default(), &[], &mut head);
+        let mut packet = head[offload::LENGTH..length].to_vec();
+        packet.extend_from_slice(&bytes[self.payload_of(run)]);
+        let offload = head.first_chunk().and_then(Offload::read);
+        if let Some((start, place)) = offload.and_then(|offload| offload.checksum) {
+            let udp = place == UDP_CHECKSUM;
+            let (start, place) = (usize::from(start), usize::from(start + place));
+            // In its place is the sum of what stands before (virtio 1.2, section 5.1.6.2).
+            let checksum = match !fold(sum(&packet[start..])) {
+                // Zero would say that there is none (RFC 768).
+                0 if udp => 0xffff,
+                checksum => checksum,
+            };
+            packet[place..place + 2].copy_from_slice(&checksum.to_be_bytes());
+        }
+        packet
     }
 
     fn cut_header(&self, header: &mut [u8], cut: Cut, run: Range<u32>, payload: usize) -> Offload {

@@ -5,6 +5,7 @@ use std::fs;
 use engpass_testbed::{Source, load};
 use proptest::prelude::*;
 
+use super::super::capture::CaptureConfig;
 use super::super::log::{Log, Reading};
 use super::super::model::Model;
 use super::super::network::{Fate, Network};
@@ -145,6 +146,37 @@ fn check(text: &str, name: &str, hosts: usize) {
         assert_eq!(told["identical"], true);
     }
     fs::remove_file(path(name)).expect("it is there");
+}
+
+/// Real packets are captured as they pass, and nothing else changes.
+#[test]
+fn captures_have_the_packets_and_change_nothing() {
+    let (written, lost) = logged(model(FRAMES), world(3, 1, 200), "not-captured", 200);
+    fs::remove_file(path("not-captured")).expect("it is there");
+    let files = ["a", "c"].map(|link| path(&format!("captured-{link}")));
+    let points = ["link.a.a", "link.c.r"].map(str::to_owned);
+    let config =
+        CaptureConfig { files: points.into_iter().zip(files.clone()).collect(), ..Default::default() };
+    let mut network = model(FRAMES);
+    network.capture(&config, "a test").expect("the testbed has these links");
+    let mut driver = driver(network, world(3, 1, 200), 1, None);
+    let mut left = 200;
+    while left > 0 {
+        driver.turn();
+        left -= usize::from(driver.world.is_over());
+    }
+    driver.end();
+    assert_eq!((driver.world.written.len(), driver.counts.lost.iter().sum::<u64>()), (written, lost));
+    let captured = driver.network.end_capture().expect("it was asked for");
+    let packets = [0, 1].map(|file| captured[file]["packets"].as_u64().expect("it was written"));
+    assert!(packets[0] > 300 && packets[1] > 100, "{packets:?}");
+    for (file, told) in files.iter().zip(captured.as_array().expect("one for each file")) {
+        assert_eq!(fs::metadata(file).expect("it is there").len(), told["bytes"].as_u64().expect("a number"));
+        fs::remove_file(file).expect("it is there");
+    }
+    let wrong = CaptureConfig { files: vec![("link.d".into(), path("none"))], ..Default::default() };
+    let error = model(FRAMES).capture(&wrong, "").expect_err("there is no such link");
+    assert!(error.to_string().contains("help: it has `link.a`"), "{error}");
 }
 
 #[test]

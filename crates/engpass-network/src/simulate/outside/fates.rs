@@ -28,7 +28,7 @@ pub(in crate::simulate) struct Fates {
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::simulate) struct Head {
     way: u32,
-    token: u64,
+    pub(in crate::simulate) token: u64,
     pub(in crate::simulate) ecn: Ecn,
     pub(in crate::simulate) priority: u8,
     pub(in crate::simulate) ttl: u8,

@@ -5,6 +5,7 @@
 //! put in at instants, and come out delivered or lost at those that the model computes. Nothing here knows a clock: who waits for
 //! [`Outside::next_wake`] emulates, who jumps to it simulates.
 
+mod capture;
 mod fates;
 mod senders;
 mod windows;

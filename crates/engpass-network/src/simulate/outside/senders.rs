@@ -75,6 +75,12 @@ impl Outsiders {
         Sending { flow, nic, way, ip: cut.payload(fragment) + IP_HEADER_BYTES, datagram }
     }
 
+    /// Where the fragment that a NIC has at hand begins in its packet, and whether others follow it.
+    pub(in crate::simulate) fn cut(&self, nic: usize) -> (u64, bool) {
+        let at_hand = self.gates.get(nic).and_then(|gate| gate.at_hand);
+        at_hand.map_or((0, false), |(cut, fragment, _)| (fragment * cut.full, fragment + 1 < cut.count))
+    }
+
     /// Packets of a host that wait for its NICs.
     pub(super) fn backlog(&self, host: usize) -> usize {
         self.backlogs.get(host).copied().unwrap_or(0)

@@ -8,6 +8,7 @@ use engpass_model::time::Time;
 use super::{Content, Head, Packet};
 use crate::simulate::fabric::{Datagram, Fabric};
 use crate::simulate::nic::Sending;
+use crate::simulate::outside::Fates;
 use crate::simulate::timeline::Trace;
 
 /// What is kept of what passes, and what must be known to say what it is.
@@ -41,6 +42,13 @@ pub(super) struct FlowSeen {
     pub(super) priority: u8,
 }
 
+/// What a packet's header says when it enters its NIC: of congestion, and, if it comes from outside, its own time to live and priority.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    pub(super) ecn: Ecn,
+    pub(super) own: Option<(u8, u8)>,
+}
+
 /// Something that has passed.
 #[derive(Debug)]
 pub(super) enum Record {
@@ -54,12 +62,14 @@ impl Taps {
         self.ports[port].is_some()
     }
 
-    fn packet(&self, id: u32, datagram: &Datagram, segments: &[Segment], head: Head) -> Packet {
+    fn packet(&self, id: u32, fabric: (&Datagram, &[Segment], Option<&Fates>), head: Head) -> Packet {
+        let (datagram, segments, fates) = fabric;
         let flow = datagram.flow as usize;
         let seen = &self.flows[flow];
-        let (back, number, content) = match datagram.to {
-            None => (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes }),
-            Some(to) => {
+        let (back, number, content) = match (datagram.to, fates) {
+            (None, Some(fates)) => (false, 0, Content::Outside { token: fates.head(id).token }),
+            (None, None) => (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes }),
+            (Some(to), _) => {
                 // Endpoint `2k` writes to `2k + 1`.
                 let from = (to ^ 1) as usize;
                 let scales = (self.scales[from], self.scales[to as usize]);
@@ -89,6 +99,7 @@ impl Trace {
         sending: &Sending,
         datagram: &Datagram,
         (offset, more): (u64, bool),
+        marks: Marks,
     ) {
         let Some(taps) = &mut self.taps else { return };
         let flow = taps.flows[datagram.flow as usize];
@@ -101,8 +112,8 @@ impl Trace {
             *next = next.wrapping_add(1);
         }
         let (bytes, offset) = (sending.ip as u32, offset as u32);
-        let FlowSeen { ttl, priority, .. } = flow;
-        let head = Head { id: ids[id], bytes, offset, more, ttl, priority, ecn: Ecn::NotCapable };
+        let (ttl, priority) = marks.own.unwrap_or((flow.ttl, flow.priority));
+        let head = Head { id: ids[id], bytes, offset, more, ttl, priority, ecn: marks.ecn };
         match carrier {
             Carrier::Frame(frame) => put(&mut taps.frames, frame, head),
             Carrier::Packet(packet) => put(&mut taps.packets, packet, head),
@@ -159,7 +170,8 @@ impl Fabric {
             return;
         }
         let head = Head { ttl, ecn, ..taps.packets[id as usize] };
-        let packet = taps.packet(datagram, &self.datagrams[datagram], &self.segments, head);
+        let this = (&self.datagrams[datagram], &self.segments[..], self.fates.as_deref());
+        let packet = taps.packet(datagram, this, head);
         if let Some(records) = &mut taps.ports[port] {
             records.push(Record::Packet(left, packet));
         }
@@ -174,14 +186,8 @@ impl Fabric {
         }
         let packet = (!cells.are_generated()).then(|| {
             let datagram = self.frames[cells.frame].datagram;
-            let segment = self.datagrams[datagram].to.map(|_| self.segments[datagram as usize]);
-            let ecn = match segment {
-                Some(segment) if segment.ce => Ecn::Marked,
-                Some(segment) if segment.ect => Ecn::Capable,
-                _ => Ecn::NotCapable,
-            };
-            let head = Head { ecn, ..taps.frames[cells.frame as usize] };
-            taps.packet(datagram, &self.datagrams[datagram], &self.segments, head)
+            let this = (&self.datagrams[datagram], &self.segments[..], self.fates.as_deref());
+            taps.packet(datagram, this, taps.frames[cells.frame as usize])
         });
         if let Some(records) = &mut taps.ports[port] {
             records.push(Record::Cells(*cells, packet));

@@ -7,6 +7,7 @@ mod kept;
 mod seen;
 
 use engpass_model::element::{Cells, Generator, generator_of};
+use engpass_model::queue::Ecn;
 use engpass_testbed::{Testbed, Topology};
 
 use super::advance::Queue;
@@ -14,7 +15,7 @@ use super::nic::Sending;
 use super::timeline::Trace;
 use super::{Network, SWEEP, SimError, SimOutcome, Watch};
 pub(super) use kept::{Carrier, Taps};
-use kept::{FlowSeen, Record};
+use kept::{FlowSeen, Marks, Record};
 pub use seen::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit};
 
 /// Simulate one run, and capture what passes these transmitters (`2 * link + end`).
@@ -42,14 +43,27 @@ impl Network {
     #[cold]
     pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, sending: &Sending) {
         let Some(trace) = &mut self.fabric.trace else { return };
-        let cut = self.processes.get(sender).map_or((0, false), |process| {
-            (process.fragment * process.fragments.full, process.fragment + 1 < process.fragments.count)
-        });
-        trace.emitted(carrier, sending, &self.fabric.datagrams[sending.datagram], cut);
+        let (id, datagram) = (sending.datagram, &self.fabric.datagrams[sending.datagram]);
+        let cut = match self.processes.get(sender) {
+            Some(process) => {
+                (process.fragment * process.fragments.full, process.fragment + 1 < process.fragments.count)
+            }
+            None => self.outsiders.cut(sending.nic),
+        };
+        let marks = match (&self.fabric.fates, datagram.to.map(|_| &self.fabric.segments[id as usize])) {
+            (Some(fates), _) => {
+                let head = fates.head(id);
+                Marks { ecn: head.ecn, own: Some((head.ttl, head.priority)) }
+            }
+            (None, Some(segment)) if segment.ce => Marks { ecn: Ecn::Marked, own: None },
+            (None, Some(segment)) if segment.ect => Marks { ecn: Ecn::Capable, own: None },
+            (None, _) => Marks { ecn: Ecn::NotCapable, own: None },
+        };
+        trace.emitted(carrier, sending, datagram, cut, marks);
     }
 
     /// Begin to keep what passes these transmitters. Nothing has happened yet.
-    fn tap(&mut self, testbed: &Testbed, topology: &Topology, ports: &[usize]) {
+    pub(super) fn tap(&mut self, testbed: &Testbed, topology: &Topology, ports: &[usize]) {
         let (mut source, mut endpoint) = (0, 0);
         let flows = topology.flows.iter().zip(testbed.traffic.values()).enumerate();
         let flows = flows.map(|(flow, (path, traffic))| {
@@ -114,7 +128,7 @@ impl Network {
     }
 
     /// Hand on what has passed at or before `until`; nothing more of that is to come.
-    fn hand_on(&mut self, until: u64, capture: &mut dyn Capture) -> Result<(), SimError> {
+    pub(super) fn hand_on(&mut self, until: u64, capture: &mut dyn Capture) -> Result<(), SimError> {
         let Some(trace) = &mut self.fabric.trace else { return Ok(()) };
         let Some(taps) = &mut trace.taps else { return Ok(()) };
         let mut all = Vec::new();

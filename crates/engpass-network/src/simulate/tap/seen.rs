@@ -79,6 +79,11 @@ pub enum Content {
         /// The sender's timestamp clock.
         tick: Time,
     },
+    /// A packet from outside: whoever has put it in has its bytes.
+    Outside {
+        /// The number that it was given.
+        token: u64,
+    },
 }
 
 /// A cell of a PDU.

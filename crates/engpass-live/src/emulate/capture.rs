@@ -1,0 +1,171 @@
+//! Captures of real packets at link points of the network: `docs/capture.md`.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use engpass_network::capture::{File, Files, Form, Limit, Packets, Point, passing};
+use engpass_network::simulate::outside::{Output, Outside};
+use engpass_network::simulate::{Content, Packet};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::EmulateError;
+use crate::CaptureFile;
+
+/// What is to be captured.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CaptureConfig {
+    /// Link points and files.
+    pub(super) files: Vec<(String, PathBuf)>,
+    /// The form, where it is not the link's own.
+    pub(super) form: Option<String>,
+    /// How much of each.
+    pub(super) limit: Option<String>,
+}
+
+/// What passes is handed on this often, in picoseconds of the network's time.
+const OFTEN: u64 = 10_000_000_000;
+
+/// A lost packet is kept for so long, in picoseconds: what is left of it may pass further points.
+const LINGER: u64 = 1_000_000_000_000;
+
+/// Captures that go on.
+pub(super) struct Capturing {
+    files: Files<CaptureFile>,
+    paths: Vec<PathBuf>,
+    kept: Rc<RefCell<Kept>>,
+    next: u64,
+    /// Something could not be written, or everybody has what they wanted.
+    over: bool,
+}
+
+/// Packets that are inside, or that captures may still ask for.
+#[derive(Default)]
+struct Kept {
+    packets: BTreeMap<u64, Vec<u8>>,
+    /// When nobody asks for packets any more, and which.
+    ended: BTreeSet<(u64, u64)>,
+}
+
+/// Gives their bytes.
+struct Real(Rc<RefCell<Kept>>);
+
+impl Packets for Real {
+    fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
+        let Content::Outside { token } = packet.content else {
+            unreachable!("all packets of such a network come from outside");
+        };
+        let kept = self.0.borrow();
+        match kept.packets.get(&token) {
+            Some(bytes) => passing(bytes, &packet.head, out),
+            // A cell of a packet that was lost long ago: nobody can read it any more.
+            None => out.resize(out.len() + packet.head.bytes as usize, 0),
+        }
+    }
+}
+
+impl Capturing {
+    /// Begin, before anything is put into the network; nothing where nobody asks for it.
+    ///
+    /// # Errors
+    /// A point, a form or a limit that there is not; a file that cannot be written.
+    pub(super) fn begin(
+        config: &CaptureConfig,
+        network: &mut Outside,
+        about: &str,
+    ) -> Result<Option<Self>, EmulateError> {
+        if config.files.is_empty() {
+            return Ok(None);
+        }
+        let wrong = |what: String| {
+            let (cause, help) = what.split_once("\nhelp: ").unwrap_or((&what, "see `docs/capture.md`"));
+            EmulateError::config(cause, help)
+        };
+        let form = config.form.as_deref().map(Form::parse).transpose().map_err(wrong)?;
+        let limit = config.limit.as_deref().map(Limit::parse).transpose().map_err(wrong)?.unwrap_or_default();
+        let kept = Rc::new(RefCell::new(Kept::default()));
+        let mut files = Files(Vec::new());
+        for (point, path) in &config.files {
+            let point = Point::find(point, form, network.topology()).map_err(wrong)?;
+            let real = Box::new(Real(Rc::clone(&kept)));
+            let file = CaptureFile::create(path)
+                .and_then(|out| File::begin(network.topology(), point, limit, real, about, out))
+                .map_err(|error| EmulateError::system(&format!("writing `{}`", path.display()), &error))?;
+            files.0.push(file);
+        }
+        network.capture(&files.ports());
+        let paths = config.files.iter().map(|(_, path)| path.clone()).collect();
+        Ok(Some(Self { files, paths, kept, next: OFTEN, over: false }))
+    }
+
+    /// Whether bytes are wanted.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.over
+    }
+
+    /// A packet is about to enter the network.
+    pub(super) fn keep(&mut self, token: u64, bytes: Vec<u8>) {
+        self.kept.borrow_mut().packets.insert(token, bytes);
+    }
+
+    /// A packet has come to its end.
+    pub(super) fn ended(&mut self, output: &Output) {
+        if self.over {
+            return;
+        }
+        let until = match output {
+            Output::Delivered { at, .. } => *at,
+            // Cells and fragments of it may still be on their way.
+            Output::Lost { at, .. } => at + LINGER,
+        };
+        self.kept.borrow_mut().ended.insert((until, output.token()));
+    }
+
+    /// The network has come to `at`: write what has passed, now and then.
+    pub(super) fn reached(&mut self, at: u64, network: &mut Outside) {
+        if at < self.next || self.over {
+            return;
+        }
+        self.next = at + OFTEN;
+        match network.hand_on(&mut self.files) {
+            Ok(told) => self.forget(told.unwrap_or(0)),
+            // Its file says why when it is closed.
+            Err(_) => self.over = true,
+        }
+        self.over |= !engpass_network::simulate::Capture::wants_more(&self.files);
+        if self.over {
+            *self.kept.borrow_mut() = Kept::default();
+        }
+    }
+
+    /// Packets that have ended by then, and of which all was handed on, are asked for no more.
+    fn forget(&mut self, until: u64) {
+        let mut kept = self.kept.borrow_mut();
+        while let Some(&first) = kept.ended.first().filter(|(at, _)| *at < until) {
+            kept.ended.remove(&first);
+            kept.packets.remove(&first.1);
+        }
+    }
+
+    /// Nothing more passes: what each file has, or why it was not written.
+    pub(super) fn end(mut self, network: &mut Outside) -> Value {
+        if !self.over {
+            // Its file says why it broke off.
+            let _ = network.end_capture(&mut self.files);
+        }
+        let told = self.files.0.into_iter().zip(&self.paths).map(|(file, path)| match file.end() {
+            Ok(done) => json!({
+                "path": path,
+                "packets": done.packets,
+                "bytes": done.bytes,
+                "bad_pdus": done.bad_pdus,
+                "limited": done.limited,
+            }),
+            Err(error) => json!({ "path": path, "error": error.to_string() }),
+        });
+        told.collect()
+    }
+}
