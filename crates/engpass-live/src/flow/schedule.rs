@@ -1,6 +1,7 @@
 //! When messages are due: an absolute schedule in integers, so that nothing adds up. Pure.
 
 use engpass_model::random::Stream;
+use engpass_model::source::Bursts;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::time::Pace;
 use serde::Deserialize;
@@ -80,18 +81,8 @@ impl Schedule {
                 Plan::Poisson { mean: pace.after(1), at: 0, random: Box::new(random(seed)) }
             }
             Self::OnOff { on_ns, off_ns, lengths, seed, .. } => {
-                let mut plan = Bursts {
-                    pace,
-                    on: on_ns * NS,
-                    off: off_ns * NS,
-                    lengths,
-                    random: random(seed),
-                    begin: 0,
-                    end: 0,
-                    sent: 0,
-                };
-                plan.end = plan.length(plan.on);
-                Plan::OnOff(Box::new(plan))
+                let means = [on_ns * NS, off_ns * NS];
+                Plan::OnOff(Box::new(Bursts::new(pace, means, lengths, random(seed))))
             }
         }
     }
@@ -103,46 +94,6 @@ pub(crate) enum Plan {
     Even { pace: Pace, sent: u64 },
     Poisson { mean: u64, at: u64, random: Box<Stream> },
     OnOff(Box<Bursts>),
-}
-
-/// State of an on-off plan: the on-time that is going on, in ps.
-#[derive(Clone, Debug)]
-pub(crate) struct Bursts {
-    pace: Pace,
-    on: u64,
-    off: u64,
-    lengths: Lengths,
-    random: Stream,
-    begin: u64,
-    end: u64,
-    sent: u64,
-}
-
-impl Bursts {
-    fn length(&mut self, mean: u64) -> u64 {
-        match self.lengths {
-            Lengths::Fixed => mean,
-            Lengths::Exponential => self.random.exponential(mean),
-        }
-    }
-
-    fn next(&mut self) -> u64 {
-        loop {
-            let due = self.begin.saturating_add(self.pace.after(self.sent));
-            if due < self.end {
-                self.sent += 1;
-                return due;
-            }
-            let off = self.length(self.off);
-            self.begin = self.end.saturating_add(off);
-            let on = self.length(self.on);
-            self.end = self.begin.saturating_add(on);
-            self.sent = 0;
-            if self.end == u64::MAX {
-                return u64::MAX;
-            }
-        }
-    }
 }
 
 impl Plan {
@@ -159,7 +110,7 @@ impl Plan {
                 *at = at.saturating_add(random.exponential(*mean));
                 *at / NS
             }
-            Self::OnOff(bursts) => bursts.next() / NS,
+            Self::OnOff(bursts) => bursts.due() / NS,
         }
     }
 }

@@ -17,7 +17,7 @@ pub use on_off::OnOff;
 pub use poisson::Poisson;
 pub use request_response::RequestResponse;
 pub use tcp_stream::TcpStream;
-pub use udp_on_off::UdpOnOff;
+pub use udp_on_off::{Bursts, UdpOnOff};
 pub use udp_stream::UdpStream;
 
 use crate::circuit::Category;
@@ -246,7 +246,7 @@ pub enum Arrivals {
     /// Of `poisson` traffic.
     Poisson(poisson::Arrivals),
     /// Of `udp-on-off` traffic.
-    Bursts(Box<udp_on_off::Bursts>),
+    Bursts(Box<udp_on_off::Datagrams>),
 }
 
 impl Iterator for Arrivals {

@@ -78,42 +78,56 @@ impl UdpOnOff {
     }
 
     /// The datagrams of one run; lengths of times are drawn from `random`. The values have been checked.
-    pub fn arrivals(&self, random: Stream) -> Bursts {
-        let mut bursts = Bursts {
-            bytes: self.message.bytes(),
-            pace: Pace::of_bits(self.message.bytes() * 8, self.rate.0),
-            on: self.on.0,
-            off: self.off.0,
-            lengths: self.lengths,
-            random,
-            begin: 0,
-            end: 0,
-            sent: 0,
-            last: 0,
-        };
-        bursts.end = bursts.length(bursts.on);
-        bursts
+    pub fn arrivals(&self, random: Stream) -> Datagrams {
+        let bytes = self.message.bytes();
+        let pace = Pace::of_bits(bytes * 8, self.rate.0);
+        Datagrams { bytes, last: 0, bursts: Bursts::new(pace, [self.on.0, self.off.0], self.lengths, random) }
     }
 }
 
-/// The datagrams of an on-off source, without end. Times are in picoseconds from its start.
+/// The datagrams of an on-off source, without end.
+#[derive(Clone, Debug)]
+pub struct Datagrams {
+    bytes: u64,
+    /// When the last datagram was due.
+    last: u64,
+    bursts: Bursts,
+}
+
+impl Iterator for Datagrams {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let due = self.bursts.due();
+        let gap = Time(due - self.last);
+        self.last = due;
+        Some(Arrival { gap, bytes: self.bytes })
+    }
+}
+
+/// When the messages of an on-off source are due, without end. Times are in picoseconds from its start.
 #[derive(Clone, Debug)]
 pub struct Bursts {
-    bytes: u64,
     pace: Pace,
     on: u64,
     off: u64,
     lengths: Lengths,
     random: Stream,
-    /// The on-time that is going on, and how many datagrams of it were due.
+    /// The on-time that is going on, and how many messages of it were due.
     begin: u64,
     end: u64,
     sent: u64,
-    /// When the last datagram was due.
-    last: u64,
 }
 
 impl Bursts {
+    /// A message every `pace` during on-times, none during off-times; `means` of both in picoseconds. It begins with an on-time.
+    pub fn new(pace: Pace, means: [u64; 2], lengths: Lengths, random: Stream) -> Self {
+        let [on, off] = means;
+        let mut bursts = Self { pace, on, off, lengths, random, begin: 0, end: 0, sent: 0 };
+        bursts.end = bursts.length(on);
+        bursts
+    }
+
     fn length(&mut self, mean: u64) -> u64 {
         match self.lengths {
             Lengths::Fixed => mean,
@@ -121,7 +135,8 @@ impl Bursts {
         }
     }
 
-    fn due(&mut self) -> u64 {
+    /// When the next message is due; never before the last one. `u64::MAX` where time ends.
+    pub fn due(&mut self) -> u64 {
         loop {
             let due = self.begin.saturating_add(self.pace.after(self.sent));
             if due < self.end {
@@ -137,17 +152,6 @@ impl Bursts {
                 return u64::MAX;
             }
         }
-    }
-}
-
-impl Iterator for Bursts {
-    type Item = Arrival;
-
-    fn next(&mut self) -> Option<Arrival> {
-        let due = self.due();
-        let gap = Time(due - self.last);
-        self.last = due;
-        Some(Arrival { gap, bytes: self.bytes })
     }
 }
 
