@@ -96,16 +96,64 @@ impl Timer {
         }
     }
 
-    /// A way to wait as chosen, for messages with this mean gap: hybrid never spins for more than half of it, which is its promise.
+    /// A way to wait as chosen, for messages with this mean gap.
     pub(crate) fn waiter(&self, pacing: Pacing, gap_ns: u64) -> Waiter {
         match pacing {
-            Pacing::Busy => Waiter { sleep: false, margin: 0, spin: true },
+            Pacing::Busy => Waiter { sleep: false, margin: 0, spin: true, budget: None },
             Pacing::Auto | Pacing::Hybrid => {
-                Waiter { sleep: true, margin: self.margin().min(gap_ns / 2), spin: true }
+                let most = self.margin();
+                let budget = Some(Budget { most, waits: 0, at: 0, ran: 0 });
+                Waiter { sleep: true, margin: most.min(gap_ns / 4), spin: true, budget }
             }
-            Pacing::Sleep | Pacing::Burst => Waiter { sleep: true, margin: 0, spin: false },
-            Pacing::Kernel => Waiter { sleep: false, margin: 0, spin: false },
+            Pacing::Sleep | Pacing::Burst => Waiter { sleep: true, margin: 0, spin: false, budget: None },
+            Pacing::Kernel => Waiter { sleep: false, margin: 0, spin: false, budget: None },
         }
+    }
+}
+
+/// Keeps a thread that sleeps and then reads the clock to half a core, whatever its messages cost: the margin before each instant is what is left of
+/// it. How late sleeps end was calibrated by a thread of the usual class, on cores that fell asleep; the sender has neither, wakes sooner, and
+/// would wait longer.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    /// The margin that would be best, in ns.
+    most: u64,
+    /// Since the last look: waits, and what the clocks were then.
+    waits: u64,
+    at: u64,
+    ran: u64,
+}
+
+impl Budget {
+    /// Waits from one look to the next.
+    const LOOK: u64 = 32;
+    /// Parts of a thousand of a core that may be used: a little less than half, for a look comes late.
+    const SHARE: u64 = 480;
+
+    /// The margin from now on, if it was `margin` before.
+    #[inline]
+    fn margin(&mut self, margin: u64) -> u64 {
+        if self.waits > 0 && self.waits < Self::LOOK {
+            self.waits += 1;
+            return margin;
+        }
+        let (at, ran) = (clock::now(), clock::ran());
+        let next = if self.waits == 0 {
+            margin
+        } else {
+            self.next(margin, at.saturating_sub(self.at), ran.saturating_sub(self.ran))
+        };
+        (self.waits, self.at, self.ran) = (1, at, ran);
+        next
+    }
+
+    /// The margin after so many ns, of which the thread had a core for `ran`.
+    fn next(&self, margin: u64, elapsed: u64, ran: u64) -> u64 {
+        let allowed = elapsed * Self::SHARE / 1000;
+        let less = ran.saturating_sub(allowed) / Self::LOOK;
+        // More by half of what is left at a time: with a longer margin the sleeps may end as late as before.
+        let more = allowed.saturating_sub(ran) / Self::LOOK / 2;
+        (margin + more).saturating_sub(less).min(self.most)
     }
 }
 
@@ -128,18 +176,22 @@ pub(crate) struct Waiter {
     sleep: bool,
     margin: u64,
     spin: bool,
+    budget: Option<Budget>,
 }
 
 impl Waiter {
     /// For how long it means to sleep when it waits for `due` from `now` on.
     #[inline]
-    pub(crate) fn sleep(self, due: u64, now: u64) -> u64 {
+    pub(crate) fn sleep(&self, due: u64, now: u64) -> u64 {
         if self.sleep { due.saturating_sub(self.margin).saturating_sub(now) } else { 0 }
     }
 
     /// Wait until `due`, on the monotonic clock, or until `stopped`; the time then.
     #[inline]
-    pub(crate) fn wait(self, due: u64, stopped: impl Fn() -> bool) -> u64 {
+    pub(crate) fn wait(&mut self, due: u64, stopped: impl Fn() -> bool) -> u64 {
+        if let Some(budget) = &mut self.budget {
+            self.margin = budget.margin(self.margin);
+        }
         let mut now = clock::now();
         if self.sleep {
             while now + self.margin < due {
@@ -183,6 +235,58 @@ mod tests {
         }
         assert_eq!(choice(118, false, false), Pacing::Sleep);
         assert_eq!(choice(118, true, true), Pacing::Burst);
+    }
+
+    /// The margin and the share of a core, if each of many messages costs so much and each sleep ends so late; all in us.
+    fn kept(gap: u64, cost: u64, late: u64) -> (u64, f64) {
+        let mut budget = Budget { most: 61, waits: 0, at: 0, ran: 0 };
+        let mut margin = budget.most.min(gap / 4);
+        let mut ran = 0;
+        for _ in 0..50 {
+            // It waits from when it wakes to the instant, if that is still to come.
+            ran = Budget::LOOK * (cost + margin.saturating_sub(late));
+            margin = budget.next(margin, Budget::LOOK * gap, ran);
+            budget.waits = 1;
+        }
+        (margin, ran as f64 / (Budget::LOOK * gap) as f64)
+    }
+
+    #[test]
+    fn hybrid_keeps_to_half_a_core() {
+        // 1472 B at 100 Mbit/s, in one call of 12 us: as sleeps end usually, and as they do when the core did not fall asleep.
+        assert_eq!(kept(118, 12, 51).0, 61, "all of the margin that it wants");
+        let (margin, share) = kept(118, 12, 3);
+        assert!((45..=50).contains(&margin) && share <= 0.5, "{margin} us, {share}");
+        let (margin, share) = kept(40, 12, 3);
+        assert!((5..=12).contains(&margin) && share <= 0.5, "{margin} us, {share}");
+        // Sending alone is more than half a core.
+        assert_eq!(kept(20, 15, 3).0, 0);
+        assert_eq!(kept(10_000, 12, 3).0, 61);
+    }
+
+    #[test]
+    fn hybrid_keeps_to_half_a_core_on_this_host() {
+        let mut late = Distribution::new();
+        late.record_n(300 * MICROSECOND, 100);
+        let timer = Timer { clock_read_ns: 20, late };
+        let gap = 200 * MICROSECOND;
+        let mut waiter = timer.waiter(Pacing::Hybrid, gap);
+        let mut due = clock::now();
+        let mut begin = (0, 0);
+        for message in 0..1500 {
+            due += gap;
+            let now = waiter.wait(due, || false);
+            // A call of 30 us; who was held up does not hurry.
+            let end = clock::ran() + 30 * MICROSECOND;
+            while clock::ran() < end {}
+            due = due.max(now);
+            if message == 500 {
+                begin = (clock::now(), clock::ran());
+            }
+        }
+        let share = (clock::ran() - begin.1) as f64 / (clock::now() - begin.0) as f64;
+        assert!(share <= 0.52, "{share} of a core");
+        assert!(waiter.margin > 0, "the rest is used");
     }
 
     #[test]

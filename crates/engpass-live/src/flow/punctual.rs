@@ -68,7 +68,7 @@ impl Punctual {
 
     /// When a message that is due at `due` leaves, if the thread is in time.
     #[inline]
-    pub(super) fn instant(&mut self, due: u64, waiter: Waiter) -> u64 {
+    pub(super) fn instant(&mut self, due: u64, waiter: &Waiter) -> u64 {
         let at = self.catch_up.instant(due);
         if self.watch.is_some() {
             self.slept = waiter.sleep(at, clock::now());

@@ -120,7 +120,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             for _ in 1..groups.together {
                 plan.next();
             }
-            let instant = if due < end { punctual.instant(due, *waiter) } else { end };
+            let instant = if due < end { punctual.instant(due, waiter) } else { end };
             now = waiter.wait(instant, || worker.control.stopped());
             // What counts is when it was due: a late start of the window does not move a datagram out of it.
             measured = window.holds(due);
