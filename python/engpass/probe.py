@@ -28,7 +28,7 @@ class Probed:
 
     @property
     def steady(self) -> bool:
-        """Whether it repeated within 5 %, and other work took less than 5 % of the CPUs."""
+        """Whether what the model takes was confirmed, and other work took less than 5 % of the CPUs."""
         return bool(self.data["steady"])
 
     @property
@@ -41,15 +41,11 @@ class Probed:
         others = self.data["others"]
         if others is not None and others >= 0.05:
             found.append(f"other work took {100 * others:.0f} % of the CPUs while memory was measured")
-        apart = [
-            f"{one['kernel']} of {size(one['bytes'])} by {100 * abs(one['last'] / one['first'] - 1):.0f} %"
-            for one in self.data["again"]
-            if abs(one["last"] / one["first"] - 1) > 0.05
-        ]
-        if apart:
-            found.append(f"measured again, it differs: {', '.join(apart)}")
-        if not self.data["again"]:
-            found.append("nothing was measured a second time")
+        alone = [basis(one) for one in self.data["basis"] if not one["confirmed"]]
+        if alone:
+            found.append(f"no second visit came within 3 % of the best: {'; '.join(alone)}")
+        if not self.data["basis"]:
+            found.append("of the memory too little was measured")
         return found
 
     @property
@@ -119,6 +115,39 @@ def size(count: int) -> str:
         if count >= factor:
             return f"{count / factor:g} {unit}"
     return f"{count} B"
+
+
+FIGURES = {
+    "memory_all": "memory, all threads",
+    "memory_one": "memory, one thread",
+    "copy": "copy in memory",
+    "copy_cached": "copy in the cache",
+    "checksum": "checksum",
+}
+"""What the model takes from the points, by its key in `basis`."""
+
+
+def basis(one: dict[str, Any]) -> str:
+    """A figure of the model and the point it was taken from."""
+    return f"{FIGURES[one['figure']]} ({one['kernel']} of {size(one['bytes'])})"
+
+
+OUTCOMES = {"holds": "holds", "fails": "does not hold", "not_told_apart": "not told apart"}
+"""What became of a rule, for people."""
+
+
+def quantity(verdict: dict[str, Any], key: str) -> str:
+    """What a verdict predicts or measured, with the spread of what was measured where it is known."""
+    unit = verdict["unit"]
+
+    def say(value: float) -> str:
+        return rate(value) if unit == "B/s" else f"{value:.3f}"
+
+    text = say(verdict[key])
+    if key == "measured" and verdict["between"] is not None:
+        least, most = verdict["between"]
+        text += f" ({say(least)} to {say(most)})"
+    return text if unit == "B/s" else f"{text} {unit}"
 
 
 def facts(data: dict[str, Any]) -> list[tuple[str, str]]:

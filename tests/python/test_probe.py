@@ -17,7 +17,7 @@ import engpass
 from conftest import Cli, Program
 from engpass import _engpass
 from engpass.cli.probed import show
-from engpass.probe import Probed, facts, probe, rate, size
+from engpass.probe import FIGURES, Probed, facts, probe, rate, size
 from engpass.report.page import render_probe
 from engpass.report.probe import figures
 
@@ -72,9 +72,12 @@ def full(report: dict[str, Any]) -> dict[str, Any]:
         "predicted": 0.05,
         "measured": 0.2,
         "unit": "s/GB",
+        "between": [0.15, 0.3],
         "rule": "within a factor of 2",
-        "holds": False,
+        "outcome": "fails",
     }
+    unsure = {**verdict, "what": "the copy of `recv`", "between": [0.01, 0.3], "outcome": "not_told_apart"}
+    figures = {"copy": False, "copy_cached": True, "memory_all": True}
     return {
         **report,
         "bandwidths": {"copy": 4e9, "copy_cached": 2e10, "memory_all": 12e9},
@@ -87,8 +90,11 @@ def full(report: dict[str, Any]) -> dict[str, Any]:
         "rooflines": [{"device": None, "bus": None, "ceilings": ceilings}],
         "over_buses": over_buses,
         "others": 0.25,
-        "verdicts": [verdict],
-        "again": [{"kernel": "read", "bytes": 8192, "first": 1e9, "last": 2e9}],
+        "verdicts": [verdict, unsure],
+        "basis": [
+            {"figure": figure, "kernel": "copy-string", "bytes": 8192, "threads": 1, "confirmed": sure}
+            for figure, sure in figures.items()
+        ],
     }
 
 
@@ -108,11 +114,11 @@ def test_the_bottom_line_says_what_cannot_be_trusted(some: dict[str, Any]) -> No
     made = probed(full(some))
     assert "copies 4.00 GB/s in memory" in made.sentence
     assert "no more than 4.00 GB/s of payload" in made.sentence
-    assert any("read of 8 KiB by 100 %" in doubt for doubt in made.doubts)
+    assert any(doubt.endswith("the best: copy in memory (copy-string of 8 KiB)") for doubt in made.doubts)
     assert any("other work took 25 % of the CPUs" in doubt for doubt in made.doubts)
     assert "not steady" in made.sentence
-    # What was not measured a second time is not known to repeat.
-    assert "nothing was measured a second time" in probed(some).doubts
+    # A probe without the points that the model needs is not steady either.
+    assert "of the memory too little was measured" in probed(some).doubts
 
 
 def test_tables_have_everything(some: dict[str, Any]) -> None:
@@ -127,9 +133,14 @@ def test_tables_have_everything(some: dict[str, Any]) -> None:
         "below its best",
         "Some GPU",
     ):
-        assert part in text or part == "8 KiB", part
+        assert part in text, part
     assert "not measured" in text
     assert "the copy of `send`" in text
+    assert "0.200 (0.150 to 0.300) s/GB" in text
+    assert "does not hold" in text
+    assert "not told apart" in text
+    # One visit confirms nothing.
+    assert re.search(r"8 KiB .* \d+\.\d\? ", text)
 
 
 def test_the_page_is_whole_and_escapes(some: dict[str, Any]) -> None:
@@ -141,6 +152,8 @@ def test_the_page_is_whole_and_escapes(some: dict[str, Any]) -> None:
     assert 'id="figure-paths"' in page
     assert 'id="figure-roofline"' in page
     assert "send to recv" in page
+    assert "? not told apart" in page
+    assert "✗ not confirmed" in page
     assert "What the machine" not in page
     assert re.search(r"not measured: no &lt;link&gt;", page)
 
@@ -183,6 +196,8 @@ def test_the_whole_probe_and_its_table(cli: Cli, tmp_path: Path) -> None:
     assert told["memory"]["measured"]
     assert len(told["verdicts"]) >= len(told["sockets"]["measured"]) + 2
     assert 0 <= told["others"] <= 1
+    assert [one["figure"] for one in told["basis"]] == list(FIGURES)
+    assert all(one["visits"] >= 1 for one in told["memory"]["measured"])
     zero = next(one for one in told["sockets"]["measured"] if one["sending"] == "zerocopy")
     assert zero["copied"] == 1.0  # loopback has no device that could fetch the pages
     if not told["steady"]:

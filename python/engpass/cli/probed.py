@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from engpass.probe import Probed, facts, rate, size, sockets
+from engpass.probe import OUTCOMES, Probed, facts, quantity, rate, size, sockets
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,14 +43,16 @@ def _memory(data: dict[str, Any], out: Console) -> None:
         out.print(f"memory: not measured: {data['memory']['not_measured']}", markup=False)
         return
     kernels = list(dict.fromkeys(point["kernel"] for point in points))
-    lines: dict[tuple[int, int], dict[str, float]] = {}
+    lines: dict[tuple[int, int], dict[str, str]] = {}
     for point in points:
-        lines.setdefault((point["threads"], point["bytes"]), {})[point["kernel"]] = point["rate"]["best"]
+        said = f"{point['rate']['best'] / 1e9:.1f}{'' if point['confirmed'] else '?'}"
+        lines.setdefault((point["threads"], point["bytes"]), {})[point["kernel"]] = said
     rows = [
-        [size(count), str(threads), *(f"{found[k] / 1e9:.1f}" if k in found else "" for k in kernels)]
+        [size(count), str(threads), *(found.get(kernel, "") for kernel in kernels)]
         for (threads, count), found in lines.items()
     ]
-    _table(out, "Memory, best in GB/s", ["Array", "Threads", *kernels], rows, 0)
+    title = "Memory, best in GB/s (?: no second visit came within 3 %)"
+    _table(out, title, ["Array", "Threads", *kernels], rows, 0)
 
 
 def _paths(data: dict[str, Any], out: Console) -> None:
@@ -93,20 +95,17 @@ def _sockets(data: dict[str, Any], out: Console) -> None:
 
 
 def _verdicts(data: dict[str, Any], out: Console) -> None:
-    def say(value: float, unit: str) -> str:
-        return rate(value) if unit == "B/s" else f"{value:.3f} {unit}"
-
     rows = [
         [
             one["what"],
-            say(one["predicted"], one["unit"]),
-            say(one["measured"], one["unit"]),
+            quantity(one, "predicted"),
+            quantity(one, "measured"),
             one["rule"],
-            "yes" if one["holds"] else "no",
+            OUTCOMES[one["outcome"]],
         ]
         for one in data["verdicts"]
     ]
-    head = ["Prediction", "Model", "Here", "Rule", "Holds"]
+    head = ["Prediction", "Model", "Here", "Rule", "Verdict"]
     _table(out, "The copy model against these sockets", head, rows, 1)
     if rows:
         out.print(data["leaves_out"] + "\n", markup=False, soft_wrap=True)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from engpass.probe import facts, rate, size, sockets
+from engpass.probe import FIGURES, OUTCOMES, facts, quantity, rate, size, sockets
 from engpass.report import theme
 from engpass.report.charts import for_page
 from engpass.report.figures import base
@@ -101,7 +101,8 @@ def _memory(data: dict[str, Any], threads: int) -> Drawing:
             "kernel": names[point["kernel"]],
             "kib": point["bytes"] / 1024,
             "rate": point["rate"]["best"] / 1e9,
-            "label": f"{rate(point['rate']['best'])} at {size(point['bytes'])}",
+            "label": f"{rate(point['rate']['best'])} at {size(point['bytes'])}, {_repeats(point)}",
+            "sure": point["confirmed"],
         }
         for point in points
         if point["threads"] == threads and point["kernel"] in names
@@ -131,12 +132,13 @@ def _memory(data: dict[str, Any], threads: int) -> Drawing:
     )
     own = alt.InlineData(values=rows)
     line = alt.Chart(own).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-    marks = alt.Chart(own).mark_point(filled=True, size=46, opacity=1)
+    marks = alt.Chart(own).mark_point(filled=True, size=46)
     marks = marks.encode(
         x=x,
         y=y,
         color=colour,
         shape=shape,
+        opacity=alt.condition("datum.sure", alt.value(1), alt.value(0.35)),
         tooltip=[alt.Tooltip("kernel:N", title="what"), alt.Tooltip("label:N", title="rate")],
     )
     least, most = ticks[0], ticks[-1]
@@ -150,6 +152,10 @@ def _memory(data: dict[str, Any], threads: int) -> Drawing:
     who = "one thread" if threads == 1 else f"{threads} threads together"
     heading = alt.TitleParams(f"Memory over the working set, {who}", offset=22)
     return alt.layer(*layers).properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
+
+
+def _repeats(point: dict[str, Any]) -> str:
+    return f"confirmed in {point['visits']} visits" if point["confirmed"] else "not confirmed"
 
 
 def _paths(data: dict[str, Any]) -> Drawing:
@@ -289,12 +295,13 @@ def _memory_section(data: dict[str, Any]) -> str:
         return block_key([Block(theme.colour(i), name) for i, name in enumerate(shown)])
 
     says = (
-        "One thread, the best of the repeats during which nothing else took its CPU; upright lines are the "
-        "caches. What is larger than all of them comes from memory."
+        "One thread, the best of all samples during which nothing else took its CPU; upright lines are the "
+        "caches. What is larger than all of them comes from memory. A mark is pale where no second visit "
+        "came within 3 % of the best: the real one may be higher."
     )
     drawn = _box(_MEMORY, says, key(1))
     if _sweeps(points, most := _most_threads(points)):
-        says = f"{most} threads together, each on a CPU and arrays of its own; the best of the repeats."
+        says = f"{most} threads together, each on a CPU and arrays of its own; the best of all samples."
         drawn += _box(_TOGETHER, says, key(most))
     rows = [
         [
@@ -302,24 +309,30 @@ def _memory_section(data: dict[str, Any]) -> str:
             size(point["bytes"]),
             str(point["threads"]),
             *(f"{point['rate'][which] / 1e9:.2f}" for which in ("best", "median", "least")),
+            str(point["visits"]),
+            "yes" if point["confirmed"] else "no",
         ]
         for point in points
     ]
-    head = ["What", "Array", "Threads", "Best, GB/s", "Median, GB/s", "Least, GB/s"]
-    grid = html_table("All points", head, rows, numeric=range(1, 6), kind="tall")
-    again = [
+    head = ["What", "Array", "Threads", "Best, GB/s", "Median, GB/s", "Least, GB/s", "Visits", "Confirmed"]
+    grid = html_table("All points", head, rows, numeric=range(1, 7), kind="tall")
+    found = data["bandwidths"] or {}
+    taken = [
         [
+            esc(FIGURES[one["figure"]]),
+            rate(found[one["figure"]]),
             esc(_NAMES.get(one["kernel"], one["kernel"])),
             size(one["bytes"]),
-            rate(one["first"]),
-            rate(one["last"]),
-            f"{100 * (one['last'] / one['first'] - 1):+.1f} %",
+            str(one["threads"]),
+            '<span class="good">✓ confirmed</span>'
+            if one["confirmed"]
+            else '<span class="bad">✗ not confirmed</span>',
         ]
-        for one in data["again"]
+        for one in data["basis"]
     ]
-    head = ["What", "Array", "First", "At the end", "Difference"]
-    twice = html_table("Measured twice", head, again, numeric=range(1, 5)) if again else ""
-    return drawn + grid + twice
+    head = ["Figure", "Rate", "Taken from", "Array", "Threads", "Second visit within 3 %"]
+    model = html_table("What the model takes", head, taken, numeric=(1, 3, 4), kind="cards") if taken else ""
+    return drawn + model + grid
 
 
 def _paths_section(data: dict[str, Any]) -> str:
@@ -341,19 +354,19 @@ def _paths_section(data: dict[str, Any]) -> str:
 
 
 def _model_section(data: dict[str, Any]) -> str:
-    def say(value: float, unit: str) -> str:
-        return rate(value) if unit == "B/s" else f"{value:.3f} {unit}"
-
-    rows = [
-        [
-            prose(one["what"]),
-            say(one["predicted"], one["unit"]),
-            say(one["measured"], one["unit"]),
-            esc(one["rule"]),
-            '<span class="good">✓ holds</span>' if one["holds"] else '<span class="bad">✗ does not</span>',
-        ]
-        for one in data["verdicts"]
-    ]
+    marks = {"holds": ("good", "✓"), "fails": ("bad", "✗"), "not_told_apart": ("muted", "?")}
+    rows = []
+    for one in data["verdicts"]:
+        colour, mark = marks[one["outcome"]]
+        rows.append(
+            [
+                prose(one["what"]),
+                quantity(one, "predicted"),
+                quantity(one, "measured"),
+                esc(one["rule"]),
+                f'<span class="{colour}">{mark} {OUTCOMES[one["outcome"]]}</span>',
+            ]
+        )
     if not rows:
         why = data["sockets"].get("not_measured", "the memory was not measured")
         return f"<p>Not measured: {esc(why)}.</p>"
@@ -372,7 +385,11 @@ def _model_section(data: dict[str, Any]) -> str:
     ]
     head = ["Way", "Rate", "Sender, s/GB", "Receiver, s/GB", "Copied all the same", "Congestion control"]
     streams = html_table("TCP over loopback, 128 KiB a call", head, rows, numeric=(1, 2, 3, 4), kind="cards")
-    return f"{verdicts}<p>{esc(data['leaves_out'])}</p>{streams}"
+    spread = (
+        "A difference is the median of those between neighbours in time, and in brackets where that median "
+        "lies with 95 % confidence; where this reaches beyond the rule the two are not told apart."
+    )
+    return f"{verdicts}<p>{spread} {esc(data['leaves_out'])}</p>{streams}"
 
 
 def _rest_section(data: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ mod packets;
 mod saved;
 mod socket;
 mod statistic;
+mod survey;
 mod sys;
 mod timer;
 
@@ -23,12 +24,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use survey::{Enough, Survey};
+
 pub use block::Block;
 pub use calls::KernelCopy;
 pub use devices::{Device, DeviceKind, Link};
 pub use gpu::Gpu;
 pub use host::{CacheLevel, Host};
-pub use judge::{Bandwidths, Ceiling, LEAVES_OUT, Roofline, Verdict};
+pub use judge::{Bandwidths, Basis, Ceiling, LEAVES_OUT, Outcome, Roofline, Verdict};
 pub use memory::{BLOCK, Effort, Kernel, Point, Width, measure, sizes, work};
 pub use packets::{Calls, Packets};
 pub use socket::{Receiving, Sending, Stream};
@@ -63,19 +66,6 @@ impl<T> Section<T> {
     }
 }
 
-/// A point that was measured again at the end.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Again {
-    /// What and where.
-    pub kernel: Kernel,
-    /// Bytes of an array.
-    pub bytes: u64,
-    /// The best at first and at the end, bytes per second.
-    pub first: f64,
-    /// See `first`.
-    pub last: f64,
-}
-
 /// All that was found out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
@@ -105,12 +95,12 @@ pub struct Report {
     pub block: Section<Block>,
     /// Copies to and from GPUs.
     pub gpus: Section<Vec<Gpu>>,
-    /// What was measured twice.
-    pub again: Vec<Again>,
+    /// What the bandwidths of the model were taken from.
+    pub basis: Vec<Basis>,
     /// Share of the CPUs' time that others took, other programs or a hypervisor, while memory was measured; nothing where the kernel does
     /// not tell.
     pub others: Option<f64>,
-    /// Whether all of that was the same within 5 %, and others took less than 5 % of the CPUs.
+    /// Whether all of `basis` was confirmed, and others took less than 5 % of the CPUs.
     pub steady: bool,
     /// The most that each data path can carry.
     pub rooflines: Vec<Roofline>,
@@ -126,14 +116,20 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Timer,
-    Memory { bytes: usize, threads: usize },
+    /// A place of the survey for the first time.
+    Memory {
+        place: usize,
+    },
+    /// What is not settled yet, with so many of these steps left.
+    More {
+        left: u64,
+    },
     Kernel,
     Sockets,
     Packets,
     Devices,
     Block,
     Gpus,
-    Again,
 }
 
 /// The probe: its steps are run one after the other, and then it gives its report.
@@ -141,8 +137,9 @@ pub struct Probe {
     steps: Vec<Step>,
     cpus: Vec<usize>,
     directory: PathBuf,
-    points: Vec<Point>,
-    failed: Option<String>,
+    survey: Survey,
+    /// When the first step began, nanoseconds.
+    begun: Option<u64>,
     watch: Watch,
     report: Report,
 }
@@ -172,11 +169,14 @@ const TOGETHER: [Kernel; 6] = [
     Kernel::CopyString,
 ];
 
-/// What is measured again at the end.
-const TWICE: [Kernel; 3] = [Kernel::Read, Kernel::Write, Kernel::CopyLibrary];
+/// In nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
-/// How far two measurements of the same may be apart.
-const APART: f64 = 0.05;
+/// Share of the time that others may take.
+const OTHERS: f64 = 0.05;
+
+/// Steps that go on with what is not settled, after the first visit.
+const MORE: u64 = 10;
 
 impl Probe {
     /// A probe of this host. Transfers past the page cache are tried in `directory`.
@@ -184,8 +184,11 @@ impl Probe {
         let cpus = sys::cpus();
         let host = host::host(Path::new("/"), cpus.len());
         let sizes = sizes(host.last_cache(), host.available_bytes, quick);
-        let mut steps = vec![Step::Timer];
-        steps.extend(sizes.iter().map(|bytes| Step::Memory { bytes: *bytes, threads: 1 }));
+        let mut survey =
+            Survey::new(if quick { Enough { steady: 3, most: 10 } } else { Enough { steady: 6, most: 20 } });
+        for bytes in &sizes {
+            survey.add(*bytes, 1, &Kernel::ALL);
+        }
         let largest = sizes.last().copied().unwrap_or(BLOCK);
         let mut threads: Vec<usize> =
             (1..).map(|power| 1 << power).take_while(|count| *count < cpus.len()).collect();
@@ -193,19 +196,22 @@ impl Probe {
         // The threads together work on no less than one did.
         let share = |threads: usize| (largest / threads).next_multiple_of(4096);
         if let (false, Some(all)) = (quick, threads.last().copied()) {
-            let smaller = sizes.iter().copied().filter(|bytes| *bytes < share(all));
-            steps.extend(smaller.map(|bytes| Step::Memory { bytes, threads: all }));
+            for bytes in sizes.iter().copied().filter(|bytes| *bytes < share(all)) {
+                survey.add(bytes, all, &TOGETHER);
+            }
         }
-        steps.extend(threads.into_iter().map(|threads| Step::Memory { bytes: share(threads), threads }));
-        steps.extend([
-            Step::Kernel,
-            Step::Sockets,
-            Step::Packets,
-            Step::Devices,
-            Step::Block,
-            Step::Gpus,
-            Step::Again,
-        ]);
+        for threads in threads {
+            survey.add(share(threads), threads, &TOGETHER);
+        }
+        let mut steps = vec![Step::Timer];
+        steps.extend((0..survey.places()).map(|place| Step::Memory { place }));
+        let others = [Step::Kernel, Step::Sockets, Step::Packets, Step::Devices, Step::Block, Step::Gpus];
+        let mut left = MORE;
+        for other in others {
+            steps.extend([other, Step::More { left }]);
+            left -= 1;
+        }
+        steps.extend((1..=left).rev().map(|left| Step::More { left }));
         let report = Report {
             version: env!("CARGO_PKG_VERSION"),
             quick,
@@ -220,7 +226,7 @@ impl Probe {
             devices: Vec::new(),
             block: Section::not_yet(),
             gpus: Section::not_yet(),
-            again: Vec::new(),
+            basis: Vec::new(),
             others: None,
             steady: false,
             rooflines: Vec::new(),
@@ -232,8 +238,8 @@ impl Probe {
             steps,
             cpus,
             directory: directory.to_owned(),
-            points: Vec::new(),
-            failed: None,
+            survey,
+            begun: None,
             watch: Watch::default(),
             report,
         }
@@ -243,15 +249,17 @@ impl Probe {
     pub fn steps(&self) -> Vec<String> {
         let name = |step: &Step| match step {
             Step::Timer => "clock and timers".to_owned(),
-            Step::Memory { bytes, threads: 1 } => format!("memory, {} KiB", bytes >> 10),
-            Step::Memory { bytes, threads } => format!("memory, {} KiB, {threads} threads", bytes >> 10),
+            Step::Memory { place } => match self.survey.place(*place) {
+                (bytes, 1) => format!("memory, {} KiB", bytes >> 10),
+                (bytes, threads) => format!("memory, {} KiB, {threads} threads", bytes >> 10),
+            },
+            Step::More { .. } => "memory, until it repeats".to_owned(),
             Step::Kernel => "copies of the kernel".to_owned(),
             Step::Sockets => "sockets".to_owned(),
             Step::Packets => "packets".to_owned(),
             Step::Devices => "devices".to_owned(),
             Step::Block => "disk".to_owned(),
             Step::Gpus => "GPUs".to_owned(),
-            Step::Again => "memory again".to_owned(),
         };
         self.steps.iter().map(name).collect()
     }
@@ -262,33 +270,35 @@ impl Probe {
     /// When there is no such step.
     pub fn run(&mut self, step: usize) {
         let quick = self.report.quick;
-        let effort = self.effort();
         let first = self.cpus[0];
-        let memory = matches!(self.steps[step], Step::Memory { .. } | Step::Again);
+        let begun = *self.begun.get_or_insert_with(sys::now);
+        let memory = matches!(self.steps[step], Step::Memory { .. } | Step::More { .. });
         let before = memory.then(|| self.now()).flatten();
         match self.steps[step] {
             Step::Timer => self.report.timer = Some(timer::timer(first, quick)),
-            Step::Memory { bytes, threads } => {
-                let kernels: &[Kernel] = if threads == 1 { &Kernel::ALL } else { &TOGETHER };
-                match measure(kernels, bytes, &self.cpus[..threads], effort) {
-                    Ok(points) => self.points.extend(points),
-                    Err(error) => self.failed = Some(error.to_string()),
+            Step::Memory { place } => self.visit(place),
+            Step::More { left } => {
+                let after = self.steps[step + 1..].iter().map(|step| step.takes(quick)).sum::<u64>();
+                let end = begun + if quick { 9 * SECOND } else { 50 * SECOND };
+                let until = sys::now() + end.saturating_sub(sys::now() + after) / left;
+                while let Some(place) = self.survey.next().filter(|_| sys::now() < until) {
+                    self.visit(place);
                 }
             }
             Step::Kernel => {
                 let large = (2 * self.report.host.last_cache()).min(128 << 20);
                 let copies = [1 << 20, large]
                     .into_iter()
-                    .map(|bytes| calls::kernel_copy(first, bytes, effort.repeats));
+                    .map(|bytes| calls::kernel_copy(first, bytes, if quick { 3 } else { 9 }));
                 self.report.kernel = Section::of(copies.collect::<Result<_, _>>());
             }
             Step::Sockets => {
-                let (rounds, each) = if quick { (2, 200) } else { (5, 500) };
+                let (rounds, each) = if quick { (8, 50) } else { (24, 100) };
                 self.report.sockets = Section::of(socket::streams(rounds, Duration::from_millis(each)));
             }
             Step::Packets => {
-                let each = Duration::from_millis(if quick { 150 } else { 800 });
-                self.report.packets = Section::of(packets::packets(each));
+                let (rounds, each) = if quick { (3, 50) } else { (8, 100) };
+                self.report.packets = Section::of(packets::packets(rounds, Duration::from_millis(each)));
             }
             Step::Devices => self.report.devices = devices::devices(Path::new("/")),
             Step::Block => {
@@ -299,7 +309,6 @@ impl Probe {
                 let repeats = if quick { 3 } else { 9 };
                 self.report.gpus = Section::of(gpu::gpus(256 << 20, repeats));
             }
-            Step::Again => self.again(effort),
         }
         if let (Some(before), Some(after)) = (before, memory.then(|| self.now()).flatten()) {
             self.watch.time += after.time - before.time;
@@ -314,28 +323,14 @@ impl Probe {
         Some(Watch { time: sys::now() * self.cpus.len() as u64, busy, own: sys::process_cpu() })
     }
 
-    fn effort(&self) -> Effort {
-        match self.report.quick {
-            true => Effort { repeats: 3, sample: 16 << 20 },
-            false => Effort { repeats: 9, sample: 64 << 20 },
-        }
-    }
-
-    /// A cached and an uncached size once more, minutes or seconds after the first time.
-    fn again(&mut self, effort: Effort) {
-        let alone: Vec<u64> =
-            self.points.iter().filter(|point| point.threads == 1).map(|point| point.bytes).collect();
-        let (Some(small), Some(large)) = (alone.iter().min(), alone.iter().max()) else { return };
-        for bytes in [*small, *large] {
-            let Ok(points) = measure(&TWICE, bytes as usize, &self.cpus[..1], effort) else { continue };
-            for point in points {
-                let same =
-                    |first: &&Point| (first.kernel, first.bytes, first.threads) == (point.kernel, bytes, 1);
-                let Some(first) = self.points.iter().find(same) else { continue };
-                let (first, last) = (first.rate.best, point.rate.best);
-                self.report.again.push(Again { kernel: point.kernel, bytes, first, last });
-            }
-        }
+    /// Another visit of a place, each on other CPUs: work that another guest of the machine has beside one is not beside all.
+    fn visit(&mut self, place: usize) {
+        let (cpus, quick) = (&self.cpus, self.report.quick);
+        self.survey.visit(place, sys::now(), |kernels, bytes, threads, visit| {
+            let on: Vec<usize> = (0..threads).map(|one| cpus[(visit + one) % cpus.len()]).collect();
+            let sample = if quick { 16 << 20 } else { 64 << 20 };
+            memory::visit(kernels, bytes, &on, Effort { repeats: if bytes > sample { 1 } else { 2 }, sample })
+        });
     }
 
     /// All that the steps found out, and what the model makes of it.
@@ -343,17 +338,18 @@ impl Probe {
         let mut report = self.report.clone();
         let last_cache = report.host.last_cache();
         report.others = self.watch.others();
-        report.memory = match (&self.failed, self.points.is_empty()) {
-            (_, false) => Section::Measured(self.points.clone()),
-            (Some(why), true) => Section::NotMeasured(why.clone()),
+        let points = self.survey.points();
+        report.bandwidths = judge::bandwidths(&points, last_cache);
+        report.basis = judge::basis(&points, last_cache);
+        report.steady = report.timer.as_ref().is_none_or(|timer| timer.stolen < OTHERS)
+            && report.others.is_none_or(|share| share < OTHERS)
+            && !report.basis.is_empty()
+            && report.basis.iter().all(|basis| basis.confirmed);
+        report.memory = match (self.survey.failed(), points.is_empty()) {
+            (_, false) => Section::Measured(points),
+            (Some(why), true) => Section::NotMeasured(why.to_owned()),
             (None, true) => Section::not_yet(),
         };
-        let alone = report.timer.as_ref().is_none_or(|timer| timer.stolen < APART)
-            && report.others.is_none_or(|share| share < APART);
-        report.steady = alone
-            && !report.again.is_empty()
-            && report.again.iter().all(|again| (again.last / again.first - 1.0).abs() <= APART);
-        report.bandwidths = judge::bandwidths(&self.points, last_cache);
         if let Some(bandwidths) = &report.bandwidths {
             report.rooflines = judge::rooflines(bandwidths, &report.devices);
             report.over_buses = judge::over_buses(bandwidths);
@@ -365,6 +361,24 @@ impl Probe {
             }
         }
         report
+    }
+}
+
+impl Step {
+    /// About how long it takes, in nanoseconds, so that what can wait leaves it its time.
+    const fn takes(&self, quick: bool) -> u64 {
+        let tenths = match (self, quick) {
+            (Self::Sockets, false) => 100,
+            (Self::Sockets, true) => 18,
+            (Self::Packets, false) => 26,
+            (Self::Packets, true) => 6,
+            (Self::Block, false) => 20,
+            (Self::Kernel, false) => 10,
+            (Self::Gpus, false) => 10,
+            (Self::Block | Self::Kernel | Self::Gpus, true) => 3,
+            (Self::Timer | Self::Memory { .. } | Self::More { .. } | Self::Devices, _) => 0,
+        };
+        tenths * SECOND / 10
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) fn table(report: &Report, name: &str) -> String {
         report.version, report.host.cpu, report.host.kernel
     );
     if !report.steady {
-        text += "# NOT STEADY: it did not repeat within 5 %, or other work ran beside it.\n";
+        text += "# NOT STEADY: other work ran beside it, or a figure was not confirmed by another visit.\n";
     }
     let bare = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
     let key = if bare && !name.is_empty() { name.to_owned() } else { serde_json::json!(name).to_string() };

@@ -50,6 +50,8 @@ pub struct Stream {
     pub send_cpu: f64,
     /// Seconds of the receiver's thread for 10^9 bytes.
     pub receive_cpu: f64,
+    /// Both together in each round, to compare ways round by round.
+    pub cpu: Vec<f64>,
     /// Of zero-copy sends, the share that the kernel copied all the same; `None` for other ways.
     pub copied: Option<f64>,
     /// Congestion control that was in force.
@@ -77,15 +79,16 @@ struct Sample {
     congestion: String,
 }
 
-/// Measure all ways, `rounds` times in turn, each for so long.
+/// Measure all ways, `rounds` times in turn, forwards and then backwards, each for so long.
 ///
 /// # Errors
 /// When the loopback interface cannot be used.
 pub(super) fn streams(rounds: usize, each: Duration) -> io::Result<Vec<Stream>> {
     let mut samples: Vec<Vec<Sample>> = WAYS.iter().map(|_| Vec::new()).collect();
-    for _ in 0..rounds {
-        for (way, samples) in WAYS.iter().zip(&mut samples) {
-            samples.push(stream(way.0, way.1, each)?);
+    for round in 0..rounds {
+        for turn in 0..WAYS.len() {
+            let way = if round % 2 == 0 { turn } else { WAYS.len() - 1 - turn };
+            samples[way].push(stream(WAYS[way].0, WAYS[way].1, each)?);
         }
     }
     let all = WAYS.iter().zip(samples).map(|((sending, receiving), samples)| {
@@ -98,6 +101,7 @@ pub(super) fn streams(rounds: usize, each: Duration) -> io::Result<Vec<Stream>> 
             rate: middle(|sample| sample.rate),
             send_cpu: middle(|sample| sample.send_cpu).median,
             receive_cpu: middle(|sample| sample.receive_cpu).median,
+            cpu: samples.iter().map(|sample| sample.send_cpu + sample.receive_cpu).collect(),
             copied: copied.map(|shares| spread(&shares).median),
             congestion: samples[0].congestion.clone(),
         }
@@ -217,10 +221,11 @@ mod tests {
 
     #[test]
     fn every_way_moves_data_and_says_whether_it_copied() {
-        let found = streams(1, Duration::from_millis(30)).unwrap();
+        let found = streams(2, Duration::from_millis(30)).unwrap();
         assert_eq!(found.len(), WAYS.len());
         for stream in &found {
             assert!(stream.rate.best > 1e6 && stream.send_cpu > 0.0, "{stream:?}");
+            assert_eq!(stream.cpu.len(), 2);
             assert_eq!(stream.copied.is_some(), stream.sending == Sending::Zerocopy, "{stream:?}");
         }
         // There is no device behind loopback that could fetch the pages (the kernel's own document on MSG_ZEROCOPY says so).

@@ -24,6 +24,26 @@ pub fn spread(samples: &[f64]) -> Spread {
     Spread { least, median: sorted[sorted.len() / 2], best }
 }
 
+/// Between which samples the median of what they were drawn from lies, with at least 95 % confidence whatever the distribution (the sign test, by
+/// order statistics). Fewer than six samples do not tell so much: then between the least and the greatest.
+///
+/// # Panics
+/// When there are none.
+pub(super) fn median_between(samples: &[f64]) -> [f64; 2] {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len();
+    // How likely it is that no more than `outside` of the samples fall below the median.
+    let mut term = 0.5_f64.powi(count as i32);
+    let (mut below, mut outside) = (term, 0);
+    while below + term * (count - outside) as f64 / (outside + 1) as f64 <= 0.025 {
+        term *= (count - outside) as f64 / (outside + 1) as f64;
+        below += term;
+        outside += 1;
+    }
+    [sorted[outside], sorted[count - 1 - outside]]
+}
+
 /// The sample that so many parts of a thousand are not greater than.
 ///
 /// # Panics
@@ -40,6 +60,11 @@ mod tests {
     fn the_middle_is_the_middle() {
         let all = spread(&[3.0, 1.0, 2.0]);
         assert_eq!((all.least, all.median, all.best), (1.0, 2.0, 3.0));
+        // Tables of the sign test: of 8 all, of 24 the 7th to the 18th, of 100 the 40th to the 61st.
+        for (count, place) in [(1, 1), (5, 1), (8, 1), (9, 2), (24, 7), (100, 40)] {
+            let samples: Vec<f64> = (1..=count).map(f64::from).collect();
+            assert_eq!(median_between(&samples), [f64::from(place), f64::from(count + 1 - place)]);
+        }
         assert_eq!([500, 999, 1000].map(|part| quantile(&[1, 2, 3, 4], part)), [3, 4, 4]);
     }
 }

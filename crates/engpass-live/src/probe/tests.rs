@@ -1,14 +1,44 @@
 use super::*;
 
 #[test]
-fn what_changes_by_more_than_a_twentieth_is_not_steady() {
-    let mut probe = Probe::new(true, Path::new("/tmp"));
-    let again = |last| Again { kernel: Kernel::Read, bytes: 1, first: 1.0, last };
-    assert!(!probe.report().steady, "what was not measured twice is not known to be");
-    probe.report.again = vec![again(1.04), again(0.96)];
-    assert!(probe.report().steady);
-    probe.report.again.push(again(0.94));
-    assert!(!probe.report().steady);
+fn a_probe_is_steady_when_what_the_model_takes_is_confirmed() {
+    let probe = |twice_as_fast: usize| {
+        let mut probe = Probe::new(true, Path::new("/tmp"));
+        assert!(!probe.report().steady, "what was not measured is not known to be");
+        for visit in 0..6 {
+            for place in 0..probe.survey.places() {
+                let fast = if visit == twice_as_fast { 1.5 } else { 1.0 };
+                let rate = |kernel: &Kernel| if *kernel == Kernel::Checksum { fast * 1e9 } else { 1e9 };
+                probe.survey.visit(place, SECOND * visit as u64, |kernels, _, _, _| {
+                    let rates = kernels.iter().map(rate);
+                    let taken = |rate| memory::Taken { undisturbed: vec![rate], stand_in: Vec::new() };
+                    Ok(rates.map(taken).collect())
+                });
+            }
+        }
+        probe.report()
+    };
+    assert!(probe(6).steady);
+    let report = probe(1);
+    let doubted: Vec<_> = report.basis.iter().filter(|one| !one.confirmed).map(|one| one.figure).collect();
+    assert_eq!((report.steady, doubted), (false, vec!["checksum"]));
+    assert!(report.table("x").contains("NOT STEADY"));
+}
+
+#[test]
+fn every_step_has_its_time() {
+    for (quick, seconds) in [(true, 9), (false, 50)] {
+        let probe = Probe::new(quick, Path::new("/tmp"));
+        let others: u64 = probe.steps.iter().map(|step| step.takes(quick)).sum();
+        assert!(others < seconds * SECOND / 2, "most of the time is the memory's");
+        let left: Vec<u64> = probe
+            .steps
+            .iter()
+            .filter_map(|step| if let Step::More { left } = step { Some(*left) } else { None })
+            .collect();
+        assert_eq!(left, (1..=MORE).rev().collect::<Vec<_>>());
+        assert_eq!(probe.steps().len(), probe.steps.len());
+    }
 }
 
 #[test]

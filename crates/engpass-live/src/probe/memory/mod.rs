@@ -4,13 +4,14 @@ mod kernel;
 
 use std::hint::black_box;
 use std::io;
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde::Serialize;
 
 pub use kernel::{BLOCK, Kernel, Width, work};
 
-use super::statistic::{Spread, spread};
+use super::statistic::Spread;
+use super::survey::{Enough, Survey};
 use super::sys;
 
 /// What was measured at one size, with so many threads, each with arrays of its own.
@@ -24,10 +25,14 @@ pub struct Point {
     pub threads: usize,
     /// Bytes per second of all threads together, every byte counted once, whatever a copy does with it.
     pub rate: Spread,
+    /// How often it was visited, each time with some samples.
+    pub visits: usize,
+    /// Whether a visit of another time came within 3 % of the best.
+    pub confirmed: bool,
 }
 
-/// Bytes between the two arrays of a thread. Arrays that begin a power of two apart share the banks of the memory, of which one row at a time
-/// is open: copies are then slower by some 10 % than with any other distance, which says little of copies as they are.
+/// Bytes between the two arrays of a thread. On the machine where we looked, copies between arrays that begin a power of two apart are slower by
+/// 8 to 10 % than with any other distance, perhaps for the banks of the memory; that says little of copies as they are.
 const BETWEEN: usize = 320 << 10;
 
 /// How long and how often to measure.
@@ -39,29 +44,57 @@ pub struct Effort {
     pub sample: usize,
 }
 
-/// Measure kernels at one size. The samples of the kernels take turns, so that what disturbs the machine for a while disturbs them all.
+/// The samples of one visit, in bytes per second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Taken {
+    /// Those during which nothing else took the CPU.
+    pub undisturbed: Vec<f64>,
+    /// The others, by their CPU time.
+    pub stand_in: Vec<f64>,
+}
+
+/// Measure kernels at one size, in a single visit. The samples of the kernels take turns, so that what disturbs the machine for a while disturbs them
+/// all.
 ///
 /// # Errors
 /// When there is not so much memory.
 pub fn measure(kernels: &[Kernel], bytes: usize, cpus: &[usize], effort: Effort) -> io::Result<Vec<Point>> {
-    let kernels: Vec<Kernel> = kernels.iter().copied().filter(|kernel| kernel.is_here()).collect();
-    let barrier = Barrier::new(cpus.len());
+    let mut survey = Survey::new(Enough { steady: 1, most: 1 });
+    let place = survey.add(bytes, cpus.len(), kernels);
+    let mut failed = None;
+    survey.visit(place, 0, |kernels, bytes, _, _| {
+        visit(kernels, bytes, cpus, effort).inspect_err(|error| failed = Some(error.kind()))
+    });
+    failed.map_or_else(|| Ok(survey.points()), |kind| Err(kind.into()))
+}
+
+/// Measure kernels that are here once, each with `effort.repeats` samples, in their order.
+///
+/// # Errors
+/// When there is not so much memory.
+pub(super) fn visit(
+    kernels: &[Kernel],
+    bytes: usize,
+    cpus: &[usize],
+    effort: Effort,
+) -> io::Result<Vec<Taken>> {
+    let meeting = Meeting::new(cpus.len());
     let inner = (effort.sample / bytes).max(1);
     let taken: io::Result<Vec<Vec<Sample>>> = std::thread::scope(|scope| {
-        let (kernels, barrier) = (&kernels, &barrier);
+        let meeting = &meeting;
         let workers: Vec<_> = cpus
             .iter()
-            .map(|cpu| scope.spawn(move || thread(kernels, bytes, *cpu, (effort.repeats, inner), barrier)))
+            .map(|cpu| scope.spawn(move || thread(kernels, bytes, *cpu, (effort.repeats, inner), meeting)))
             .collect();
         workers.into_iter().map(|worker| worker.join().expect("a worker only moves memory")).collect()
     });
     let taken = taken?;
-    let points = kernels.iter().enumerate().map(|(index, kernel)| {
+    let all = kernels.iter().enumerate().map(|(index, _)| {
         let of = |one: &[Sample]| -> Vec<Sample> {
             one.iter().skip(index).step_by(kernels.len()).copied().collect()
         };
         let rate = |nanoseconds: u64| (bytes * inner * cpus.len()) as f64 * 1e9 / nanoseconds.max(1) as f64;
-        let rate = match taken.as_slice() {
+        match taken.as_slice() {
             [alone] => undisturbed(&of(alone), rate),
             all => {
                 let all: Vec<Vec<Sample>> = all.iter().map(|one| of(one)).collect();
@@ -70,12 +103,11 @@ pub fn measure(kernels: &[Kernel], bytes: usize, cpus: &[usize], effort: Effort)
                     let end = all.iter().map(|one| one[repeat].end).max().expect("there is a thread");
                     rate(end - begin)
                 });
-                spread(&together.collect::<Vec<_>>())
+                Taken { undisturbed: together.collect(), stand_in: Vec::new() }
             }
-        };
-        Point { kernel: *kernel, bytes: bytes as u64, threads: cpus.len(), rate }
+        }
     });
-    Ok(points.collect())
+    Ok(all.collect())
 }
 
 /// Begin and end of a sample by the wall clock, and its CPU time; nanoseconds.
@@ -86,16 +118,46 @@ struct Sample {
     cpu: u64,
 }
 
-/// The rates of one thread. Samples during which nothing else took the CPU are told by both clocks being the same; where there is none,
-/// the CPU time stands in, which a hypervisor can make too short: of those the median is all that is believed.
-fn undisturbed(samples: &[Sample], rate: impl Fn(u64) -> f64) -> Spread {
-    let quiet = samples.iter().filter(|sample| (sample.end - sample.begin) <= sample.cpu + sample.cpu / 50);
-    let quiet: Vec<f64> = quiet.map(|sample| rate(sample.end - sample.begin)).collect();
-    if !quiet.is_empty() {
-        return spread(&quiet);
+/// The rates of one thread. Samples during which nothing else took the CPU are told by both clocks being the same.
+fn undisturbed(samples: &[Sample], rate: impl Fn(u64) -> f64) -> Taken {
+    let quiet = |sample: &&Sample| (sample.end - sample.begin) <= sample.cpu + sample.cpu / 50;
+    Taken {
+        undisturbed: samples.iter().filter(quiet).map(|sample| rate(sample.end - sample.begin)).collect(),
+        stand_in: samples.iter().filter(|sample| !quiet(sample)).map(|sample| rate(sample.cpu)).collect(),
     }
-    let all = spread(&samples.iter().map(|sample| rate(sample.cpu)).collect::<Vec<_>>());
-    Spread { best: all.median, ..all }
+}
+
+/// Where threads wait for each other awake: one that sleeps comes some 50 us late, in a sample of a millisecond.
+struct Meeting {
+    threads: usize,
+    here: AtomicUsize,
+    held: AtomicUsize,
+    /// Whether one of them has no memory.
+    failed: AtomicBool,
+}
+
+impl Meeting {
+    fn new(threads: usize) -> Self {
+        Self { threads, here: AtomicUsize::new(0), held: AtomicUsize::new(0), failed: AtomicBool::new(false) }
+    }
+
+    fn wait(&self) {
+        let held = self.held.load(Ordering::Acquire);
+        if self.here.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.here.store(0, Ordering::Relaxed);
+            self.held.store(held + 1, Ordering::Release);
+            return;
+        }
+        let mut turns = 0_u32;
+        while self.held.load(Ordering::Acquire) == held {
+            turns += 1;
+            // The last may not have its CPU.
+            if turns.is_multiple_of(1 << 16) {
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+    }
 }
 
 /// One thread's samples: all kernels, and then again.
@@ -104,23 +166,28 @@ fn thread(
     bytes: usize,
     cpu: usize,
     (repeats, inner): (usize, usize),
-    barrier: &Barrier,
+    meeting: &Meeting,
 ) -> io::Result<Vec<Sample>> {
     sys::pin(cpu);
-    let region = sys::Region::new(2 * bytes + BETWEEN);
-    // Nobody waits for one that has no memory: all of them come here, and then go on or not.
-    barrier.wait();
+    // In huge pages, small arrays too: which sets of a cache small pages share is luck.
+    let region = sys::Region::new((2 * bytes + BETWEEN).max(2 << 20));
+    meeting.failed.fetch_or(region.is_err(), Ordering::Relaxed);
+    // Nobody waits for one that has no memory: all of them come here, and then all go on or none.
+    meeting.wait();
     let mut region = region?;
+    if meeting.failed.load(Ordering::Relaxed) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
     let (from, rest) = region.bytes_mut().split_at_mut(bytes);
     let from = &*from;
-    let to = &mut rest[BETWEEN..];
+    let to = &mut rest[BETWEEN..BETWEEN + bytes];
     let width = Width::widest();
     let mut times = Vec::with_capacity(kernels.len() * repeats);
     for _ in 0..repeats {
         for kernel in kernels {
             // The caches are in the state that this kernel leaves them in.
             black_box(work(*kernel, width, from, to));
-            barrier.wait();
+            meeting.wait();
             let (begin, cpu) = (sys::now(), sys::thread_cpu());
             for _ in 0..inner {
                 black_box(work(*kernel, width, from, to));
@@ -175,9 +242,19 @@ mod tests {
         let rate = |ns: u64| 1e3 / ns as f64;
         // Two quiet samples of 10 and 8 ns; the one that lasted 50 and claims 2 does not count.
         let found = undisturbed(&[sample(10, 10), sample(50, 2), sample(8, 8)], rate);
-        assert_eq!((found.best, found.least), (125.0, 100.0));
-        let none = undisturbed(&[sample(50, 2), sample(50, 10), sample(50, 20)], rate);
-        assert_eq!((none.best, none.median), (100.0, 100.0));
+        assert_eq!((found.undisturbed, found.stand_in), (vec![100.0, 125.0], vec![500.0]));
+    }
+
+    #[test]
+    fn threads_work_together_or_not_at_all() {
+        let effort = Effort { repeats: 3, sample: 1 << 14 };
+        let cpus = sys::cpus();
+        // More threads than CPUs meet, too.
+        let many = [cpus[0], cpus[0], cpus[cpus.len() - 1]];
+        for taken in visit(&[Kernel::Read, Kernel::Write], 1 << 13, &many, effort).unwrap() {
+            assert_eq!((taken.undisturbed.len(), taken.stand_in.len()), (3, 0));
+        }
+        assert!(visit(&[Kernel::Read], 1 << 60, &many, effort).is_err());
     }
 
     #[test]

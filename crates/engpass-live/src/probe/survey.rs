@@ -1,0 +1,278 @@
+//! Bandwidths at many sizes, visited by turns, and again while a best is not confirmed.
+//!
+//! A processor whose cores are shared with others gives a thread now all of a core and now half of it, for milliseconds or for seconds. Samples
+//! taken one after the other then agree with each other and not with those of another time. So every point is visited many times over the whole
+//! probe, and a best counts when a visit of another time comes near it.
+
+use std::io;
+
+use super::memory::{Kernel, Point, Taken};
+use super::statistic::spread;
+
+/// A best is confirmed by a visit whose best is no further below it.
+pub(super) const NEAR: f64 = 0.03;
+
+/// Visits are of different times when they are this far apart, in nanoseconds: longer than what a scheduler gives at a stretch.
+const LATER: u64 = 200_000_000;
+
+/// Visits after which a point is left alone when they all agree, and when they do not but the best is confirmed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Enough {
+    /// Every second visit comes within 5 % of the best.
+    pub steady: usize,
+    /// It does not.
+    pub most: usize,
+}
+
+/// What one kernel gave, visit by visit. Bytes per second.
+struct Series {
+    kernel: Kernel,
+    undisturbed: Vec<f64>,
+    /// By the CPU time of samples that were disturbed.
+    stand_in: Vec<f64>,
+    /// When a visit was, and its best.
+    bests: Vec<(u64, f64)>,
+    visits: usize,
+}
+
+impl Series {
+    fn new(kernel: Kernel) -> Self {
+        Self { kernel, undisturbed: Vec::new(), stand_in: Vec::new(), bests: Vec::new(), visits: 0 }
+    }
+
+    fn add(&mut self, at: u64, taken: &Taken) {
+        self.visits += 1;
+        self.undisturbed.extend(&taken.undisturbed);
+        self.stand_in.extend(&taken.stand_in);
+        self.bests.extend(taken.undisturbed.iter().copied().reduce(f64::max).map(|best| (at, best)));
+    }
+
+    fn best(&self) -> Option<(u64, f64)> {
+        self.bests.iter().copied().reduce(|one, other| if other.1 > one.1 { other } else { one })
+    }
+
+    /// Whether a visit of another time came near the best.
+    fn confirmed(&self) -> bool {
+        let Some((when, best)) = self.best() else { return false };
+        self.bests.iter().any(|(at, rate)| at.abs_diff(when) >= LATER && *rate >= best * (1.0 - NEAR))
+    }
+
+    fn settled(&self, enough: Enough) -> bool {
+        let bests: Vec<f64> = self.bests.iter().map(|(_, rate)| *rate).collect();
+        let steady = || {
+            let all = spread(&bests);
+            bests.len() >= enough.steady && all.median >= 0.95 * all.best
+        };
+        self.confirmed() && (self.visits >= enough.most || steady())
+    }
+
+    /// How soon it is due, the least first: what is not confirmed is visited twice as often.
+    fn turn(&self) -> usize {
+        if self.confirmed() { 2 * self.visits } else { self.visits }
+    }
+
+    fn point(&self, bytes: usize, threads: usize) -> Option<Point> {
+        let rate = match (self.undisturbed.is_empty(), self.stand_in.is_empty()) {
+            (false, _) => spread(&self.undisturbed),
+            // A hypervisor can make a CPU time too short: of those the median is all that is believed.
+            (true, false) => {
+                let all = spread(&self.stand_in);
+                super::Spread { best: all.median, ..all }
+            }
+            (true, true) => return None,
+        };
+        let (kernel, visits, confirmed) = (self.kernel, self.visits, self.confirmed());
+        Some(Point { kernel, bytes: bytes as u64, threads, rate, visits, confirmed })
+    }
+}
+
+/// One size with so many threads.
+struct Place {
+    bytes: usize,
+    threads: usize,
+    series: Vec<Series>,
+    failed: Option<String>,
+}
+
+/// All points that are measured.
+pub(super) struct Survey {
+    places: Vec<Place>,
+    enough: Enough,
+}
+
+impl Survey {
+    pub(super) fn new(enough: Enough) -> Self {
+        Self { places: Vec::new(), enough }
+    }
+
+    /// Add a size with so many threads, and tell its place.
+    pub(super) fn add(&mut self, bytes: usize, threads: usize, kernels: &[Kernel]) -> usize {
+        let series = kernels.iter().copied().filter(|kernel| kernel.is_here()).map(Series::new).collect();
+        self.places.push(Place { bytes, threads, series, failed: None });
+        self.places.len() - 1
+    }
+
+    /// How many places there are.
+    pub(super) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Bytes of an array and threads of a place.
+    pub(super) fn place(&self, place: usize) -> (usize, usize) {
+        (self.places[place].bytes, self.places[place].threads)
+    }
+
+    /// Visit a place: those of its kernels that are not settled and have waited longest.
+    /// `take` measures kernels once, with arrays of so many bytes, so many threads, and the number of the visit.
+    pub(super) fn visit(
+        &mut self,
+        place: usize,
+        now: u64,
+        mut take: impl FnMut(&[Kernel], usize, usize, usize) -> io::Result<Vec<Taken>>,
+    ) {
+        let enough = self.enough;
+        let place = &mut self.places[place];
+        let Some(turn) = place.turn(enough) else { return };
+        let mut due: Vec<&mut Series> = place
+            .series
+            .iter_mut()
+            .filter(|series| !series.settled(enough) && series.turn() <= turn)
+            .collect();
+        let kernels: Vec<Kernel> = due.iter().map(|series| series.kernel).collect();
+        let visit = due.iter().map(|series| series.visits).max().unwrap_or(0);
+        match take(&kernels, place.bytes, place.threads, visit) {
+            Ok(all) => due.iter_mut().zip(&all).for_each(|(series, taken)| series.add(now, taken)),
+            Err(error) => place.failed = Some(error.to_string()),
+        }
+    }
+
+    /// Where to go next; nothing when all is settled.
+    pub(super) fn next(&self) -> Option<usize> {
+        let turns = self.places.iter().enumerate();
+        turns
+            .filter_map(|(index, place)| Some((place.turn(self.enough)?, index)))
+            .min()
+            .map(|(_, index)| index)
+    }
+
+    pub(super) fn points(&self) -> Vec<Point> {
+        let of = |place: &Place| {
+            let points = place.series.iter().filter_map(|series| series.point(place.bytes, place.threads));
+            points.collect::<Vec<_>>()
+        };
+        self.places.iter().flat_map(of).collect()
+    }
+
+    /// Why a place was not measured.
+    pub(super) fn failed(&self) -> Option<&str> {
+        self.places.iter().find_map(|place| place.failed.as_deref())
+    }
+}
+
+impl Place {
+    fn turn(&self, enough: Enough) -> Option<usize> {
+        if self.failed.is_some() {
+            return None;
+        }
+        self.series.iter().filter(|series| !series.settled(enough)).map(Series::turn).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENOUGH: Enough = Enough { steady: 6, most: 20 };
+
+    /// A survey of some places by a made-up sampler that is told the visit's number in all, a millisecond for each `step`, at most `visits` of them.
+    fn survey(visits: usize, step: u64, mut rate: impl FnMut(usize, Kernel) -> f64) -> (Survey, usize) {
+        let mut survey = Survey::new(ENOUGH);
+        for bytes in [1 << 13, 1 << 20] {
+            survey.add(bytes, 1, &[Kernel::Read, Kernel::CopyLibrary]);
+        }
+        let mut done = 0;
+        while let Some(place) = survey.next().filter(|_| done < visits) {
+            survey.visit(place, done as u64 * step, |kernels, _, _, _| {
+                Ok(kernels
+                    .iter()
+                    .map(|kernel| Taken { undisturbed: vec![rate(done, *kernel)], stand_in: Vec::new() })
+                    .collect())
+            });
+            done += 1;
+        }
+        (survey, done)
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_repeats_is_soon_settled() {
+        let (survey, done) = survey(1000, SECOND, |visit, _| 1e9 + visit as f64);
+        assert_eq!(done, 2 * ENOUGH.steady);
+        assert!(survey.points().iter().all(|point| point.confirmed && point.visits == ENOUGH.steady));
+    }
+
+    #[test]
+    fn a_fast_visit_in_four_is_found_and_confirmed() {
+        // Half of the rate in three visits of four: what the first of them agree on is not the best.
+        let (survey, done) = survey(1000, SECOND, |visit, _| if visit % 8 < 2 { 2e9 } else { 1e9 });
+        assert!((2 * 20..1000).contains(&done), "{done}");
+        for point in survey.points() {
+            assert_eq!((point.rate.best, point.rate.least, point.confirmed), (2e9, 1e9, true));
+            assert!(point.visits >= ENOUGH.most);
+        }
+    }
+
+    #[test]
+    fn a_best_that_nothing_comes_near_is_not_confirmed() {
+        let (survey, _) = survey(100, SECOND, |visit, _| if visit < 2 { 2e9 } else { 1.9e9 });
+        let points = survey.points();
+        assert!(points.iter().all(|point| !point.confirmed && point.rate.best == 2e9), "{points:?}");
+        assert!(survey.next().is_some(), "there is more to do");
+    }
+
+    #[test]
+    fn samples_of_one_moment_do_not_confirm_each_other() {
+        let (survey, _) = survey(100, SECOND / 1000, |_, _| 1e9);
+        assert!(survey.points().iter().all(|point| !point.confirmed));
+    }
+
+    #[test]
+    fn what_is_not_confirmed_is_visited_more_often() {
+        let mut at = 0;
+        let (survey, _) = survey(60, SECOND, |visit, kernel| {
+            at += 1;
+            match kernel {
+                // Never twice the same.
+                Kernel::Read => 1e9 * 1.05_f64.powi(at),
+                _ if visit % 4 < 2 => 1e9,
+                _ => 2e9,
+            }
+        });
+        for pair in survey.points().chunks(2) {
+            let [read, copy] = pair else { panic!("two kernels") };
+            assert!(!read.confirmed && copy.confirmed, "{pair:?}");
+            assert!(read.visits > copy.visits, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_without_memory_is_left() {
+        let mut survey = Survey::new(ENOUGH);
+        let place = survey.add(1 << 13, 1, &[Kernel::Read]);
+        survey.visit(place, 0, |_, _, _, _| Err(io::Error::from_raw_os_error(libc::ENOMEM)));
+        assert_eq!((survey.next(), survey.points().len()), (None, 0));
+        assert!(survey.failed().unwrap().contains("memory"));
+    }
+
+    #[test]
+    fn where_every_sample_was_disturbed_the_median_stands_in() {
+        let mut survey = Survey::new(ENOUGH);
+        let place = survey.add(1 << 13, 1, &[Kernel::Read]);
+        survey.visit(place, 0, |_, _, _, _| {
+            Ok(vec![Taken { undisturbed: Vec::new(), stand_in: vec![5e8, 1e8, 1e8] }])
+        });
+        let point = &survey.points()[0];
+        assert_eq!((point.rate.best, point.rate.median, point.confirmed), (1e8, 1e8, false));
+    }
+}
