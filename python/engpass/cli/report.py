@@ -12,7 +12,7 @@ from engpass.cli import console, files, options
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
-    from engpass.store import Store
+    from engpass.store import SearchRecord, Store
 
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")]
 Figures = Annotated[
@@ -31,11 +31,19 @@ def command(
     claims: Claims = None,
     store: options.StoreAt = options.STORE,
 ) -> None:
-    """Write a run as one HTML file that opens offline: curves, testbed, points, bottlenecks, environment."""
+    """Write a run as one HTML file that opens offline: curves, testbed, points, bottlenecks, environment.
+
+    Of a search or a path, named by its id: what was found, loss against load, and every step.
+    """
     from engpass.store import Store
 
     made = _claims(Path(claims)) if claims else None
     with Store.open(store, create=False) as opened:
+        if (search := opened.search(run)) is not None:
+            if made is not None:
+                raise EngpassError("a search makes no claims", "take `--claims` out")
+            _search(search, output, figures)
+            return
         record = opened.run(run)
         outcomes = _outcomes(opened, record.id)
     with console.waiting(f"drawing run {record.id}"):
@@ -53,6 +61,26 @@ def command(
         console.tell(f"{len(pictures)} pictures are in `{figures}`")
     if record.points_done < record.points_total:
         console.tell(f"note: the run has {record.points_done:,} of its {record.points_total:,} points")
+
+
+def _search(record: SearchRecord, output: str, figures: str | None) -> None:
+    from engpass.report.charts import export
+    from engpass.report.page import render_search
+    from engpass.report.searched import drawings
+
+    with console.waiting(f"drawing {record.id}"):
+        files.write(Path(output), render_search(record))
+        pictures = []
+        if figures:
+            try:
+                pictures = export(drawings(record), Path(figures))
+            except OSError as error:
+                raise files.unwritable(Path(figures), error) from None
+    console.tell(f"the report of {record.id} is in `{output}`")
+    if pictures:
+        console.tell(f"{len(pictures)} pictures are in `{figures}`")
+    if record.result is None:
+        console.tell("note: it has not ended")
 
 
 def _outcomes(store: Store, run_id: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from engpass.cli.run import tell_failures
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from engpass.store import RunRecord, SearchRecord, Store
+    from engpass.store import RunRecord, Store
 
 Ledger = Annotated[
     bool,
@@ -37,7 +37,7 @@ def command(
     from engpass.store import Store
 
     with Store.open(store, create=False) as opened:
-        if (search := _search(opened, run)) is not None:
+        if (search := opened.search(run)) is not None:
             if as_json:
                 console.line(search.to_json())
                 return
@@ -65,14 +65,6 @@ def command(
             tables.summary(opened, record, out)
         if record.points_failed:
             tell_failures(opened, record)
-
-
-def _search(store: Store, which: str) -> SearchRecord | None:
-    """The search with this id or the beginning of one; `None` where that names none, or a run."""
-    if which == "last" or any(record.id.startswith(which) for record in store.runs()):
-        return None
-    found = [record for record in store.searches.all() if which and record.id.startswith(which)]
-    return store.searches.get(found[0].id) if len(found) == 1 else None
 
 
 def _ledgers(store: Store, record: RunRecord, out: Console) -> None:

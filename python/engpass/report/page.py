@@ -35,6 +35,7 @@ from engpass.report.sections import (
 if TYPE_CHECKING:
     from engpass.explain import Explanation
     from engpass.probe import Probed
+    from engpass.store import SearchRecord
 
 
 def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None = None) -> str:
@@ -151,6 +152,27 @@ def render_probe(made: "Probed") -> str:
         points="",
         file="",
         version=str(made.data["version"]),
+    )
+
+
+def render_search(record: "SearchRecord") -> str:
+    """A search, or a path with TCP over it, as one HTML file."""
+    from engpass.report import searched
+
+    what = "Path" if record.method == "rfc6349" else "Search"
+    parts = [f"{what} <code>{esc(record.id)}</code>", f"<code>{esc(record.source)}</code>"]
+    parts += [esc(f"{record.method} by {record.engine}"), esc(words.moment(record.created))]
+    return _page(
+        record.name,
+        searched.sections(record),
+        about="",
+        summary=searched.sentence(record),
+        meta=" · ".join(parts),
+        charts={record.traffic: searched.charts(record)},
+        datasets={},
+        points="",
+        file="",
+        version=str(record.environment.get("version", "")),
     )
 
 

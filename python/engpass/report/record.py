@@ -14,7 +14,18 @@ Id, statement, source, published, obtained, tolerance, holds, kind.
 """
 
 
-class Run(Protocol):
+class File(Protocol):
+    """A testbed file as something ran with it."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def overrides(self) -> Sequence[tuple[str, str]]: ...
+
+
+class Run(File, Protocol):
     """A stored run. `engpass.store.RunRecord` fits; so does anything else with these fields."""
 
     @property
@@ -23,12 +34,6 @@ class Run(Protocol):
     def name(self) -> str: ...
     @property
     def description(self) -> str | None: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def overrides(self) -> Sequence[tuple[str, str]]: ...
     @property
     def engines(self) -> Sequence[str]: ...
     @property

@@ -1,19 +1,24 @@
-"""Figures of searches: loss and what came in over the offered load."""
+"""Figures of searches: loss and what came in over the offered load, and the loads that were tried in turn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
+from engpass.report import theme
 from engpass.report.figures.base import HEIGHT, WIDTH, Drawing
+from engpass.say import percent
 from engpass.store import SearchRecord
 
 _MBIT = 1e6
 
 
 def figures(records: Sequence[SearchRecord]) -> dict[str, Drawing]:
-    """The charts by name; several searches stand in one chart."""
-    return {"loss": _loss(records), "received": _received(records)}
+    """The charts by name; several searches stand in one chart, their steps only of one alone."""
+    found = {"loss": _loss(records), "received": _received(records)}
+    if len(records) == 1:
+        found["steps"] = _steps(records[0])
+    return found
 
 
 def _rows(records: Sequence[SearchRecord]) -> list[dict[str, Any]]:
@@ -60,6 +65,116 @@ def _loss(records: Sequence[SearchRecord]) -> Drawing:
     return alt.layer(line, marks.encode(x=x, y=y, color=_colour(rows), tooltip=_tooltip())).properties(
         title="Loss against offered load"
     )
+
+
+OUTCOMES = {
+    "clean": ("nothing was lost", 0),
+    "lossy": ("something was lost", 1),
+    "short": ("the sender could not offer it", 4),
+    "late": ("invalid: this machine was too slow", 5),
+}
+"""What became of a trial: how it is called, and its place among the colours and shapes."""
+
+
+def outcome(trial: Mapping[str, Any]) -> str:
+    """Key in `OUTCOMES` of a stored trial."""
+    if not trial.get("valid", True):
+        return "late"
+    if not trial["kept"]:
+        return "short"
+    return "lossy" if trial["loss"] > 0 else "clean"
+
+
+def bounds(record: SearchRecord) -> list[tuple[str, float]]:
+    """What the search found, as loads in bit/s of payload with their names."""
+    result = record.result or {}
+    if "goals" in result:
+        return [
+            (f"{percent(goal['goal']['loss_ratio'])} loss: {name} bound", goal[f"{name}_bit_per_s"])
+            for goal in result["goals"]
+            for name in ("lower", "upper")
+            if goal[f"{name}_bit_per_s"] is not None
+        ]
+    named = {"throughput_bit_per_s": "throughput", "highest_clean_bit_per_s": "highest without loss"}
+    return [(name, result[key]) for key, name in named.items() if result.get(key) is not None]
+
+
+def _steps(record: SearchRecord) -> Drawing:
+    """The loads that were tried, one after the other, and what was found."""
+    rows = [
+        {
+            "trial": number,
+            "offered": trial["load_bit_per_s"] / _MBIT,
+            "received": trial["forwarded_bit_per_s"] / _MBIT,
+            "loss": trial["loss"] * 100,
+            "duration": trial["duration_s"],
+            "outcome": OUTCOMES[outcome(trial)][0],
+        }
+        for number, trial in enumerate(record.trials, 1)
+    ]
+    kinds = {row["outcome"] for row in rows}
+    there = [(name, place) for name, place in OUTCOMES.values() if name in kinds]
+    names = [name for name, _ in there]
+    x = alt.X("trial:Q").title("trial").scale(nice=False, padding=12).axis(tickMinStep=1, format="d")
+    y = alt.Y("offered:Q").title("offered load in Mbit/s of payload").scale(zero=False)
+    base = alt.Chart(alt.InlineData(values=rows), width=WIDTH, height=HEIGHT)
+    line = base.mark_line(strokeWidth=1, color=theme.LIGHT["muted"]).encode(x=x, y=y)
+    marks = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x=x,
+        y=y,
+        color=alt.Color("outcome:N")
+        .scale(domain=names, range=[theme.LIGHT[theme.colour(place)] for _, place in there])
+        .legend(alt.Legend(title=None, symbolOpacity=1)),
+        shape=alt.Shape("outcome:N")
+        .scale(domain=names, range=[theme.shape(place) for _, place in there])
+        .legend(alt.Legend(title=None, symbolOpacity=1)),
+        tooltip=[alt.Tooltip("trial:Q"), *_tooltip(), alt.Tooltip("outcome:N")],
+    )
+    found = [{"offered": load / _MBIT, "name": name} for name, load in bounds(record)]
+    rule = alt.Chart(alt.InlineData(values=found)).mark_rule(style="reference")
+    layers = [rule.encode(y="offered:Q", tooltip=[alt.Tooltip("name:N"), _tooltip()[0]]), line, marks]
+    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title="Loads as they were tried")
+
+
+def path_figures(record: SearchRecord) -> dict[str, Drawing]:
+    """Of a path that RFC 6349's sequence measured: what TCP reached with each window."""
+    result = record.result or {}
+    if not result.get("transfers"):
+        return {}
+    rows = [
+        {
+            "window": one["fraction"] * 100,
+            "rate": one[key] / _MBIT,
+            "what": name,
+            "label": f"{one['window_bytes']:,} B",
+        }
+        for one in result["transfers"]
+        for key, name, _ in PATH_SERIES
+    ]
+    names = [name for _, name, _ in PATH_SERIES]
+    x = alt.X("window:Q").title("window in % of the bandwidth-delay product").scale(zero=True)
+    y = alt.Y("rate:Q").title("Mbit/s of payload").scale(zero=True)
+    colour = (
+        alt.Color("what:N")
+        .scale(domain=names, range=[theme.LIGHT[theme.colour(place)] for *_, place in PATH_SERIES])
+        .legend(alt.Legend(title=None, symbolOpacity=1))
+    )
+    base = alt.Chart(alt.InlineData(values=rows), width=WIDTH, height=HEIGHT)
+    tips = [alt.Tooltip("label:N", title="window"), alt.Tooltip("rate:Q", title="Mbit/s", format=".4g")]
+    line = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
+    marks = base.mark_point(filled=True, size=60, opacity=1)
+    marks = marks.encode(x=x, y=y, color=colour, tooltip=[alt.Tooltip("what:N"), *tips])
+    ideal = alt.InlineData(values=[{"rate": result["ideal_bit_per_s"] / _MBIT}])
+    rule = alt.Chart(ideal).mark_rule(style="reference").encode(y="rate:Q")
+    heading = "TCP throughput over the window"
+    return {"windows": alt.layer(rule, line, marks).properties(width=WIDTH, height=HEIGHT, title=heading)}
+
+
+PATH_SERIES = (
+    ("expected_bit_per_s", "expected: a window in a round trip", 0),
+    ("achieved_bit_per_s", "achieved", 1),
+)
+"""Key of a transfer, how it is called, and its place among the colours."""
 
 
 def _received(records: Sequence[SearchRecord]) -> Drawing:

@@ -13,7 +13,7 @@ from engpass.report.figures import FIGURES, Figure
 from engpass.report.figures.base import Block, Key
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
-from engpass.report.record import Claim, Outcome, Run
+from engpass.report.record import Claim, File, Outcome, Run
 from engpass.report.units import plain, say_share, unit_for
 from engpass.report.words import DONE_BY, Stretch, bottlenecks
 
@@ -333,15 +333,19 @@ def environment_section(run: Run) -> str:
     """What it ran on, as the store recorded it."""
     entries: list[tuple[str, Any]] = [("run", run.id), ("created", run.created), ("status", run.status)]
     entries += [("points", f"{run.points_done} of {run.points_total}"), ("engines", ", ".join(run.engines))]
-    for key, value in run.environment.items():
-        if str(key).endswith("_bytes") and isinstance(value, int):
-            entries.append((str(key).removesuffix("_bytes"), unit_for("B", [value]).say(value, 3)))
+    return entry_list([*entries, *run.environment.items()])
+
+
+def entry_list(entries: Iterable[tuple[str, Any]]) -> str:
+    """Names and what stands behind them; what is counted in bytes gets the unit that suits it."""
+    told: list[tuple[str, Any]] = []
+    for key, value in entries:
+        if key.endswith("_bytes") and isinstance(value, int):
+            told.append((key.removesuffix("_bytes"), unit_for("B", [value]).say(value, 3)))
         else:
-            entries.append((str(key).replace("_", " "), value))
+            told.append((key.replace("_", " "), value))
     return (
-        "<dl>"
-        + "".join(f"<dt>{esc(key)}</dt><dd>{esc(_flat(value))}</dd>" for key, value in entries)
-        + "</dl>"
+        "<dl>" + "".join(f"<dt>{esc(key)}</dt><dd>{esc(_flat(value))}</dd>" for key, value in told) + "</dl>"
     )
 
 
@@ -351,7 +355,7 @@ def _flat(value: object) -> str:
     return ", ".join(map(_flat, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def file_section(run: Run) -> str:
+def file_section(run: File) -> str:
     """The testbed file as it ran, with what was set over it."""
     sets = ""
     if run.overrides:

@@ -15,7 +15,7 @@ from engpass.error import ChoiceError, nearest
 from engpass.store import schema
 from engpass.store.database import Database, open_database
 from engpass.store.record import Failure, Finished, RunRecord
-from engpass.store.searches import Searches
+from engpass.store.searches import Searches, SearchRecord
 
 if TYPE_CHECKING:
     import os
@@ -91,6 +91,13 @@ class Store:
                     f"`{which}` is the beginning of {len(matching)} runs: {some}", "add a letter"
                 )
             return self._records(connection, matching[0])[0]
+
+    def search(self, which: str) -> SearchRecord | None:
+        """The search with this id or the beginning of one; `None` where that names none, or a run."""
+        if which == "last" or any(record.id.startswith(which) for record in self.runs()):
+            return None
+        found = [record for record in self.searches.all() if which and record.id.startswith(which)]
+        return self.searches.get(found[0].id) if len(found) == 1 else None
 
     def outcomes(self, run_id: str) -> list[dict[str, Any]]:
         """Outcomes of a run in the order of its points; points that failed are not among them."""

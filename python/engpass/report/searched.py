@@ -1,0 +1,202 @@
+"""The page about a search, or about a path and TCP over it."""
+
+from typing import Any
+
+from engpass.report import theme
+from engpass.report.charts import for_page
+from engpass.report.figures.base import Block, Drawing
+from engpass.report.html import esc
+from engpass.report.html import table as html_table
+from engpass.report.search import OUTCOMES, PATH_SERIES, figures, outcome, path_figures
+from engpass.report.sections import block_key, entry_list, file_section
+from engpass.say import duration, percent, rate
+from engpass.store import SearchRecord
+
+_PATH = "rfc6349"
+
+_SAYS = {
+    "loss": "Every mark is a trial; the line goes through the means of loads that were tried more than once.",
+    "received": "On the broken line all comes in that is offered.",
+    "steps": "Each load was chosen by what had become of those before it. Broken lines are what was found.",
+    "windows": "A window can fill the path when it holds the bandwidth-delay product. The broken line is the "
+    "ideal TCP throughput: the bottleneck bandwidth less the headers of TCP and IP.",
+}
+
+
+def drawings(record: SearchRecord) -> dict[str, Drawing]:
+    """The figures by name."""
+    if record.method == _PATH:
+        return path_figures(record)
+    return figures([record]) if record.trials else {}
+
+
+def charts(record: SearchRecord) -> dict[str, dict[str, Any]]:
+    """The same as specifications for the page."""
+    return {name: for_page(chart.to_dict(), "") for name, chart in drawings(record).items()}
+
+
+def sections(record: SearchRecord) -> list[tuple[str, str, str]]:
+    """Key, title and body of the sections; an empty body is left out."""
+    first = _path_sections(record) if record.method == _PATH else _search_sections(record)
+    told: list[tuple[str, Any]] = [
+        ("engine", record.engine),
+        ("variant", record.variant),
+        ("traffic", record.traffic),
+        ("method", record.method),
+        *((key.replace("_", " "), value) for key, value in record.settings.items() if value is not None),
+    ]
+    return [
+        *first,
+        ("asked", "What was asked", entry_list(told)),
+        ("environment", "Environment", entry_list([("begun", record.created), *record.environment.items()])),
+        ("file", "Testbed file", file_section(record)),
+    ]
+
+
+def sentence(record: SearchRecord) -> str:
+    """What was found, in a sentence or two."""
+    result = record.result
+    if result is None:
+        return f"This search has not ended; {len(record.trials)} trials are there."
+    if record.method == _PATH:
+        return (
+            f"From `{record.settings['from']}` to `{record.settings['to']}` packets of "
+            f"{result['mtu_bytes']:,} B pass, a round trip takes {duration(result['rtt_s'])}, "
+            "and the bottleneck carries "
+            f"{rate(result['bandwidth_bit_per_s'])} of IP: a product of {result['bdp_bytes']:,.0f} B, and "
+            f"{rate(result['ideal_bit_per_s'])} of TCP at most."
+        )
+    if "goals" in result:
+        return " ".join(
+            f"With up to {percent(goal['goal']['loss_ratio'])} loss `{record.traffic}` carries "
+            f"{rate(goal['conditional_throughput_bit_per_s']) or 'nothing that was tried'} of payload"
+            f"{'' if goal['regular'] else ' (irregular: ' + goal['why'] + ')'}."
+            for goal in result["goals"]
+        )
+    clean = result.get("throughput_bit_per_s", result.get("highest_clean_bit_per_s"))
+    if clean is None:
+        return f"Every load of `{record.traffic}` that was tried lost something."
+    return f"`{record.traffic}` carries {rate(clean)} of payload without loss."
+
+
+def _box(name: str, key: str) -> str:
+    says = _SAYS[name]
+    return (
+        f'<div class="figures"><figure class="whole" id="figure-{name}">{key}'
+        f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(says)}"></div>'
+        f"<figcaption>{esc(says)}</figcaption></figure></div>"
+    )
+
+
+def _search_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
+    kinds = {outcome(trial) for trial in record.trials}
+    key = block_key(
+        Block(theme.colour(place), name) for kind, (name, place) in OUTCOMES.items() if kind in kinds
+    )
+    curves = _box("loss", "") + _box("received", "") if record.trials else ""
+    return [
+        ("found", "What was found", _found(record) + _warnings(record)),
+        ("loss-against-load", "Loss against load", curves),
+        ("steps", "Steps", (_box("steps", key) if record.trials else "") + _trials(record)),
+    ]
+
+
+def _warnings(record: SearchRecord) -> str:
+    result = record.result or {}
+    found = []
+    if invalid := result.get("invalid_trials", result.get("invalid_runs")):
+        found.append(
+            '<span class="badge bad">invalid</span> The emulated network was too late in '
+            f"{invalid} of the trials: what was found is not the network's."
+        )
+    found += [
+        f'<span class="badge mark">not conforming</span> {esc(one)}' for one in result.get("departures", [])
+    ]
+    return "".join(f"<p>{one}</p>" for one in found)
+
+
+def _found(record: SearchRecord) -> str:
+    result = record.result
+    if result is None:
+        return "<p>The search has not ended; the same command goes on.</p>"
+    if "goals" in result:
+        rows = [
+            [
+                percent(one["goal"]["loss_ratio"]),
+                f"{one['goal']['final_trial_s']:g} s",
+                f"{one['goal']['duration_sum_s']:g} s",
+                percent(one["goal"]["exceed_ratio"]),
+                rate(one["lower_bit_per_s"]),
+                rate(one["upper_bit_per_s"]),
+                rate(one["conditional_throughput_bit_per_s"]),
+                "regular" if one["regular"] else f'<span class="bad">irregular: {esc(one["why"])}</span>',
+            ]
+            for one in result["goals"]
+        ]
+        head = ["Loss up to", "Final trial", "Decided by", "Bad up to", "Lower bound", "Upper bound"]
+        head += ["Conditional throughput", "Result"]
+        caption = f"MLRsearch (RFC 9971): {result['trials']} trials, {result['trial_seconds']:g} s of traffic"
+        return html_table(caption, head, rows, numeric=range(7), kind="cards")
+    if "finished" in result:
+        lossy = result["lowest_lossy_bit_per_s"]
+        rows = [["throughput", rate(result["throughput_bit_per_s"]) or "none: every load lost something"]]
+        rows.append(["lowest load with loss", rate(lossy) or "none was tried"])
+        rows.append(["ended", "yes" if result["finished"] else "early, at its time limit"])
+        return html_table("Throughput (RFC 2544 section 26.1)", ["What", "Found"], rows, kind="cards")
+    clean = rate(result["highest_clean_bit_per_s"]) or "none was tried"
+    rows = [["highest load without loss", clean]]
+    return html_table("Frame loss (RFC 2544 section 26.3)", ["What", "Found"], rows, kind="cards")
+
+
+def _trials(record: SearchRecord) -> str:
+    rows = [
+        [
+            str(number),
+            rate(trial["load_bit_per_s"]),
+            f"{trial['duration_s']:g} s",
+            f"{trial['sent']:,}",
+            f"{trial['lost']:,}",
+            percent(trial["loss"]),
+            rate(trial["forwarded_bit_per_s"]),
+            esc(OUTCOMES[outcome(trial)][0]),
+        ]
+        for number, trial in enumerate(record.trials, 1)
+    ]
+    head = ["Trial", "Offered", "For", "Sent", "Lost", "Loss", "Received", "What became of it"]
+    return html_table("All trials", head, rows, numeric=range(7), kind="tall") if rows else ""
+
+
+def _path_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
+    result = record.result
+    if result is None:
+        return [("found", "The path", "<p>The sequence has not ended.</p>")]
+    known = "given" if result["bandwidth_known"] else "of IP packets"
+    rows = [
+        ["path MTU", f"{result['mtu_bytes']:,} B", "section 3.1"],
+        ["baseline round trip", duration(result["rtt_s"]), "section 3.2.1, the least"],
+        ["bottleneck bandwidth", rate(result["bandwidth_bit_per_s"]), f"section 3.2.2, {known}"],
+        ["bandwidth-delay product", f"{result['bdp_bytes']:,.0f} B", "section 3.3.1"],
+        ["ideal TCP throughput", rate(result["ideal_bit_per_s"]), "section 4.1.1"],
+    ]
+    path = html_table("The path (RFC 6349)", ["What", "Found", "Source"], rows, numeric=(1,), kind="cards")
+    key = block_key(Block(theme.colour(place), name) for _, name, place in PATH_SERIES)
+    transfers = [
+        [
+            f"{one['fraction']:.0%}",
+            f"{one['window_bytes']:,} B",
+            "" if one["granted_bytes"] is None else f"{one['granted_bytes']:,} B",
+            rate(one["expected_bit_per_s"]),
+            rate(one["achieved_bit_per_s"]) + ("" if one["finished"] else " (ended early)"),
+            f"{one['transfer_time_ratio']:.2f}",
+            percent(one["efficiency"]),
+            "" if one["buffer_delay"] is None else percent(one["buffer_delay"]),
+        ]
+        for one in result["transfers"]
+    ]
+    head = ["Window, of the product", "Asked", "Granted", "Expected", "Achieved"]
+    head += ["Transfer time ratio (4.1)", "TCP efficiency (4.2)", "Buffer delay (4.3)"]
+    table = html_table("Transfers", head, transfers, numeric=range(8), kind="cards")
+    return [
+        ("found", "The path", path + _warnings(record)),
+        ("tcp", "TCP over it", _box("windows", key) + table),
+    ]

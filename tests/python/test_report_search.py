@@ -1,0 +1,158 @@
+"""The page about a search and about a path."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from conftest import Cli
+from engpass.report.page import render_search
+from engpass.report.search import bounds
+from engpass.report.searched import drawings, sentence
+from engpass.store import SearchRecord
+from test_search import NARROW
+
+
+def record(method: str, result: dict[str, Any] | None, trials: list[dict[str, Any]]) -> SearchRecord:
+    return SearchRecord(
+        name="a <search>",
+        source="a.toml",
+        text="[host.<a>]",
+        overrides=[("run.seed", "1")],
+        engine="measure",
+        variant="base",
+        traffic="u",
+        method=method,
+        settings={"from": "a", "to": "b", "settle_s": None, "most_bit_per_s": 10},
+        environment={"version": "1", "memory_bytes": 1 << 30},
+        created="2026-11-22T09:00:00+00:00",
+        id="abc",
+        result=result,
+        trials=trials,
+    )
+
+
+def trial(load: float, lost: int, *, kept: bool = True, valid: bool = True) -> dict[str, Any]:
+    loss = lost / 1000
+    return {
+        "load_bit_per_s": load,
+        "duration_s": 1.0,
+        "sent": 1000,
+        "asked": 1000,
+        "lost": lost,
+        "loss": loss,
+        "forwarded_bit_per_s": load * (1 - loss),
+        "kept": kept,
+        "valid": valid,
+    }
+
+
+TRIALS = [trial(2e7, 400), trial(1e7, 0), trial(3e7, 500, kept=False), trial(1.5e7, 0, valid=False)]
+GOAL = {"loss_ratio": 0.0, "final_trial_s": 1.0, "duration_sum_s": 21.0, "exceed_ratio": 0.5}
+LATE = {"departures": ["trials last <1 s>"], "invalid_trials": 1, "trials": 4, "trial_seconds": 4.0}
+REGULAR = {
+    "goal": GOAL,
+    "regular": True,
+    "why": "",
+    "lower_bit_per_s": 1e7,
+    "upper_bit_per_s": 2e7,
+    "conditional_throughput_bit_per_s": 1e7,
+}
+IRREGULAR = {**REGULAR, "regular": False, "why": "no <bound>", "lower_bit_per_s": None}
+IRREGULAR["conditional_throughput_bit_per_s"] = None
+
+
+@pytest.mark.parametrize(
+    ("method", "result", "said", "found"),
+    [
+        ("mlrsearch", {"goals": [REGULAR, IRREGULAR], **LATE}, "Upper bound", "carries 10.00 Mbit/s"),
+        (
+            "rfc2544",
+            {"finished": True, "throughput_bit_per_s": 1e7, "lowest_lossy_bit_per_s": 2e7, **LATE},
+            "lowest load with loss",
+            "10.00 Mbit/s of payload without loss",
+        ),
+        (
+            "rfc2544",
+            {"finished": False, "throughput_bit_per_s": None, "lowest_lossy_bit_per_s": None, **LATE},
+            "early, at its time limit",
+            "Every load of `u` that was tried lost something",
+        ),
+        ("frame-loss", {"highest_clean_bit_per_s": 1e7, **LATE}, "section 26.3", "without loss"),
+    ],
+)
+def test_every_method_has_its_page(method: str, result: dict[str, Any], said: str, found: str) -> None:
+    made = record(method, result, TRIALS)
+    page = render_search(made)
+    assert said in page
+    assert found in sentence(made)
+    for name in ("loss", "received", "steps"):
+        assert f'id="figure-{name}"' in page
+    # All four ways that a trial can end, in words.
+    for word in ("something was lost", "nothing was lost", "could not offer it", "too slow"):
+        assert word in page
+    assert "not conforming" in page
+    assert "too late in 1 of the trials" in page
+    # What a file says is never markup.
+    assert "<search>" not in page
+    assert "<bound>" not in page
+    assert "<1 s>" not in page
+    drawn = json.dumps(drawings(made)["steps"].to_dict())
+    assert all(name in drawn for name, _ in bounds(made))
+
+
+def test_a_search_that_did_not_end_says_so() -> None:
+    page = render_search(record("mlrsearch", None, TRIALS[:1]))
+    assert "has not ended" in page
+    assert 'id="figure-steps"' in page
+    assert "has not ended" in render_search(record("mlrsearch", None, []))
+
+
+def test_a_path_has_its_page() -> None:
+    transfer = {
+        "fraction": 0.5,
+        "window_bytes": 25_000,
+        "granted_bytes": 26_000,
+        "expected_bit_per_s": 4e6,
+        "achieved_bit_per_s": 3.9e6,
+        "finished": False,
+        "transfer_time_ratio": 2.5,
+        "efficiency": 0.98,
+        "buffer_delay": 0.28,
+    }
+    result = {
+        "mtu_bytes": 1400,
+        "rtt_s": 0.025,
+        "bandwidth_bit_per_s": 1e7,
+        "bandwidth_known": True,
+        "bdp_bytes": 31_250,
+        "ideal_bit_per_s": 9.6e6,
+        "connections": 2,
+        "transfers": [transfer],
+        "invalid_runs": 0,
+        "departures": ["transfers of 5 s"],
+    }
+    made = record("rfc6349", result, [])
+    page = render_search(made)
+    for part in ("1,400 B", "given", "25,000 B", "26,000 B", "2.50", "98.0 %", "28.0 %", "ended early"):
+        assert part in page, part
+    assert "not conforming" in page
+    assert 'id="figure-windows"' in page
+    assert "31,250 B" in sentence(made)
+    assert "has not ended" in render_search(record("rfc6349", None, []))
+
+
+def test_the_command_draws_a_search_by_its_id(cli: Cli) -> None:
+    (cli.directory / "narrow.toml").write_text(NARROW)
+    given = ("--engine", "simulate", "--method", "frame-loss", "--trial", "1 s", "--json")
+    last = json.loads(cli("search", "narrow.toml", *given).stdout.splitlines()[-1])
+    told = cli("report", last["id"][:6], "-o", "page.html", "--figures", "pictures")
+    assert "the report of" in told.stderr
+    page = (cli.directory / "page.html").read_text(encoding="utf-8")
+    assert "Loss against load" in page
+    names = {file.name for file in (cli.directory / "pictures").iterdir()}
+    assert {"loss.svg", "received.png", "steps.png"} <= names
+    (cli.directory / "claims.json").write_text("[]")
+    assert "makes no claims" in cli("report", last["id"], "--claims", "claims.json", code=2).stderr
