@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Cli
 from engpass.netlab import kernel
-from engpass.path import ideal_bit_per_s, largest, metrics
+from engpass.path import Asked, ideal_bit_per_s, largest, metrics
 from engpass.path.metrics import expected_bit_per_s, product_bytes
 
 
@@ -67,6 +67,16 @@ def test_a_window_below_the_product_is_what_limits() -> None:
     assert expected_bit_per_s(10**9, 0.025, ideal) == ideal
 
 
+def test_short_transfers_are_told() -> None:
+    assert "not more than 30 s" in Asked(seconds=30.0).departures()[0]
+    assert Asked(seconds=31.0).departures() == []
+
+
+def test_connections_are_counted_before_the_work(cli: Cli) -> None:
+    (cli.directory / "path.toml").write_text("")
+    assert "`--connections` is 0" in cli("path", "path.toml", "--connections", "0", code=2).stderr
+
+
 @pytest.mark.skipif(
     not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,
     reason="needs CAP_NET_ADMIN and CAP_SYS_ADMIN, `ip` and `tc`",
@@ -94,7 +104,7 @@ message = "8 kB"
 tcp = { congestion = "cubic" }
 """
     )
-    said = cli("path", "path.toml", "--transfer", "500 ms", "--json")
+    said = cli("path", "path.toml", "--transfer", "500 ms", "--connections", "2", "--json")
     *steps, last = [json.loads(line) for line in said.stdout.splitlines()]
     assert [step["section"] for step in steps[:3]] == ["3.1", "3.2.1", "3.2.2"]
     result = last["result"]
@@ -107,5 +117,14 @@ tcp = { congestion = "cubic" }
         assert transfer["transfer_time_ratio"] > 0.8
         assert 0.0 < transfer["efficiency"] <= 1.0
         assert transfer["granted_bytes"] is not None
+    assert [one["granted_bytes"] for one in result["transfers"]] == sorted(
+        one["granted_bytes"] for one in result["transfers"]
+    )
+    assert result["connections"] == 2
+    assert len(result["departures"]) == 1
     shown = cli("show", last["id"])
     assert "Transfer time ratio" in shown.stdout
+    assert "2 connections" in shown.stdout
+    assert "not conforming: transfers take 0.5 s" in shown.stdout
+    cli("report", last["id"], "-o", "path.html")
+    assert "over 2 connections" in (cli.directory / "path.html").read_text(encoding="utf-8")

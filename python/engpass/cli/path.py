@@ -27,6 +27,9 @@ Bandwidth = Annotated[
     str | None,
     typer.Option("--bandwidth", metavar="RATE", help="Bottleneck bandwidth of IP, if known; else measured."),
 ]
+Connections = Annotated[
+    int, typer.Option("--connections", metavar="N", help="Connections that share each window.")
+]
 
 
 def command(
@@ -37,6 +40,7 @@ def command(
     set_: options.Set = None,
     transfer: Seconds = None,
     bandwidth: Bandwidth = None,
+    connections: Connections = 1,
     store: options.StoreAt = options.STORE,
     as_json: options.Json = False,
 ) -> None:
@@ -47,11 +51,15 @@ def command(
     """
     from dataclasses import replace
 
-    from engpass.path import Asked, run_path
+    from engpass.path import CONNECTIONS_AT_MOST, Asked, run_path
     from engpass.store import Store
     from engpass.testbed import load
 
-    asked = Asked(bandwidth=amounts.rate("--bandwidth", bandwidth))
+    if not 1 <= connections <= CONNECTIONS_AT_MOST:
+        raise EngpassError(
+            f"`--connections` is {connections}", f"give 1 to {CONNECTIONS_AT_MOST}, each has a thread"
+        )
+    asked = Asked(bandwidth=amounts.rate("--bandwidth", bandwidth), connections=connections)
     seconds = amounts.seconds("--transfer", transfer)
     if seconds is not None:
         if seconds <= 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -45,6 +45,14 @@ def show(record: SearchRecord, out: Console) -> None:
         out.print(
             Text(f"{asked - tried} smaller windows are not tried: they would be less than two segments")
         )
+    for departure in result.get("departures", []):
+        out.print(Text(f"not conforming: {departure}"))
+
+
+def _shared(result: dict[str, Any]) -> str:
+    """How many connections share a window, if several do."""
+    connections = result.get("connections", 1)
+    return f", {connections} connections" if connections > 1 else ""
 
 
 def _transfers(record: SearchRecord) -> Table:
@@ -57,7 +65,7 @@ def _transfers(record: SearchRecord) -> Table:
         "Transfer time ratio",
         "TCP efficiency",
         "Buffer delay",
-        title="TCP over it (sections 4.1, 4.2, 4.3)",
+        title=f"TCP over it (sections 4.1, 4.2, 4.3){_shared(record.result or {})}",
     )
     for one in (record.result or {})["transfers"]:
         granted = one["granted_bytes"]

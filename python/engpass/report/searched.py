@@ -195,7 +195,11 @@ def _path_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
     ]
     head = ["Window, of the product", "Asked", "Granted", "Expected", "Achieved"]
     head += ["Transfer time ratio (4.1)", "TCP efficiency (4.2)", "Buffer delay (4.3)"]
-    table = html_table("Transfers", head, transfers, numeric=range(8), kind="cards")
+    shared = result.get("connections", 1)
+    caption = (
+        "Transfers" if shared == 1 else f"Transfers, each over {shared} connections that share its window"
+    )
+    table = html_table(caption, head, transfers, numeric=range(8), kind="cards")
     return [
         ("found", "The path", path + _warnings(record)),
         ("tcp", "TCP over it", _box("windows", key) + table),
