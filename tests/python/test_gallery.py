@@ -22,7 +22,7 @@ from engpass.reproduce import prepare
 ROOT = Path(__file__).parents[2]
 NAMES = ["adsl", "karlsruhe-1998", "kyoto-1997", "kyoto-outlook", "satellite", "ten-flows"]
 # Without claims: testbeds for real hosts and stacks.
-TESTBEDS = ["kyoto-live", "multicast"]
+TESTBEDS = ["kyoto-live", "kyoto-probed", "multicast"]
 
 each = pytest.mark.parametrize("study", [gallery.study(name) for name in NAMES], ids=NAMES)
 
@@ -111,6 +111,21 @@ def test_the_formulas_of_the_kyoto_study_come_from_its_testbed(kind: str, goodpu
     flow = testbed.limit(["congested"])["congested"]["flows"]["stream"]
     assert round(flow["goodput_bit_per_s"] / 1e6, 2) == goodput
     assert flow["bottleneck"] == "link `receiver`"
+
+
+def test_a_probed_host_is_no_bottleneck_of_a_line_of_1997() -> None:
+    testbed = engpass.load(ROOT / "gallery/kyoto-probed/testbed.toml", {"run.duration": "200 ms"})
+    found = testbed.limit()
+    flow = found["free"]["flows"]["stream"]
+    assert flow["goodput_bit_per_s"] == pytest.approx(134.69e6, rel=1e-4)
+    rates = {one["name"]: one["goodput_bit_per_s"] for one in flow["candidates"]}
+    # A third of 50,603 MB/s, and a datagram of 9152 B in 5179 ns and the time of its copy.
+    assert rates["memory of host `server`"] == pytest.approx(50.603e9 / 3 * 8, rel=1e-3)
+    assert 10e9 < rates["host `server`"] < 9152 * 8 / 5179e-9
+    assert found["congested"]["flows"]["stream"]["goodput_bit_per_s"] == pytest.approx(22.10e6, rel=1e-3)
+    stop = engpass._engpass.Interrupt()
+    simulated = json.loads(testbed.campaign.run("simulate", "congested", [], 0, stop))
+    assert simulated["flows"]["stream"]["goodput_bit_per_s"] < 1e6
 
 
 def test_gallery_lists_each_study_on_a_line(cli: Cli) -> None:
