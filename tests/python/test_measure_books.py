@@ -258,3 +258,48 @@ def test_a_deviation_says_whose_it_is() -> None:
     assert wide is not None
     assert wide["sentence"].endswith("; the rest arose on the way")
     assert pacing({}, {}) is None
+
+
+def test_every_subflow_is_booked_on_its_own_link() -> None:
+    two = numbers(link("one", ["a", "b"]), link("two", ["a", "b"]))
+    addresses = {
+        host: {"host": {"addresses": [{"interface": f"{name}", "address": f"10.64.{i}.{last}"} for i, name in
+               enumerate(("one", "two"))]}, "changes": None}
+        for host, last in (("a", 1), ("b", 2))
+    }  # fmt: skip
+
+    def counted(key: str, segments: str, size: int) -> dict[str, int]:
+        return {key: size, segments: size // 1000, "bytes_retrans": 0, "snd_mss": 1000}
+
+    def subflow(
+        local: str, remote: str, before: dict[str, int] | None, after: dict[str, int]
+    ) -> dict[str, Any]:
+        return {"local": local, "remote": remote, "tcp": {"open": before, "close": after, "end": after}}
+
+    def ends(host: int, peer: int, key: str, segments: str) -> list[dict[str, Any]]:
+        told = [counted(key, segments, size) for size in (100_000, 400_000, 200_000)]
+        # The second one came during the window.
+        return [
+            subflow(f"10.64.0.{host}:1", f"10.64.0.{peer}:1", told[0], told[1]),
+            subflow(f"10.64.1.{host}:2", f"10.64.1.{peer}:2", None, told[2]),
+        ]
+
+    sent, got = ends(1, 2, "bytes_sent", "data_segs_out"), ends(2, 1, "bytes_received", "data_segs_in")
+    first = {"local": "10.64.0.1:1"}
+    found = kept(
+        two,
+        flow("tcp-stream", 8000),
+        results(
+            {
+                "bytes": 500_000,
+                "messages": 60,
+                "streams": [{"granted": first, "tcp": sent[0]["tcp"], "subflows": sent}],
+            },
+            {"bytes": 500_000, "messages": 60, "streams": [{"tcp": got[0]["tcp"], "subflows": got}]},
+        ),
+        addresses,
+    )
+    assert accounts(found, "one", "a")["delivered"] == 300_000 * 8
+    assert accounts(found, "two", "a")["delivered"] == 200_000 * 8
+    # 200 segments of 1000 B and headers: nothing on the one line is the other's.
+    assert accounts(found, "two", "a")["IP headers"] == 200 * 160

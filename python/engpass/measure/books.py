@@ -16,7 +16,7 @@ from engpass.measure.flows import Flow
 from engpass.measure.idle import Waits, divided, waits
 from engpass.measure.kept import Hop, Kept
 from engpass.measure.outcome import end_of
-from engpass.measure.segments import Tcp
+from engpass.measure.segments import Tcp, subflows
 from engpass.measure.why import refused_by_socket
 from engpass.measure.wire import UDP_BYTES, Wire
 
@@ -143,6 +143,9 @@ class _Way:
         tcp = flow.kind == "tcp-stream" or (
             flow.kind == "request-response" and flow.common.get("transport", "tcp") == "tcp"
         )
+        if tcp and subflows(self.sent) and subflows(self.got):
+            self._subflows(side)
+            return
         last = len(self.hops) - 1
         for index in sorted({0, last}):
             link, start, end = self.hops[index]
@@ -159,7 +162,8 @@ class _Way:
             there.senders.append(at)
             wire = self._wire(index)
             if tcp:
-                self._segments(there, back, wire, first=index == 0)
+                ends = Tcp.of(self.sent), Tcp.of(self.got)
+                self._segments(there, back, wire, *ends, first=index == 0)
             elif flow.kind == "request-response":
                 self._questions(there, back, wire)
                 back.senders.append(at)
@@ -228,8 +232,34 @@ class _Way:
 
     # Segments
 
-    def _segments(self, there: Side, back: Side, wire: Wire, *, first: bool) -> None:
-        sender, receiver = Tcp.of(self.sent), Tcp.of(self.got)
+    def _subflows(self, side: Callable[[Hop], Side | None]) -> None:
+        """MPTCP: each subflow on the links that its own addresses belong to."""
+        sent, got = subflows(self.sent), subflows(self.got)
+        flow, booked = self.flow, set()
+        for first, host, ends in ((True, flow.sender, sent), (False, self.receiver, got)):
+            devices = [_device(self.hosts.get(host), str(one["local"]), "") for one in ends]
+            for name, link in self.links.items():
+                here = [one for one, device in zip(ends, devices, strict=True) if device == name]
+                if not here or name in booked or host not in link["ends"]:
+                    continue
+                booked.add(name)
+                other = next(end for end in link["ends"] if end != host)
+                start, end = (host, other) if first else (other, host)
+                there, back = side((name, start, end)), side((name, end, start))
+                if there is None or back is None:
+                    continue
+                there.device = back.device = name
+                there.senders.append(waits(flow, self.sent, behind=not first and self.bound == 0))
+                local = {one["local"] for one in here}
+                across = [one for one in (got if first else sent) if one["remote"] in local]
+                pair = (here, across) if first else (across, here)
+                mtu = min(self.links[hop[0]]["mtu_bytes"] for hop in self.hops)
+                wire = Wire(link, min(mtu, link["mtu_bytes"]), v6=str(here[0]["local"]).startswith("["))
+                self._segments(there, back, wire, Tcp.over(pair[0]), Tcp.over(pair[1]), first=first)
+
+    def _segments(
+        self, there: Side, back: Side, wire: Wire, sender: Tcp, receiver: Tcp, *, first: bool
+    ) -> None:
         near = sender if first else receiver
         if not near.known:
             there.senders.append(Waits({"unknown": 1.0}, elastic=True))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from engpass.measure.wire import TIMESTAMPS_BYTES
 
 _OPTION_TIMESTAMPS = 1  # TCPI_OPT_TIMESTAMPS of linux/tcp.h
+
+
+def subflows(end: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The subflows of MPTCP at an end, all streams; none of plain TCP."""
+    return [one for stream in end.get("streams") or [] for one in stream.get("subflows") or []]
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,18 @@ class Tcp:
         """Of an end as its agent told it."""
         streams = [stream.get("tcp") or {} for stream in end.get("streams") or []]
         return cls(tuple(edge for edge in streams if edge.get("open") and edge.get("close")))
+
+    @classmethod
+    def over(cls, subflows: Iterable[Mapping[str, Any]]) -> Tcp:
+        """Of some subflows of MPTCP.
+
+        One that came during the window counts from nothing, one that went has what it had last.
+        """
+        edges = [subflow["tcp"] for subflow in subflows]
+        known = [(edge, edge.get("close") or edge.get("open")) for edge in edges]
+        return cls(
+            tuple({**edge, "open": edge.get("open") or {}, "close": last} for edge, last in known if last)
+        )
 
     @property
     def known(self) -> bool:

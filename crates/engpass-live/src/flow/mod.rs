@@ -13,6 +13,7 @@ mod result;
 mod schedule;
 mod socket;
 mod spec;
+mod subflow;
 mod tally;
 mod tcp_info;
 mod tcp_receive;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::control::Ended;
 use super::monitor::Watched;
 use super::spec::Spec;
+use super::subflow;
 use super::tally::{Tally, Unfit};
 use crate::problem::{Code, Problem};
 use crate::statistic::Distribution;
@@ -118,6 +119,7 @@ fn stream(tally: &Tally, granted: Option<&Value>, alone: bool) -> Value {
     set("core", json!(tally.core));
     set("granted", json!(granted));
     set("tcp", tally.tcp_json());
+    set("subflows", subflow::to_json(&tally.subflows));
     if tally.sequence.is_some() {
         set("dropped", json!(tally.dropped));
     }

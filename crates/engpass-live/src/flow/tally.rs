@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use socket2::Socket;
 
 use super::control::{Ended, Meter};
+use super::subflow::{self, Subflow};
 use super::tcp_info::TcpInfo;
 use crate::problem::Problem;
 use crate::statistic::{Distribution, Gaps, Sequence};
@@ -45,6 +46,8 @@ pub(crate) struct Tally {
     pub(crate) core: u64,
     /// When the window opened, when it closed, and when everything was over.
     pub(crate) tcp: [Option<TcpInfo>; 3],
+    /// Of MPTCP, at the same instants.
+    pub(crate) subflows: [Vec<Subflow>; 3],
     pub(crate) late: Option<Distribution>,
     pub(crate) gaps: Option<Gaps>,
     pub(crate) sequence: Option<Sequence>,
@@ -75,6 +78,7 @@ impl Tally {
             cpu: Cpu::default(),
             core: thread::core(),
             tcp: [None; 3],
+            subflows: [const { Vec::new() }; 3],
             late: None,
             gaps: None,
             sequence: None,
@@ -93,6 +97,7 @@ impl Tally {
             tally.elapsed = close.at - open.at;
             tally.cpu = close.cpu.since(open.cpu);
             tally.tcp = [open.tcp, close.tcp, None];
+            tally.subflows = [open.subflows.clone(), close.subflows.clone(), Vec::new()];
         }
         tally
     }
@@ -100,6 +105,7 @@ impl Tally {
     /// The flow is over: what was still on its way when the thread ended has arrived, or never will.
     pub(crate) fn over(mut self, socket: &Socket) -> Self {
         self.tcp[2] = TcpInfo::of(socket);
+        self.subflows[2] = subflow::of(socket);
         self.dropped = option::drops(socket);
         self
     }
@@ -115,13 +121,14 @@ impl Tally {
 }
 
 /// What was counted at one edge of the measured window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Edge {
     at: u64,
     bytes: u64,
     messages: u64,
     cpu: Cpu,
     tcp: Option<TcpInfo>,
+    subflows: Vec<Subflow>,
 }
 
 impl Edge {
@@ -133,6 +140,7 @@ impl Edge {
             messages: total.messages,
             cpu: thread::used(),
             tcp: TcpInfo::of(socket),
+            subflows: subflow::of(socket),
         }
     }
 }

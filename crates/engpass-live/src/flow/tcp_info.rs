@@ -70,14 +70,25 @@ const FIELDS: [(&str, usize, usize); 57] = [
 /// A reading; as long as the kernel made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TcpInfo {
-    bytes: [u8; 256],
+    bytes: [u8; Self::ROOM],
     length: usize,
 }
 
 impl TcpInfo {
+    /// Bytes of a reading that are kept.
+    pub(crate) const ROOM: usize = 256;
+
+    /// What the kernel told elsewhere.
+    pub(crate) fn told(told: &[u8]) -> Self {
+        let length = told.len().min(Self::ROOM);
+        let mut bytes = [0; Self::ROOM];
+        bytes[..length].copy_from_slice(&told[..length]);
+        Self { bytes, length }
+    }
+
     /// Of this socket, if it is TCP's.
     pub(crate) fn of(socket: &impl AsRawFd) -> Option<Self> {
-        let mut bytes = [0; 256];
+        let mut bytes = [0; Self::ROOM];
         let length = option::get_bytes(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes).ok()?;
         Some(Self { bytes, length })
     }

@@ -9,9 +9,11 @@ const MAX_PACING_RATE: libc::c_int = 47;
 /// `SO_RXQ_OVFL` and others come from `libc`; these do not.
 pub(crate) const UDP_SEGMENT: libc::c_int = 103;
 pub(crate) const UDP_GRO: libc::c_int = 104;
-/// `SOL_MPTCP`, `MPTCP_INFO` of `linux/mptcp.h`.
+/// `SOL_MPTCP`, `MPTCP_INFO`, `MPTCP_TCPINFO` and `MPTCP_SUBFLOW_ADDRS` of `linux/mptcp.h`.
 pub(crate) const SOL_MPTCP: libc::c_int = 284;
 pub(crate) const MPTCP_INFO: libc::c_int = 1;
+pub(crate) const MPTCP_TCPINFO: libc::c_int = 2;
+pub(crate) const MPTCP_SUBFLOW_ADDRS: libc::c_int = 3;
 /// `IPPROTO_MPTCP`.
 pub(crate) const MPTCP: i32 = 262;
 

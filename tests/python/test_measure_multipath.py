@@ -1,0 +1,62 @@
+"""MPTCP between real namespaces: every link has books of its own subflow. Needs root and MPTCP."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+
+import pytest
+
+from conftest import Cli
+from engpass.netlab import kernel
+
+TWO = """\
+name = "two ways"
+[host.a]
+[host.b]
+[link.one]
+ends = ["a", "b"]
+medium = "ethernet-100"
+[link.two]
+ends = ["a", "b"]
+medium = "ethernet-100"
+[run]
+duration = "1500 ms"
+warmup = "500 ms"
+[traffic.bulk]
+kind = "tcp-stream"
+from = "a"
+to = "b"
+message = "64 kB"
+live = { mptcp = true }
+"""
+
+
+def has_mptcp() -> bool:
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(
+    not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None or not has_mptcp(),
+    reason="needs CAP_NET_ADMIN and CAP_SYS_ADMIN, `ip`, `tc` and MPTCP",
+)
+def test_both_links_of_a_connection_are_booked(cli: Cli) -> None:
+    (cli.directory / "two.toml").write_text(TWO)
+    said = cli("run", "two.toml", "--engine", "measure", "--repeats", "1", "--json")
+    outcome = next(line for line in map(json.loads, said.stdout.splitlines()) if "flows" in line)
+    goodput = outcome["flows"]["bulk"]["goodput_bit_per_s"]
+    delivered = 0
+    for name in ("one", "two"):
+        side = next(one for one in outcome["links"][name]["directions"] if one["from"] == "a")
+        account = side["ledger"]
+        assert account["delivered"] > 0, (name, account)
+        # Whoever counts a subflow's segments twice or not at all leaves the rest to nobody it knows.
+        assert account.get("other: unknown", 0) < 0.2 * account["delivered"], (name, account)
+        delivered += account["delivered"]
+    # What came in on both is what the program got, but for what MPTCP sent on both and what was on its way.
+    assert delivered == pytest.approx(goodput * 1.0, rel=0.25)
