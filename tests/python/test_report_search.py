@@ -25,7 +25,7 @@ def record(method: str, result: dict[str, Any] | None, trials: list[dict[str, An
         variant="base",
         traffic="u",
         method=method,
-        settings={"from": "a", "to": "b", "settle_s": None, "most_bit_per_s": 10},
+        settings={"from": "a", "to": "b", "settle_s": None, "most_bit_per_s": 10_000_000, "trial_s": 2.0},
         environment={"version": "1", "memory_bytes": 1 << 30},
         created="2026-11-22T09:00:00+00:00",
         id="abc",
@@ -67,7 +67,12 @@ IRREGULAR["conditional_throughput_bit_per_s"] = None
 @pytest.mark.parametrize(
     ("method", "result", "said", "found"),
     [
-        ("mlrsearch", {"goals": [REGULAR, IRREGULAR], **LATE}, "Upper bound", "carries 10.00 Mbit/s"),
+        (
+            "mlrsearch",
+            {"goals": [REGULAR, IRREGULAR], **LATE},
+            "Upper bound",
+            "Without loss `u` carries 10.00 Mbit/s of payload.",
+        ),
         (
             "rfc2544",
             {"finished": True, "throughput_bit_per_s": 1e7, "lowest_lossy_bit_per_s": 2e7, **LATE},
@@ -93,6 +98,8 @@ def test_every_method_has_its_page(method: str, result: dict[str, Any], said: st
     # All four ways that a trial can end, in words.
     for word in ("something was lost", "nothing was lost", "could not offer it", "too slow"):
         assert word in page
+    assert "<dt>most</dt><dd>10.00 Mbit/s</dd>" in page
+    assert "<dt>trial</dt><dd>2 s</dd>" in page
     assert "not conforming" in page
     assert "too late in 1 of the trials" in page
     # What a file says is never markup.

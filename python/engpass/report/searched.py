@@ -43,12 +43,16 @@ def sections(record: SearchRecord) -> list[tuple[str, str, str]]:
         ("variant", record.variant),
         ("traffic", record.traffic),
         ("method", record.method),
-        *((key.replace("_", " "), value) for key, value in record.settings.items() if value is not None),
+        *(
+            _told(key, value)
+            for key, value in record.settings.items()
+            if value is not None and key != "goals"
+        ),
     ]
     return [
         *first,
         ("asked", "What was asked", entry_list(told)),
-        ("environment", "Environment", entry_list([("begun", record.created), *record.environment.items()])),
+        ("environment", "Environment", entry_list(record.environment.items())),
         ("file", "Testbed file", file_section(record)),
     ]
 
@@ -68,7 +72,7 @@ def sentence(record: SearchRecord) -> str:
         )
     if "goals" in result:
         return " ".join(
-            f"With up to {percent(goal['goal']['loss_ratio'])} loss `{record.traffic}` carries "
+            f"{_up_to(goal['goal']['loss_ratio'])} `{record.traffic}` carries "
             f"{rate(goal['conditional_throughput_bit_per_s']) or 'nothing that was tried'} of payload"
             f"{'' if goal['regular'] else ' (irregular: ' + goal['why'] + ')'}."
             for goal in result["goals"]
@@ -77,6 +81,22 @@ def sentence(record: SearchRecord) -> str:
     if clean is None:
         return f"Every load of `{record.traffic}` that was tried lost something."
     return f"`{record.traffic}` carries {rate(clean)} of payload without loss."
+
+
+def _up_to(loss: float) -> str:
+    return f"With up to {percent(loss)} loss" if loss else "Without loss"
+
+
+def _told(key: str, value: object) -> tuple[str, object]:
+    """A setting with its unit, which its key ends with."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if key.endswith("_bit_per_s"):
+            return key.removesuffix("_bit_per_s"), rate(value)
+        if key.endswith("_s"):
+            return key.removesuffix("_s"), f"{value:g} s"
+    if isinstance(value, list):
+        return key, ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in value)
+    return key, f"{value:g}" if isinstance(value, float) else value
 
 
 def _box(name: str, key: str) -> str:
