@@ -63,6 +63,8 @@ class EmulatedSession(Session):
         finally:
             self._lab = emulated.stop(self._lab)
             registry.write(self._lab)
+            if self._options.capture is not None:
+                self._options.capture.tell(emulated.captured(self._lab))
         return self._outcome(point, numbers, planned, collected, closed, others)
 
     def turn_to(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> None:

@@ -164,12 +164,14 @@ def start(lab: Lab, numbers: Mapping[str, Any], network: Network) -> Lab:
     """
     plan = stations(numbers)
     lab.socket.unlink(missing_ok=True)
+    lab.ended.unlink(missing_ok=True)
     process = _spawn(lab)
     lab = replace(
         lab,
         driver=process.pid,
         driver_since=kernels.start_time(process.pid),
         slow=network.options.slow,
+        captures=() if network.options.capture is None else tuple(network.options.capture.paths()),
     )
     # Known before it does anything: whatever happens now, `clean` finds it.
     registry.write(lab)
@@ -194,6 +196,18 @@ def stop(lab: Lab) -> Lab:
         _ended(lab, _END_SECONDS)
     lab.socket.unlink(missing_ok=True)
     return replace(lab, driver=None, driver_since=None)
+
+
+def captured(lab: Lab) -> list[dict[str, Any]]:
+    """What a driver that has ended has captured: for every file what `docs/driver.md` says."""
+    try:
+        told = json.loads(lab.ended.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        # It was killed.
+        told = []
+    known = {file["path"]: file for file in told}
+    unknown = "its driver ended without a word"
+    return [known.get(path, {"path": path, "error": unknown}) for path in lab.captures]
 
 
 def _ended(lab: Lab, seconds: float) -> bool:
