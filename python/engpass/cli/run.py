@@ -56,6 +56,7 @@ def command(
     clock: emulation.Clock = None,
     slow: emulation.Slow = None,
     wire_true: emulation.WireTrue = False,
+    tap: emulation.Tap = False,
     lateness: emulation.Limit = None,
     log: Log = None,
 ) -> None:
@@ -63,7 +64,7 @@ def command(
 
     The same command goes on where an earlier one stopped; with `--capture` it begins anew. Exit code 0 if
     all points have an outcome, 1 if some ended with an error or a capture broke off, 130 after Ctrl-C.
-    `--clock`, `--slow`, `--wire-true`, `--limit` and `--log` are for `emulate`.
+    `--clock`, `--slow`, `--wire-true`, `--tap`, `--limit` and `--log` are for `emulate`.
     """
     from engpass import capture as capturing
     from engpass.store import Store
@@ -71,7 +72,7 @@ def command(
 
     captures = options.captures(capture, capture_as, capture_limit)
     limit = options.max_points(yes)
-    how = emulation.options(clock, slow, lateness, log, wire_true=wire_true, captures=captures)
+    how = emulation.options(clock, slow, lateness, log, wire_true=wire_true, tap=tap, captures=captures)
     testbed = load(file, options.overrides(set_), max_points=limit)
     console.tell_warnings(testbed, as_json=as_json)
     engines = None if engine is None else [name.strip() for part in engine for name in part.split(",")]

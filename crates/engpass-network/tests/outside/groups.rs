@@ -104,7 +104,7 @@ fn what_is_lost_on_a_shared_line_is_lost_for_all_behind_it() {
     network.begin_window(0, &mut |_| {});
     for number in 0..4 {
         let tokens = [0, 1, 2, 3].map(|member| 10 * number + member);
-        network.inject_group(0, group, packet(1400, 0), &tokens);
+        network.inject_group(5, group, packet(1400, 0), &tokens);
     }
     let told = all(&mut network, u64::MAX);
     assert_eq!(told.len(), 16);

@@ -91,7 +91,7 @@ fn model(text: &str) -> Model {
     let source = Source::from_bytes("law.toml", text.as_bytes()).expect("it is text");
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
     let point = campaign.point(&campaign.variants()[0], &[]).expect("a checked file has a first point");
-    Model::new(&point, 7).expect("the model carries it")
+    Model::new(&point, 7, &[]).expect("the model carries it")
 }
 
 /// Random trains, many more than fit.
