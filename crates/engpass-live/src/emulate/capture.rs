@@ -50,10 +50,11 @@ struct Kept {
     ended: BTreeSet<(u64, u64)>,
 }
 
-/// A packet, and how many fates of it are still to be told.
+/// A packet, how many fates of it are still to be told, and until when it is asked for by those that were.
 struct Bytes {
     bytes: Vec<u8>,
     fates: u32,
+    until: u64,
 }
 
 /// Gives their bytes.
@@ -114,7 +115,7 @@ impl Capturing {
 
     /// A packet is about to enter the network.
     pub(super) fn keep(&mut self, token: u64, bytes: Vec<u8>, fates: u32) {
-        self.kept.borrow_mut().packets.insert(token, Bytes { bytes, fates });
+        self.kept.borrow_mut().packets.insert(token, Bytes { bytes, fates, until: 0 });
     }
 
     /// A packet has come to its end.
@@ -130,8 +131,9 @@ impl Capturing {
         let mut kept = self.kept.borrow_mut();
         let Some(this) = kept.packets.get_mut(&output.token()) else { return };
         this.fates -= 1;
-        // Of what goes to several hosts the last one is waited for, and what others lost may linger.
+        this.until = this.until.max(until);
         if this.fates == 0 {
+            let until = this.until;
             kept.ended.insert((until, output.token()));
         }
     }

@@ -249,7 +249,10 @@ impl<N: Network, W: World> Driver<N, W> {
         let mut begin = offload::LENGTH;
         let mut rest = rest;
         if let Some(station) = &self.hosts[place].station {
-            match station.take(rest, &mut offload, |address| self.directory.host(address)) {
+            // Whoever asks whether its own address is taken is not told that it is.
+            let own = self.hosts[place].index;
+            let find = |address| self.directory.host(address).filter(|host| *host != own);
+            match station.take(rest, &mut offload, find) {
                 Taken::Packet(packet) => {
                     begin += rest.len() - packet.len();
                     rest = packet;

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 
 use super::super::ethernet::Station;
 use super::super::log::Log;
-use super::super::network::Network;
 use super::super::packet::offload::LENGTH;
 use super::law::{again, model_of};
 use super::world::Fake;
@@ -95,7 +94,8 @@ fn what_goes_to_a_group_reaches_its_members() {
 fn a_router_tells_the_sender_of_a_life_that_is_over() {
     let there = [10, 0, 0, 2];
     let group = [239, 255, 0, 1];
-    let sends = vec![(0, sent(0, there, 1, 1, 1)), (0, sent(0, group, 1, 2, 1)), (0, sent(0, there, 2, 3, 1))];
+    let sends =
+        vec![(0, sent(0, there, 1, 1, 1)), (0, sent(0, group, 1, 2, 1)), (0, sent(0, there, 2, 3, 1))];
     let (world, lost) = written("life", sends, &[]);
     assert_eq!(lost, 3, "the group has two members");
     let [told, passed] = &world.written[..] else { panic!("one is told, one passes: {:?}", world.written) };
@@ -113,7 +113,8 @@ fn all_on_a_segment_get_what_an_ethernet_host_sends_to_all() {
         frame[6] += 14;
         frame
     };
-    let sends = vec![(1, frame(&sent(1, [255; 4], 64, 30, 1))), (1, frame(&sent(1, [224, 0, 0, 251], 1, 31, 1)))];
+    let sends =
+        vec![(1, frame(&sent(1, [255; 4], 64, 30, 1))), (1, frame(&sent(1, [224, 0, 0, 251], 1, 31, 1)))];
     let (world, lost) = written("segment", sends, &[0, 1, 2]);
     let hosts: Vec<_> = world.written.iter().map(|one| (one.host, one.bytes[0])).collect();
     // Behind the router nobody hears it.
