@@ -1,6 +1,7 @@
 //! One packet to several hosts: each line carries it once.
 
 use engpass_network::simulate::outside::{Output, Outside};
+use proptest::prelude::*;
 
 use super::{all, outside, packet, way};
 
@@ -181,4 +182,66 @@ fn circuits_have_a_packet_each() {
     // 500 bytes, 8 of LLC/SNAP and 8 of trailer: 11 cells for each.
     let seen = network.seen();
     assert_eq!(seen.iter().map(|line| line.sent).filter(|sent| *sent > 0).collect::<Vec<_>>(), [22, 11, 11]);
+}
+
+/// Switches and routers in a tree, and hosts at any of them, on lines of any pace.
+fn tree(between: &[(usize, bool)], homes: &[usize], paces: &[usize]) -> String {
+    const MEDIA: [&str; 3] = ["ethernet-10", "ethernet-100", "ethernet-1g"];
+    let mut text = "name = \"random\"\n".to_owned();
+    let mut links = Vec::new();
+    for (node, (parent, router)) in between.iter().enumerate() {
+        text += &match router {
+            true => format!("[router.n{node}]\nper_packet = \"3 us\"\n"),
+            false => format!("[switch.n{node}]\nkind = \"ethernet\"\n"),
+        };
+        if node > 0 {
+            links.push((format!("n{node}"), format!("n{}", parent % node)));
+        }
+    }
+    for (host, home) in homes.iter().enumerate() {
+        text += &format!("[host.h{host}]\n");
+        links.push((format!("h{host}"), format!("n{}", home % between.len())));
+    }
+    for (number, (one, other)) in links.iter().enumerate() {
+        let medium = MEDIA[paces[number % paces.len()] % 3];
+        text += &format!("[link.l{number}]\nends = [\"{one}\", \"{other}\"]\nmedium = \"{medium}\"\n");
+    }
+    text + "[traffic.t]\nkind = \"udp-stream\"\nfrom = \"h0\"\nto = \"h1\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n"
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// On an idle network each member of a group gets a packet when it would get one that is sent to it alone, or as much later as routers take
+    /// for copies; no line carries it twice, and the books balance.
+    #[test]
+    fn a_group_is_served_as_each_of_its_members_alone(
+        between in prop::collection::vec((0_usize..8, any::<bool>()), 1..5),
+        homes in prop::collection::vec(0_usize..8, 2..7),
+        paces in prop::collection::vec(0_usize..3, 1..12),
+        bytes in 40_u32..1500,
+    ) {
+        let text = tree(&between, &homes, &paces);
+        let members: Vec<usize> = (0..homes.len()).collect();
+        let mut network = outside(&text);
+        let group = network.group(0, &members);
+        let ways = network.members(group).to_vec();
+        let tokens: Vec<u64> = (0..ways.len() as u64).collect();
+        network.begin_window(0, &mut |_| {});
+        network.inject_group(5, group, packet(bytes, 0), &tokens);
+        let together = delivered(&all(&mut network, u64::MAX));
+        prop_assert!(network.seen().iter().all(|line| line.sent <= 1));
+        let outcome = network.end_window(1_000_000_000_000, &mut |_| {}).expect("its books balance");
+        prop_assert!(outcome.flows.iter().all(|(_, flow)| (flow.sent_datagrams, flow.received_datagrams) == (1, 1)));
+        prop_assert_eq!((together.len(), outcome.flows.len()), (ways.len(), ways.len()));
+        for (way, (_, at)) in ways.iter().zip(&together) {
+            let mut network = outside(&text);
+            network.inject(5, *way, packet(bytes, 0));
+            let alone = delivered(&all(&mut network, u64::MAX))[0].1;
+            // Routers may have copied it before.
+            let late = at - alone;
+            let routers = between.iter().filter(|(_, router)| *router).count() as u64;
+            prop_assert!(late <= routers * homes.len() as u64 * 4 * 3_000_000 && (routers > 0 || late == 0), "{} late", late);
+        }
+    }
 }
