@@ -50,8 +50,17 @@ class Captures:
 
     def to_config(self) -> dict[str, Any]:
         """What the driver of an emulated network is told."""
-        files = [[point, str(Path(path).absolute())] for point, path in self.files]
+        files = [[point, path] for (point, _), path in zip(self.files, self.paths(), strict=True)]
         return {"files": files, "form": self.form, "limit": self.limit}
+
+    def paths(self) -> list[str]:
+        """Where the files are, for who is elsewhere."""
+        return [str(Path(path).absolute()) for _, path in self.files]
+
+    def tell(self, captured: list[dict[str, Any]]) -> None:
+        """What the driver of an emulated network has captured, with the paths as they were given."""
+        given = {path: name for path, (_, name) in zip(self.paths(), self.files, strict=True)}
+        self.captured = [{**file, "path": given.get(file["path"], file["path"])} for file in captured]
 
 
 def parse(given: list[str], form: str | None, limit: str | None) -> Captures:

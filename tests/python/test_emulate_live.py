@@ -6,7 +6,9 @@ The machine of a test may be slow: what is asserted is what the model decides, n
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,9 @@ from typing import Any
 import pytest
 
 from conftest import Cli, Program
-from engpass import _engpass
+from engpass import _engpass, netlab
 from engpass.netlab import emulated
+from test_capture import packets
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
 from test_emulated import pytestmark as needs_tun
 
@@ -141,3 +144,55 @@ def test_slow_motion_gives_the_same(cli: Cli) -> None:
     found = points(cli, "--engine", "simulate,emulate", "--variant", "shaped", "--slow", "3")
     rates = [one["flows"]["stream"]["goodput_bit_per_s"] for one in found.values()]
     assert rates[1] == pytest.approx(rates[0], rel=0.1)
+
+
+SHAPED = ("run", "atm.toml", "--engine", "emulate", "--variant", "shaped", "--fresh", "--limit", "1 s")
+
+
+@pytest.mark.usefixtures("atm")
+@pytest.mark.parametrize(
+    "how", [(), ("--wire-true",), ("--slow", "2", "--clock", "hybrid")], ids=["super", "wire-true", "slow"]
+)
+def test_a_capture_of_real_packets_is_told_as_it_is(cli: Cli, how: tuple[str, ...]) -> None:
+    said = cli(*SHAPED, *how, "--json", "--capture", "link.out.s=out.pcapng", "--capture-as", "ip").stderr
+    (told,) = re.findall(r"captured ([\d,]+) to `out.pcapng`\n", said)
+    written = packets(cli.directory / "out.pcapng")
+    # A second at 16 % of 149.76 Mbit/s in datagrams of 9 kB; and what the agents tell each other.
+    assert written == int(told.replace(",", "")) > 200
+
+
+@pytest.mark.usefixtures("atm")
+def test_a_capture_that_reached_its_limit_says_so(cli: Cli) -> None:
+    said = cli(*SHAPED, "--capture", "link.in=in.pcapng", "--capture-limit", "7 packets").stderr
+    assert "captured 7 to `in.pcapng`, and no more: the limit was reached\n" in said
+    assert packets(cli.directory / "in.pcapng") == 7
+
+
+@pytest.mark.usefixtures("atm")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_ends_the_capture_and_not_the_network(cli: Cli) -> None:
+    ended = cli(*SHAPED, "--json", "--capture", "link.out=/dev/full", code=1)
+    assert "error: the capture `/dev/full` broke off: " in ended.stderr
+    assert "No space left on device" in ended.stderr
+    assert "`--capture-limit` bounds a capture" in ended.stderr
+    point = json.loads(ended.stdout)
+    assert point["flows"]["stream"]["received_datagrams"] > 100
+
+
+@pytest.mark.usefixtures("atm")
+def test_what_a_testbed_captured_is_told_when_it_goes_down(cli: Cli, program: Program) -> None:
+    cli("up", "atm.toml", "--capture", "link.in.near=near.pcapng", "--capture-as", "ip")
+    program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
+    said = cli("down", "atm.toml").stderr
+    assert f"captured 1 to `{cli.directory / 'near.pcapng'}`\n" in said
+    assert packets(cli.directory / "near.pcapng") == 1
+
+
+@pytest.mark.usefixtures("atm")
+def test_nobody_knows_what_a_driver_captured_that_was_killed(cli: Cli) -> None:
+    cli("up", "atm.toml", "--capture", "link.in=in.pcapng")
+    (lab,) = netlab.labs()
+    assert lab.driver is not None
+    os.kill(lab.driver, signal.SIGKILL)
+    (told,) = netlab.down(lab)
+    assert told == {"path": str(cli.directory / "in.pcapng"), "error": "its driver ended without a word"}

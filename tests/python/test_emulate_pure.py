@@ -17,9 +17,10 @@ from engpass.measure.agent import MeasureError
 from engpass.measure.emulated import as_the_model, carried, renamed, too_late
 from engpass.measure.flows import flows
 from engpass.measure.slow import scaled_back, slowed
-from engpass.netlab.emulated import Options, cannot
+from engpass.netlab.emulated import Options, cannot, check_tap
 from engpass.netlab.hold import held
-from engpass.netlab.layout import stations
+from engpass.netlab.kernel import LabError
+from engpass.netlab.layout import routers, stations
 from engpass.testbed import loads
 
 ATM = """\
@@ -114,6 +115,45 @@ def test_the_fastest_nic_of_a_host_stands_for_all() -> None:
     assert "mpu 84 overhead 38 linklayer ethernet tbf rate 1000000000bit burst 132000" in line
 
 
+LAN = """
+[host.a]
+[host.b]
+[router.r]
+[link.near]
+ends = ["a", "r"]
+medium = "ethernet-1g"
+[link.far]
+ends = ["r", "b"]
+medium = "point-to-point"
+rate = "10 Mbit/s"
+[traffic.t]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+"""
+
+
+def test_ethernet_devices_count_their_header_and_need_ethernet() -> None:
+    found = json.loads(loads(LAN).campaign.numbers("base", []))
+    plan = stations(found)
+    (line,) = held(found, plan["a"], plan, 1500, 1, whole=False, tap=True)
+    # As on a TUN device, less the 14 B that the kernel counts.
+    assert "dev tap0" in line
+    assert "mpu 84 overhead 24 linklayer ethernet tbf rate 1000000000bit" in line
+    with pytest.raises(LabError, match="host `b` has no Ethernet device: its link `far`"):
+        check_tap(found)
+    check_tap(
+        json.loads(
+            loads(
+                LAN.replace("point-to-point", "ethernet-1g").replace('rate = "10 Mbit/s"', "")
+            ).campaign.numbers("base", [])
+        )
+    )
+    assert routers(found) == {"r": ("10.64.0.3", "fd65:6e67:7061:7373::3")}
+    assert Options(tap=True).to_json() != Options().to_json()
+
+
 def test_slow_motion_stretches_what_agents_do_and_shrinks_what_they_say() -> None:
     (flow,) = flows(slowed(carried(numbers()), 10), seed=1)
     assert flow.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 100_000}
@@ -138,11 +178,8 @@ def test_slow_motion_stretches_what_agents_do_and_shrinks_what_they_say() -> Non
     assert slowed(numbers(), 1) == numbers()
 
 
-def test_cells_stay_in_the_model_and_multicast_is_refused() -> None:
+def test_cells_stay_in_the_model() -> None:
     assert [flow["name"] for flow in carried(numbers())["flows"]] == ["paced"]
-    group = {**numbers(), "flows": [{"name": "g", "kind": "multicast"}]}
-    with pytest.raises(MeasureError, match="`g` is `multicast`"):
-        carried(group)
     only = {**numbers(), "flows": [flow for flow in numbers()["flows"] if flow.get("cells")]}
     with pytest.raises(MeasureError, match="no host has anything to send"):
         carried(only)

@@ -217,7 +217,8 @@ def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> Non
         before = drivers()
         making = program.start("up", "far.toml", FAKE_DRIVER="mute")
         last = time.monotonic() + 20
-        while drivers() == before and making.poll() is None and time.monotonic() < last:
+        # One that is going away is none that has come.
+        while not drivers() - before and making.poll() is None and time.monotonic() < last:
             time.sleep(0.005)
         making.send_signal(number)
         making.communicate(timeout=20)

@@ -8,7 +8,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
@@ -109,6 +109,24 @@ def tell_warnings(testbed: Testbed, *, as_json: bool = False) -> None:
             tell(json.dumps(diagnostic, ensure_ascii=False))
     elif testbed.warnings:
         tell(testbed.campaign.rendered_warnings(_colour()))
+
+
+def tell_captured(captured: Sequence[Mapping[str, Any]]) -> bool:
+    """Say what is in the files of captures; whether each has all that was asked for."""
+    for file in captured:
+        if "error" in file:
+            tell(
+                f"error: the capture `{file['path']}` broke off: {file['error']}\n"
+                "help: what was written until then can be read; `--capture-limit` bounds a capture"
+            )
+            continue
+        told = f"captured {file['packets']:,} to `{file['path']}`"
+        if file["limited"]:
+            told += ", and no more: the limit was reached"
+        if file["bad_pdus"]:
+            told += f"; {file['bad_pdus']:,} PDUs lacked cells and were left out"
+        tell(told)
+    return not any("error" in file for file in captured)
 
 
 def _colour() -> bool:

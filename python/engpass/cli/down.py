@@ -18,5 +18,6 @@ def command(file: File) -> None:
     from engpass import netlab
 
     lab = netlab.find(file)
-    netlab.down(lab)
+    captured = netlab.down(lab)
+    console.tell_captured(captured)
     console.tell(f"{lab.id} is down: {len(lab.members)} namespaces removed")

@@ -34,6 +34,12 @@ WireTrue = Annotated[
         "--wire-true", help="Emulate without super-packets: each packet crosses by itself, as on a wire."
     ),
 ]
+Tap = Annotated[
+    bool,
+    typer.Option(
+        "--tap", help="Emulated hosts have Ethernet devices (TAP): hardware addresses, ARP, broadcasts."
+    ),
+]
 Limit = Annotated[
     str | None,
     typer.Option(
@@ -51,6 +57,7 @@ def options(
     log: str | None,
     *,
     wire_true: bool,
+    tap: bool,
     captures: Captures | None = None,
 ) -> Options:
     """How a network is emulated; raises `EngpassError`."""
@@ -63,6 +70,7 @@ def options(
         limit=limit or LIMIT,
         log=str(Path(log).resolve()) if log else None,
         capture=captures,
+        tap=tap,
     )
     given.check()
     return given

@@ -56,14 +56,15 @@ def command(
     clock: emulation.Clock = None,
     slow: emulation.Slow = None,
     wire_true: emulation.WireTrue = False,
+    tap: emulation.Tap = False,
     lateness: emulation.Limit = None,
     log: Log = None,
 ) -> None:
     """Run every variant, swept value and repeat of a testbed, and keep the outcomes in the store.
 
     The same command goes on where an earlier one stopped; with `--capture` it begins anew. Exit code 0 if
-    all points have an outcome, 1 if some ended with an error, 130 after Ctrl-C. `--clock`, `--slow`,
-    `--wire-true`, `--limit` and `--log` are for `emulate`.
+    all points have an outcome, 1 if some ended with an error or a capture broke off, 130 after Ctrl-C.
+    `--clock`, `--slow`, `--wire-true`, `--tap`, `--limit` and `--log` are for `emulate`.
     """
     from engpass import capture as capturing
     from engpass.store import Store
@@ -71,7 +72,7 @@ def command(
 
     captures = options.captures(capture, capture_as, capture_limit)
     limit = options.max_points(yes)
-    how = emulation.options(clock, slow, lateness, log, wire_true=wire_true, captures=captures)
+    how = emulation.options(clock, slow, lateness, log, wire_true=wire_true, tap=tap, captures=captures)
     testbed = load(file, options.overrides(set_), max_points=limit)
     console.tell_warnings(testbed, as_json=as_json)
     engines = None if engine is None else [name.strip() for part in engine for name in part.split(",")]
@@ -85,9 +86,9 @@ def command(
         record = opened.run(started.run_id)
         _announce(record, opened)
         ended = _go(started, opened, record, captures, as_json=as_json)
-        if captures is not None:
-            _tell_captured(captures)
-        raise typer.Exit(_close(opened, ended, started.run_id, as_json=as_json))
+        whole = captures is None or console.tell_captured(captures.captured)
+        code = _close(opened, ended, started.run_id, as_json=as_json)
+        raise typer.Exit(code if whole or code != console.OK else console.FAILED)
 
 
 def _announce(record: RunRecord, store: Store) -> None:
@@ -99,19 +100,6 @@ def _announce(record: RunRecord, store: Store) -> None:
         console.tell(f"resuming {record.id}: {done:,} of {total:,} points are there{again}")
     else:
         console.tell(f"run {record.id}: {total:,} points, kept in `{store.where}`")
-
-
-def _tell_captured(captures: Captures) -> None:
-    if not captures.captured:
-        for _, path in captures.files:
-            console.tell(f"captured to `{path}`")
-    for file in captures.captured:
-        told = f"captured {file['packets']:,} to `{file['path']}`"
-        if file["limited"]:
-            told += ", and no more: the limit was reached"
-        if file["bad_pdus"]:
-            told += f"; {file['bad_pdus']:,} PDUs lacked cells and were left out"
-        console.tell(told)
 
 
 def _go(

@@ -33,6 +33,7 @@ def command(
     clock: emulation.Clock = None,
     slow: emulation.Slow = None,
     wire_true: emulation.WireTrue = False,
+    tap: emulation.Tap = False,
     limit: emulation.Limit = None,
     log: Log = None,
     capture: options.Capture = None,
@@ -59,27 +60,27 @@ def command(
     if file == "-":
         console.fail("a testbed that stays up needs a file", "write it to a file, and name that")
     captures = options.captures(capture, capture_as, capture_limit)
-    how = emulation.options(clock, slow, limit, log, wire_true=wire_true, captures=captures)
+    how = emulation.options(clock, slow, limit, log, wire_true=wire_true, tap=tap, captures=captures)
     testbed = load(file, options.overrides(set_))
     console.tell_warnings(testbed, as_json=as_json)
     wanted = choose("variant", [variant] if variant else testbed.variants[:1], testbed.variants)[0]
     if captures is not None:
         check_points(captures, testbed.campaign, wanted, [])
     numbers = json.loads(testbed.campaign.numbers(wanted, []))
-    given = any(value is not None for value in (clock, slow, limit, log, captures)) or wire_true
+    given = any(value is not None for value in (clock, slow, limit, log, captures)) or wire_true or tap
     # These options mean something to the model alone.
     chosen = netlab.choose_engine(numbers, engine or ("emulate" if given else None))
     if given and chosen != "emulate":
         console.fail(
             f"`--engine {chosen}` has no clock of its own",
-            "take `--clock`, `--slow`, `--limit`, `--log`, `--wire-true` and `--capture` out,"
+            "take `--clock`, `--slow`, `--limit`, `--log`, `--wire-true`, `--tap` and `--capture` out,"
             " or use `--engine emulate`",
         )
     network = netlab.Network(
         testbed.text, testbed.source, testbed.overrides, wanted, testbed.seed, options=how
     )
     lab = netlab.up(testbed.name, str(Path(file).resolve()), numbers, chosen, network=network)
-    for note in veth.notes(numbers) if chosen == "measure" else emulated.notes(numbers, how):
+    for note in veth.notes(numbers) if chosen == "measure" else emulated.notes(how):
         console.tell(f"note: {note}")
     if as_json:
         from engpass.cli.ps import as_data

@@ -63,6 +63,8 @@ class EmulatedSession(Session):
         finally:
             self._lab = emulated.stop(self._lab)
             registry.write(self._lab)
+            if self._options.capture is not None:
+                self._options.capture.tell(emulated.captured(self._lab))
         return self._outcome(point, numbers, planned, collected, closed, others)
 
     def turn_to(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> None:
@@ -180,10 +182,7 @@ class EmulatedSession(Session):
                 "at": now(),
                 "took_s": round(collected.seconds, 3),
                 "carrier": "model",
-                "notes": untold(numbers)
-                + others
-                + emulated.notes(numbers, self._options)
-                + self._unruled(point),
+                "notes": untold(numbers) + others + emulated.notes(self._options) + self._unruled(point),
             },
             "valid": bool(lateness["valid"]),
         }
@@ -198,12 +197,6 @@ def carried(numbers: Mapping[str, Any]) -> dict[str, Any]:
     Raises `MeasureError` for what an emulated network does not carry.
     """
     own = [flow for flow in numbers["flows"] if not flow.get("cells")]
-    for flow in own:
-        if flow["kind"] == "multicast":
-            raise MeasureError(
-                f"traffic `{flow['name']}` is `multicast`, which an emulated network does not carry",
-                "use `--engine measure`, or one `udp-stream` for each receiver",
-            )
     if not own:
         raise MeasureError(
             "all traffic of this testbed is cells of generators: no host has anything to send",
@@ -247,7 +240,8 @@ def renamed(outcome: Mapping[str, Any], planned: Sequence[Flow]) -> dict[str, An
     """The model's outcome with a flow's name for its way, where no other flow takes that way."""
     users: dict[str, list[str]] = {}
     for flow in planned:
-        users.setdefault(way_name(flow.sender, flow.receivers[0]), []).append(flow.name)
+        for receiver in flow.receivers:
+            users.setdefault(way_name(flow.sender, receiver), []).append(flow.name)
     names = {way: flows[0] for way, flows in users.items() if len(flows) == 1}
     drops = [
         {**drop, "flow": names.get(str(drop.get("flow")), drop.get("flow"))}

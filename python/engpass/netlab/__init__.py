@@ -170,9 +170,10 @@ def _patient() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def down(lab: Lab) -> None:
-    """Remove a testbed with all that runs in it."""
+def down(lab: Lab) -> list[dict[str, Any]]:
+    """Remove a testbed with all that runs in it; what its driver has captured."""
     lab = emulated.stop(lab)
+    captured = emulated.captured(lab)
     if lab.keeper is None:
         _remove(Kernel(), [name for name in _namespaces() if name.startswith(lab.prefix)])
     elif kernels.start_time(lab.keeper) == lab.keeper_since:
@@ -180,6 +181,7 @@ def down(lab: Lab) -> None:
             _remove(lab.kernel, [name for name in lab.kernel.namespaces() if name.startswith(lab.prefix)])
         kernels.end(lab.keeper, signal.SIGKILL)
     registry.forget(lab)
+    return captured
 
 
 def _namespaces() -> list[str]:

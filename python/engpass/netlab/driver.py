@@ -7,10 +7,13 @@ standard output, and from then on it listens on its socket. It ends with `stop` 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
 from pathlib import Path
+
+from engpass.netlab.registry import ENDED
 
 
 def main() -> int:
@@ -25,11 +28,23 @@ def main() -> int:
     from engpass import _engpass
 
     try:
-        _engpass.emulate(given)
+        last = _engpass.emulate(given)
     except (ValueError, RuntimeError, OSError) as error:
         sys.stderr.write(f"{getattr(error, 'rendered', None) or error}\n")
         return 1
+    _leave(Path(json.loads(given)["socket"]), json.loads(last).get("captured"))
     return 0
+
+
+def _leave(socket: Path, captured: object) -> None:
+    """Leave word of what was captured: whoever ended us may have done so with a signal, and has no answer."""
+    if captured is None:
+        return
+    # Without the file it is told that nobody knows.
+    with contextlib.suppress(OSError):
+        partial = socket.with_suffix(".new")
+        partial.write_text(json.dumps(captured), encoding="utf-8")
+        partial.replace(socket.with_suffix(ENDED))
 
 
 def _before_others() -> None:

@@ -27,7 +27,7 @@ from engpass.netlab import registry
 from engpass.netlab.control import told
 from engpass.netlab.hold import held
 from engpass.netlab.kernel import LabError
-from engpass.netlab.layout import DEVICE, Station, stations
+from engpass.netlab.layout import DEVICE, TAP, Station, routers, stations
 from engpass.netlab.registry import Lab, Member
 
 DRIVER = "ENGPASS_DRIVER"
@@ -66,6 +66,8 @@ class Options:
     """Where the inputs and outputs are logged, for `engpass replay`."""
     capture: Captures | None = None
     """What is written of what passes link points."""
+    tap: bool = False
+    """Hosts have Ethernet devices with hardware addresses, instead of devices for IP alone."""
 
     def check(self) -> None:
         """Raise `EngpassError` for what no driver can do."""
@@ -82,6 +84,8 @@ class Options:
             "slow": self.slow,
             "wire_true": self.wire_true,
             "limit": self.limit,
+            # What is kept was made without, until now.
+            **({"tap": True} if self.tap else {}),
         }
 
 
@@ -110,7 +114,7 @@ def cannot(numbers: Mapping[str, Any]) -> list[str]:
     return reasons
 
 
-def notes(numbers: Mapping[str, Any], options: Options) -> list[str]:
+def notes(options: Options) -> list[str]:
     """What a testbed does differently from what its file says."""
     found = []
     if options.slow > 1:
@@ -118,10 +122,18 @@ def notes(numbers: Mapping[str, Any], options: Options) -> list[str]:
             f"slow motion: rates are divided by {options.slow} and delays multiplied by it; timers of the"
             " hosts' own stacks are not"
         )
-    several = [flow["name"] for flow in numbers["flows"] if flow["kind"] == "multicast"]
-    if several:
-        found.append(f"multicast of `{several[0]}` does not cross an emulated network")
     return found
+
+
+def check_tap(numbers: Mapping[str, Any]) -> None:
+    """Raise `LabError` for a testbed whose hosts have no Ethernet."""
+    for link in numbers["links"]:
+        host = next((end for end in link["ends"] if end in numbers["hosts"]), None)
+        if host is not None and link["framing"] != "ethernet":
+            raise LabError(
+                f"host `{host}` has no Ethernet device: its link `{link['name']}` carries no Ethernet frames",
+                "leave `--tap` out, or give all links of hosts an Ethernet medium",
+            )
 
 
 def members(lab: Lab, numbers: Mapping[str, Any]) -> Lab:
@@ -163,18 +175,22 @@ def start(lab: Lab, numbers: Mapping[str, Any], network: Network) -> Lab:
     Raises `LabError`; what was started is then ended by `stop`, or with the testbed.
     """
     plan = stations(numbers)
+    if network.options.tap:
+        check_tap(numbers)
     lab.socket.unlink(missing_ok=True)
+    lab.ended.unlink(missing_ok=True)
     process = _spawn(lab)
     lab = replace(
         lab,
         driver=process.pid,
         driver_since=kernels.start_time(process.pid),
         slow=network.options.slow,
+        captures=() if network.options.capture is None else tuple(network.options.capture.paths()),
     )
     # Known before it does anything: whatever happens now, `clean` finds it.
     registry.write(lab)
     try:
-        _ready(process, lab, _config(lab, plan, network))
+        _ready(process, lab, _config(lab, numbers, plan, network))
     except BaseException:
         stop(lab)
         raise
@@ -194,6 +210,18 @@ def stop(lab: Lab) -> Lab:
         _ended(lab, _END_SECONDS)
     lab.socket.unlink(missing_ok=True)
     return replace(lab, driver=None, driver_since=None)
+
+
+def captured(lab: Lab) -> list[dict[str, Any]]:
+    """What a driver that has ended has captured: for every file what `docs/driver.md` says."""
+    try:
+        told = json.loads(lab.ended.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        # It was killed.
+        told = []
+    known = {file["path"]: file for file in told}
+    unknown = "its driver ended without a word"
+    return [known.get(path, {"path": path, "error": unknown}) for path in lab.captures]
 
 
 def _ended(lab: Lab, seconds: float) -> bool:
@@ -239,7 +267,9 @@ def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
             ) from None
 
 
-def _config(lab: Lab, plan: Mapping[str, Station], network: Network) -> dict[str, Any]:
+def _config(
+    lab: Lab, numbers: Mapping[str, Any], plan: Mapping[str, Station], network: Network
+) -> dict[str, Any]:
     options = network.options
     capture = {} if options.capture is None else {"capture": options.capture.to_config()}
     root = "" if lab.keeper is None else f"/proc/{lab.keeper}/root"
@@ -256,11 +286,13 @@ def _config(lab: Lab, plan: Mapping[str, Station], network: Network) -> dict[str
             {
                 "name": one.name,
                 "netns": f"{root}/run/netns/{lab.members[one.name].namespace}",
-                "device": DEVICE,
+                "device": TAP if options.tap else DEVICE,
+                "kind": "tap" if options.tap else "tun",
                 "addresses": [str(one.address), str(one.address6)],
             }
             for one in plan.values()
         ],
+        "routers": routers(numbers),
         "clock": options.clock,
         "limit": options.limit,
         "slow": options.slow,
@@ -314,7 +346,9 @@ def _tail(path: Path) -> str:
 
 
 def _join(lab: Lab, numbers: Mapping[str, Any], plan: Mapping[str, Station], options: Options) -> None:
-    """Addresses, and a route to every host that a way leads to, with the path's MTU."""
+    """Addresses, and with the path's MTU a route to every host that a way leads to, and to its groups."""
+    device = TAP if options.tap else DEVICE
+    groups = _groups(numbers)
     for name, station in plan.items():
         mtus = {way["to"]: _mtu(way) for way in numbers["ways"] if way["from"] == name}
         back = [_mtu(way) for way in numbers["ways"] if way["to"] == name]
@@ -322,20 +356,37 @@ def _join(lab: Lab, numbers: Mapping[str, Any], plan: Mapping[str, Station], opt
         largest = max([*mtus.values(), *back, _USUAL_MTU_BYTES])
         lines = [
             # No addresses and no multicast of its own accord: that would be traffic that nobody declared.
-            f"link set {DEVICE} addrgenmode none multicast off mtu {largest} txqueuelen {_QUEUE_PACKETS}",
-            f"address add {station.address}/32 dev {DEVICE}",
-            f"address add {station.address6}/128 dev {DEVICE} nodad",
-            f"link set {DEVICE} up",
+            f"link set {device} addrgenmode none multicast off mtu {largest} txqueuelen {_QUEUE_PACKETS}",
+            f"address add {station.address}/32 dev {device}",
+            f"address add {station.address6}/128 dev {device} nodad",
+            f"link set {device} up",
         ]
         for other, mtu in mtus.items():
-            lines.append(f"route add {plan[other].address}/32 dev {DEVICE} mtu lock {mtu}")
+            lines.append(f"route add {plan[other].address}/32 dev {device} mtu lock {mtu}")
             if mtu >= _LEAST_IPV6_BYTES:
-                lines.append(f"route add {plan[other].address6}/128 dev {DEVICE} mtu lock {mtu}")
+                lines.append(f"route add {plan[other].address6}/128 dev {device} mtu lock {mtu}")
+        for group, receivers in groups.items():
+            mtu = min((mtus[one] for one in receivers if one in mtus), default=largest)
+            if ":" not in group:
+                lines.append(f"route add {group}/32 dev {device} mtu lock {mtu}")
+            elif mtu >= _LEAST_IPV6_BYTES:
+                lines.append(f"route add multicast {group}/128 dev {device} table local mtu lock {mtu}")
         namespace = lab.members[name].namespace
         lab.kernel.batch("ip", namespace, lines)
         lab.kernel.batch(
-            "tc", namespace, held(numbers, station, plan, largest, options.slow, whole=options.wire_true)
+            "tc",
+            namespace,
+            held(numbers, station, plan, largest, options.slow, whole=options.wire_true, tap=options.tap),
         )
+
+
+def _groups(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Groups that the traffic of a testbed declares, and who receives them."""
+    found: dict[str, list[str]] = {}
+    for flow in numbers["flows"]:
+        if flow["kind"] == "multicast":
+            found.setdefault(flow["group"], []).extend(flow["to"])
+    return found
 
 
 def _mtu(way: Mapping[str, Any]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engpass.netlab.layout import DEVICE, Station
+from engpass.netlab.layout import DEVICE, TAP, Station
 
 UNHELD_BIT_PER_S = 100_000_000_000
 """From this rate on the machine is slower than the NIC: nothing needs to be held."""
@@ -41,12 +41,15 @@ def held(
     slow: int,
     *,
     whole: bool,
+    tap: bool = False,
 ) -> list[str]:
     """The lines for `tc` in the namespace of a host; none where nothing is to be held."""
+    device = TAP if tap else DEVICE
     circuits = _circuits(numbers, station.name)
     links = [link for link in numbers["links"] if station.name in link["ends"]]
     # Of several NICs the fastest stands for all: what is too fast for another waits in the model.
-    nics = [_own(link, mtu) for link in links if link["framing"] != "cells"] or list(circuits.values())
+    frames = [_own(link, mtu, 14 if tap else 0) for link in links if link["framing"] != "cells"]
+    nics = frames or list(circuits.values())
     if not nics:
         return []
     own = max(nics, key=_rate)
@@ -56,16 +59,16 @@ def held(
     if not paces:
         return [
             (
-                f"qdisc add dev {DEVICE} root handle 1: {own.counted} tbf rate {_paced(own, slow)}bit"
+                f"qdisc add dev {device} root handle 1: {own.counted} tbf rate {_paced(own, slow)}bit"
                 f" burst {_burst(own, mtu, slow, whole=whole)} limit {_WAITING_BYTES}"
             )
         ]
-    lines = [f"qdisc add dev {DEVICE} root handle 1: {own.counted} htb default 1"]
-    lines += _class(1, own, mtu, slow, whole=whole)
+    lines = [f"qdisc add dev {device} root handle 1: {own.counted} htb default 1"]
+    lines += _class(device, 1, own, mtu, slow, whole=whole)
     for number, (peer, pace) in enumerate(paces.items(), 2):
-        lines += _class(number, pace, mtu, slow, whole=whole)
+        lines += _class(device, number, pace, mtu, slow, whole=whole)
         lines += [
-            f"filter add dev {DEVICE} parent 1: protocol {family} prio {prio} u32 match {match} dst {address}"
+            f"filter add dev {device} parent 1: protocol {family} prio {prio} u32 match {match} dst {address}"
             f" flowid 1:{number:x}"
             for family, prio, match, address in (
                 ("ip", 1, "ip", f"{plan[peer].address}/32"),
@@ -79,14 +82,14 @@ def _rate(pace: Pace) -> int:
     return pace.rate_bit_per_s
 
 
-def _class(number: int, pace: Pace, mtu: int, slow: int, *, whole: bool) -> list[str]:
+def _class(device: str, number: int, pace: Pace, mtu: int, slow: int, *, whole: bool) -> list[str]:
     burst = _burst(pace, mtu, slow, whole=whole)
     return [
         (
-            f"class add dev {DEVICE} parent 1: classid 1:{number:x} htb rate {_paced(pace, slow)}bit"
+            f"class add dev {device} parent 1: classid 1:{number:x} htb rate {_paced(pace, slow)}bit"
             f" burst {burst} cburst {burst} quantum {max(mtu, 1500)}"
         ),
-        f"qdisc add dev {DEVICE} parent 1:{number:x} pfifo limit {_WAITING_PACKETS}",
+        f"qdisc add dev {device} parent 1:{number:x} pfifo limit {_WAITING_PACKETS}",
     ]
 
 
@@ -99,8 +102,8 @@ def _burst(pace: Pace, mtu: int, slow: int, *, whole: bool) -> int:
     return burst if whole else max(burst, 2 * _SUPER_PACKET_BYTES)
 
 
-def _own(link: Mapping[str, Any], mtu: int) -> Pace:
-    """A NIC of frames. The kernel counts IP packets: a TUN device has no header of its own."""
+def _own(link: Mapping[str, Any], mtu: int, counted: int) -> Pace:
+    """A NIC of frames. The kernel counts IP packets, and `counted` bytes with them: a TUN device has none."""
     rate = link["rate_bit_per_s"]
     if link["framing"] != "ethernet" and link["overhead_bytes"] == 0:
         return Pace(rate, "")
@@ -109,7 +112,10 @@ def _own(link: Mapping[str, Any], mtu: int) -> Pace:
     tag = 4 if link["vlan"] else 0
     table = _table(mtu + 64)
     # Header 14 B, preamble 8 B, FCS 4 B, gap 12 B, and the tag; a frame takes 84 B at least (IEEE 802.3).
-    return Pace(rate, f"stab mtu {table} tsize {table} mpu {84 + tag} overhead {38 + tag} linklayer ethernet")
+    return Pace(
+        rate,
+        f"stab mtu {table} tsize {table} mpu {84 + tag} overhead {38 + tag - counted} linklayer ethernet",
+    )
 
 
 def _circuits(numbers: Mapping[str, Any], host: str) -> dict[str, Pace]:

@@ -20,8 +20,8 @@ POOL = ipaddress.IPv4Network("10.64.0.0/10")
 POOL6 = ipaddress.IPv6Network("fd65:6e67:7061:7373::/64")
 """The same for IPv6 (RFC 4193, the identifier spells the program's name)."""
 
-DEVICE = "tun0"
-"""Name of the one device of a host of an emulated network."""
+DEVICE, TAP = "tun0", "tap0"
+"""Name of the one device of a host of an emulated network, without Ethernet and with it."""
 
 BRIDGE = "bridge"
 """Name of the bridge in the namespace of a switch."""
@@ -122,6 +122,13 @@ def stations(numbers: Mapping[str, Any]) -> dict[str, Station]:
         name: Station(name, labels[name], POOL[number], POOL6[number])
         for number, name in enumerate(numbers["hosts"], 1)
     }
+
+
+def routers(numbers: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """From where the routers of an emulated network speak of packets: addresses behind those of the hosts."""
+    names = [name for name, between in numbers["between"].items() if between["kind"] == "router"]
+    first = len(numbers["hosts"]) + 1
+    return {name: (str(POOL[number]), str(POOL6[number])) for number, name in enumerate(names, first)}
 
 
 def _label(name: str) -> str:

@@ -23,6 +23,9 @@ from engpass.netlab.kernel import Kernel, LabError, into, privileged, start_time
 MARK = "engpass-"
 """How the names of our namespaces begin; the id of their testbed follows."""
 
+ENDED = ".ended"
+"""What the name of the file ends with, beside the socket, in which a driver leaves what it has captured."""
+
 OURS = re.compile(MARK + r"([0-9a-f]{6})-.+")
 """The name of a namespace of ours."""
 
@@ -61,6 +64,8 @@ class Lab:
     driver_since: int | None = None
     slow: int = 1
     """How many times slower than the clock on the wall the emulated network runs."""
+    captures: tuple[str, ...] = ()
+    """Files that its driver captures to."""
 
     @property
     def kernel(self) -> Kernel:
@@ -81,6 +86,11 @@ class Lab:
     def said(self) -> Path:
         """What its driver said on standard error."""
         return directory() / f"{self.id}.said"
+
+    @property
+    def ended(self) -> Path:
+        """What its driver has captured, once it has ended."""
+        return directory() / f"{self.id}{ENDED}"
 
     def has_driver(self) -> bool:
         """Whether its driver runs."""
@@ -156,12 +166,13 @@ def forget(lab: Lab) -> None:
     """Take a testbed out, with the files of its driver."""
     lab.socket.unlink(missing_ok=True)
     lab.said.unlink(missing_ok=True)
+    lab.ended.unlink(missing_ok=True)
     (directory() / f"{lab.id}.json").unlink(missing_ok=True)
 
 
 def is_ours(path: Path) -> bool:
     """Whether a file in the directory is one that a testbed has."""
-    return re.fullmatch(r"[0-9a-f]{6}\.(json|new|sock|said)", path.name) is not None
+    return re.fullmatch(r"[0-9a-f]{6}\.(json|new|sock|said|ended)", path.name) is not None
 
 
 def all_labs() -> list[Lab]:
@@ -171,7 +182,8 @@ def all_labs() -> list[Lab]:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             members = {name: Member(**member) for name, member in found.pop("members").items()}
-            labs.append(replace(Lab(**found), members=members))
+            captures = tuple(found.pop("captures", ()))
+            labs.append(replace(Lab(**found), members=members, captures=captures))
         except (OSError, ValueError, TypeError, KeyError):
             # Of another version, damaged, or just removed; `clean` looks at what it may have meant.
             continue

@@ -45,9 +45,16 @@ pub(super) struct Capturing {
 /// Packets that are inside, or that captures may still ask for.
 #[derive(Default)]
 struct Kept {
-    packets: BTreeMap<u64, Vec<u8>>,
+    packets: BTreeMap<u64, Bytes>,
     /// When nobody asks for packets any more, and which.
     ended: BTreeSet<(u64, u64)>,
+}
+
+/// A packet, how many fates of it are still to be told, and until when it is asked for by those that were.
+struct Bytes {
+    bytes: Vec<u8>,
+    fates: u32,
+    until: u64,
 }
 
 /// Gives their bytes.
@@ -60,7 +67,7 @@ impl Packets for Real {
         };
         let kept = self.0.borrow();
         match kept.packets.get(&token) {
-            Some(bytes) => passing(bytes, &packet.head, out),
+            Some(kept) => passing(&kept.bytes, &packet.head, out),
             // A cell of a packet that was lost long ago: nobody can read it any more.
             None => out.resize(out.len() + packet.head.bytes as usize, 0),
         }
@@ -107,8 +114,8 @@ impl Capturing {
     }
 
     /// A packet is about to enter the network.
-    pub(super) fn keep(&mut self, token: u64, bytes: Vec<u8>) {
-        self.kept.borrow_mut().packets.insert(token, bytes);
+    pub(super) fn keep(&mut self, token: u64, bytes: Vec<u8>, fates: u32) {
+        self.kept.borrow_mut().packets.insert(token, Bytes { bytes, fates, until: 0 });
     }
 
     /// A packet has come to its end.
@@ -121,7 +128,14 @@ impl Capturing {
             // Cells and fragments of it may still be on their way.
             Output::Lost { at, .. } => at + LINGER,
         };
-        self.kept.borrow_mut().ended.insert((until, output.token()));
+        let mut kept = self.kept.borrow_mut();
+        let Some(this) = kept.packets.get_mut(&output.token()) else { return };
+        this.fates -= 1;
+        this.until = this.until.max(until);
+        if this.fates == 0 {
+            let until = this.until;
+            kept.ended.insert((until, output.token()));
+        }
     }
 
     /// The network has come to `at`: write what has passed, now and then.

@@ -20,6 +20,9 @@ pub(super) struct Config {
     /// Where nothing is said, the testbed's own.
     pub(super) seed: Option<u64>,
     pub(super) hosts: Vec<HostConfig>,
+    /// Addresses of routers by name: those that have one say when a packet's time to live is over.
+    #[serde(default)]
+    pub(super) routers: BTreeMap<String, Vec<IpAddr>>,
     #[serde(default)]
     pub(super) clock: Clock,
     /// How late one packet of a thousand may be at most: a length of time with its unit.

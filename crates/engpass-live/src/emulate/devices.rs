@@ -6,21 +6,27 @@ use std::thread;
 
 use super::EmulateError;
 use super::config::{DeviceKind, HostConfig};
+use super::ethernet::hardware;
 use crate::sys::tun::{self, Tun};
 
 /// Open all. A thread enters each namespace and ends: this process stays where it is.
-pub(super) fn open(hosts: &[HostConfig], wire_true: bool) -> Result<Vec<Tun>, EmulateError> {
-    hosts.iter().map(|host| open_one(host, wire_true)).collect()
+/// A TAP device gets the hardware address under which its host is seen.
+pub(super) fn open(
+    hosts: &[HostConfig],
+    places: &[usize],
+    wire_true: bool,
+) -> Result<Vec<Tun>, EmulateError> {
+    hosts.iter().zip(places).map(|(host, place)| open_one(host, *place, wire_true)).collect()
 }
 
-fn open_one(host: &HostConfig, wire_true: bool) -> Result<Tun, EmulateError> {
+fn open_one(host: &HostConfig, place: usize, wire_true: bool) -> Result<Tun, EmulateError> {
     let opened = thread::scope(|scope| {
         let opening = scope.spawn(|| {
             tun::enter(&host.netns).map_err(|error| {
                 let what = format!("host `{}`: entering `{}`", host.name, host.netns.display());
                 EmulateError::system(&what, &error)
             })?;
-            let tap = host.kind == DeviceKind::Tap;
+            let tap = (host.kind == DeviceKind::Tap).then(|| hardware(place));
             tun::open(&host.device, tap, !wire_true).map_err(|error| {
                 let what = format!("host `{}`: opening the device `{}`", host.name, host.device);
                 EmulateError::system(&what, &error)

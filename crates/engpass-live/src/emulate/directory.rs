@@ -9,6 +9,8 @@ use super::network::Way;
 pub(super) struct Directory {
     hosts: BTreeMap<IpAddr, usize>,
     ways: Vec<Option<u32>>,
+    /// Ways to groups, by sender and address; without one, to all on its segment.
+    groups: BTreeMap<(usize, Option<IpAddr>), u32>,
     count: usize,
 }
 
@@ -16,7 +18,7 @@ pub(super) struct Directory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Way(u32),
-    /// Broadcast or multicast, as neighbour discovery and name services send it.
+    /// Broadcast or multicast that nobody is known to want, as neighbour discovery and name services send it.
     Group,
     /// An address that no host has.
     Unknown,
@@ -27,10 +29,15 @@ pub(super) enum Found {
 impl Directory {
     pub(super) fn new(hosts: BTreeMap<IpAddr, usize>, ways: &[Way], count: usize) -> Self {
         let mut table = vec![None; count * count];
+        let mut groups = BTreeMap::new();
         for (number, way) in ways.iter().enumerate() {
-            table[way.from * count + way.to] = Some(number as u32);
+            let number = number as u32;
+            match way.group {
+                Some(group) => drop(groups.insert((way.from, group.address), number)),
+                None => table[way.from * count + way.to] = Some(number),
+            }
         }
-        Self { hosts, ways: table, count }
+        Self { hosts, ways: table, groups, count }
     }
 
     #[inline]
@@ -40,7 +47,8 @@ impl Directory {
             IpAddr::V6(to) => to.is_multicast(),
         };
         if group {
-            return Found::Group;
+            let known = self.groups.get(&(from, Some(to))).or_else(|| self.groups.get(&(from, None)));
+            return known.map_or(Found::Group, |way| Found::Way(*way));
         }
         let Some(&host) = self.hosts.get(&to) else { return Found::Unknown };
         self.ways[from * self.count + host].map_or(Found::NotJoined, Found::Way)
@@ -54,6 +62,7 @@ impl Directory {
 
 #[cfg(test)]
 mod tests {
+    use super::super::network::Group;
     use super::*;
 
     #[test]
@@ -61,7 +70,7 @@ mod tests {
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let hosts = [("10.0.0.1", 0), ("10.0.0.2", 1), ("fd00::2", 1), ("10.0.0.3", 2)];
         let hosts = hosts.map(|(text, host)| (address(text), host)).into_iter().collect();
-        let way = |from, to| Way { from, to, name: String::new(), mtu: 1500, hops: 0 };
+        let way = |from, to| Way { from, to, name: String::new(), mtu: 1500, hops: 0, group: None };
         let directory = Directory::new(hosts, &[way(0, 1), way(1, 0)], 3);
         let find = |from, to| directory.find(from, address(to));
         assert_eq!((find(0, "10.0.0.2"), find(0, "fd00::2")), (Found::Way(0), Found::Way(0)));
@@ -70,5 +79,24 @@ mod tests {
         assert_eq!((find(0, "10.0.0.9"), find(0, "fd00::9")), (Found::Unknown, Found::Unknown));
         assert_eq!((find(0, "224.0.0.1"), find(0, "255.255.255.255")), (Found::Group, Found::Group));
         assert_eq!(find(0, "ff02::2"), Found::Group);
+    }
+
+    #[test]
+    fn groups_have_ways_of_their_own_and_a_segment_gets_the_others() {
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let group = |from, address| Way {
+            from,
+            to: from,
+            name: String::new(),
+            mtu: 1500,
+            hops: 0,
+            group: Some(Group { address, members: 2 }),
+        };
+        let ways = [group(0, Some(address("239.1.1.1"))), group(0, None), group(1, Some(address("ff05::1")))];
+        let directory = Directory::new(BTreeMap::new(), &ways, 2);
+        let find = |from, to| directory.find(from, address(to));
+        assert_eq!((find(0, "239.1.1.1"), find(0, "239.1.1.2")), (Found::Way(0), Found::Way(1)));
+        assert_eq!((find(0, "255.255.255.255"), find(0, "ff02::fb")), (Found::Way(1), Found::Way(1)));
+        assert_eq!((find(1, "ff05::1"), find(1, "239.1.1.1")), (Found::Way(2), Found::Group));
     }
 }

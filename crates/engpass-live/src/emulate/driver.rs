@@ -1,12 +1,15 @@
 //! One turn after the other: wait, let the network run up to now, write what has arrived, read what is sent.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 
 use serde_json::Value;
 
 use super::counts::{Counts, Discard};
 use super::directory::{Directory, Found};
 use super::ethernet::{self, Station, Taken};
+use super::icmp;
 use super::late::Lateness;
 use super::log::{Log, Record};
 use super::network::{Fate, Input, Network, Output, Way};
@@ -94,6 +97,8 @@ pub(super) struct Driver<N, W> {
     pub(super) counts: Counts,
     pub(super) late: Lateness,
     pub(super) log: Option<Log>,
+    /// Addresses of routers, by name.
+    pub(super) routers: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl<N: Network, W: World> Driver<N, W> {
@@ -129,6 +134,7 @@ impl<N: Network, W: World> Driver<N, W> {
             reached: 0,
             late,
             log,
+            routers: BTreeMap::new(),
         }
     }
 
@@ -243,7 +249,10 @@ impl<N: Network, W: World> Driver<N, W> {
         let mut begin = offload::LENGTH;
         let mut rest = rest;
         if let Some(station) = &self.hosts[place].station {
-            match station.take(rest, &mut offload, |address| self.directory.host(address)) {
+            // Whoever asks whether its own address is taken is not told that it is.
+            let own = self.hosts[place].index;
+            let find = |address| self.directory.host(address).filter(|host| *host != own);
+            match station.take(rest, &mut offload, find) {
                 Taken::Packet(packet) => {
                     begin += rest.len() - packet.len();
                     rest = packet;
@@ -278,7 +287,8 @@ impl<N: Network, W: World> Driver<N, W> {
 
     /// Hand the packets of what lies in the store's room to the network.
     fn send(&mut self, way: u32, packet: Packet, begin: usize) {
-        let slot = self.store.keep(packet, begin..begin + packet.length as usize);
+        let fates = self.ways[way as usize].group.map_or(1, |group| group.members);
+        let slot = self.store.keep(packet, begin..begin + packet.length as usize, fates);
         let at = self.now();
         let Packet { class, ttl, flow, headers, .. } = packet;
         let header = headers.saturating_sub(20);
@@ -292,7 +302,7 @@ impl<N: Network, W: World> Driver<N, W> {
             }
             if self.network.captures() {
                 let (packet, bytes) = self.store.get(slot);
-                self.network.keep(token, packet.alone(bytes, segment));
+                self.network.keep(token, packet.alone(bytes, segment), fates);
             }
             self.network.inject(input);
         }
@@ -321,7 +331,10 @@ impl<N: Network, W: World> Driver<N, W> {
                     self.runs[place].ats.push(output.at);
                 }
                 (fate, _) => {
-                    self.counts.lost[output.way as usize] += u64::from(matches!(fate, Fate::Lost { .. }));
+                    if let Fate::Lost { place, .. } = fate {
+                        self.counts.lost[output.way as usize] += 1;
+                        self.complain(from, slot, segment, place);
+                    }
                     self.store.release(slot, 1);
                 }
             }
@@ -331,6 +344,20 @@ impl<N: Network, W: World> Driver<N, W> {
         }
         self.outputs = outputs;
         self.outputs.clear();
+    }
+
+    /// Tell a host of its packet that has been through too many routers, as the last one would.
+    fn complain(&mut self, from: usize, slot: u32, segment: u32, place: u32) {
+        let router = self.network.expired_at(place).and_then(|name| self.routers.get(name));
+        let (Some(routers), Some(place)) = (router, self.places.get(from).copied().flatten()) else { return };
+        let (packet, bytes) = self.store.get(slot);
+        let Some(message) = icmp::time_exceeded(routers, &packet.alone(bytes, segment)) else { return };
+        let front = self.hosts[place].station.as_ref().map(|station| station.head(from, &message));
+        let front = front.as_ref().map_or(&[][..], |front| &front[..]);
+        let head = [&Offload::default().write()[..], front].concat();
+        if let Err(error) = self.world.write(place, &head, &message) {
+            self.counts.failed(place, &error);
+        }
     }
 
     /// Write the run of a host, if there is one.

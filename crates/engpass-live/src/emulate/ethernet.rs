@@ -65,9 +65,28 @@ impl Station {
 
     /// The header of a frame to this station with a packet of a host.
     pub(super) fn head(&self, from: usize, packet: &[u8]) -> [u8; LENGTH] {
-        let kind = if packet[0] >> 4 == 4 { IPV4 } else { IPV6 };
-        header(self.device, hardware(from), kind)
+        let (kind, group) = match packet[0] >> 4 {
+            4 => (IPV4, group_v4([packet[16], packet[17], packet[18], packet[19]])),
+            _ => (IPV6, group_v6(packet)),
+        };
+        header(group.unwrap_or(self.device), hardware(from), kind)
     }
+}
+
+/// The hardware address of an IPv4 group (RFC 1112 section 6.4), or of all.
+fn group_v4(to: [u8; 4]) -> Option<[u8; 6]> {
+    let [_, b, c, d] = to;
+    let to = Ipv4Addr::from(to);
+    if to.is_broadcast() {
+        return Some([0xff; 6]);
+    }
+    to.is_multicast().then_some([1, 0, 0x5e, b & 0x7f, c, d])
+}
+
+/// The hardware address of an IPv6 group (RFC 2464 section 7).
+fn group_v6(packet: &[u8]) -> Option<[u8; 6]> {
+    let &[first, .., a, b, c, d] = &packet[24..40] else { return None };
+    (first == 0xff).then_some([0x33, 0x33, a, b, c, d])
 }
 
 fn header(to: [u8; 6], from: [u8; 6], kind: [u8; 2]) -> [u8; LENGTH] {
@@ -216,7 +235,16 @@ mod tests {
         let taken = Station { device: DEVICE }.take(&frame, &mut offload, find);
         assert!(matches!(taken, Taken::Packet(packet) if packet == &frame[LENGTH..]));
         assert_eq!(offload.checksum, Some((20, 6)));
-        let head = Station { device: DEVICE }.head(1, &[0x60]);
-        assert_eq!(head, header(DEVICE, hardware(1), IPV6));
+        let mut packet = [0x60; 40];
+        assert_eq!(Station { device: DEVICE }.head(1, &packet), header(DEVICE, hardware(1), IPV6));
+        packet[24] = 0xff;
+        let group = [0x33, 0x33, 0x60, 0x60, 0x60, 0x60];
+        assert_eq!(Station { device: DEVICE }.head(1, &packet), header(group, hardware(1), IPV6));
+    }
+
+    #[test]
+    fn groups_have_hardware_addresses_of_their_own() {
+        assert_eq!(group_v4([239, 255, 0, 1]), Some([1, 0, 0x5e, 0x7f, 0, 1]));
+        assert_eq!((group_v4([255; 4]), group_v4([10, 0, 0, 1])), (Some([0xff; 6]), None));
     }
 }

@@ -17,6 +17,7 @@ mod devices;
 mod directory;
 mod driver;
 mod ethernet;
+mod icmp;
 mod late;
 mod log;
 mod model;
@@ -137,17 +138,19 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     let seed = config.seed.unwrap_or(point.testbed.run.seed);
     let names: Vec<&str> = point.testbed.hosts.keys().map(String::as_str).collect();
     let (places, addresses) = config.directory(&names)?;
-    let mut network = Model::new(&point, seed)?;
+    let taps = config.hosts.iter().zip(&places).filter(|(host, _)| host.kind == DeviceKind::Tap);
+    let segments: Vec<usize> = taps.map(|(_, place)| *place).collect();
+    let mut network = Model::new(&point, seed, &segments)?;
     let about = format!("{}, seed {seed}, emulated by Engpass", point.testbed.name);
     network.capture(&config.capture, &about)?;
-    let devices = devices::open(&config.hosts, config.wire_true)?;
+    let devices = devices::open(&config.hosts, &places, config.wire_true)?;
     let bell = Bell::new().map_err(|error| EmulateError::system("making an eventfd", &error))?;
     let bell = Arc::new(bell);
     let desk = Desk::open(&config.socket, Arc::clone(&bell)).map_err(|error| {
         EmulateError::system(&format!("listening at `{}`", config.socket.display()), &error)
     })?;
     let log = match &config.log {
-        Some(path) => Some(create_log(path, &config, seed)?),
+        Some(path) => Some(create_log(path, &config, seed, &segments)?),
         None => None,
     };
     let caught = Caught::new();
@@ -155,15 +158,16 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     let limit = config.limit_ns()?;
     let pace = Pace::choose(config.clock, Timer::calibrate(CALIBRATION), limit.saturating_mul(config.slow));
     let about = About::new(&config, &pace, &devices, seed);
-    let hosts = config.hosts.iter().zip(&devices).zip(places).map(|((host, device), index)| {
+    let hosts = config.hosts.iter().zip(places).map(|(host, index)| {
         let tap = host.kind == DeviceKind::Tap;
-        Host::new(index, tap.then_some(Station { device: device.hardware }))
+        Host::new(index, tap.then(|| Station { device: ethernet::hardware(index) }))
     });
     let hosts: Vec<Host> = hosts.collect();
     let directory = Directory::new(addresses, network.ways(), names.len());
     let world = Real::new(pace, devices, bell);
     let late = Lateness::new(limit);
     let mut driver = Driver::new(network, world, config.slow, hosts, directory, late, log);
+    driver.routers = config.routers;
     ready(&about.ready(&driver));
     let mut desk = Serving { desk, stopped: false };
     while !desk.stopped && !caught.any() {
@@ -217,12 +221,13 @@ impl Serving {
     }
 }
 
-fn create_log(path: &Path, config: &Config, seed: u64) -> Result<Log, EmulateError> {
+fn create_log(path: &Path, config: &Config, seed: u64, segments: &[usize]) -> Result<Log, EmulateError> {
     let header = json!({
         "engpass-log": LOG_VERSION,
         "testbed": config.testbed,
         "seed": seed,
         "slow": config.slow,
+        "segments": segments,
         "hosts": config.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
     });
     Log::create(path, &header)
@@ -267,7 +272,9 @@ pub fn replay(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<Value, Emul
     };
     let bed: Bed = serde_json::from_value(log.header["testbed"].clone()).map_err(|_| wrong("testbed"))?;
     let seed = log.header["seed"].as_u64().ok_or_else(|| wrong("seed"))?;
-    let mut network = Model::new(&bed.point()?, seed)?;
+    // Older logs have no TAP devices.
+    let segments: Vec<usize> = serde_json::from_value(log.header["segments"].clone()).unwrap_or_default();
+    let mut network = Model::new(&bed.point()?, seed, &segments)?;
     let found = replay::replay(&mut network, &mut log, interrupted).map_err(|error| unreadable(&error))?;
     found.map(|found| found.to_json(&network)).ok_or(EmulateError::Interrupted)
 }

@@ -1,8 +1,10 @@
 //! The network of the model behind the driver's [`Network`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use engpass_model::queue::Ecn;
+use engpass_model::source::Traffic;
 use engpass_network::simulate::SimError;
 use engpass_network::simulate::outside::{Output as Told, Outside, Packet};
 use engpass_testbed::topology::NodeKind;
@@ -11,28 +13,37 @@ use serde_json::{Value, json};
 
 use super::EmulateError;
 use super::capture::{CaptureConfig, Capturing};
-use super::network::{Fate, Input, Network, Output, Way};
+use super::network::{Fate, Group, Input, Network, Output, Way};
+
+/// What the model says of packets that have been through too many routers.
+const TIME_TO_LIVE: &str = "time to live";
 
 /// The network of a point of a testbed.
 pub(super) struct Model {
     network: Outside,
+    /// Those to one host each, and behind them those to groups.
     ways: Vec<Way>,
+    single: u32,
     /// Line rates of links by name, in bit/s.
     rates: BTreeMap<String, u64>,
     /// Words for places of losses, by the number that stands for them.
     places: BTreeMap<u32, String>,
+    /// Routers at which packets are lost that have been through too many, likewise.
+    expired: BTreeMap<u32, String>,
     /// What was just told, kept for its memory.
     told: Vec<Told>,
     capturing: Option<Capturing>,
 }
 
 impl Model {
-    pub(super) fn new(point: &Point, seed: u64) -> Result<Self, EmulateError> {
-        let network = Outside::new(&point.testbed, &point.topology, seed).map_err(|error| match error {
-            SimError::Unsupported(what) => EmulateError::Unsupported(what),
-            SimError::Interrupted => EmulateError::Interrupted,
-            SimError::Ledger(what) => EmulateError::Unsupported(what),
-        })?;
+    /// With ways to all on their segment for these hosts.
+    pub(super) fn new(point: &Point, seed: u64, segments: &[usize]) -> Result<Self, EmulateError> {
+        let mut network =
+            Outside::new(&point.testbed, &point.topology, seed).map_err(|error| match error {
+                SimError::Unsupported(what) => EmulateError::Unsupported(what),
+                SimError::Interrupted => EmulateError::Interrupted,
+                SimError::Ledger(what) => EmulateError::Unsupported(what),
+            })?;
         let hops: BTreeMap<(usize, usize), u8> = (point.topology.between_hosts(&point.testbed).iter())
             .map(|flow| ((flow.from, flow.to), routers(&point.topology, flow.route.iter().map(|hop| hop.to))))
             .collect();
@@ -42,11 +53,54 @@ impl Model {
             name: way.name.clone(),
             mtu: u32::try_from(way.mtu).unwrap_or(u32::MAX),
             hops: hops.get(&(way.from, way.to)).copied().unwrap_or(0),
+            group: None,
         });
-        let ways = ways.collect();
+        let mut ways: Vec<Way> = ways.collect();
+        let single = ways.len() as u32;
+        ways.extend(groups(point, &mut network, &ways, segments));
         let rates = point.topology.links.iter().map(|link| (link.name.clone(), link.line_rate)).collect();
-        Ok(Self { network, ways, rates, places: BTreeMap::new(), told: Vec::new(), capturing: None })
+        let (places, expired, told) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Ok(Self { network, ways, single, rates, places, expired, told, capturing: None })
     }
+}
+
+/// Ways to the groups of declared traffic, from every host that has a way to a member, and from the hosts of `segments` to all that no router
+/// parts from them.
+fn groups(point: &Point, network: &mut Outside, ways: &[Way], segments: &[usize]) -> Vec<Way> {
+    let hosts: Vec<&String> = point.testbed.hosts.keys().collect();
+    let place = |name: &String| hosts.iter().position(|host| *host == name);
+    let mut members: BTreeMap<IpAddr, BTreeSet<usize>> = BTreeMap::new();
+    for traffic in point.testbed.traffic.values() {
+        if let Traffic::Multicast(traffic) = traffic {
+            members.entry(traffic.group.0).or_default().extend(traffic.to.iter().filter_map(place));
+        }
+    }
+    let mut wanted: Vec<(usize, Option<IpAddr>, Vec<usize>)> = Vec::new();
+    for from in 0..hosts.len() {
+        for (address, members) in &members {
+            wanted.push((from, Some(*address), members.iter().copied().collect()));
+        }
+        if segments.contains(&from) {
+            let near = ways.iter().filter(|way| way.from == from && way.hops == 0).map(|way| way.to);
+            wanted.push((from, None, near.collect()));
+        }
+    }
+    let mut found = Vec::new();
+    for (from, address, members) in wanted {
+        if !ways.iter().any(|way| way.from == from && members.contains(&way.to)) {
+            // Nobody is there who could hear it.
+            continue;
+        }
+        let group = network.group(from, &members);
+        assert_eq!(group as usize, found.len(), "groups are numbered as they come");
+        let reached = network.members(group);
+        let mtu = reached.iter().map(|way| ways[*way as usize].mtu).min().unwrap_or(0);
+        let to = address.map_or_else(|| "its segment".to_owned(), |address| address.to_string());
+        let name = format!("{} to {to}", hosts[from]);
+        let group = Group { address, members: reached.len() as u32 };
+        found.push(Way { from, to: from, name, mtu, hops: 0, group: Some(group) });
+    }
+    found
 }
 
 impl Model {
@@ -97,7 +151,13 @@ impl Network for Model {
             flow: input.flow,
             token: input.token,
         };
-        let at = self.network.inject(input.at, input.way, packet);
+        let at = match input.way.checked_sub(self.single) {
+            None => self.network.inject(input.at, input.way, packet),
+            Some(group) => {
+                let tokens = vec![input.token; self.network.members(group).len()];
+                self.network.inject_group(input.at, group, packet, &tokens)
+            }
+        };
         assert_eq!(at, input.at, "the driver is never behind the network");
     }
 
@@ -105,9 +165,9 @@ impl Network for Model {
         self.capturing.as_ref().is_some_and(Capturing::goes_on)
     }
 
-    fn keep(&mut self, token: u64, bytes: Vec<u8>) {
+    fn keep(&mut self, token: u64, bytes: Vec<u8>, fates: u32) {
         if let Some(capturing) = &mut self.capturing {
-            capturing.keep(token, bytes);
+            capturing.keep(token, bytes, fates);
         }
     }
 
@@ -134,6 +194,10 @@ impl Network for Model {
     fn place(&self, place: u32) -> String {
         let known = self.places.get(&place).cloned();
         known.unwrap_or_else(|| format!("place {place:08x}"))
+    }
+
+    fn expired_at(&self, place: u32) -> Option<&str> {
+        self.expired.get(&place).map(String::as_str)
     }
 
     fn seen(&mut self) -> Value {
@@ -176,7 +240,7 @@ impl Model {
     /// Hand on what was told, with places as numbers.
     #[inline]
     fn hand_out(&mut self, out: &mut impl FnMut(Output)) {
-        let Self { network, told, places, capturing, .. } = self;
+        let Self { network, told, places, expired, capturing, .. } = self;
         if let Some(capturing) = capturing {
             told.iter().for_each(|output| capturing.ended(output));
         }
@@ -188,7 +252,11 @@ impl Model {
                 Told::Lost { at, lost_at, way, token, place } => {
                     let (place, cause) = network.place(place);
                     let words = format!("{place}, {cause}");
+                    let router = place;
                     let place = number(&words);
+                    if cause == TIME_TO_LIVE {
+                        expired.entry(place).or_insert(router);
+                    }
                     places.entry(place).or_insert(words);
                     Output { at, way, token, fate: Fate::Lost { lost_at, place } }
                 }

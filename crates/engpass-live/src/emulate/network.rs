@@ -1,5 +1,7 @@
 //! What the driver asks of a network: the one of the model, or one that a test makes up.
 
+use std::net::IpAddr;
+
 use serde_json::Value;
 
 /// A direction between two hosts that the topology joins.
@@ -12,6 +14,17 @@ pub(super) struct Way {
     pub(super) mtu: u32,
     /// Routers on it.
     pub(super) hops: u8,
+    /// It leads to several hosts: `to` is none of them.
+    pub(super) group: Option<Group>,
+}
+
+/// Hosts that get every packet of one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    /// The address of a multicast group; none: all on the sender's segment.
+    pub(super) address: Option<IpAddr>,
+    /// How many they are. The network tells the fate of a packet for each, under the number of its own way.
+    pub(super) members: u32,
 }
 
 /// What became of a packet.
@@ -62,8 +75,8 @@ pub(super) trait Network {
         false
     }
 
-    /// The bytes of the packet with this token.
-    fn keep(&mut self, _token: u64, _bytes: Vec<u8>) {}
+    /// The bytes of the packet with this token, of which so many fates will be told.
+    fn keep(&mut self, _token: u64, _bytes: Vec<u8>, _fates: u32) {}
 
     /// Packets that wait for room in the memory of a host's interface.
     fn backlog(&self, host: usize) -> usize;
@@ -76,6 +89,11 @@ pub(super) trait Network {
 
     /// Where a packet was lost, and why, in words.
     fn place(&self, place: u32) -> String;
+
+    /// The router at which packets that are lost there have been through too many, by its name.
+    fn expired_at(&self, _place: u32) -> Option<&str> {
+        None
+    }
 
     /// What the links do, for a live view.
     fn seen(&mut self) -> Value;

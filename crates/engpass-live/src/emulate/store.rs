@@ -69,9 +69,9 @@ impl Store {
         self.buffers[kind].pop().unwrap_or_else(|| vec![0; SIZES[kind]].into_boxed_slice())
     }
 
-    /// Keep the packet that lies at `range` of the room. Its slot.
+    /// Keep the packet that lies at `range` of the room until each of its segments has come to so many ends. Its slot.
     #[inline]
-    pub(super) fn keep(&mut self, packet: Packet, range: Range<usize>) -> u32 {
+    pub(super) fn keep(&mut self, packet: Packet, range: Range<usize>, ends: u32) -> u32 {
         let kind = size_of_buffer(range.len());
         let mut bytes = self.buffer(kind);
         if kind == 2 {
@@ -81,7 +81,7 @@ impl Store {
             bytes[..range.len()].copy_from_slice(&self.reading[range.clone()]);
         }
         let begin = if kind == 2 { range.start } else { 0 };
-        let left = packet.segments();
+        let left = packet.segments() * ends;
         let Some(slot) = self.free.pop() else {
             let slot = u32::try_from(self.kept.len()).ok().filter(|slot| *slot < 1 << 24);
             self.kept.push(Kept { packet, bytes, begin, left, generation: 0 });

@@ -38,8 +38,6 @@ pub(crate) enum Offloads {
 pub(crate) struct Tun {
     pub(crate) file: File,
     pub(crate) offloads: Offloads,
-    /// The device's own hardware address; zeros of a TUN device.
-    pub(crate) hardware: [u8; 6],
     /// `/proc/net/dev` of its namespace.
     pub(crate) counters: File,
 }
@@ -65,9 +63,9 @@ fn control(file: &File, request: c_ulong, argument: c_ulong) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Open a device of this name in the calling thread's namespace, making it if it is not there. It is gone when its file is closed, unless
-/// somebody made it to stay.
-pub(crate) fn open(name: &str, tap: bool, offload: bool) -> io::Result<Tun> {
+/// Open a device of this name in the calling thread's namespace, making it if it is not there: a TAP device with this hardware address, or a
+/// TUN device. It is gone when its file is closed, unless somebody made it to stay.
+pub(crate) fn open(name: &str, tap: Option<[u8; 6]>, offload: bool) -> io::Result<Tun> {
     use std::os::unix::fs::OpenOptionsExt;
     let bytes = name.as_bytes();
     if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
@@ -80,16 +78,18 @@ pub(crate) fn open(name: &str, tap: bool, offload: bool) -> io::Result<Tun> {
         .open("/dev/net/tun")?;
     let mut request = Request { name: [0; libc::IFNAMSIZ], value: [0; 24] };
     request.name[..bytes.len()].copy_from_slice(bytes);
-    let kind = if tap { IFF_TAP } else { IFF_TUN };
+    let kind = if tap.is_some() { IFF_TAP } else { IFF_TUN };
     request.value[..2].copy_from_slice(&(kind | IFF_NO_PI | IFF_VNET_HDR).to_ne_bytes());
     control(&file, TUNSETIFF, (&raw mut request) as c_ulong)?;
     let mut length = VNET_HEADER;
     control(&file, TUNSETVNETHDRSZ, (&raw mut length) as c_ulong)?;
     let offloads = if offload { ask_offloads(&file)? } else { no_offloads(&file)? };
-    let hardware = if tap { hardware_address(&file, &mut request)? } else { [0; 6] };
+    if let Some(address) = tap {
+        set_hardware_address(&file, &mut request, address)?;
+    }
     // It shows the namespace of the thread that opened it, for as long as it is open.
     let counters = File::open("/proc/thread-self/net/dev")?;
-    Ok(Tun { file, offloads, hardware, counters })
+    Ok(Tun { file, offloads, counters })
 }
 
 fn ask_offloads(file: &File) -> io::Result<Offloads> {
@@ -104,12 +104,12 @@ fn no_offloads(file: &File) -> io::Result<Offloads> {
     control(file, TUNSETOFFLOAD, 0).map(|()| Offloads::None)
 }
 
-fn hardware_address(file: &File, request: &mut Request) -> io::Result<[u8; 6]> {
-    control(file, libc::SIOCGIFHWADDR as c_ulong, std::ptr::from_mut(request) as c_ulong)?;
+fn set_hardware_address(file: &File, request: &mut Request, address: [u8; 6]) -> io::Result<()> {
     // `struct sockaddr`: the family, then the address.
-    let mut address = [0; 6];
-    address.copy_from_slice(&request.value[2..8]);
-    Ok(address)
+    request.value = [0; 24];
+    request.value[..2].copy_from_slice(&libc::ARPHRD_ETHER.to_ne_bytes());
+    request.value[2..8].copy_from_slice(&address);
+    control(file, libc::SIOCSIFHWADDR as c_ulong, std::ptr::from_mut(request) as c_ulong)
 }
 
 /// Read one packet into `buffer`; how long it is. `WouldBlock` where there is none.

@@ -12,7 +12,7 @@ use crate::complaint::{Complaints, FASTEST};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
-/// UDP datagrams to an IP multicast group: what each receiver gets of them (RFC 3918). Only for `measure`.
+/// UDP datagrams to an IP multicast group: what each receiver gets of them (RFC 3918). Only real hosts make it: `measure`, `emulate`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Multicast {

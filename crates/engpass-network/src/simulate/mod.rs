@@ -86,6 +86,7 @@ pub struct Network {
     nics: Vec<Nic>,
     /// Senders whose packets come from outside, and what of them waits.
     outsiders: Outsiders,
+    groups: outside::Groups,
     /// Shapers that adapt.
     adapting: Vec<Adapting>,
     /// By flow.

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod groups;
 
 use common::{TWO, point};
 use engpass_model::queue::Ecn;

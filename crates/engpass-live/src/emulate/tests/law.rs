@@ -88,10 +88,15 @@ duration = "1 s"
 "#;
 
 fn model(text: &str) -> Model {
+    model_of(text, &[])
+}
+
+/// With Ethernet devices at these hosts.
+pub(super) fn model_of(text: &str, segments: &[usize]) -> Model {
     let source = Source::from_bytes("law.toml", text.as_bytes()).expect("it is text");
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
     let point = campaign.point(&campaign.variants()[0], &[]).expect("a checked file has a first point");
-    Model::new(&point, 7).expect("the model carries it")
+    Model::new(&point, 7, segments).expect("the model carries it")
 }
 
 /// Random trains, many more than fit.
@@ -127,7 +132,7 @@ fn logged<N: Network>(network: N, world: Fake, name: &str, turns: usize) -> (usi
     (driver.world.written.len(), driver.counts.lost.iter().sum())
 }
 
-fn again(network: &mut impl Network, bytes: &[u8]) -> Replayed {
+pub(super) fn again(network: &mut impl Network, bytes: &[u8]) -> Replayed {
     let mut reading = Reading::new(bytes).expect("it begins with a header");
     let found = replay::replay(network, &mut reading, &|| false);
     found.expect("it is readable").expect("nobody interrupts it")

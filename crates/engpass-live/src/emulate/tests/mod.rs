@@ -1,5 +1,6 @@
 //! The driver with a clock and devices that are made up.
 
+mod groups;
 mod law;
 mod turns;
 mod world;

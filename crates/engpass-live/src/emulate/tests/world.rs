@@ -134,7 +134,8 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(hosts: usize, pace: u64, delay: u64, room: usize, every: u64) -> Self {
         let pairs = (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to)));
-        let way = |(from, to)| Way { from, to, name: format!("{from} to {to}"), mtu: 1500, hops: 1 };
+        let way =
+            |(from, to)| Way { from, to, name: format!("{from} to {to}"), mtu: 1500, hops: 1, group: None };
         Self {
             ways: pairs.filter(|(from, to)| from != to).map(way).collect(),
             pace,

@@ -337,6 +337,7 @@ impl Builder<'_> {
             processes,
             endpoints,
             outsiders: Outsiders::new(senders, self.topology.links.len() * 2),
+            groups: crate::simulate::outside::Groups::default(),
             sockets,
             sources: self.sources,
             adapting: self.adapting,

@@ -435,6 +435,9 @@ impl Network {
         self.note_lines(packet);
         let datagram = self.frames.packets[packet].datagram;
         self.fabric.lose_datagram(datagram, place, at);
+        if !self.groups.is_idle() {
+            self.lose_copies(datagram, place, at);
+        }
         if self.fabric.window.holds(at) {
             let flow = self.fabric.datagrams[datagram].flow as usize;
             self.fabric.flows[flow].losses(place).cells += 1;
@@ -477,15 +480,45 @@ impl Network {
             self.lose_packet(landed.packet, Place::Line(number), self.now);
             return;
         }
-        let place = self.frames.packets[landed.packet].step;
+        let copies = if self.groups.is_idle() { Vec::new() } else { self.copy(landed.packet) };
+        self.goes_on(landed.packet);
+        copies.into_iter().for_each(|copy| self.goes_on(copy));
+    }
+
+    /// A packet is at a node: its host, or one that sends it on.
+    #[inline]
+    fn goes_on(&mut self, packet: u32) {
+        let place = self.frames.packets[packet].step;
         let step = self.frames.steps[place as usize];
         if step.port == END {
-            self.packet_arrived(landed.packet);
+            self.packet_arrived(packet);
             return;
         }
-        if let Some(at) = self.process(step, landed.packet) {
-            self.go(landed.packet, place, at);
+        if let Some(at) = self.process(step, packet) {
+            self.go(packet, place, at);
         }
+    }
+
+    /// The copies that are made of a packet at the node to which it has come.
+    #[cold]
+    fn copy(&mut self, id: u32) -> Vec<u32> {
+        let whole = self.frames.packets[id];
+        let hop = whole.step - whole.first;
+        let mut copies = Vec::new();
+        for (datagram, route) in self.copies_at(whole.datagram, hop) {
+            let first = self.frames.routes[route as usize].first;
+            let sender = self.fabric.fates.as_ref().map_or(whole.sender, |fates| fates.head(datagram).flow);
+            let (step, since) = (first + hop, first + hop);
+            let copy = self.frames.packets.insert(Packet { datagram, sender, step, first, since, ..whole });
+            self.fabric.ledger.cut(id, copy);
+            if let Some(trace) = &mut self.fabric.trace
+                && let Some(head) = trace.head_of(id)
+            {
+                trace.cut(head, copy, (whole.ip, 0), true);
+            }
+            copies.push(copy);
+        }
+        copies
     }
 
     #[inline]

@@ -7,6 +7,7 @@
 
 mod capture;
 mod fates;
+mod groups;
 mod senders;
 mod windows;
 
@@ -20,6 +21,8 @@ use engpass_testbed::topology::{FlowPath, Leg};
 use engpass_testbed::{Testbed, Topology};
 
 pub(in crate::simulate) use fates::Fates;
+use groups::Group;
+pub(in crate::simulate) use groups::Groups;
 pub(in crate::simulate) use senders::{Outsiders, Sender};
 pub use windows::LineSeen;
 
@@ -127,6 +130,8 @@ struct Input {
     at: u64,
     way: u32,
     packet: Packet,
+    /// What is copied from it: a number that [`Groups`] knows.
+    copies: u64,
 }
 
 /// A network in virtual time whose packets come from outside.
@@ -219,8 +224,49 @@ impl Outside {
     pub fn inject(&mut self, at: u64, way: u32, packet: Packet) -> u64 {
         assert!((way as usize) < self.ways.len(), "a packet takes a way that there is");
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
-        let place = self.inputs.iter().rev().take_while(|other| other.at > at).count();
-        self.inputs.insert(self.inputs.len() - place, Input { at, way, packet });
+        self.put_in(Input { at, way, packet, copies: 0 });
+        at
+    }
+
+    fn put_in(&mut self, input: Input) {
+        let place = self.inputs.iter().rev().take_while(|other| other.at > input.at).count();
+        self.inputs.insert(self.inputs.len() - place, input);
+    }
+
+    /// Hosts that one host sends to at once, as to a multicast group or to all on its segment: those of `members` to which a way leads from
+    /// `from`. Nothing was put in yet. [`Self::members`] has the ways.
+    pub fn group(&mut self, from: usize, members: &[usize]) -> u32 {
+        let way = |to: &usize| self.ways.iter().position(|way| (way.from, way.to) == (from, *to));
+        let ways = members.iter().filter_map(way).map(|way| way as u32).collect();
+        let network = &mut self.network;
+        let group = Group::new(ways, |way| network.outsiders.sender(way).way, &network.frames);
+        if group.parts() {
+            // A port to which a copy comes knows of it when it comes.
+            network.tell_nothing();
+        }
+        network.groups.add(group)
+    }
+
+    /// The ways to the members of a group.
+    pub fn members(&self, group: u32) -> &[u32] {
+        &self.network.groups.get(group).ways
+    }
+
+    /// Put one packet in for all members of a group, as [`Self::inject`] does: lines that lead to several of them carry it once, and it is
+    /// copied where ways part. Each circuit has one of its own. `tokens` are those of the members, in the order of [`Self::members`]; that
+    /// of the packet is of no use. For every member a fate is told.
+    ///
+    /// # Panics
+    /// When there is no such group, it has another number of members, or the packet is longer than the MTU of a way to one of them.
+    pub fn inject_group(&mut self, at: u64, group: u32, packet: Packet, tokens: &[u64]) -> u64 {
+        let members = self.members(group);
+        assert_eq!(members.len(), tokens.len(), "every member has a token");
+        let fits = |way: &u32| u64::from(packet.bytes) <= self.ways[*way as usize].mtu;
+        assert!(members.iter().all(fits), "what goes to a group is cut for none of its members");
+        let at = at.max(self.reached).max(self.earliest).min(FOREVER);
+        for (way, token, copies) in self.network.groups.send(group, tokens) {
+            self.put_in(Input { at, way, packet: Packet { token, ..packet }, copies });
+        }
         at
     }
 
@@ -241,7 +287,7 @@ impl Outside {
         while let Some(&input) = self.inputs.front().filter(|input| input.at <= at) {
             self.inputs.pop_front();
             self.network.reach(input.at);
-            self.network.packet_comes(input.way as usize, input.packet, self.came);
+            self.network.packet_comes(input.way as usize, input.packet, self.came, input.copies);
             self.came += 1;
             self.network.sweep_from_now();
             self.tell(each);

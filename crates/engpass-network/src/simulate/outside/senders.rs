@@ -53,6 +53,8 @@ struct Queued {
     /// When it came, and how many had come before it.
     since: u64,
     number: u64,
+    /// What is copied from it: a number that groups know.
+    copies: u64,
 }
 
 impl Outsiders {
@@ -81,6 +83,11 @@ impl Outsiders {
         at_hand.map_or((0, false), |(cut, fragment, _)| (fragment * cut.full, fragment + 1 < cut.count))
     }
 
+    /// All packets of one way.
+    pub(super) fn sender(&self, way: u32) -> Sender {
+        self.senders[way as usize].clone()
+    }
+
     /// Packets of a host that wait for its NICs.
     pub(super) fn backlog(&self, host: usize) -> usize {
         self.backlogs.get(host).copied().unwrap_or(0)
@@ -99,15 +106,18 @@ impl Outsiders {
 
 impl Network {
     /// The packet number `number` comes from outside, now.
-    pub(super) fn packet_comes(&mut self, sender: usize, packet: Packet, number: u64) {
+    pub(super) fn packet_comes(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
         if let Some(fates) = &mut self.fabric.fates {
             fates.count_in();
+        }
+        if copies > 0 {
+            self.count_copies_in(copies);
         }
         let this = &mut self.outsiders.senders[sender];
         this.queued += 1;
         self.outsiders.backlogs[this.host] += 1;
         let gate = &mut self.outsiders.gates[this.nic];
-        gate.waiting.push_back(Queued { sender, packet, since: self.now, number });
+        gate.waiting.push_back(Queued { sender, packet, since: self.now, number, copies });
         if gate.waiting.len() == 1 {
             self.take_at_hand(self.outsiders.senders[sender].nic);
         } else {
@@ -131,7 +141,7 @@ impl Network {
 
     /// The first packet that waits for a NIC is at hand.
     fn begin_packet(&mut self, nic: usize, first: &Queued) {
-        let Queued { sender, packet, since, number } = *first;
+        let Queued { sender, packet, since, number, copies } = *first;
         let this = &self.outsiders.senders[sender];
         let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
         let cut = Fragments::of(payload, this.mtu);
@@ -158,6 +168,9 @@ impl Network {
         if let Some(fates) = &mut self.fabric.fates {
             fates.enters(datagram, sender as u32, &packet, flow);
         }
+        if copies > 0 {
+            self.begin_copies(copies, datagram, &packet);
+        }
         self.outsiders.gates[nic].at_hand = Some((cut, 0, datagram));
     }
 
@@ -178,6 +191,7 @@ impl Network {
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.fabric.ledger.waits(place, self.now, wait);
         self.datagram_sent(datagram);
+        self.copies_sent(datagram);
     }
 
     /// The NIC has taken what a sender had at hand, after a wait: on to what is next.

@@ -1,0 +1,122 @@
+//! Groups, and routers that speak, with the network of the model and hosts that are made up.
+
+use std::fs;
+use std::net::IpAddr;
+
+use super::super::ethernet::Station;
+use super::super::log::Log;
+use super::super::packet::offload::LENGTH;
+use super::law::{again, model_of};
+use super::world::Fake;
+use super::{datagrams, driver, numbers, path};
+
+/// A sender, a router, and two receivers behind a switch.
+const TREE: &str = r#"
+name = "tree"
+[host.s]
+[host.h]
+[host.i]
+[router.r]
+[switch.b]
+kind = "ethernet"
+[link.up]
+ends = ["s", "r"]
+medium = "ethernet-100"
+[link.down]
+ends = ["r", "b"]
+medium = "ethernet-100"
+[link.h]
+ends = ["b", "h"]
+medium = "ethernet-100"
+[link.i]
+ends = ["b", "i"]
+medium = "ethernet-100"
+[traffic.group]
+kind = "multicast"
+from = "s"
+to = ["h", "i"]
+message = "1000 B"
+rate = "1 Mbit/s"
+[run]
+duration = "1 s"
+"#;
+
+/// Datagrams to an address, with a time to live.
+fn sent(from: usize, to: [u8; 4], ttl: u8, number: u32, segments: usize) -> Vec<u8> {
+    let mut bytes = datagrams(from, 0, number, segments, 1000);
+    bytes[LENGTH + 16..LENGTH + 20].copy_from_slice(&to);
+    bytes[LENGTH + 8] = ttl;
+    bytes
+}
+
+/// What hosts were written when `s` and `h` have sent these, and how many were lost.
+fn written(name: &str, sends: Vec<(usize, Vec<u8>)>, segments: &[usize]) -> (Fake, u64) {
+    let mut world = Fake::new(3, 4);
+    for (at, (from, bytes)) in sends.into_iter().enumerate() {
+        world.scripts[from].push_back((2_000_000 + at as u64 * 1_000_000, bytes));
+    }
+    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("a file");
+    let mut driver = driver(model_of(TREE, segments), world, 1, Some(log));
+    let router = ["10.0.0.9", "fd00::9"].map(|text| text.parse::<IpAddr>().expect("an address"));
+    driver.routers.insert("r".to_owned(), router.to_vec());
+    if !segments.is_empty() {
+        driver.stations([1, 2, 3].map(|last| Some(Station { device: [2, 0, 0, 0, 0, last] })));
+    }
+    for _ in 0..2000 {
+        driver.turn();
+    }
+    assert!(driver.world.is_over() && driver.kept() == 0);
+    driver.end();
+    let lost = driver.counts.lost.iter().sum();
+    let bytes = fs::read(path(name)).expect("it was written");
+    fs::remove_file(path(name)).expect("it is there");
+    let found = again(&mut model_of(TREE, segments), &bytes);
+    assert_eq!((found.difference.as_ref(), found.whole, found.changed), (None, true, 0));
+    (driver.world, lost)
+}
+
+#[test]
+fn what_goes_to_a_group_reaches_its_members() {
+    let group = [239, 255, 0, 1];
+    let sends = vec![(0, sent(0, group, 4, 10, 3)), (1, sent(1, group, 1, 20, 1))];
+    let (world, lost) = written("members", sends, &[]);
+    let got = |host: usize| {
+        let own = world.written.iter().filter(|one| one.host == host);
+        own.flat_map(|one| numbers(&one.offload, &one.bytes)).collect::<Vec<_>>()
+    };
+    // A member that sends gets nothing of its own.
+    assert_eq!((got(0), got(1), got(2), lost), (vec![], vec![10, 11, 12], vec![10, 11, 12, 20], 0));
+    let ttls: Vec<_> = world.written.iter().filter(|one| one.host == 2).map(|one| one.bytes[8]).collect();
+    assert_eq!((ttls.first(), ttls.last()), (Some(&3), Some(&1)), "less by the router between");
+}
+
+#[test]
+fn a_router_tells_the_sender_of_a_life_that_is_over() {
+    let there = [10, 0, 0, 2];
+    let group = [239, 255, 0, 1];
+    let sends =
+        vec![(0, sent(0, there, 1, 1, 1)), (0, sent(0, group, 1, 2, 1)), (0, sent(0, there, 2, 3, 1))];
+    let (world, lost) = written("life", sends, &[]);
+    assert_eq!(lost, 3, "the group has two members");
+    let [told, passed] = &world.written[..] else { panic!("one is told, one passes: {:?}", world.written) };
+    assert_eq!((told.host, &told.bytes[9..10], &told.bytes[12..16]), (0, &[1][..], &[10, 0, 0, 9][..]));
+    assert_eq!((told.bytes[20], &told.bytes[28 + 16..28 + 20]), (11, &there[..]));
+    assert_eq!((passed.host, passed.bytes[8]), (1, 1));
+}
+
+#[test]
+fn all_on_a_segment_get_what_an_ethernet_host_sends_to_all() {
+    let frame = |bytes: &[u8]| {
+        let header = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 2, 8, 0]].concat();
+        let mut frame = [&bytes[..LENGTH], &header, &bytes[LENGTH..]].concat();
+        // Its checksum begins behind the Ethernet header.
+        frame[6] += 14;
+        frame
+    };
+    let sends =
+        vec![(1, frame(&sent(1, [255; 4], 64, 30, 1))), (1, frame(&sent(1, [224, 0, 0, 251], 1, 31, 1)))];
+    let (world, lost) = written("segment", sends, &[0, 1, 2]);
+    let hosts: Vec<_> = world.written.iter().map(|one| (one.host, one.bytes[0])).collect();
+    // Behind the router nobody hears it.
+    assert_eq!((hosts, lost), (vec![(2, 0xff), (2, 1)], 0));
+}

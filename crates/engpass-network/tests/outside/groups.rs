@@ -1,0 +1,247 @@
+//! One packet to several hosts: each line carries it once.
+
+use engpass_network::simulate::outside::{Output, Outside};
+use proptest::prelude::*;
+
+use super::{all, outside, packet, way};
+
+/// Two switches and a router behind a sender, with a host at each, and one at its own line.
+const TREE: &str = r#"
+    name = "a tree"
+    [host.s]
+    [host.near]
+    [host.far]
+    [host.farther]
+    [host.behind]
+    [switch.one]
+    kind = "ethernet"
+    queue = { drop-tail = { limit = "2 packets" } }
+    [switch.two]
+    kind = "ethernet"
+    queue = { drop-tail = { limit = "2 packets" } }
+    [router.r]
+    [link.trunk]
+    ends = ["s", "one"]
+    medium = "ethernet-100"
+    [link.to-near]
+    ends = ["one", "near"]
+    medium = "ethernet-100"
+    [link.between]
+    ends = ["one", "two"]
+    medium = "ethernet-100"
+    [link.to-far]
+    ends = ["two", "far"]
+    medium = "ethernet-100"
+    [link.to-farther]
+    ends = ["two", "farther"]
+    medium = "ethernet-10"
+    [link.up]
+    ends = ["two", "r"]
+    medium = "ethernet-100"
+    [link.to-behind]
+    ends = ["r", "behind"]
+    medium = "ethernet-100"
+    [traffic.other]
+    kind = "udp-stream"
+    from = "near"
+    to = "far"
+    message = "1 kB"
+    rate = "1 Mbit/s"
+"#;
+
+fn group(network: &mut Outside) -> u32 {
+    // Hosts are counted as in the file; the sender is no member of its own.
+    network.group(0, &[0, 1, 2, 3, 4])
+}
+
+fn delivered(told: &[Output]) -> Vec<(u64, u64)> {
+    let one = |told: &Output| match *told {
+        Output::Delivered { at, token, .. } => (token, at),
+        Output::Lost { .. } => panic!("nothing is lost: {told:?}"),
+    };
+    let mut found: Vec<_> = told.iter().map(one).collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn every_line_carries_it_once_and_every_member_gets_it_when_a_packet_alone_would_arrive() {
+    let mut alone = Vec::new();
+    for (token, name) in ["s to near", "s to far", "s to farther", "s to behind"].iter().enumerate() {
+        let mut network = outside(TREE);
+        let way = way(&network, name);
+        network.inject(1_000, way, packet(1400, token as u64));
+        alone.extend(delivered(&all(&mut network, u64::MAX)));
+    }
+    let mut network = outside(TREE);
+    let group = group(&mut network);
+    assert_eq!(network.members(group).len(), 4);
+    network.begin_window(0, &mut |_| {});
+    network.inject_group(1_000, group, packet(1400, 99), &[0, 1, 2, 3]);
+    assert_eq!(network.inside(), 1, "it has not come");
+    assert_eq!(delivered(&all(&mut network, u64::MAX)), alone);
+    assert_eq!(network.inside(), 0);
+    let seen: Vec<_> = network.seen().iter().map(|line| (line.link.clone(), line.sent)).collect();
+    let carried: Vec<_> = seen.iter().filter(|(_, sent)| *sent > 0).collect();
+    assert_eq!((carried.len(), carried.iter().all(|(_, sent)| *sent == 1)), (7, true), "{carried:?}");
+    let outcome = network.end_window(1_000_000_000_000, &mut |_| {}).expect("its books balance");
+    let flows: Vec<_> = (outcome.flows.iter())
+        .map(|(name, flow)| (name.as_str(), flow.sent_datagrams, flow.received_datagrams))
+        .collect();
+    assert_eq!(
+        flows,
+        [("s to near", 1, 1), ("s to far", 1, 1), ("s to farther", 1, 1), ("s to behind", 1, 1)]
+    );
+}
+
+#[test]
+fn what_is_lost_on_a_shared_line_is_lost_for_all_behind_it() {
+    // The line between the switches is slow, and its queue takes two.
+    let mut network = outside(&TREE.replace(
+        "ends = [\"one\", \"two\"]\n    medium = \"ethernet-100\"",
+        "ends = [\"one\", \"two\"]\n    medium = \"ethernet-10\"",
+    ));
+    let group = group(&mut network);
+    network.begin_window(0, &mut |_| {});
+    for number in 0..4 {
+        let tokens = [0, 1, 2, 3].map(|member| 10 * number + member);
+        network.inject_group(5, group, packet(1400, 0), &tokens);
+    }
+    let told = all(&mut network, u64::MAX);
+    assert_eq!(told.len(), 16);
+    let lost = told.iter().filter_map(|told| match told {
+        Output::Lost { token, place, .. } => Some((*token, network.place(*place).0)),
+        Output::Delivered { .. } => None,
+    });
+    let mut lost: Vec<_> = lost.collect();
+    lost.sort();
+    let place = || "one -> two".to_owned();
+    let wanted = [21, 22, 23, 31, 32, 33].map(|token| (token, place()));
+    assert_eq!(lost, wanted);
+    let outcome = network.end_window(1_000_000_000_000, &mut |_| {}).expect("its books balance");
+    for (name, flow) in &outcome.flows {
+        let lost = if name == "s to near" { 0 } else { 2 };
+        assert_eq!(
+            (flow.sent_datagrams, flow.lost_datagrams, flow.in_flight_datagrams),
+            (4, lost, 0),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn it_lives_as_long_for_each_as_its_way_allows() {
+    let mut network = outside(TREE);
+    let group = group(&mut network);
+    let short = engpass_network::simulate::outside::Packet { ttl: 1, ..packet(1400, 0) };
+    network.inject_group(0, group, short, &[0, 1, 2, 3]);
+    let told = all(&mut network, u64::MAX);
+    let lost: Vec<_> = told.iter().filter(|told| matches!(told, Output::Lost { .. })).collect();
+    assert_eq!((told.len(), lost.len()), (4, 1));
+    let Output::Lost { token: 3, place, .. } = *lost[0] else { panic!("it is behind the router: {lost:?}") };
+    assert_eq!(network.place(place), ("r".to_owned(), "time to live"));
+}
+
+#[test]
+fn circuits_have_a_packet_each() {
+    let text = r#"
+        name = "circuits"
+        [host.a]
+        [host.b]
+        [host.c]
+        [switch.s]
+        kind = "atm"
+        output_buffer = "100 cells"
+        [link.one]
+        ends = ["a", "s"]
+        medium = "oc-3c"
+        [link.two]
+        ends = ["s", "b"]
+        medium = "oc-3c"
+        [link.three]
+        ends = ["s", "c"]
+        medium = "oc-3c"
+        [circuit.ab]
+        from = "a"
+        to = "b"
+        [circuit.ac]
+        from = "a"
+        to = "c"
+        [traffic.t]
+        kind = "udp-stream"
+        from = "a"
+        to = "b"
+        message = "1 kB"
+    "#;
+    let mut network = outside(text);
+    let group = network.group(0, &[1, 2]);
+    network.inject_group(5, group, packet(500, 0), &[7, 8]);
+    let told = all(&mut network, 1_000_000_000_000);
+    let tokens: Vec<_> = delivered(&told).iter().map(|(token, _)| *token).collect();
+    assert_eq!(tokens, [7, 8]);
+    // 500 bytes, 8 of LLC/SNAP and 8 of trailer: 11 cells for each.
+    let seen = network.seen();
+    assert_eq!(seen.iter().map(|line| line.sent).filter(|sent| *sent > 0).collect::<Vec<_>>(), [22, 11, 11]);
+}
+
+/// Switches and routers in a tree, and hosts at any of them, on lines of any pace.
+fn tree(between: &[(usize, bool)], homes: &[usize], paces: &[usize]) -> String {
+    const MEDIA: [&str; 3] = ["ethernet-10", "ethernet-100", "ethernet-1g"];
+    let mut text = "name = \"random\"\n".to_owned();
+    let mut links = Vec::new();
+    for (node, (parent, router)) in between.iter().enumerate() {
+        text += &match router {
+            true => format!("[router.n{node}]\nper_packet = \"3 us\"\n"),
+            false => format!("[switch.n{node}]\nkind = \"ethernet\"\n"),
+        };
+        if node > 0 {
+            links.push((format!("n{node}"), format!("n{}", parent % node)));
+        }
+    }
+    for (host, home) in homes.iter().enumerate() {
+        text += &format!("[host.h{host}]\n");
+        links.push((format!("h{host}"), format!("n{}", home % between.len())));
+    }
+    for (number, (one, other)) in links.iter().enumerate() {
+        let medium = MEDIA[paces[number % paces.len()] % 3];
+        text += &format!("[link.l{number}]\nends = [\"{one}\", \"{other}\"]\nmedium = \"{medium}\"\n");
+    }
+    text + "[traffic.t]\nkind = \"udp-stream\"\nfrom = \"h0\"\nto = \"h1\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n"
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// On an idle network each member of a group gets a packet when it would get one that is sent to it alone, or as much later as routers take
+    /// for copies; no line carries it twice, and the books balance.
+    #[test]
+    fn a_group_is_served_as_each_of_its_members_alone(
+        between in prop::collection::vec((0_usize..8, any::<bool>()), 1..5),
+        homes in prop::collection::vec(0_usize..8, 2..7),
+        paces in prop::collection::vec(0_usize..3, 1..12),
+        bytes in 40_u32..1500,
+    ) {
+        let text = tree(&between, &homes, &paces);
+        let members: Vec<usize> = (0..homes.len()).collect();
+        let mut network = outside(&text);
+        let group = network.group(0, &members);
+        let ways = network.members(group).to_vec();
+        let tokens: Vec<u64> = (0..ways.len() as u64).collect();
+        network.begin_window(0, &mut |_| {});
+        network.inject_group(5, group, packet(bytes, 0), &tokens);
+        let together = delivered(&all(&mut network, u64::MAX));
+        prop_assert!(network.seen().iter().all(|line| line.sent <= 1));
+        let outcome = network.end_window(1_000_000_000_000, &mut |_| {}).expect("its books balance");
+        prop_assert!(outcome.flows.iter().all(|(_, flow)| (flow.sent_datagrams, flow.received_datagrams) == (1, 1)));
+        prop_assert_eq!((together.len(), outcome.flows.len()), (ways.len(), ways.len()));
+        for (way, (_, at)) in ways.iter().zip(&together) {
+            let mut network = outside(&text);
+            network.inject(5, *way, packet(bytes, 0));
+            let alone = delivered(&all(&mut network, u64::MAX))[0].1;
+            // Routers may have copied it before.
+            let late = at - alone;
+            let routers = between.iter().filter(|(_, router)| *router).count() as u64;
+            prop_assert!(late <= routers * homes.len() as u64 * 4 * 3_000_000 && (routers > 0 || late == 0), "{} late", late);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+"""Programs of the distribution, unmodified, across emulated testbeds of the gallery.
+
+Needs root and `/dev/net/tun`; skipped where a program is missing. The machine of a test may be slow: bounds are
+those of the model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli, Program
+from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
+from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
+
+GALLERY = Path(__file__).parents[2] / "gallery"
+KYOTO = str(GALLERY / "kyoto-1997/testbed.toml")
+SATELLITE = str(GALLERY / "satellite/testbed.toml")
+
+
+def needs(*tools: str) -> pytest.MarkDecorator:
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"there is no {' and no '.join(missing)}")
+
+
+@contextmanager
+def up(cli: Cli, file: str, *args: str) -> Iterator[None]:
+    cli("up", file, *args)
+    try:
+        yield
+    finally:
+        cli("down", file)
+
+
+@contextmanager
+def serving(program: Program, file: str, host: str, *words: str) -> Iterator[None]:
+    """A program that waits in a host; it ends with its testbed at the latest."""
+    server = program.start("exec", file, host, "--", *words)
+    try:
+        yield
+    finally:
+        server.terminate()
+        server.communicate(timeout=10)
+
+
+def tried(what: Callable[[], str], seconds: float = 10.0) -> str:
+    """What it says, once a server listens."""
+    last = time.monotonic() + seconds
+    while True:
+        try:
+            return what()
+        except AssertionError:
+            if time.monotonic() > last:
+                raise
+            time.sleep(0.1)
+
+
+@needs("iperf3")
+def test_iperf3_gets_what_the_shaper_leaves_across_the_kyoto_testbed(cli: Cli, program: Program) -> None:
+    with (
+        up(cli, KYOTO, "--variant", "shaped-16", "--limit", "1 s"),
+        serving(program, KYOTO, "ss20", "iperf3", "-s", "-1"),
+    ):
+        command = "iperf3 -J -u -b 40M -l 9000 -t 2 -c $ENGPASS_ADDRESS_SS20"
+        said = tried(lambda: program("exec", KYOTO, "ss2", "--", "sh", "-c", command).stdout)
+    found = json.loads(said)["end"]
+    # 16 % of 149.76 Mbit/s, and 189 cells for a datagram. What is sent faster waits in the sender's socket.
+    most = 0.16 * 149.76e6 * 9000 / (189 * 53)
+    assert 0.5 * most < found["sum"]["bits_per_second"] < 1.15 * most
+    assert found["sum"]["lost_packets"] == 0
+
+
+@needs("iperf3")
+def test_iperf3_sees_half_a_second_across_the_satellite(cli: Cli, program: Program) -> None:
+    with up(cli, SATELLITE, "--limit", "1 s"), serving(program, SATELLITE, "boat", "iperf3", "-s", "-1"):
+        command = "iperf3 -J -t 4 -c $ENGPASS_ADDRESS_BOAT"
+        said = tried(lambda: program("exec", SATELLITE, "ground", "--", "sh", "-c", command).stdout)
+    found = json.loads(said)["end"]
+    # Slow start alone: a window in half a second; never more than the line.
+    assert 0 < found["sum_received"]["bits_per_second"] < 10e6
+    (stream,) = found["streams"]
+    assert stream["sender"]["min_rtt"] > 500_000
+
+
+@needs("curl", "tshark")
+def test_curl_fetches_a_file_and_tshark_reads_what_it_sent(cli: Cli, program: Program) -> None:
+    (cli.directory / "file.bin").write_bytes(bytes(range(256)) * 2000)
+    captured = cli.directory / "sky.pcapng"
+    with (
+        up(cli, SATELLITE, "--limit", "1 s", "--capture", f"link.sky={captured}"),
+        serving(program, SATELLITE, "boat", sys.executable, "-m", "http.server", "80", "--bind", "10.64.0.2"),
+    ):
+        write = "%{http_code} %{size_download} %{time_total}"
+        command = f"curl -s -o got.bin -w '{write}' http://$ENGPASS_ADDRESS_BOAT/file.bin"
+        said = tried(lambda: program("exec", SATELLITE, "ground", "--", "sh", "-c", command).stdout)
+    code, size, took = said.split()
+    assert (code, int(size)) == ("200", 512_000)
+    assert (cli.directory / "got.bin").read_bytes() == (cli.directory / "file.bin").read_bytes()
+    # Two round trips at least, and 512 kB at 10 Mbit/s.
+    assert 1.4 < float(took) < 30
+    fields = ["-e", "http.request.uri", "-e", "http.response.code", "-e", "tcp.checksum.status"]
+    checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
+    read = subprocess.run(
+        ["tshark", "-n", "-r", captured, *checks, "-T", "fields", *fields, "-e", "_ws.malformed"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = [line.split("\t") for line in read.stdout.splitlines()]
+    assert ["/file.bin"] in [line[:1] for line in lines]
+    assert any(line[1] == "200" for line in lines)
+    assert not any(line[3] for line in lines), "nothing is malformed"
+    assert {line[2] for line in lines} == {"1"}, "all checksums are good"
+
+
+@needs("curl")
+def test_curl_crosses_cells(cli: Cli, program: Program) -> None:
+    (cli.directory / "file.bin").write_bytes(bytes(range(256)) * 1000)
+    with (
+        up(cli, KYOTO, "--variant", "tcp-free", "--limit", "1 s"),
+        serving(program, KYOTO, "ss20", sys.executable, "-m", "http.server", "80", "--bind", "10.64.0.2"),
+    ):
+        command = "curl -s http://$ENGPASS_ADDRESS_SS20/file.bin | sha256sum"
+        wanted = program.shell("sha256sum < file.bin").stdout
+
+        def fetched() -> str:
+            said = program("exec", KYOTO, "ss2", "--", "sh", "-c", command).stdout
+            assert said == wanted
+            return said
+
+        tried(fetched)
+
+
+@needs("ping")
+def test_a_router_says_when_a_packet_has_lived_too_long(cli: Cli, program: Program) -> None:
+    with up(cli, SATELLITE):
+        said = [
+            program("exec", SATELLITE, "ground", "--", "ping", "-c", "1", "-t", str(ttl), "10.64.0.2", code=1)
+            for ttl in (1, 2)
+        ]
+        whole = program("exec", SATELLITE, "ground", "--", "ping", "-c", "1", "-t", "3", "10.64.0.2").stdout
+        large = program(
+            "exec",
+            SATELLITE,
+            "ground",
+            "--",
+            "ping",
+            "-c",
+            "1",
+            "-M",
+            "do",
+            "-s",
+            "9000",
+            "10.64.0.2",
+            code=1,
+        )
+    for answer, router in zip(said, ("10.64.0.3", "10.64.0.4"), strict=True):
+        assert f"From {router} icmp_seq=1 Time to live exceeded" in answer.stdout
+    assert "ttl=62" in whole
+    # The route has the way's MTU: the host's own stack says so before anything is sent.
+    assert re.search(r"message too long, mtu[=:] ?1500", large.stdout + large.stderr)

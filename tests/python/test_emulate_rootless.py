@@ -1,0 +1,152 @@
+"""Emulated testbeds of somebody who is not root: all verbs, in a user namespace, with the real driver.
+
+Run by root they are made as `nobody`, with an interpreter that others may run; skipped without,
+or where the machine refuses user namespaces or `/dev/net/tun` to its users.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+import engpass
+from test_emulate_live import PING
+from test_emulated import FAR, drivers
+
+_NOBODY = 65534
+_PATHS = (Path(engpass.__file__).parents[1], Path(typer.__file__).parents[1])
+
+
+def _way_down() -> list[str]:
+    """The words before a command that make it another user's; the shell drops what root would keep."""
+    if os.geteuid() != 0:
+        return []
+    ids = ["--reuid", str(_NOBODY), "--regid", str(_NOBODY), "--clear-groups", "--inh-caps", "-all"]
+    return ["setpriv", *ids, "sh", "-c", 'exec "$@"', "sh"]
+
+
+@functools.cache
+def _python() -> str | None:
+    """An interpreter that this user may run and that finds what we import."""
+    if os.geteuid() == 0 and shutil.which("setpriv") is None:
+        return None
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _PATHS))}
+    for python in (sys.executable, "/usr/bin/python3"):
+        tried = [*_way_down(), python, "-B", "-c", "import engpass.cli, engpass._engpass, typer, rich"]
+        done = subprocess.run(tried, cwd="/", env=environment, capture_output=True, check=False)
+        if done.returncode == 0:
+            return python
+    return None
+
+
+def _refused() -> str | None:
+    if sys.platform != "linux" or shutil.which("tc") is None or shutil.which("unshare") is None:
+        return "needs `ip`, `tc` and `unshare`"
+    if _python() is None:
+        return "no Python here can be run by another user than root"
+    tun = [*_way_down(), "sh", "-c", ": <>/dev/net/tun && unshare --user --map-root-user --net true"]
+    done = subprocess.run(tun, cwd="/", capture_output=True, text=True, check=False)
+    return f"users may not: {done.stderr.strip()}" if done.returncode != 0 else None
+
+
+_why = _refused()
+pytestmark = pytest.mark.skipif(_why is not None, reason=str(_why))
+
+
+class User:
+    """The command as its user types it, in a directory of their own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def __call__(self, *args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        runtime = self.home / "run"
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("ENGPASS")}
+        environment = {
+            **kept,
+            "HOME": str(self.home),
+            "XDG_RUNTIME_DIR": str(runtime),
+            "PYTHONPATH": os.pathsep.join(map(str, _PATHS)),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        python = _python()
+        assert python is not None
+        done = subprocess.run(
+            [*_way_down(), python, "-m", "engpass", *args],
+            cwd=self.home,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, done
+        assert "Traceback" not in done.stderr
+        return done
+
+
+@pytest.fixture
+def user() -> Iterator[User]:
+    before = drivers()
+    home = Path(tempfile.mkdtemp(prefix="engpass-user-"))
+    (home / "run").mkdir()
+    (home / "far.toml").write_text(FAR)
+    if os.geteuid() == 0:
+        for path in (home, home / "run", home / "far.toml"):
+            os.chown(path, _NOBODY, _NOBODY)
+    someone = User(home)
+    yield someone
+    someone("clean")
+    assert "no testbed is up" in someone("ps").stderr
+    assert {path.name for path in (home / "run/engpass").iterdir()} == {"lock"}
+    last = time.monotonic() + 5
+    while drivers() != before and time.monotonic() < last:
+        time.sleep(0.05)
+    assert drivers() == before
+    shutil.rmtree(home)
+
+
+def test_all_verbs_work_without_root(user: User) -> None:
+    user("up", "far.toml", "--capture", "link.line.a=a.pcapng", "--log", "far.log")
+    there = json.loads(user("ps", "--json").stdout)
+    assert (there["engine"], there["state"]) == ("emulate", "up")
+    python = _python()
+    assert python is not None
+    pinged = user("exec", "far.toml", "a", "--", python, "-c", PING, "10.64.0.1", "10.64.0.2")
+    assert 40.0 < float(pinged.stdout) < 1000.0
+    seen = json.loads(user("watch", "far.toml", "--once", "--json", "--interval", "0.1").stdout)
+    assert {host["name"]: host["sent_packets"] for host in seen["hosts"]} == {"a": 1, "b": 1}
+    down = user("down", "far.toml").stderr
+    assert f"captured 1 to `{user.home / 'a.pcapng'}`" in down
+    assert re.fullmatch(r"2 inputs, 2 outputs: identical\n", user("replay", "far.log").stdout)
+
+
+def test_a_run_makes_its_traffic_without_root(user: User) -> None:
+    ran = user(
+        "run", "far.toml", "--engine", "simulate,emulate", "--json", "--repeats", "1", "--limit", "1 s",
+        "--set", "run.duration=1 s",
+    )  # fmt: skip
+    simulated, real = (json.loads(line)["flows"]["stream"] for line in ran.stdout.splitlines())
+    assert real["goodput_bit_per_s"] == pytest.approx(simulated["goodput_bit_per_s"], rel=0.1)
+
+
+def test_clean_removes_what_a_killed_driver_left_without_root(user: User) -> None:
+    user("up", "far.toml")
+    there = json.loads(user("ps", "--json").stdout)
+    os.kill(there["driver"], signal.SIGKILL)
+    assert "the driver of `far.toml` has ended" in user("down", "far.toml", code=2).stderr
+    assert f"removed testbed {there['id']}" in user("clean").stderr

@@ -1,0 +1,201 @@
+"""Emulated testbeds: Ethernet devices, groups, several paces in one host. Needs root and `/dev/net/tun`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli, Program
+from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
+from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
+
+LAN = """\
+name = "lan"
+[host.s]
+[host.h]
+[host.i]
+[router.r]
+[switch.b]
+kind = "ethernet"
+[link.up]
+ends = ["s", "r"]
+medium = "ethernet-100"
+[link.down]
+ends = ["r", "b"]
+medium = "ethernet-100"
+[link.h]
+ends = ["b", "h"]
+medium = "ethernet-100"
+[link.i]
+ends = ["b", "i"]
+medium = "ethernet-100"
+loss = "5 %"
+[traffic.group]
+kind = "multicast"
+from = "s"
+to = ["h", "i"]
+message = "1000 B"
+rate = "10 Mbit/s"
+ttl = 4
+[run]
+duration = "1200 ms"
+warmup = "200 ms"
+repeats = 1
+"""
+
+
+@pytest.fixture
+def lan(tmp_path: Path) -> Path:
+    path = tmp_path / "lan.toml"
+    path.write_text(LAN)
+    return path
+
+
+@pytest.mark.usefixtures("lan")
+@pytest.mark.parametrize("how", [(), ("--tap",)], ids=["tun", "tap"])
+def test_a_group_reaches_its_members_and_every_line_carries_it_once(cli: Cli, how: tuple[str, ...]) -> None:
+    said = cli("run", "lan.toml", "--engine", "emulate", "--json", "--fresh", "--limit", "1 s", *how)
+    point = json.loads(said.stdout)
+    flow = point["flows"]["group"]
+    whole, lossy = (flow["receivers"][name] for name in ("h", "i"))
+    # 10 Mbit/s for a second in datagrams of 1000 B.
+    assert 1000 < flow["sent_datagrams"] < 1300
+    assert whole["lost_datagrams"] == 0
+    assert 20 < lossy["lost_datagrams"] < 110
+    # The line to the switch has what the line to one receiver has, and not twice that.
+    frames = {name: point["links"][name]["directions"] for name in ("down", "h", "i")}
+    forth = {name: max(line["frames"] for line in lines) for name, lines in frames.items()}
+    assert forth["down"] == pytest.approx(forth["h"], rel=0.05)
+    assert point["valid"]
+
+
+# Waits for a datagram to all on port 9000, and says from whom it came.
+HEAR = """
+import socket
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.bind(("", 9000)); s.settimeout(10); print("ready", flush=True)
+    said, who = s.recvfrom(99); print(said.decode(), who[0])
+"""
+
+CALL = """
+import socket
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"tap0")
+    s.sendto(b"hello", ("255.255.255.255", 9000))
+"""
+
+
+@pytest.mark.usefixtures("lan")
+def test_hosts_with_ethernet_devices_have_hardware_addresses_and_hear_what_goes_to_all(
+    cli: Cli, program: Program
+) -> None:
+    cli("up", "lan.toml", "--tap", "--set", "link.i.loss=0 %")
+    try:
+        address = json.loads(
+            program("exec", "lan.toml", "h", "--", "ip", "-j", "link", "show", "tap0").stdout
+        )
+        assert (address[0]["link_type"], address[0]["address"]) == ("ether", "02:65:70:00:00:01")
+        ping = program("exec", "lan.toml", "h", "--", sys.executable, "-c", ECHO)
+        assert ping.stdout == "10.64.0.3 fd65:6e67:7061:7373::3 10.64.0.1\n"
+        known = json.loads(program("exec", "lan.toml", "h", "--", "ip", "-j", "neigh").stdout)
+        assert {one["dst"]: one["lladdr"] for one in known if "lladdr" in one} == {
+            "10.64.0.3": "02:65:70:00:00:02",
+            "fd65:6e67:7061:7373::3": "02:65:70:00:00:02",
+            "10.64.0.1": "02:65:70:00:00:00",
+        }
+        hearing = program.start("exec", "lan.toml", "i", "--", sys.executable, "-c", HEAR)
+        assert hearing.stdout is not None
+        assert hearing.stdout.readline() == b"ready\n"
+        program("exec", "lan.toml", "h", "--", sys.executable, "-c", CALL)
+        said, _ = hearing.communicate(timeout=15)
+        assert said == b"hello 10.64.0.2\n"
+    finally:
+        cli("down", "lan.toml")
+
+
+# A datagram there and back, to two hosts on the segment by both families, and to one behind a router.
+ECHO = """
+import socket
+def there_and_back(family, there):
+    with socket.socket(family, socket.SOCK_DGRAM) as s:
+        s.settimeout(5); s.connect((there, 9)); s.send(b"x")
+        try:
+            s.recv(9)
+        except ConnectionRefusedError:
+            return there
+print(there_and_back(socket.AF_INET, "10.64.0.3"), there_and_back(socket.AF_INET6, "fd65:6e67:7061:7373::3"),
+    there_and_back(socket.AF_INET, "10.64.0.1"))
+"""
+
+
+def test_hosts_without_ethernet_have_no_such_device(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "far.toml").write_text(
+        LAN.replace(
+            'medium = "ethernet-100"\nloss', 'medium = "point-to-point"\nrate = "1 Mbit/s"\nloss'
+        ).replace('[switch.b]\nkind = "ethernet"', "[router.b]")
+    )
+    said = cli("up", "far.toml", "--tap", code=2)
+    assert "host `i` has no Ethernet device: its link `i` carries no Ethernet frames" in said.stderr
+
+
+PACES = """\
+name = "paces"
+[host.a]
+[host.b]
+[host.c]
+[switch.s]
+kind = "atm"
+[link.a]
+ends = ["a", "s"]
+medium = "oc-3c"
+[link.b]
+ends = ["b", "s"]
+medium = "oc-3c"
+[link.c]
+ends = ["c", "s"]
+medium = "oc-3c"
+[circuit.ab]
+from = "a"
+to = "b"
+shaping = "4 %"
+[circuit.ac]
+from = "a"
+to = "c"
+shaping = "12 %"
+[traffic.slow]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+[traffic.fast]
+kind = "udp-stream"
+from = "a"
+to = "c"
+message = "1 kB"
+[run]
+duration = "2200 ms"
+warmup = "200 ms"
+repeats = 1
+"""
+
+
+def test_circuits_of_one_host_are_held_to_paces_of_their_own(
+    cli: Cli, program: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "paces.toml").write_text(PACES)
+    said = cli("run", "paces.toml", "--engine", "limit,emulate", "--json", "--limit", "1 s")
+    limit, emulated = (json.loads(line)["flows"] for line in said.stdout.splitlines())
+    for name in ("slow", "fast"):
+        # A sender is held back at its own pace: nothing is lost, and neither waits for the other.
+        assert emulated[name]["lost_datagrams"] == 0
+        assert emulated[name]["goodput_bit_per_s"] == pytest.approx(limit[name]["goodput_bit_per_s"], rel=0.1)
+    cli("up", "paces.toml")
+    try:
+        shown = program("exec", "paces.toml", "a", "--", "tc", "class", "show", "dev", "tun0").stdout
+        assert shown.count("class htb") == 2
+    finally:
+        cli("down", "paces.toml")
