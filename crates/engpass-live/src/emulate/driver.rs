@@ -15,10 +15,12 @@ use super::packet::{Change, HEAD, Packet};
 use super::store::{Store, Token};
 use super::world::World;
 use crate::problem::{Code, Problem};
-use crate::time::MILLISECOND;
+use crate::time::{MICROSECOND, MILLISECOND};
 
-/// The most packets, super-packets among them, that are read from one device in a turn: others wait, and so do instants.
-const BATCH: usize = 8;
+/// The most packets, super-packets among them, that are read from one device in a turn, and how long that may take, in nanoseconds: others wait,
+/// and so do instants.
+const BATCH: usize = 64;
+const READING: u64 = 50 * MICROSECOND;
 /// The longest wait, so that whoever asks is heard, and the network does not fall far behind, in nanoseconds.
 const LONGEST: u64 = 20 * MILLISECOND;
 
@@ -213,7 +215,11 @@ impl<N: Network, W: World> Driver<N, W> {
 
     /// Read what a device has, up to a bound.
     fn read(&mut self, place: usize) {
-        for _ in 0..BATCH {
+        let end = self.world.now() + READING;
+        for count in 0..BATCH {
+            if count > 0 && self.world.now() >= end {
+                return;
+            }
             if self.network.backlog(self.hosts[place].index) > 0 {
                 return;
             }
@@ -282,20 +288,28 @@ impl<N: Network, W: World> Driver<N, W> {
         let at = self.now();
         let Packet { class, ttl, flow, headers, .. } = packet;
         let header = headers.saturating_sub(20);
-        for segment in 0..packet.segments() {
-            let token = self.store.number(Token { slot, segment });
-            let bytes = packet.segment(segment);
-            let input = Input { at, way, bytes, header, class, ttl, flow, token };
-            if let Some(log) = &mut self.log {
-                let (packet, bytes) = self.store.get(slot);
-                log.put(&Record::input(&input, &bytes[packet.payload_of(segment..segment + 1)]));
+        let first = self.store.number(Token { slot, segment: 0 });
+        let input = |segment: u32| {
+            let (bytes, token) = (packet.segment(segment), first + u64::from(segment));
+            Input { at, way, bytes, header, class, ttl, flow, token }
+        };
+        let (_, bytes) = self.store.get(slot);
+        if let Some(log) = &mut self.log {
+            for segment in 0..packet.segments() {
+                log.put(&Record::input(&input(segment), &bytes[packet.payload_of(segment..segment + 1)]));
             }
-            if self.network.captures() {
-                let (packet, bytes) = self.store.get(slot);
-                self.network.keep(token, packet.alone(bytes, segment));
-            }
-            self.network.inject(input);
         }
+        if self.network.captures() {
+            for segment in 0..packet.segments() {
+                self.network.keep(input(segment).token, packet.alone(bytes, segment));
+            }
+        }
+        // The last one may be shorter.
+        let last = packet.segments() - 1;
+        if last > 0 {
+            self.network.inject_alike(input(0), last);
+        }
+        self.network.inject(input(last));
         self.advance(at);
     }
 

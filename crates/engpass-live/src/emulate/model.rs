@@ -83,6 +83,11 @@ impl Network for Model {
 
     #[inline]
     fn inject(&mut self, input: Input) {
+        self.inject_alike(input, 1);
+    }
+
+    #[inline]
+    fn inject_alike(&mut self, input: Input, count: u32) {
         let ecn = match input.class & 0b11 {
             0 => Ecn::NotCapable,
             0b11 => Ecn::Marked,
@@ -97,7 +102,7 @@ impl Network for Model {
             flow: input.flow,
             token: input.token,
         };
-        let at = self.network.inject(input.at, input.way, packet);
+        let at = self.network.inject_alike(input.at, input.way, packet, count);
         assert_eq!(at, input.at, "the driver is never behind the network");
     }
 
@@ -119,7 +124,14 @@ impl Network for Model {
     #[inline]
     fn run_until(&mut self, at: u64, out: &mut impl FnMut(Output)) {
         let told = &mut self.told;
-        self.network.run_until(at, &mut |output| told.push(output));
+        let captures = self.capturing.is_some();
+        self.network.run_until(at, &mut |output| match output {
+            // Places of losses have words, which only the network knows: from the first on all wait for those.
+            Told::Delivered { at, way, token, ce } if told.is_empty() && !captures => {
+                out(Output { at, way, token, fate: Fate::Delivered { ce } });
+            }
+            _ => told.push(output),
+        });
         self.hand_out(out);
         if let Some(capturing) = &mut self.capturing {
             capturing.reached(at, &mut self.network);

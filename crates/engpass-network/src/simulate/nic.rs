@@ -65,6 +65,11 @@ impl Nic {
         }
     }
 
+    /// Whether nobody waits for its memory.
+    pub(super) fn is_free(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     #[inline]
     fn has_room(&mut self, now: u64, bytes: u64) -> bool {
         while let Some(&(left, bytes)) = self.leaving.front()

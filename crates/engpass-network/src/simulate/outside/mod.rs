@@ -121,12 +121,13 @@ pub struct WaySeen {
     pub mtu: u64,
 }
 
-/// A packet that was put in and whose time has not come.
+/// Packets alike that were put in and whose time has not come.
 #[derive(Clone, Copy, Debug)]
 struct Input {
     at: u64,
     way: u32,
     packet: Packet,
+    count: u32,
 }
 
 /// A network in virtual time whose packets come from outside.
@@ -217,17 +218,32 @@ impl Outside {
     /// # Panics
     /// When there is no such way.
     pub fn inject(&mut self, at: u64, way: u32, packet: Packet) -> u64 {
+        self.inject_alike(at, way, packet, 1)
+    }
+
+    /// As [`Self::inject`] for so many packets alike, one behind the other, each with the token behind that of the one before. What becomes of them is the
+    /// same; where nothing shares their line it takes less work.
+    ///
+    /// # Panics
+    /// When there is no such way.
+    pub fn inject_alike(&mut self, at: u64, way: u32, packet: Packet, count: u32) -> u64 {
         assert!((way as usize) < self.ways.len(), "a packet takes a way that there is");
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         let place = self.inputs.iter().rev().take_while(|other| other.at > at).count();
-        self.inputs.insert(self.inputs.len() - place, Input { at, way, packet });
+        let input = Input { at, way, packet, count };
+        if place == 0 {
+            self.inputs.push_back(input);
+        } else {
+            self.inputs.insert(self.inputs.len() - place, input);
+        }
         at
     }
 
     /// Packets that were put in and of which nothing was told.
     pub fn inside(&self) -> u64 {
         let fates = self.network.fabric.fates.as_ref();
-        self.inputs.len() as u64 + fates.map_or(0, |fates| fates.inside())
+        let waiting: u64 = self.inputs.iter().map(|input| u64::from(input.count)).sum();
+        waiting + fates.map_or(0, |fates| fates.inside())
     }
 
     /// Packets of a host that have come and wait for the memory of its NICs. While there are any, real hosts would be held back.
@@ -240,15 +256,28 @@ impl Outside {
         let at = at.min(FOREVER);
         while let Some(&input) = self.inputs.front().filter(|input| input.at <= at) {
             self.inputs.pop_front();
-            self.network.reach(input.at);
-            self.network.packet_comes(input.way as usize, input.packet, self.came);
-            self.came += 1;
-            self.network.sweep_from_now();
-            self.tell(each);
+            self.enter(input);
         }
         self.network.reach(at);
         self.tell(each);
         self.reached = self.reached.max(at);
+        self.network.fabric.write_many(self.reached);
+    }
+
+    /// The time of packets has come.
+    fn enter(&mut self, Input { at, way, mut packet, mut count }: Input) {
+        while count > 0 {
+            self.network.reach(at);
+            let mut come = self.network.train_comes(way as usize, packet, count, self.came);
+            if come == 0 {
+                self.network.packet_comes(way as usize, packet, self.came);
+                come = 1;
+            }
+            self.network.sweep_from_now();
+            self.came += u64::from(come);
+            packet.token = packet.token.wrapping_add(come.into());
+            count -= come;
+        }
     }
 
     fn tell(&mut self, each: &mut impl FnMut(Output)) {
