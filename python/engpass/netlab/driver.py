@@ -6,11 +6,8 @@ standard output, and from then on it listens on its socket. It ends with `stop` 
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import sys
-from pathlib import Path
 
 
 def main() -> int:
@@ -21,7 +18,6 @@ def main() -> int:
     if not given.strip():
         # Who started us is gone already.
         return 1
-    _before_others()
     from engpass import _engpass
 
     try:
@@ -30,15 +26,6 @@ def main() -> int:
         sys.stderr.write(f"{getattr(error, 'rendered', None) or error}\n")
         return 1
     return 0
-
-
-def _before_others() -> None:
-    """Ask for the CPU before the hosts' programs, where that is allowed: who waits must wake in time."""
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
-    # Where sessions are scheduled as groups the priority within ours says nothing.
-    with contextlib.suppress(OSError):
-        Path("/proc/self/autogroup").write_text("-20", encoding="ascii")
 
 
 if __name__ == "__main__":

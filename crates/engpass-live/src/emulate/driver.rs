@@ -21,6 +21,8 @@ use crate::time::{MICROSECOND, MILLISECOND};
 /// and so do instants.
 const BATCH: usize = 64;
 const READING: u64 = 50 * MICROSECOND;
+/// How long the beginning of a super-packet waits for the rest of it, in picoseconds: each write costs as much as some of its packets.
+const HOLD: u64 = 8_000_000;
 /// The longest wait, so that whoever asks is heard, and the network does not fall far behind, in nanoseconds.
 const LONGEST: u64 = 20 * MILLISECOND;
 
@@ -141,7 +143,9 @@ impl<N: Network, W: World> Driver<N, W> {
             self.world.listen(place, !host.gone && self.network.backlog(host.index) == 0);
         }
         let now = self.world.now();
-        let due = self.network.next_wake().map_or(u64::MAX, |at| self.clock.due(at));
+        let held = self.runs.iter().filter_map(|run| run.ats.first()).map(|at| at + HOLD);
+        let next = self.network.next_wake().into_iter().chain(held).min();
+        let due = next.map_or(u64::MAX, |at| self.clock.due(at));
         self.world.wait(due.min(now + LONGEST));
         self.catch_up();
         for place in 0..self.hosts.len() {
@@ -341,10 +345,21 @@ impl<N: Network, W: World> Driver<N, W> {
             }
         }
         for place in 0..self.hosts.len() {
-            self.write(place);
+            if !self.is_held(place) {
+                self.write(place);
+            }
         }
         self.outputs = outputs;
         self.outputs.clear();
+    }
+
+    /// Whether the run of a host waits for the rest of its super-packet.
+    fn is_held(&self, place: usize) -> bool {
+        let run = &self.runs[place];
+        run.ats.first().is_some_and(|first| {
+            let (packet, _) = self.store.get(run.slot);
+            run.first + (run.ats.len() as u32) < packet.segments() && self.reached < first + HOLD
+        })
     }
 
     /// Write the run of a host, if there is one.

@@ -43,6 +43,8 @@ const MARGIN: (u64, u64) = (50 * MICROSECOND, 100 * MICROSECOND);
 /// A way to wait, and why.
 pub(super) struct Pace {
     clock: Clock,
+    /// By name.
+    asked: bool,
     margin: u64,
     awake: u64,
     why: String,
@@ -68,7 +70,7 @@ impl Pace {
         let margin = timer.late(900_000).clamp(MARGIN.0, MARGIN.1);
         // On one core nobody answers while the driver is awake.
         let awake = if thread::cores().len() < 2 { 0 } else { AWAKE };
-        Self { clock, margin, awake, why, timer }
+        Self { clock, asked: asked != Clock::Auto, margin, awake, why, timer }
     }
 
     /// Whether it is so near that there is only waiting for it.
@@ -89,9 +91,9 @@ impl Pace {
         }
     }
 
-    /// Whether it never sleeps.
-    pub(super) fn never_sleeps(&self) -> bool {
-        self.clock == Clock::Spin
+    /// Whether to keep idle cores awake, too: where somebody has asked for instants that are kept.
+    pub(super) fn keeps_cores_awake(&self) -> bool {
+        self.asked && self.spins()
     }
 
     /// Whether a sleep ends before it is time.
@@ -115,7 +117,14 @@ mod tests {
     use super::*;
 
     fn pace(clock: Clock) -> Pace {
-        Pace { clock, margin: 60_000, awake: 40_000, why: String::new(), timer: Timer::calibrate(0) }
+        Pace {
+            clock,
+            asked: true,
+            margin: 60_000,
+            awake: 40_000,
+            why: String::new(),
+            timer: Timer::calibrate(0),
+        }
     }
 
     #[test]
@@ -139,6 +148,8 @@ mod tests {
     fn a_wide_limit_lets_it_sleep() {
         let chosen = |limit| Pace::choose(Clock::Auto, Timer::calibrate(1_000_000), limit).clock;
         assert_eq!(chosen(u64::MAX), Clock::Sleep);
+        assert!(pace(Clock::Spin).keeps_cores_awake() && !pace(Clock::Sleep).keeps_cores_awake());
+        assert!(!Pace::choose(Clock::Auto, Timer::calibrate(0), 0).keeps_cores_awake());
         let narrow = if thread::cores().len() < 2 { Clock::Sleep } else { Clock::Hybrid };
         assert_eq!(chosen(0), narrow);
     }

@@ -40,7 +40,7 @@ pub(super) struct Real {
     /// When a packet came or went last, as far as that was noted, and whether one has since.
     last: u64,
     stirred: bool,
-    /// While it never sleeps no core does, where that may be asked for.
+    /// As long as this is here no core sleeps.
     _awake: Option<Awake>,
 }
 
@@ -51,7 +51,7 @@ impl Real {
     pub(super) fn new(pace: Pace, devices: Vec<Tun>, bell: Arc<Bell>) -> Self {
         let files: Vec<_> =
             devices.iter().map(|tun| tun.file.as_raw_fd()).chain([bell.as_raw_fd()]).collect();
-        let awake = if pace.never_sleeps() { Awake::hold() } else { None };
+        let awake = if pace.keeps_cores_awake() { Awake::hold() } else { None };
         Self { pace, waits: Waits::new(&files), devices, bell, last: 0, stirred: false, _awake: awake }
     }
 

@@ -261,7 +261,6 @@ impl Outside {
         self.network.reach(at);
         self.tell(each);
         self.reached = self.reached.max(at);
-        self.network.fabric.write_many(self.reached);
     }
 
     /// The time of packets has come.
@@ -288,6 +287,8 @@ impl Outside {
 
     /// When something happens next, in picoseconds, if nothing is put in before; `None`: never.
     pub fn next_wake(&mut self) -> Option<u64> {
+        // Who asks has time, and what has come out is on its way.
+        self.network.fabric.write_many(self.reached);
         let input = self.inputs.front().map(|input| input.at);
         let sweep = Some(self.network.next_sweep).filter(|at| *at <= FOREVER);
         let wakes = [input, self.network.events.next(), sweep];

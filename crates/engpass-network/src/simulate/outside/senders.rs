@@ -117,6 +117,9 @@ impl Network {
         if let Some(fates) = &mut self.fabric.fates {
             fates.count_in(1);
         }
+        if self.goes_at_once(sender, packet, number) {
+            return;
+        }
         let this = &mut self.outsiders.senders[sender];
         this.queued += 1;
         self.outsiders.backlogs[this.host] += 1;
@@ -128,6 +131,26 @@ impl Network {
             let place = self.processes.len() + self.endpoints.len() + sender;
             self.fabric.ledger.waits(place, self.now, Wait::Nic);
         }
+    }
+
+    /// Hand over a packet that need not be cut, if nothing waits for its NIC and there is room. What waits comes to the same, by way of the gate.
+    fn goes_at_once(&mut self, sender: usize, packet: Packet, number: u64) -> bool {
+        let Sender { flow, nic, way, mtu, .. } = self.outsiders.senders[sender];
+        let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
+        if ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() {
+            return false;
+        }
+        let mut sending = Sending { flow, nic, way, ip, datagram: u32::MAX };
+        if !self.nics[nic].is_free() || !self.nic_has_room(&sending) {
+            return false;
+        }
+        let first = Queued { sender, packet, since: self.now, number };
+        sending.datagram = self.begin_outside(&first, 1, false);
+        let place = self.processes.len() + self.endpoints.len() + sender;
+        self.emit(place, sending);
+        self.fabric.ledger.waits(place, self.now, Wait::Application);
+        self.datagram_sent(sending.datagram);
+        true
     }
 
     /// Hand over what waits for a NIC, until something of it finds no room.
