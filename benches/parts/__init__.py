@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from figures import Row
 from machine import Tools
 
-from parts import campaign, cells, dumbbell, ledger, live, loops, memory, scaling, start
+from parts import campaign, cells, dumbbell, emulation, ledger, live, loops, memory, scaling, start
 
 Part = Callable[[Tools, bool], Iterator[Row]]
 
@@ -23,6 +23,7 @@ PARTS: dict[str, Part] = {
     "campaign": campaign.measure,
     "sweep": campaign.sweep,
     "live": live.measure,
+    "emulation": emulation.measure,
     "memory": memory.measure,
     "loops": loops.measure,
 }

@@ -1,6 +1,8 @@
-//! How fast and how exact the driver of `emulate` is on this machine: `cargo run --release -p engpass-live --example emulate_speed [SECONDS]`, as root.
+//! How fast and how exact the driver of `emulate` is on this machine, as root:
 //!
-//! It makes network namespaces and removes them, and prints a line for each figure.
+//!     cargo run --release -p engpass-live --example emulate_speed [SECONDS [PART...]]
+//!
+//! It makes network namespaces and removes them, and prints a line of JSON for each of [`PARTS`], or for those named.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -16,6 +18,22 @@ use pair::{Carried, Pair, config, ip, said};
 const B: &str = pair::ADDRESSES[1];
 const PORT: u16 = 5201;
 
+/// What is measured.
+const PARTS: [(&str, fn(u64) -> Value); 11] = [
+    ("round-trip-sleep", |_| round_trip("sleep")),
+    ("round-trip-hybrid", |_| round_trip("hybrid")),
+    ("round-trip-spin", |_| round_trip("spin")),
+    ("release-sleep", |seconds| release("sleep", seconds)),
+    ("release-spin", |seconds| release("spin", seconds)),
+    ("tcp-1500", |seconds| tcp(1500, false, seconds)),
+    ("tcp-9000", |seconds| tcp(9000, false, seconds)),
+    ("tcp-wire-true", |seconds| tcp(1500, true, seconds)),
+    ("packets-wire-true", |seconds| packets(&ethernet(1500), true, 22, 300_000, seconds)),
+    // UDP in IP in AAL5 with LLC/SNAP: 64 B of payload take three cells; a line of 149.76 Mbit/s has room for 117736 of them in a second.
+    ("packets-atm", |seconds| packets(ATM, false, 64, 130_000, seconds)),
+    ("idle", idle),
+];
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -28,9 +46,22 @@ fn main() {
         }
         ["pong"] => pong(),
         ["ping", to, gap_us, times] => ping(to, number(gap_us), number(times)),
-        [] => measure(5),
-        [seconds] => measure(number(seconds)),
-        _ => eprintln!("usage: emulate_speed [SECONDS]"),
+        [] => measure(5, &[]),
+        [seconds, ref parts @ ..] => measure(number(seconds), parts),
+    }
+}
+
+fn measure(seconds: u64, parts: &[&str]) {
+    let unknown = parts.iter().find(|part| PARTS.iter().all(|(name, _)| name != *part));
+    if let Some(unknown) = unknown {
+        let names = PARTS.map(|(name, _)| name).join(", ");
+        eprintln!("there is no part `{unknown}`; there are {names}");
+        std::process::exit(2);
+    }
+    for (name, part) in PARTS.iter().filter(|(name, _)| parts.is_empty() || parts.contains(name)) {
+        let mut found = part(seconds);
+        found["part"] = json!(name);
+        println!("{found}");
     }
 }
 
@@ -67,6 +98,8 @@ fn source(to: &str, seconds: u64) {
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
         }
     };
+    // What the kernel has by default may pace itself.
+    socket2::SockRef::from(&stream).set_tcp_congestion(b"cubic").expect("every kernel has it");
     let data = vec![0; 1 << 17];
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(seconds) {
@@ -77,6 +110,7 @@ fn source(to: &str, seconds: u64) {
 fn count(seconds: u64) {
     let socket = UdpSocket::bind(("0.0.0.0", PORT)).expect("a free port");
     socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
+    socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20).expect("a size");
     let mut buffer = [0; 2048];
     let (mut packets, mut first, mut last) = (0_u64, None, Instant::now());
     let begin = Instant::now();
@@ -104,6 +138,10 @@ fn blast(to: &str, bytes: usize, per_second: u64, seconds: u64) {
         while sent < due {
             let _ = socket.send(&data);
             sent += 1;
+        }
+        if per_second < 20_000 {
+            // There is time to leave the core to others.
+            std::thread::sleep(Duration::from_micros(100));
         }
     }
     println!("{sent}");
@@ -138,9 +176,13 @@ fn ping(to: &str, gap_us: u64, times: u64) {
 // What measures.
 
 fn ethernet(mtu: u32) -> String {
+    line(mtu, "")
+}
+
+fn line(mtu: u32, more: &str) -> String {
     format!(
         "name = \"line\"\n[host.a]\n[host.b]\n[link.line]\nends = [\"a\", \"b\"]\nmedium = \"ethernet-100g\"\n\
-         mtu = \"{mtu} B\"\n[traffic.any]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n[run]\nduration = \"1 s\"\n"
+         mtu = \"{mtu} B\"\n{more}[traffic.any]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n[run]\nduration = \"1 s\"\n"
     )
 }
 
@@ -170,92 +212,87 @@ rate = "1 Mbit/s"
 duration = "1 s"
 "#;
 
-fn lateness(status: &Value) -> String {
-    let late = &status["lateness"];
-    let us = |key: &str| late[key].as_f64().unwrap_or(0.0) / 1000.0;
-    format!(
-        "late p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.0} us, {}",
-        us("p50_ns"),
-        us("p99_ns"),
-        us("p999_ns"),
-        us("max_ns"),
-        if late["valid"] == true { "valid" } else { "invalid" }
-    )
-}
-
-/// What the driver's thread needs, kernel included: on a busy machine this says more than what got through.
-fn cost(status: &Value) -> String {
+/// How late, and what the driver's thread needs, kernel included: on a busy machine this says more than what got through.
+fn about(status: &Value) -> Value {
     let sum = |key: &str| {
         let hosts = status["hosts"].as_array().expect("a list");
         hosts.iter().filter_map(|host| host[key].as_f64()).sum::<f64>()
     };
     let cpu = status["cpu_ns"].as_f64().expect("a number");
     let (packets, bytes) = (sum("received_packets").max(1.0), sum("received_bytes"));
-    let full = format!("a full core: {:.0} packets/s, {:.1} Gbit/s", packets / cpu * 1e9, bytes * 8.0 / cpu);
-    format!(
-        "{:.0} ns of CPU a packet, {:.1} packets a write, {full}",
-        cpu / packets,
-        packets / sum("writes").max(1.0)
-    )
+    let late = &status["lateness"];
+    json!({
+        "packets_written": packets,
+        "cpu_ns_a_packet": cpu / packets,
+        "cpu_s_a_gigabyte": cpu / bytes.max(1.0),
+        "packets_a_write": packets / sum("writes").max(1.0),
+        "late_p50_ns": late["p50_ns"],
+        "late_p99_ns": late["p99_ns"],
+        "late_p999_ns": late["p999_ns"],
+        "late_max_ns": late["max_ns"],
+        "valid": late["valid"],
+    })
 }
 
-fn measure(seconds: u64) {
-    let time = seconds.to_string();
+fn round_trip(clock: &str) -> Value {
     let direct = round_trip_of_veth();
-    println!("veth, round trip: p50 {:.1} us, p99 {:.1} us", direct[1], direct[2]);
-    for clock in ["sleep", "hybrid", "spin"] {
-        let pair = Pair::new();
-        let carried = Carried::new(config(&pair, &ethernet(1500), &json!({ "clock": clock })));
-        pair.address(1500, false);
-        let mut pong = pair.start(1, &["pong"]);
-        std::thread::sleep(Duration::from_millis(300));
-        let took = said(pair.start(0, &["ping", B, "1000", "2000"]));
-        pong.kill().and_then(|()| pong.wait()).expect("it runs");
-        println!(
-            "{clock}, round trip: p50 {:.1} us, p99 {:.1} us; added p50 {:.1} us",
-            took[1],
-            took[2],
-            took[1] - direct[1]
-        );
-        carried.end();
-    }
-    for (name, mtu, more) in [
-        ("TCP, super-packets, MTU 1500", 1500, json!({})),
-        ("TCP, super-packets, MTU 9000", 9000, json!({})),
-        ("TCP, wire-true, MTU 1500", 1500, json!({ "wire_true": true })),
-    ] {
-        let pair = Pair::new();
-        let carried = Carried::new(config(&pair, &ethernet(mtu), &more));
-        pair.address(mtu, false);
-        let sink = pair.start(1, &["sink"]);
-        pair.start(0, &["source", B, &time]).wait().expect("it ends");
-        let rate = said(sink);
-        let status = carried.end();
-        println!("{name}: {:.2} Gbit/s; {}; {}", rate[0] / 1e9, cost(&status), lateness(&status));
-    }
-    for (name, testbed, more, size, offered) in [
-        ("wire-true, 64 B", ethernet(1500), json!({ "wire_true": true }), "22", "300000"),
-        // UDP in IP in AAL5 with LLC/SNAP: 64 B of payload take three cells; a line of 149.76 Mbit/s has room for 117736 of them in a second.
-        ("ATM 155.52 Mbit/s, 64 B", ATM.to_owned(), json!({}), "64", "130000"),
-    ] {
-        let pair = Pair::new();
-        let carried = Carried::new(config(&pair, &testbed, &more));
-        pair.address(1500, false);
-        let count = pair.start(1, &["count", &(seconds + 1).to_string()]);
-        std::thread::sleep(Duration::from_millis(300));
-        let sent = pair.start(0, &["blast", B, size, offered, &time]);
-        let got = said(count);
-        let status = carried.end();
-        println!(
-            "{name}: {:.0} packets/s received, {:.0} packets sent, {:.0} received; {}; {}",
-            got[1],
-            said(sent)[0],
-            got[0],
-            cost(&status),
-            lateness(&status)
-        );
-    }
-    idle(seconds);
+    let pair = Pair::new();
+    let carried = Carried::new(config(&pair, &ethernet(1500), &json!({ "clock": clock })));
+    pair.address(1500, false);
+    let took = ping_pong(&pair);
+    let mut found = about(&carried.end());
+    found["p50_us"] = json!(took[1]);
+    found["p99_us"] = json!(took[2]);
+    found["veth_p50_us"] = json!(direct[1]);
+    found["added_p50_us"] = json!(took[1] - direct[1]);
+    found
+}
+
+fn ping_pong(pair: &Pair) -> Vec<f64> {
+    let mut pong = pair.start(1, &["pong"]);
+    std::thread::sleep(Duration::from_millis(300));
+    let took = said(pair.start(0, &["ping", B, "1000", "1000"]));
+    pong.kill().and_then(|()| pong.wait()).expect("it runs");
+    took
+}
+
+/// Packets that are due when the driver sleeps, if it does.
+fn release(clock: &str, seconds: u64) -> Value {
+    let pair = Pair::new();
+    let carried = Carried::new(config(&pair, &line(1500, "delay = \"1 ms\"\n"), &json!({ "clock": clock })));
+    pair.address(1500, false);
+    let count = pair.start(1, &["count", &(seconds + 1).to_string()]);
+    std::thread::sleep(Duration::from_millis(300));
+    pair.start(0, &["blast", B, "64", "4000", &seconds.to_string()]).wait().expect("it ends");
+    said(count);
+    about(&carried.end())
+}
+
+fn tcp(mtu: u32, wire_true: bool, seconds: u64) -> Value {
+    let pair = Pair::new();
+    let carried = Carried::new(config(&pair, &ethernet(mtu), &json!({ "wire_true": wire_true })));
+    pair.address(mtu, false);
+    let sink = pair.start(1, &["sink"]);
+    pair.start(0, &["source", B, &seconds.to_string()]).wait().expect("it ends");
+    let rate = said(sink);
+    let mut found = about(&carried.end());
+    found["bit_per_s"] = json!(rate[0]);
+    found
+}
+
+fn packets(testbed: &str, wire_true: bool, bytes: u32, offered: u32, seconds: u64) -> Value {
+    let pair = Pair::new();
+    let carried = Carried::new(config(&pair, testbed, &json!({ "wire_true": wire_true })));
+    pair.address(1500, false);
+    let count = pair.start(1, &["count", &(seconds + 1).to_string()]);
+    std::thread::sleep(Duration::from_millis(300));
+    let sent = pair.start(0, &["blast", B, &bytes.to_string(), &offered.to_string(), &seconds.to_string()]);
+    let got = said(count);
+    let mut found = about(&carried.end());
+    found["packets_per_s"] = json!(got[1]);
+    found["sent"] = json!(said(sent)[0]);
+    found["received"] = json!(got[0]);
+    found
 }
 
 fn round_trip_of_veth() -> Vec<f64> {
@@ -275,26 +312,21 @@ fn round_trip_of_veth() -> Vec<f64> {
         &pair.names[1],
     ]);
     pair.address(1500, false);
-    let mut pong = pair.start(1, &["pong"]);
-    std::thread::sleep(Duration::from_millis(300));
-    let took = said(pair.start(0, &["ping", B, "1000", "2000"]));
-    pong.kill().and_then(|()| pong.wait()).expect("it runs");
-    took
+    ping_pong(&pair)
 }
 
-fn idle(seconds: u64) {
+fn idle(seconds: u64) -> Value {
     let pair = Pair::new();
     let carried = Carried::new(config(&pair, ATM, &json!({})));
-    println!(
-        "clock of its own choice: {}, {}",
-        carried.ready["clock"]["mode"], carried.ready["clock"]["why"]
-    );
     pair.address(1500, false);
     std::thread::sleep(Duration::from_secs(1));
+    let clock = carried.ready["clock"].clone();
     let cpu = || carried.ask("status")["ok"]["cpu_ns"].as_f64().expect("a number");
     let before = cpu();
     std::thread::sleep(Duration::from_secs(seconds));
     let share = (cpu() - before) / (seconds as f64 * 1e9);
-    println!("idle: {:.2} % of a core", share * 100.0);
-    carried.end();
+    let mut found = about(&carried.end());
+    found["cpu_share"] = json!(share);
+    found["clock"] = clock;
+    found
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import sys
 from pathlib import Path
@@ -24,7 +23,6 @@ def main() -> int:
     if not given.strip():
         # Who started us is gone already.
         return 1
-    _before_others()
     from engpass import _engpass
 
     try:
@@ -45,15 +43,6 @@ def _leave(socket: Path, captured: object) -> None:
         partial = socket.with_suffix(".new")
         partial.write_text(json.dumps(captured), encoding="utf-8")
         partial.replace(socket.with_suffix(ENDED))
-
-
-def _before_others() -> None:
-    """Ask for the CPU before the hosts' programs, where that is allowed: who waits must wake in time."""
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
-    # Where sessions are scheduled as groups the priority within ours says nothing.
-    with contextlib.suppress(OSError):
-        Path("/proc/self/autogroup").write_text("-20", encoding="ascii")
 
 
 if __name__ == "__main__":

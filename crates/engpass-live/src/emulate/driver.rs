@@ -18,10 +18,14 @@ use super::packet::{Change, HEAD, Packet};
 use super::store::{Store, Token};
 use super::world::World;
 use crate::problem::{Code, Problem};
-use crate::time::MILLISECOND;
+use crate::time::{MICROSECOND, MILLISECOND};
 
-/// The most packets, super-packets among them, that are read from one device in a turn: others wait, and so do instants.
-const BATCH: usize = 8;
+/// The most packets, super-packets among them, that are read from one device in a turn, and how long that may take, in nanoseconds: others wait,
+/// and so do instants.
+const BATCH: usize = 64;
+const READING: u64 = 50 * MICROSECOND;
+/// How long the beginning of a super-packet waits for the rest of it, in picoseconds: each write costs as much as some of its packets.
+const HOLD: u64 = 8_000_000;
 /// The longest wait, so that whoever asks is heard, and the network does not fall far behind, in nanoseconds.
 const LONGEST: u64 = 20 * MILLISECOND;
 
@@ -145,7 +149,9 @@ impl<N: Network, W: World> Driver<N, W> {
             self.world.listen(place, !host.gone && self.network.backlog(host.index) == 0);
         }
         let now = self.world.now();
-        let due = self.network.next_wake().map_or(u64::MAX, |at| self.clock.due(at));
+        let held = self.runs.iter().filter_map(|run| run.ats.first()).map(|at| at + HOLD);
+        let next = self.network.next_wake().into_iter().chain(held).min();
+        let due = next.map_or(u64::MAX, |at| self.clock.due(at));
         self.world.wait(due.min(now + LONGEST));
         self.catch_up();
         for place in 0..self.hosts.len() {
@@ -219,7 +225,11 @@ impl<N: Network, W: World> Driver<N, W> {
 
     /// Read what a device has, up to a bound.
     fn read(&mut self, place: usize) {
-        for _ in 0..BATCH {
+        let end = self.world.now() + READING;
+        for count in 0..BATCH {
+            if count > 0 && self.world.now() >= end {
+                return;
+            }
             if self.network.backlog(self.hosts[place].index) > 0 {
                 return;
             }
@@ -292,20 +302,28 @@ impl<N: Network, W: World> Driver<N, W> {
         let at = self.now();
         let Packet { class, ttl, flow, headers, .. } = packet;
         let header = headers.saturating_sub(20);
-        for segment in 0..packet.segments() {
-            let token = self.store.number(Token { slot, segment });
-            let bytes = packet.segment(segment);
-            let input = Input { at, way, bytes, header, class, ttl, flow, token };
-            if let Some(log) = &mut self.log {
-                let (packet, bytes) = self.store.get(slot);
-                log.put(&Record::input(&input, &bytes[packet.payload_of(segment..segment + 1)]));
+        let first = self.store.number(Token { slot, segment: 0 });
+        let input = |segment: u32| {
+            let (bytes, token) = (packet.segment(segment), first + u64::from(segment));
+            Input { at, way, bytes, header, class, ttl, flow, token }
+        };
+        let (_, bytes) = self.store.get(slot);
+        if let Some(log) = &mut self.log {
+            for segment in 0..packet.segments() {
+                log.put(&Record::input(&input(segment), &bytes[packet.payload_of(segment..segment + 1)]));
             }
-            if self.network.captures() {
-                let (packet, bytes) = self.store.get(slot);
-                self.network.keep(token, packet.alone(bytes, segment), fates);
-            }
-            self.network.inject(input);
         }
+        if self.network.captures() {
+            for segment in 0..packet.segments() {
+                self.network.keep(input(segment).token, packet.alone(bytes, segment), fates);
+            }
+        }
+        // The last one may be shorter.
+        let last = packet.segments() - 1;
+        if last > 0 {
+            self.network.inject_alike(input(0), last);
+        }
+        self.network.inject(input(last));
         self.advance(at);
     }
 
@@ -340,7 +358,9 @@ impl<N: Network, W: World> Driver<N, W> {
             }
         }
         for place in 0..self.hosts.len() {
-            self.write(place);
+            if !self.is_held(place) {
+                self.write(place);
+            }
         }
         self.outputs = outputs;
         self.outputs.clear();
@@ -358,6 +378,15 @@ impl<N: Network, W: World> Driver<N, W> {
         if let Err(error) = self.world.write(place, &head, &message) {
             self.counts.failed(place, &error);
         }
+    }
+
+    /// Whether the run of a host waits for the rest of its super-packet.
+    fn is_held(&self, place: usize) -> bool {
+        let run = &self.runs[place];
+        run.ats.first().is_some_and(|first| {
+            let (packet, _) = self.store.get(run.slot);
+            run.first + (run.ats.len() as u32) < packet.segments() && self.reached < first + HOLD
+        })
     }
 
     /// Write the run of a host, if there is one.

@@ -56,6 +56,7 @@ use world::Real;
 use crate::flow::Timer;
 use crate::sys::signal::{Bell, Caught};
 use crate::sys::thread;
+use crate::sys::urgent::Heavy;
 use crate::time::MILLISECOND;
 
 /// How long the timer is calibrated, in nanoseconds.
@@ -155,6 +156,8 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     };
     let caught = Caught::new();
     thread::exact_timers();
+    // This thread runs before the hosts' programs, not in turns with those that it wakes.
+    let _heavy = Heavy::ask();
     let limit = config.limit_ns()?;
     let pace = Pace::choose(config.clock, Timer::calibrate(CALIBRATION), limit.saturating_mul(config.slow));
     let about = About::new(&config, &pace, &devices, seed);

@@ -137,6 +137,11 @@ impl Network for Model {
 
     #[inline]
     fn inject(&mut self, input: Input) {
+        self.inject_alike(input, 1);
+    }
+
+    #[inline]
+    fn inject_alike(&mut self, input: Input, count: u32) {
         let ecn = match input.class & 0b11 {
             0 => Ecn::NotCapable,
             0b11 => Ecn::Marked,
@@ -152,10 +157,12 @@ impl Network for Model {
             token: input.token,
         };
         let at = match input.way.checked_sub(self.single) {
-            None => self.network.inject(input.at, input.way, packet),
+            None => self.network.inject_alike(input.at, input.way, packet, count),
             Some(group) => {
-                let tokens = vec![input.token; self.network.members(group).len()];
-                self.network.inject_group(input.at, group, packet, &tokens)
+                let members = self.network.members(group).len();
+                let mut one =
+                    |token| self.network.inject_group(input.at, group, packet, &vec![token; members]);
+                (input.token..).take(count as usize).map(&mut one).fold(input.at, u64::max)
             }
         };
         assert_eq!(at, input.at, "the driver is never behind the network");
@@ -179,7 +186,14 @@ impl Network for Model {
     #[inline]
     fn run_until(&mut self, at: u64, out: &mut impl FnMut(Output)) {
         let told = &mut self.told;
-        self.network.run_until(at, &mut |output| told.push(output));
+        let captures = self.capturing.is_some();
+        self.network.run_until(at, &mut |output| match output {
+            // Places of losses have words, which only the network knows: from the first on all wait for those.
+            Told::Delivered { at, way, token, ce } if told.is_empty() && !captures => {
+                out(Output { at, way, token, fate: Fate::Delivered { ce } });
+            }
+            _ => told.push(output),
+        });
         self.hand_out(out);
         if let Some(capturing) = &mut self.capturing {
             capturing.reached(at, &mut self.network);

@@ -70,6 +70,11 @@ pub(super) trait Network {
     /// A packet enters at an instant that [`Self::run_until`] has not left behind.
     fn inject(&mut self, input: Input);
 
+    /// So many packets alike enter at one instant, one behind the other, each with the token behind that of the one before.
+    fn inject_alike(&mut self, input: Input, count: u32) {
+        (0..count.into()).for_each(|place| self.inject(Input { token: input.token + place, ..input }));
+    }
+
     /// Whether somebody captures: then [`Self::keep`] comes before [`Self::inject`].
     fn captures(&self) -> bool {
         false

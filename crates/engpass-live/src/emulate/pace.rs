@@ -33,15 +33,20 @@ impl Clock {
     }
 }
 
-/// What is this near is not worth a sleep, in nanoseconds.
+/// What is this near is worth no sleep, and no look at the devices either, in nanoseconds.
 const NEAR: u64 = 3 * MICROSECOND;
+/// How long after a packet the driver stays awake, in nanoseconds: what answers it, or follows it, need not wake it.
+const AWAKE: u64 = 50 * MICROSECOND;
 /// Where between these hybrid wakes before an instant, in nanoseconds.
 const MARGIN: (u64, u64) = (50 * MICROSECOND, 100 * MICROSECOND);
 
 /// A way to wait, and why.
 pub(super) struct Pace {
     clock: Clock,
+    /// By name.
+    asked: bool,
     margin: u64,
+    awake: u64,
     why: String,
     timer: Timer,
 }
@@ -63,19 +68,32 @@ impl Pace {
             (Clock::Hybrid, why)
         };
         let margin = timer.late(900_000).clamp(MARGIN.0, MARGIN.1);
-        Self { clock, margin, why, timer }
+        // On one core nobody answers while the driver is awake.
+        let awake = if thread::cores().len() < 2 { 0 } else { AWAKE };
+        Self { clock, asked: asked != Clock::Auto, margin, awake, why, timer }
     }
 
-    /// How long to sleep now for something that is due then; 0 is only a look.
+    /// Whether it is so near that there is only waiting for it.
     #[inline]
-    pub(super) fn nap(&self, now: u64, due: u64) -> u64 {
+    pub(super) fn is_near(now: u64, due: u64) -> bool {
+        due.saturating_sub(now) <= NEAR
+    }
+
+    /// How long to sleep now for something that is due then, when the last packet came or went at `last`; 0 is only a look.
+    #[inline]
+    pub(super) fn nap(&self, now: u64, due: u64, last: u64) -> u64 {
         let left = due.saturating_sub(now);
         match self.clock {
             Clock::Spin => 0,
+            _ if now < last + self.awake => 0,
             Clock::Hybrid => left.saturating_sub(self.margin),
-            Clock::Sleep | Clock::Auto if left <= NEAR => 0,
             Clock::Sleep | Clock::Auto => left,
         }
+    }
+
+    /// Whether to keep idle cores awake, too: where somebody has asked for instants that are kept.
+    pub(super) fn keeps_cores_awake(&self) -> bool {
+        self.asked && self.spins()
     }
 
     /// Whether a sleep ends before it is time.
@@ -99,22 +117,39 @@ mod tests {
     use super::*;
 
     fn pace(clock: Clock) -> Pace {
-        Pace { clock, margin: 60_000, why: String::new(), timer: Timer::calibrate(0) }
+        Pace {
+            clock,
+            asked: true,
+            margin: 60_000,
+            awake: 40_000,
+            why: String::new(),
+            timer: Timer::calibrate(0),
+        }
     }
 
     #[test]
     fn naps_end_when_they_should() {
-        let naps = |clock| [5, 2_000, 70_000, 10_000_000].map(|left| pace(clock).nap(1000, 1000 + left));
-        assert_eq!(naps(Clock::Sleep), [0, 0, 70_000, 10_000_000]);
-        assert_eq!(naps(Clock::Hybrid), [0, 0, 10_000, 9_940_000]);
-        assert_eq!(naps(Clock::Spin), [0; 4]);
-        assert_eq!(pace(Clock::Sleep).nap(1000, 10), 0, "what is over is not waited for");
+        let now = 1_000_000;
+        let naps = |clock, last| [5, 70_000, 10_000_000].map(|left| pace(clock).nap(now, now + left, last));
+        assert_eq!(naps(Clock::Sleep, 0), [5, 70_000, 10_000_000]);
+        assert_eq!(naps(Clock::Hybrid, 0), [0, 10_000, 9_940_000]);
+        for clock in [Clock::Sleep, Clock::Hybrid] {
+            assert_eq!(naps(clock, now - 39_999), [0; 3], "it stays awake after a packet");
+            assert_ne!(naps(clock, now - 40_000), [0; 3]);
+        }
+        assert_eq!(naps(Clock::Spin, 0), [0; 3]);
+        assert_eq!(pace(Clock::Sleep).nap(now, 10, 0), 0, "what is over is not waited for");
+        assert!(
+            Pace::is_near(now, now + NEAR) && Pace::is_near(now, 10) && !Pace::is_near(now, now + NEAR + 1)
+        );
     }
 
     #[test]
     fn a_wide_limit_lets_it_sleep() {
         let chosen = |limit| Pace::choose(Clock::Auto, Timer::calibrate(1_000_000), limit).clock;
         assert_eq!(chosen(u64::MAX), Clock::Sleep);
+        assert!(pace(Clock::Spin).keeps_cores_awake() && !pace(Clock::Sleep).keeps_cores_awake());
+        assert!(!Pace::choose(Clock::Auto, Timer::calibrate(0), 0).keeps_cores_awake());
         let narrow = if thread::cores().len() < 2 { Clock::Sleep } else { Clock::Hybrid };
         assert_eq!(chosen(0), narrow);
     }

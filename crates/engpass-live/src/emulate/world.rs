@@ -8,6 +8,7 @@ use super::pace::Pace;
 use crate::sys::clock;
 use crate::sys::signal::Bell;
 use crate::sys::tun::{self, Tun, Waits};
+use crate::sys::urgent::Awake;
 
 /// A clock and devices.
 pub(super) trait World {
@@ -36,13 +37,34 @@ pub(super) struct Real {
     devices: Vec<Tun>,
     waits: Waits,
     bell: Arc<Bell>,
+    /// When a packet came or went last, as far as that was noted, and whether one has since.
+    last: u64,
+    stirred: bool,
+    /// As long as this is here no core sleeps.
+    _awake: Option<Awake>,
 }
+
+/// So many devices are read without being asked whether there is anything to read, where there is no time to ask.
+const FEW: usize = 4;
 
 impl Real {
     pub(super) fn new(pace: Pace, devices: Vec<Tun>, bell: Arc<Bell>) -> Self {
         let files: Vec<_> =
             devices.iter().map(|tun| tun.file.as_raw_fd()).chain([bell.as_raw_fd()]).collect();
-        Self { pace, waits: Waits::new(&files), devices, bell }
+        let awake = if pace.keeps_cores_awake() { Awake::hold() } else { None };
+        Self { pace, waits: Waits::new(&files), devices, bell, last: 0, stirred: false, _awake: awake }
+    }
+
+    /// It is time at once, or nearly so: only the clock is looked at until then.
+    fn wait_near(&mut self, due: u64) {
+        while clock::now() < due {
+            std::hint::spin_loop();
+        }
+        if self.devices.len() <= FEW {
+            self.waits.suppose();
+        } else {
+            self.waits.wait(0);
+        }
     }
 
     /// Packets that the kernel has dropped because a device's own queue was full, by device.
@@ -65,7 +87,14 @@ impl World for Real {
     fn wait(&mut self, due: u64) {
         loop {
             let now = clock::now();
-            let nap = self.pace.nap(now, due);
+            if std::mem::take(&mut self.stirred) {
+                self.last = now;
+            }
+            if Pace::is_near(now, due) {
+                self.wait_near(due);
+                return;
+            }
+            let nap = self.pace.nap(now, due, self.last);
             let ready = self.waits.wait(nap);
             if ready && self.waits.is_ready(self.devices.len()) {
                 self.bell.hush();
@@ -84,11 +113,14 @@ impl World for Real {
 
     #[inline]
     fn read(&mut self, host: usize, buffer: &mut [u8]) -> io::Result<usize> {
-        tun::read(&self.devices[host].file, buffer)
+        let got = tun::read(&self.devices[host].file, buffer);
+        self.stirred |= got.is_ok();
+        got
     }
 
     #[inline]
     fn write(&mut self, host: usize, head: &[u8], payload: &[u8]) -> io::Result<()> {
+        self.stirred = true;
         tun::write(&self.devices[host].file, head, payload)
     }
 }

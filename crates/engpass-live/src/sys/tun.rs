@@ -165,6 +165,12 @@ impl Waits {
         count > 0
     }
 
+    /// Nobody was asked: suppose that all can be read that are looked at.
+    #[inline]
+    pub(crate) fn suppose(&mut self) {
+        self.0.iter_mut().for_each(|one| one.revents = if one.fd < 0 { 0 } else { libc::POLLIN });
+    }
+
     /// Whether the `index`-th one could be read when [`Self::wait`] returned.
     #[inline]
     pub(crate) fn is_ready(&self, index: usize) -> bool {

@@ -113,10 +113,11 @@ impl Carried {
     pub(crate) fn new(config: Value) -> Self {
         let socket = PathBuf::from(config["socket"].as_str().expect("a path"));
         let (sender, receiver) = channel();
-        let running = std::thread::spawn(move || {
+        let running = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
             let mut ready = |line: &Value| sender.send(line.clone()).expect("somebody waits");
             emulate(&config.to_string(), &mut ready).unwrap_or_else(|error| panic!("{error}"))
         });
+        let running = running.expect("a thread more");
         let ready = receiver.recv().expect("it comes up");
         Self { socket, running: Some(running), ready }
     }

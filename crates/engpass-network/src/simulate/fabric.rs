@@ -49,6 +49,8 @@ pub(super) struct Datagram {
     pub(super) index: u64,
     pub(super) bytes: u64,
     pub(super) fragments: u32,
+    /// The fragments are datagrams alike, each of so many bytes: the next one that arrives has the index.
+    pub(super) train: bool,
     pub(super) arrived: u32,
     pub(super) sent: bool,
     /// The endpoint that it goes to, if it carries a TCP segment.
@@ -209,6 +211,10 @@ impl Fabric {
     /// Book what was carried of a datagram that is gone, or `open` when the run is over.
     fn settle_books(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
+        if this.train {
+            self.settle_train(datagram, open);
+            return;
+        }
         let cargo = match (this.to, this.counted) {
             (None, _) if !self.flows[this.flow as usize].varied => Cargo::Datagram,
             (_, true) => Cargo::Segment,

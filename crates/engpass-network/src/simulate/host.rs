@@ -147,6 +147,7 @@ impl Network {
             index: this.messages,
             bytes: this.message,
             fragments: this.fragments.count as u32,
+            train: false,
             arrived: 0,
             sent: false,
             to: None,
@@ -286,11 +287,12 @@ impl Network {
         let datagram = &mut self.fabric.datagrams[id];
         datagram.sent = true;
         if datagram.counted {
+            let count = if datagram.train { datagram.fragments.into() } else { 1 };
             let tally = &mut self.fabric.flows[datagram.flow as usize];
-            tally.in_flight += 1;
+            tally.in_flight += count;
             if self.fabric.window.holds(self.now) {
-                tally.sent += 1;
-                tally.sent_bytes += datagram.bytes;
+                tally.sent += count;
+                tally.sent_bytes += count * datagram.bytes;
             }
         }
         self.fabric.release_datagram(id);

@@ -65,6 +65,11 @@ impl Nic {
         }
     }
 
+    /// Whether nobody waits for its memory.
+    pub(super) fn is_free(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     #[inline]
     fn has_room(&mut self, now: u64, bytes: u64) -> bool {
         while let Some(&(left, bytes)) = self.leaving.front()
@@ -149,8 +154,9 @@ impl Network {
         }
     }
 
+    /// Whether a packet finds room in the memory of its NIC now.
     #[inline(always)]
-    fn nic_has_room(&mut self, sending: &Sending) -> bool {
+    pub(super) fn nic_has_room(&mut self, sending: &Sending) -> bool {
         let nic = sending.nic;
         let bytes = sending.memory();
         // A line of frames says at once when a packet leaves; cells are asked for.
@@ -191,7 +197,7 @@ impl Network {
 
     /// The sender's packet enters the NIC now.
     #[inline(always)]
-    fn emit(&mut self, sender: usize, sending: Sending) {
+    pub(super) fn emit(&mut self, sender: usize, sending: Sending) {
         match sending.way {
             Way::Circuit { vc, .. } => {
                 let bytes = sending.memory();

@@ -32,8 +32,13 @@ impl Window {
     /// How many of `cells` lie in the window when each is `shift` later.
     #[inline]
     pub(super) fn count(&self, cells: &Cells, shift: u64) -> u64 {
-        if self.from.is_none() && cells.last + shift <= self.end {
+        let last = cells.last + shift;
+        // They stand at their base or later.
+        if self.from.is_none_or(|from| cells.base + shift > from) && last <= self.end {
             return cells.count;
+        }
+        if self.from.is_some_and(|from| last <= from) {
+            return 0;
         }
         self.count_cut(cells, shift)
     }

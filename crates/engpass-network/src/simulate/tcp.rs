@@ -356,6 +356,7 @@ impl Network {
             index: this.connection.segments_sent(),
             bytes: u64::from(len),
             fragments: 1,
+            train: false,
             arrived: 0,
             sent: false,
             to: Some(endpoint as u32 ^ 1),

@@ -38,6 +38,17 @@ fn a_super_packet_that_arrives_at_once_is_written_at_once() {
 }
 
 #[test]
+fn the_beginning_of_a_super_packet_waits_a_moment_for_the_rest() {
+    let mut world = Fake::new(2, 1);
+    world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 40, 1000)));
+    // All in 4 us: the driver looks when some have come.
+    let mut driver = driver(Line::new(2, 100_000, 0, 100, 1000), world, 1, None);
+    run_out(&mut driver);
+    assert_eq!(driver.world.written.len(), 1);
+    assert_eq!(driver.late.to_json(false)["packets"], 40);
+}
+
+#[test]
 fn packets_that_arrive_one_by_one_are_written_when_they_arrive() {
     let mut world = Fake::new(2, 2);
     world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 10, 1000)));

@@ -8,6 +8,7 @@
 mod build;
 mod port;
 mod sent;
+mod trains;
 
 use engpass_model::queue::{self, Cause, Ecn};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
@@ -523,11 +524,10 @@ impl Network {
 
     #[inline]
     fn packet_arrived(&mut self, packet: u32) {
-        self.note_lines(packet);
         let Packet { datagram, ecn, .. } = self.frames.packets[packet];
-        self.frames.packets.release(packet);
         let this = &mut self.fabric.datagrams[datagram];
         this.arrived += 1;
+        let (complete, train, lost) = (this.arrived == this.fragments, this.train, this.loss.is_some());
         if ecn == Ecn::Marked && this.to.is_some() {
             let segment = &mut self.fabric.segments[datagram as usize];
             segment.ce |= segment.ect;
@@ -536,7 +536,13 @@ impl Network {
         {
             fates.mark(datagram);
         }
-        if this.arrived == this.fragments && this.loss.is_none() {
+        if train && !complete {
+            self.train_arrives(datagram);
+            return;
+        }
+        self.note_lines(packet);
+        self.frames.packets.release(packet);
+        if complete && !lost {
             self.receive(datagram);
         }
         self.fabric.release_datagram(datagram);

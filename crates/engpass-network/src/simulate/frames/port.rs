@@ -280,6 +280,11 @@ impl FramePort {
         self.lottery.is_none()
     }
 
+    /// Whether it takes all that comes, and whatever it takes arrives, in order.
+    pub(super) fn takes_all(&self) -> bool {
+        matches!(self.waiting, Waiting::All) && self.is_in_order()
+    }
+
     /// Whether it is known as soon as a packet comes what becomes of it.
     pub(super) fn decides_on_arrival(&self) -> bool {
         !matches!(self.waiting, Waiting::Service(_))

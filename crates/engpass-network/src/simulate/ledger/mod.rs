@@ -12,6 +12,7 @@ mod open;
 mod passed;
 #[cfg(test)]
 mod tests;
+mod trains;
 mod waits;
 
 use std::sync::Arc;

@@ -58,9 +58,15 @@ impl Fates {
         self.heads[index] = Head { way, token, ecn, priority, ttl, flow, marked: false, counted: false };
     }
 
-    /// A packet is inside from now on.
-    pub(super) fn count_in(&mut self) {
-        self.inside += 1;
+    /// So many packets are inside from now on.
+    pub(super) fn count_in(&mut self, packets: u32) {
+        self.inside += u64::from(packets);
+    }
+
+    /// The datagram stands for the packet behind the one it stood for.
+    #[inline]
+    pub(in crate::simulate) fn next_token(&mut self, datagram: u32) {
+        self.heads[datagram as usize].token += 1;
     }
 
     pub(super) fn inside(&self) -> u64 {

@@ -34,8 +34,9 @@ pub(in crate::simulate) struct Outsiders {
     gates: Vec<Gate>,
     /// By host: packets that wait.
     backlogs: Vec<usize>,
-    /// Flows by sender and by the number they have outside.
+    /// Flows by sender and by the number they have outside, and the last one that was asked for.
     flows: BTreeMap<(u32, u32), u32>,
+    last: Option<((u32, u32), u32)>,
 }
 
 /// What waits for a NIC: the first packet is at hand.
@@ -66,6 +67,7 @@ impl Outsiders {
             gates: vec![Gate::default(); gates],
             backlogs: vec![0; hosts],
             flows: BTreeMap::new(),
+            last: None,
         }
     }
 
@@ -94,7 +96,19 @@ impl Outsiders {
     }
 
     /// The number that disciplines know a flow by.
+    #[inline]
     pub(super) fn number_of(&mut self, sender: u32, flow: u32) -> u32 {
+        match self.last {
+            Some((last, number)) if last == (sender, flow) => number,
+            _ => {
+                let number = self.find_number(sender, flow);
+                self.last = Some(((sender, flow), number));
+                number
+            }
+        }
+    }
+
+    fn find_number(&mut self, sender: u32, flow: u32) -> u32 {
         let next = self.flows.len() as u32;
         if next < MOST_FLOWS {
             return *self.flows.entry((sender, flow)).or_insert(next);
@@ -108,10 +122,12 @@ impl Network {
     /// The packet number `number` comes from outside, now.
     pub(super) fn packet_comes(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
         if let Some(fates) = &mut self.fabric.fates {
-            fates.count_in();
+            fates.count_in(1);
         }
         if copies > 0 {
             self.count_copies_in(copies);
+        } else if self.goes_at_once(sender, packet, number) {
+            return;
         }
         let this = &mut self.outsiders.senders[sender];
         this.queued += 1;
@@ -124,6 +140,26 @@ impl Network {
             let place = self.processes.len() + self.endpoints.len() + sender;
             self.fabric.ledger.waits(place, self.now, Wait::Nic);
         }
+    }
+
+    /// Hand over a packet that need not be cut, if nothing waits for its NIC and there is room. What waits comes to the same, by way of the gate.
+    fn goes_at_once(&mut self, sender: usize, packet: Packet, number: u64) -> bool {
+        let Sender { flow, nic, way, mtu, .. } = self.outsiders.senders[sender];
+        let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
+        if ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() {
+            return false;
+        }
+        let mut sending = Sending { flow, nic, way, ip, datagram: u32::MAX };
+        if !self.nics[nic].is_free() || !self.nic_has_room(&sending) {
+            return false;
+        }
+        let first = Queued { sender, packet, since: self.now, number, copies: 0 };
+        sending.datagram = self.begin_outside(&first, 1, false);
+        let place = self.processes.len() + self.endpoints.len() + sender;
+        self.emit(place, sending);
+        self.fabric.ledger.waits(place, self.now, Wait::Application);
+        self.datagram_sent(sending.datagram);
+        true
     }
 
     /// Hand over what waits for a NIC, until something of it finds no room.
@@ -141,16 +177,27 @@ impl Network {
 
     /// The first packet that waits for a NIC is at hand.
     fn begin_packet(&mut self, nic: usize, first: &Queued) {
-        let Queued { sender, packet, since, number, copies } = *first;
+        let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
+        let cut = Fragments::of(payload, self.outsiders.senders[first.sender].mtu);
+        let datagram = self.begin_outside(first, cut.count as u32, false);
+        if first.copies > 0 {
+            self.begin_copies(first.copies, datagram, &first.packet);
+        }
+        self.outsiders.gates[nic].at_hand = Some((cut, 0, datagram));
+    }
+
+    /// The datagram of a packet, or of a train of them.
+    fn begin_outside(&mut self, first: &Queued, fragments: u32, train: bool) -> u32 {
+        let Queued { sender, packet, since, number, .. } = *first;
         let this = &self.outsiders.senders[sender];
         let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
-        let cut = Fragments::of(payload, this.mtu);
         let header = u64::from(packet.header).min(payload);
         let datagram = Datagram {
             flow: this.flow as u32,
             index: number,
             bytes: payload - header,
-            fragments: cut.count as u32,
+            fragments,
+            train,
             arrived: 0,
             sent: false,
             to: None,
@@ -168,10 +215,33 @@ impl Network {
         if let Some(fates) = &mut self.fabric.fates {
             fates.enters(datagram, sender as u32, &packet, flow);
         }
-        if copies > 0 {
-            self.begin_copies(copies, datagram, &packet);
+        datagram
+    }
+
+    /// `count` packets alike come from outside, now, the first of them with this number: as many of them as go as one train. How many these are.
+    pub(super) fn train_comes(&mut self, sender: usize, packet: Packet, count: u32, number: u64) -> u32 {
+        let Sender { nic, mtu, way: Way::Frames { route }, .. } = self.outsiders.senders[sender] else {
+            return 0;
+        };
+        let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
+        if count < 2 || ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() || !self.nics[nic].is_free()
+        {
+            return 0;
         }
-        self.outsiders.gates[nic].at_hand = Some((cut, 0, datagram));
+        let count = self.train_on(route, ip as u32, count);
+        if count < 2 {
+            return 0;
+        }
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.count_in(count);
+        }
+        let datagram =
+            self.begin_outside(&Queued { sender, packet, since: self.now, number, copies: 0 }, count, true);
+        let place = self.processes.len() + self.endpoints.len() + sender;
+        self.emit_train(place, datagram, route, ip as u32);
+        self.fabric.ledger.waits(place, self.now, Wait::Application);
+        self.datagram_sent(datagram);
+        count
     }
 
     /// The NIC has taken what a sender had at hand.

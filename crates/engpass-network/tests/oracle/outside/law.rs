@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engpass_model::queue::Ecn;
 use engpass_network::simulate::SimOutcome;
 use engpass_network::simulate::outside::{Output, Outside, Packet};
-use engpass_testbed::Testbed;
+use engpass_testbed::{Source, Testbed, load};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -13,13 +13,31 @@ use super::modelled::{SEED, plain, plan, way};
 use crate::networks::{frames, network};
 use crate::resolve::resolve;
 
-/// What somebody does: what before, the picoseconds that go by, and the packet that is put in then: its way, bytes, flow, ECN.
-type Step = (u8, u64, (usize, u32, u8, u8));
+/// What somebody does: what before, the picoseconds that go by, and the packets alike that are put in then: their way, bytes, flow, ECN, and how many.
+type Step = (u8, u64, (usize, u32, u8, u8), u8);
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+/// Steps, each with so many packets at most.
+fn steps(most: u8) -> impl Strategy<Value = Vec<Step>> {
     let gap = prop_oneof![Just(0), 1u64..=1_000, 1_000u64..=100_000_000, 100_000_000u64..=20_000_000_000];
     let bytes = prop_oneof![20u32..=60, 60u32..=1500, 1500u32..=20_000];
-    vec((0u8..8, gap, (0usize..64, bytes, 0u8..3, 0u8..3)), 1..60)
+    let count = prop_oneof![4 => Just(1u8), 1 => 1..=most];
+    vec((0u8..8, gap, (0usize..64, bytes, 0u8..3, 0u8..3), count), 1..60)
+}
+
+/// A line between two hosts.
+fn line() -> impl Strategy<Value = Testbed> {
+    let medium = prop::sample::select(vec!["ethernet-10", "ethernet-1g", "ethernet-100g"]);
+    let delay = prop::sample::select(vec!["", "delay = \"3 us\"", "delay = \"2 ms\"", "loss = \"3 %\""]);
+    (medium, delay, 1u32..60).prop_map(|(medium, delay, room)| {
+        let text = format!(
+            "name = \"line\"\n[host.a]\nnic_buffer = \"{} B\"\n[host.b]\n[link.line]\nends = [\"a\", \"b\"]\nmedium = \"{medium}\"\n{delay}\n\
+             [traffic.any]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n[run]\nduration = \"1 s\"\n",
+            room * 1500
+        );
+        let source = Source { name: "line.toml".into(), text: text.into() };
+        let campaign = load(&source, &[], None).expect("a testbed");
+        campaign.point("base", &[]).expect("a point").testbed
+    })
 }
 
 fn outside(testbed: &Testbed) -> Outside {
@@ -28,16 +46,26 @@ fn outside(testbed: &Testbed) -> Outside {
 
 /// The packet that a step puts in.
 fn packet(step: &Step, token: u64) -> Packet {
-    let (_, _, (_, bytes, flow, ecn)) = *step;
+    let (_, _, (_, bytes, flow, ecn), _) = *step;
     let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][usize::from(ecn)];
     Packet { bytes, header: 8, flow: flow.into(), ecn, token, ..Packet::default() }
 }
 
-/// A network that somebody plays with: what was put in and when, and what was told, up to some time after the last packet.
-fn played(testbed: &Testbed, steps: &[Step]) -> (Vec<(u64, u32, Packet)>, Vec<Output>, u64) {
+/// A network that somebody played with.
+struct Played {
+    /// What was put in and when, up to when it went on, and what was told up to then.
+    log: Vec<(u64, u32, Packet)>,
+    end: u64,
+    told: Vec<Output>,
+    /// Outcomes of windows.
+    outcomes: Vec<String>,
+}
+
+/// Play with a network, up to some time after the last packet, and put packets alike in at `once`, or one by one.
+fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
     let mut live = outside(testbed);
-    let (mut log, mut told, mut now) = (Vec::new(), Vec::new(), 0);
-    for (token, step) in steps.iter().enumerate() {
+    let (mut log, mut told, mut outcomes, mut now) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for step in steps {
         let each = &mut |output| told.push(output);
         match step.0 {
             0 | 1 => {}
@@ -54,20 +82,34 @@ fn played(testbed: &Testbed, steps: &[Step]) -> (Vec<(u64, u32, Packet)>, Vec<Ou
             }
             5 => drop(live.seen()),
             _ if live.window().is_none() => live.begin_window(now, each),
-            _ => drop(live.end_window(now, each).expect("its books balance")),
+            _ => {
+                let outcome = live.end_window(now, each).expect("its books balance");
+                outcomes.push(serde_json::to_string(&outcome).expect("an outcome is plain data"));
+            }
         }
         now += step.1;
-        let (way, packet) = ((step.2.0 % live.ways().len()) as u32, packet(step, token as u64));
-        log.push((live.inject(now, way, packet), way, packet));
+        let way = (step.2.0 % live.ways().len()) as u32;
+        let first = packet(step, log.len() as u64);
+        let packets = (0..step.3.into()).map(|place| Packet { token: first.token + place, ..first });
+        if once {
+            let at = live.inject_alike(now, way, first, step.3.into());
+            log.extend(packets.map(|packet| (at, way, packet)));
+        } else {
+            log.extend(packets.map(|packet| (live.inject(now, way, packet), way, packet)));
+        }
     }
     let end = now + 40_000_000_000;
     live.run_until(end, &mut |output| told.push(output));
-    assert_eq!(told.len() as u64 + live.inside(), steps.len() as u64, "all are told or inside");
-    (log, told, end)
+    assert_eq!(told.len() as u64 + live.inside(), log.len() as u64, "all are told or inside");
+    Played { log, end, told, outcomes }
 }
 
 fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
-    let (log, told, end) = played(testbed, steps);
+    let Played { log, end, told, outcomes } = played(testbed, steps, true);
+    let one_by_one = played(testbed, steps, false);
+    prop_assert_eq!(&one_by_one.told, &told, "packets alike may come at once");
+    prop_assert_eq!(&one_by_one.outcomes, &outcomes);
+    let count = log.len();
     prop_assert!(told.is_sorted_by_key(Output::at), "in order of time: {:?}", told);
     let tokens: BTreeSet<_> = told.iter().map(Output::token).collect();
     prop_assert_eq!(tokens.len(), told.len(), "each is told once");
@@ -83,7 +125,7 @@ fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
         while let Some(at) = again.next_wake() {
             again.run_until(at, &mut |_| rest += 1);
         }
-        prop_assert_eq!((again.inside(), rest), (0, steps.len() - tokens.len()));
+        prop_assert_eq!((again.inside(), rest), (0, count - tokens.len()));
     }
     Ok(())
 }
@@ -144,18 +186,24 @@ fn adds_up(testbed: &Testbed, parts: &[u64]) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn frames_obey_the_replay_law(drawn in frames(), steps in steps()) {
+    fn frames_obey_the_replay_law(drawn in frames(), steps in steps(3)) {
         obeys(&plain(&drawn), &steps)?;
     }
 
+    /// Here packets alike share what is done for them.
     #[test]
-    fn cells_obey_the_replay_law(drawn in network(), steps in steps()) {
+    fn trains_obey_the_replay_law(line in line(), steps in steps(50)) {
+        obeys(&line, &steps)?;
+    }
+
+    #[test]
+    fn cells_obey_the_replay_law(drawn in network(), steps in steps(3)) {
         obeys(&plain(&drawn), &steps)?;
     }
 
     /// Here hosts wait for the memory of their NICs.
     #[test]
-    fn hosts_that_wait_obey_the_replay_law(drawn in prop_oneof![frames().boxed(), network().boxed()], steps in steps()) {
+    fn hosts_that_wait_obey_the_replay_law(drawn in prop_oneof![frames().boxed(), network().boxed()], steps in steps(3)) {
         obeys(&drawn.0, &steps)?;
     }
 
