@@ -159,7 +159,7 @@ impl Network {
             lines: 0,
             written: matches!(this.way, Way::Circuit { .. }) || this.fragments.count > 1,
         };
-        this.datagram = Some(self.fabric.begin_datagram(datagram));
+        this.datagram = Some(self.fabric.begin_datagram(datagram.written, || datagram));
         this.fragment = 0;
         self.fabric.ledger.waits(index, self.now, Wait::Cpu);
         self.ask_cpu(self.processes[index].host, Item::Send(index));

@@ -114,6 +114,12 @@ impl Endpoint {
         call + self.cost.byte.bytes(application.copying)
     }
 
+    /// Whether it only reads, and has nothing to say.
+    #[inline]
+    fn is_silent(&self) -> bool {
+        self.application.is_none() && self.connection.is_silent()
+    }
+
     /// Whether its application lets it send: it has begun, or only reads.
     #[inline]
     fn is_open(&self) -> bool {
@@ -242,7 +248,7 @@ impl Network {
     /// Send what can be sent, else let the application write; and see to the next wake.
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
-        if !this.busy {
+        if !this.busy && !this.is_silent() {
             if this.free && self.cpus[this.host as usize].is_idle() {
                 self.do_all(endpoint);
             } else {
@@ -308,6 +314,9 @@ impl Network {
                         return;
                     }
                     self.entered(endpoint);
+                    if self.endpoints[endpoint].is_silent() {
+                        return;
+                    }
                     continue;
                 };
                 limited = Some(reason);
@@ -351,7 +360,9 @@ impl Network {
         }
         let cost = this.segment_cost(u64::from(len), false);
         this.ip = (IP_HEADER_BYTES + header) as u32 + len;
-        let datagram = Datagram {
+        this.formed = Some(id);
+        let (written, begun) = (matches!(this.way, Way::Circuit { .. }), self.now);
+        self.fabric.begin_datagram(written, || Datagram {
             flow: this.flow,
             index: this.connection.segments_sent(),
             bytes: u64::from(len),
@@ -361,15 +372,13 @@ impl Network {
             to: Some(endpoint as u32 ^ 1),
             counted: len > 0 && this.application.is_some(),
             header: header as u32,
-            begun: self.now,
+            begun,
             loss: None,
             holds: 1,
             refused: 0,
             lines: 0,
-            written: matches!(this.way, Way::Circuit { .. }),
-        };
-        self.fabric.begin_datagram(datagram);
-        self.endpoints[endpoint].formed = Some(id);
+            written,
+        });
         Ok(cost)
     }
 

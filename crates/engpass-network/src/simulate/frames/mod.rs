@@ -15,7 +15,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use super::Network;
 use super::arena::Arena;
 use super::event::Event;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Transmission};
 use super::nic::Sending;
 use super::tally::Place;
 use super::tap::Carrier;
@@ -163,13 +163,13 @@ impl Network {
             (packet.ttl, packet.sender) = (head.ttl, head.flow);
         }
         let id = self.frames.packets.insert(packet);
+        let port = self.frames.steps[first as usize].port;
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, sending);
         }
-        let line = &mut self.frames.ports[self.frames.steps[first as usize].port as usize];
-        let sent = line.take(self.now, ip, &self.fabric.window);
+        let sent = self.frames.ports[port as usize].take(self.now, ip, &self.fabric.window);
         self.fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
-        if let Some((place, at)) = self.depart(first, id, ip, &sent) {
+        if let Some((place, at)) = self.depart(first, port, (id, ip), sent) {
             self.go(id, place, at);
         }
     }
@@ -186,7 +186,8 @@ impl Network {
                     return;
                 }
             }
-            let Some(next) = self.join(place, step.port, id, at) else { return };
+            let ip = packet.ip;
+            let Some(next) = self.join(place, step.port, (id, ip), at) else { return };
             (place, at) = next;
         }
     }
@@ -194,7 +195,7 @@ impl Network {
     /// A packet joins the queue of the port of the step at `place`. Returns the step to which it comes next and when, if it goes on
     /// at once.
     #[inline(always)]
-    fn join(&mut self, place: u32, port: u32, id: u32, at: u64) -> Option<(u32, u64)> {
+    fn join(&mut self, place: u32, port: u32, (id, ip): (u32, u32), at: u64) -> Option<(u32, u64)> {
         let line = &mut self.frames.ports[port as usize];
         if at > line.opens {
             let from = std::mem::replace(&mut line.opens, u64::MAX);
@@ -203,9 +204,9 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace {
             trace.look_before(line.port as usize, at, line);
         }
-        let bytes = line.queue_bytes(self.frames.packets[id].ip);
+        let bytes = line.queue_bytes(ip);
         match line.join_limited(at, bytes, &self.fabric.window) {
-            Limited::Leaves(sent) => self.depart(place, id, bytes, &sent),
+            Limited::Leaves(sent) => self.depart(place, port, (id, bytes), sent),
             Limited::Lost => {
                 self.refuse(port, id, Cause::Full, at);
                 None
@@ -221,47 +222,46 @@ impl Network {
     /// A packet leaves the port of the step at `place`, where it takes so many bytes until then. Returns the step to which it comes
     /// next and when, if it goes on at once.
     #[inline(always)]
-    fn depart(&mut self, place: u32, id: u32, bytes: u32, sent: &OnLine) -> Option<(u32, u64)> {
-        let port = self.frames.steps[place as usize].port;
-        let packet = &mut self.frames.packets[id];
+    fn depart(&mut self, place: u32, port: u32, (id, bytes): (u32, u32), sent: OnLine) -> Option<(u32, u64)> {
+        let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, end, .. } = self;
+        let (line, packet) = (&mut ports[port as usize], &mut packets[id]);
         packet.step = place + 1;
-        if !sent.whole {
-            self.cut_off(place, id, sent);
-        }
-        let line = &mut self.frames.ports[port as usize];
-        let packet = &self.frames.packets[id];
         if line.watched {
             let hop = (place - packet.first) as usize;
-            let datagram = (packet.datagram, &self.fabric.datagrams[packet.datagram]);
-            self.fabric.ledger.transmits(hop, datagram, id, &sent.transmission, line);
+            let datagram = (packet.datagram, &fabric.datagrams[packet.datagram]);
+            let transmission = sent.transmission;
+            fabric.ledger.transmits(hop, datagram, id, &transmission, line);
         }
-        if self.fabric.trace.is_some() {
+        if fabric.trace.is_some() {
             let Packet { datagram, ttl, ecn, .. } = *packet;
-            self.fabric.tap_packet(line.port as usize, sent.left, id, datagram, (ttl, ecn));
+            fabric.tap_packet(line.port as usize, sent.left, id, datagram, (ttl, ecn));
         }
         let at = sent.left + line.delay;
         // What would come after the end does not.
-        if self.frames.steps[place as usize + 1].told && at <= self.end {
+        let goes_on = steps[place as usize + 1].told && at <= *end;
+        if goes_on {
             line.tell(sent.left, bytes);
-            return Some((place + 1, at));
+        } else if let Some(at) = line.fly(sent.left, bytes, id) {
+            events.push(at, line.port as usize, Event::Arrive(port));
         }
-        if let Some(at) = line.fly(sent.left, bytes, id) {
-            self.events.push(at, line.port as usize, Event::Arrive(port));
+        if !sent.whole {
+            let transmission = sent.transmission;
+            self.cut_off(place, id, &transmission);
         }
-        None
+        goes_on.then_some((place + 1, at))
     }
 
     /// A transmission on the line of the step at `place` does not lie in the window: it does not count as carried.
     #[cold]
     #[inline(never)]
-    fn cut_off(&mut self, place: u32, id: u32, sent: &OnLine) {
+    fn cut_off(&mut self, place: u32, id: u32, sent: &Transmission) {
         if self.fabric.ledger.later.is_some() {
             // It is booked when it has ended.
             return;
         }
         let Packet { datagram, ip, first, .. } = self.frames.packets[id];
         let line = &self.frames.ports[self.frames.steps[place as usize].port as usize];
-        self.fabric.ledger.cut_off(line.port as usize, &sent.transmission);
+        self.fabric.ledger.cut_off(line.port as usize, sent);
         self.fabric.write_down(datagram);
         self.fabric.ledger.write(datagram, (place - first) as usize, line.queue_bytes(ip), true);
     }
@@ -332,7 +332,7 @@ impl Network {
                 let offset = (index * cut.full) as u32;
                 trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
             }
-            if let Some((place, at)) = self.join(whole.step, step.port, fragment, at) {
+            if let Some((place, at)) = self.join(whole.step, step.port, (fragment, ip), at) {
                 self.go(fragment, place, at);
             }
         }
@@ -348,7 +348,7 @@ impl Network {
                 if mark {
                     self.frames.packets[view.id].ecn = Ecn::Marked;
                 }
-                self.depart(place, view.id, view.bytes, &sent)
+                self.depart(place, port, (view.id, view.bytes), sent)
             }
             Joined::Waits(due) => {
                 if let Some(due) = due {
@@ -378,7 +378,7 @@ impl Network {
             let packet = &mut self.frames.packets[chosen.id];
             packet.ecn = chosen.ecn;
             let place = packet.step;
-            if let Some((place, at)) = self.depart(place, chosen.id, chosen.bytes, &sent) {
+            if let Some((place, at)) = self.depart(place, port, (chosen.id, chosen.bytes), sent) {
                 self.go(chosen.id, place, at);
             }
         }
@@ -490,10 +490,13 @@ impl Network {
 
     #[inline]
     fn packet_arrived(&mut self, packet: u32) {
-        self.note_lines(packet);
-        let Packet { datagram, ecn, .. } = self.frames.packets[packet];
+        let Packet { datagram, ecn, step, since, .. } = self.frames.packets[packet];
+        if self.fabric.datagrams[datagram].written {
+            self.note_lines(packet);
+        }
         self.frames.packets.release(packet);
         let this = &mut self.fabric.datagrams[datagram];
+        this.lines = (step - since) as u16;
         this.arrived += 1;
         if ecn == Ecn::Marked && this.to.is_some() {
             let segment = &mut self.fabric.segments[datagram as usize];

@@ -298,6 +298,19 @@ impl Ledger {
         }
     }
 
+    /// A segment was delivered, and all of it carried: book it if it is like those before, and say whether that is so.
+    #[inline]
+    pub(super) fn settle_alike(&mut self, (flow, to): (u32, u32), load: Load) -> bool {
+        if !self.on {
+            return true;
+        }
+        let lane = self.lane(flow, Some(to));
+        let run = &mut self.runs[lane];
+        let alike = run.load == load && !run.written && run.count > 0;
+        run.count += u64::from(alike);
+        alike
+    }
+
     /// The fate of a datagram is known: book what of it was carried. The receiver did not want so many bytes of it.
     #[inline]
     pub(super) fn settle(
