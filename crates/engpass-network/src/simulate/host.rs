@@ -281,7 +281,7 @@ impl Network {
     }
 
     /// The last packet of a datagram was handed over.
-    #[inline]
+    #[inline(always)]
     pub(super) fn datagram_sent(&mut self, id: u32) {
         let datagram = &mut self.fabric.datagrams[id];
         datagram.sent = true;

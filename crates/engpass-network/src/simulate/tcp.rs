@@ -97,6 +97,7 @@ pub(super) struct Application {
 
 impl Endpoint {
     /// The segment that is ready.
+    #[inline(always)]
     pub(super) fn sending(&self) -> Sending {
         Sending {
             flow: self.flow as usize,
@@ -187,7 +188,7 @@ impl Network {
     }
 
     /// The connection has taken an input.
-    #[inline]
+    #[inline(always)]
     fn after_input(&mut self, endpoint: usize, out: Out) {
         if let Some(application) = &mut self.endpoints[endpoint].application {
             application.connected |= out.established;
@@ -196,6 +197,7 @@ impl Network {
     }
 
     /// The application's next write begins, after a pause perhaps, if there is to be one.
+    #[inline(never)]
     fn next_write(&mut self, endpoint: usize) {
         let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
         let Some(application) = &mut self.endpoints[endpoint].application else { return };
@@ -214,7 +216,7 @@ impl Network {
     }
 
     /// The next piece of the application's writes, if the send buffer takes one and none is being copied.
-    #[inline]
+    #[inline(always)]
     fn next_copy(&mut self, endpoint: usize) -> bool {
         let Some(application) = &self.endpoints[endpoint].application else { return false };
         if application.copying > 0 {
@@ -230,7 +232,7 @@ impl Network {
     }
 
     /// A piece of a write has been copied to the send buffer.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let application = this.application.as_mut().expect("only the writing end writes");
@@ -246,6 +248,7 @@ impl Network {
     }
 
     /// Send what can be sent, else let the application write; and see to the next wake.
+    #[inline(always)]
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if !this.busy && !this.is_silent() {
@@ -259,6 +262,7 @@ impl Network {
     }
 
     /// The endpoint wakes when its connection has its next timer.
+    #[inline]
     pub(super) fn see_to_wake(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if let Some(wake) = this.connection.next_wake() {
@@ -295,7 +299,7 @@ impl Network {
     }
 
     /// Where all this costs nothing and the CPU is idle: send and write until neither goes on.
-    #[inline]
+    #[inline(never)]
     fn do_all(&mut self, endpoint: usize) {
         let (now, sender) = (Time(self.now), self.processes.len() + endpoint);
         let mut limited = None;
@@ -309,7 +313,8 @@ impl Network {
             let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut {
                 let Err(reason) = self.form_segment(endpoint) else {
-                    if !self.enters(sender) {
+                    let sending = self.endpoints[endpoint].sending();
+                    if !self.enters_as(sender, sending) {
                         self.endpoints[endpoint].busy = true;
                         return;
                     }
@@ -342,7 +347,7 @@ impl Network {
     }
 
     /// Form the endpoint's next segment: what the CPU takes for it, or why there is none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn form_segment(&mut self, endpoint: usize) -> Result<u64, LimitedBy> {
         let this = &mut self.endpoints[endpoint];
         let before = self.fabric.trace.as_ref().map(|_| this.connection.stats().retransmissions);
@@ -401,7 +406,7 @@ impl Network {
     }
 
     /// The segment is in the NIC.
-    #[inline]
+    #[inline(always)]
     fn entered(&mut self, endpoint: usize) {
         let datagram = self.endpoints[endpoint].formed.take().expect("what was handed over was a segment");
         self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
@@ -409,7 +414,7 @@ impl Network {
     }
 
     /// A segment is complete at its host: the CPU takes it, at once where that costs nothing.
-    #[inline]
+    #[inline(always)]
     pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
         if self.endpoints[endpoint as usize].free || self.input_cost(datagram) == 0 {
             self.take_segment(datagram);
@@ -431,7 +436,7 @@ impl Network {
     }
 
     /// The connection takes the segment.
-    #[inline]
+    #[inline(never)]
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let now = self.now;
         let this = &self.fabric.datagrams[datagram];

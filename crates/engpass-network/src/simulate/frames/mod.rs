@@ -14,7 +14,8 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::Network;
 use super::arena::Arena;
-use super::event::Event;
+use super::event::{Event, Events};
+use super::fabric::Fabric;
 use super::ledger::{Ledger, Transmission};
 use super::nic::Sending;
 use super::tally::Place;
@@ -115,6 +116,71 @@ impl Frames {
     }
 }
 
+/// The step at `place`, and whether the port of the next one is told what comes.
+#[inline(always)]
+fn hop(steps: &[Step], place: u32) -> (Step, bool) {
+    let pair = &steps[place as usize..place as usize + 2];
+    (pair[0], pair[1].told)
+}
+
+/// A packet that leaves the port of the step at `place`, where it takes so many bytes until then.
+#[derive(Clone, Copy)]
+struct Leaving {
+    place: u32,
+    port: u32,
+    id: u32,
+    bytes: u32,
+}
+
+impl Leaving {
+    /// It is on the line. Returns when it comes to the port of the next step, if that is told, not later than at `tells`.
+    #[inline(always)]
+    fn on(
+        self,
+        line: &mut FramePort,
+        packet: &mut Packet,
+        sent: &OnLine,
+        tells: Option<u64>,
+        fabric: &mut Fabric,
+        events: &mut Events,
+    ) -> Option<u64> {
+        packet.step = self.place + 1;
+        if line.watched {
+            let hop = (self.place - packet.first) as usize;
+            let datagram = (packet.datagram, &fabric.datagrams[packet.datagram]);
+            fabric.ledger.transmits(hop, datagram, self.id, &{ sent.transmission }, line);
+        }
+        if fabric.trace.is_some() {
+            let Packet { datagram, ttl, ecn, .. } = *packet;
+            fabric.tap_packet(line.port as usize, sent.left, self.id, datagram, (ttl, ecn));
+        }
+        let at = sent.left + line.delay;
+        // What would come after the end does not.
+        if tells.is_some_and(|end| at <= end) {
+            line.tell(sent.left, self.bytes);
+            return Some(at);
+        }
+        if let Some(at) = line.fly(sent.left, self.bytes, self.id) {
+            events.push(at, line.port as usize, Event::Arrive(self.port));
+        }
+        None
+    }
+}
+
+impl Fabric {
+    /// Something comes to a line at `at`: what is to be seen of it before.
+    #[inline(always)]
+    fn see_before(&mut self, line: &mut FramePort, at: u64) {
+        if at > line.opens {
+            let from = std::mem::replace(&mut line.opens, u64::MAX);
+            self.ledger.opens_frames(line, from);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.look_before(line.port as usize, at, line);
+        }
+    }
+}
+
 /// The forwarding engine of a router: one packet at a time.
 #[derive(Debug, Default)]
 pub(super) struct Engine {
@@ -163,22 +229,30 @@ impl Network {
             (packet.ttl, packet.sender) = (head.ttl, head.flow);
         }
         let id = self.frames.packets.insert(packet);
-        let port = self.frames.steps[first as usize].port;
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, sending);
         }
-        let sent = self.frames.ports[port as usize].take(self.now, ip, &self.fabric.window);
-        self.fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
-        if let Some((place, at)) = self.depart(first, port, (id, ip), sent) {
-            self.go(id, place, at);
+        let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
+        let (step, told) = hop(steps, first);
+        let line = &mut ports[step.port as usize];
+        let sent = line.take(self.now, ip, &fabric.window);
+        fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
+        let leaving = Leaving { place: first, port: step.port, id, bytes: ip };
+        let next = leaving.on(line, &mut packets[id], &sent, told.then_some(self.end), fabric, events);
+        if !sent.whole {
+            self.cut_off(first, id, &{ sent.transmission });
+        }
+        if let Some(at) = next {
+            self.go(id, first + 1, at);
         }
     }
 
     /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between.
     fn go(&mut self, id: u32, mut place: u32, mut at: u64) {
         loop {
-            let step = self.frames.steps[place as usize];
-            let packet = &mut self.frames.packets[id];
+            let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
+            let (step, told) = hop(steps, place);
+            let packet = &mut packets[id];
             if step.is_routed() {
                 packet.ttl -= 1;
                 if packet.ttl == 0 || packet.ip > step.mtu {
@@ -186,69 +260,45 @@ impl Network {
                     return;
                 }
             }
-            let ip = packet.ip;
-            let Some(next) = self.join(place, step.port, (id, ip), at) else { return };
+            let line = &mut ports[step.port as usize];
+            fabric.see_before(line, at);
+            let bytes = line.queue_bytes(packet.ip);
+            let next = match line.join_limited(at, bytes, &fabric.window) {
+                Limited::Leaves(sent) => {
+                    let leaving = Leaving { place, port: step.port, id, bytes };
+                    let next = leaving.on(line, packet, &sent, told.then_some(self.end), fabric, events);
+                    if !sent.whole {
+                        self.cut_off(place, id, &{ sent.transmission });
+                    }
+                    next.map(|at| (place + 1, at))
+                }
+                Limited::Lost => {
+                    self.refuse(step.port, id, Cause::Full, at);
+                    None
+                }
+                Limited::Undecided => {
+                    let Packet { sender, priority, ecn, .. } = *packet;
+                    let view = queue::Packet { id, bytes, flow: sender, priority, ecn };
+                    self.join_discipline(place, step.port, view, at)
+                }
+            };
+            let Some(next) = next else { return };
             (place, at) = next;
-        }
-    }
-
-    /// A packet joins the queue of the port of the step at `place`. Returns the step to which it comes next and when, if it goes on
-    /// at once.
-    #[inline(always)]
-    fn join(&mut self, place: u32, port: u32, (id, ip): (u32, u32), at: u64) -> Option<(u32, u64)> {
-        let line = &mut self.frames.ports[port as usize];
-        if at > line.opens {
-            let from = std::mem::replace(&mut line.opens, u64::MAX);
-            self.fabric.ledger.opens_frames(line, from);
-        }
-        if let Some(trace) = &mut self.fabric.trace {
-            trace.look_before(line.port as usize, at, line);
-        }
-        let bytes = line.queue_bytes(ip);
-        match line.join_limited(at, bytes, &self.fabric.window) {
-            Limited::Leaves(sent) => self.depart(place, port, (id, bytes), sent),
-            Limited::Lost => {
-                self.refuse(port, id, Cause::Full, at);
-                None
-            }
-            Limited::Undecided => {
-                let Packet { sender, priority, ecn, .. } = self.frames.packets[id];
-                let view = queue::Packet { id, bytes, flow: sender, priority, ecn };
-                self.join_discipline(place, port, view, at)
-            }
         }
     }
 
     /// A packet leaves the port of the step at `place`, where it takes so many bytes until then. Returns the step to which it comes
     /// next and when, if it goes on at once.
-    #[inline(always)]
-    fn depart(&mut self, place: u32, port: u32, (id, bytes): (u32, u32), sent: OnLine) -> Option<(u32, u64)> {
-        let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, end, .. } = self;
+    fn depart(&mut self, leaving: Leaving, sent: &OnLine) -> Option<(u32, u64)> {
+        let Leaving { place, port, id, .. } = leaving;
+        let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
+        let (_, told) = hop(steps, place);
         let (line, packet) = (&mut ports[port as usize], &mut packets[id]);
-        packet.step = place + 1;
-        if line.watched {
-            let hop = (place - packet.first) as usize;
-            let datagram = (packet.datagram, &fabric.datagrams[packet.datagram]);
-            let transmission = sent.transmission;
-            fabric.ledger.transmits(hop, datagram, id, &transmission, line);
-        }
-        if fabric.trace.is_some() {
-            let Packet { datagram, ttl, ecn, .. } = *packet;
-            fabric.tap_packet(line.port as usize, sent.left, id, datagram, (ttl, ecn));
-        }
-        let at = sent.left + line.delay;
-        // What would come after the end does not.
-        let goes_on = steps[place as usize + 1].told && at <= *end;
-        if goes_on {
-            line.tell(sent.left, bytes);
-        } else if let Some(at) = line.fly(sent.left, bytes, id) {
-            events.push(at, line.port as usize, Event::Arrive(port));
-        }
+        let next = leaving.on(line, packet, sent, told.then_some(self.end), fabric, events);
         if !sent.whole {
-            let transmission = sent.transmission;
-            self.cut_off(place, id, &transmission);
+            self.cut_off(place, id, &sent.transmission);
         }
-        goes_on.then_some((place + 1, at))
+        next.map(|at| (place + 1, at))
     }
 
     /// A transmission on the line of the step at `place` does not lie in the window: it does not count as carried.
@@ -326,15 +376,15 @@ impl Network {
         datagram.holds += more;
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
-            let fragment = self.frames.packets.insert(Packet { ip, since: whole.step, ..whole });
+            // It has been counted here as the whole, and is when it goes on.
+            let ttl = whole.ttl + 1;
+            let fragment = self.frames.packets.insert(Packet { ip, ttl, since: whole.step, ..whole });
             self.fabric.ledger.cut(id, fragment);
             if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
                 let offset = (index * cut.full) as u32;
                 trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
             }
-            if let Some((place, at)) = self.join(whole.step, step.port, (fragment, ip), at) {
-                self.go(fragment, place, at);
-            }
+            self.go(fragment, whole.step, at);
         }
     }
 
@@ -348,7 +398,8 @@ impl Network {
                 if mark {
                     self.frames.packets[view.id].ecn = Ecn::Marked;
                 }
-                self.depart(place, port, (view.id, view.bytes), sent)
+                let leaving = Leaving { place, port, id: view.id, bytes: view.bytes };
+                self.depart(leaving, &sent)
             }
             Joined::Waits(due) => {
                 if let Some(due) = due {
@@ -378,7 +429,8 @@ impl Network {
             let packet = &mut self.frames.packets[chosen.id];
             packet.ecn = chosen.ecn;
             let place = packet.step;
-            if let Some((place, at)) = self.depart(place, port, (chosen.id, chosen.bytes), sent) {
+            let leaving = Leaving { place, port, id: chosen.id, bytes: chosen.bytes };
+            if let Some((place, at)) = self.depart(leaving, &sent) {
                 self.go(chosen.id, place, at);
             }
         }
@@ -507,7 +559,10 @@ impl Network {
             fates.mark(datagram);
         }
         if this.arrived == this.fragments && this.loss.is_none() {
-            self.receive(datagram);
+            match this.to {
+                Some(endpoint) => self.receive_segment(datagram, endpoint),
+                None => self.receive(datagram),
+            }
         }
         self.fabric.release_datagram(datagram);
     }

@@ -486,7 +486,11 @@ impl FramePort {
         }
         let (landed, next) = match &mut self.lottery {
             None => {
-                let (packet, next) = self.sent.land(now);
+                if let Waiting::Service(_) = self.waiting {
+                    // The others look when something comes.
+                    self.sent.release(now);
+                }
+                let (packet, next) = self.sent.land();
                 (Some(Flying { at: now, packet, damaged: false }), next.map(|left| left + self.delay))
             }
             Some(lottery) => {
