@@ -24,6 +24,8 @@ pub(super) struct Endpoint {
     pub(super) way: Way,
     /// Earliest wake that is pending.
     pub(super) timer: u64,
+    /// Up to here all that comes to it has been handled, ahead of the clock perhaps.
+    pub(super) ahead: u64,
     /// The datagram with the segment that the CPU forms or that waits for the NIC, and the bytes of its packet.
     pub(super) formed: Option<u32>,
     pub(super) ip: u32,
@@ -127,6 +129,14 @@ impl Endpoint {
         self.application.as_ref().is_none_or(|application| application.open)
     }
 
+    /// Until when surely nothing happens to it but what comes from the network, if that is known.
+    #[inline]
+    pub(super) fn foreseen(&self) -> Option<u64> {
+        let waits = self.application.as_ref().is_some_and(|this| !this.open || this.resume.is_some());
+        let wake = self.connection.next_wake().map_or(u64::MAX, |wake| wake.ps());
+        (!self.busy && !waits).then(|| wake.saturating_sub(1))
+    }
+
     /// What the endpoint waits for, when its connection sends nothing for this reason.
     fn waits_for(&self, limited: LimitedBy) -> Wait {
         let application = self.application.as_ref();
@@ -160,6 +170,11 @@ impl Network {
         let this = &mut self.endpoints[index];
         if this.timer <= now {
             this.timer = u64::MAX;
+        }
+        if now < this.ahead {
+            // It was foreseen that nothing happens now.
+            self.see_to_wake(index);
+            return;
         }
         if let Some(application) = &mut this.application {
             application.open |= now >= application.start;

@@ -84,6 +84,7 @@ impl Builder<'_> {
             cost,
             free: cost.is_nothing(),
             timer: u64::MAX,
+            ahead: 0,
             formed: None,
             ip: 0,
             busy: false,
