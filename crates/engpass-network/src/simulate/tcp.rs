@@ -31,11 +31,8 @@ pub(super) struct Endpoint {
     pub(super) ip: u32,
     /// An output is under way: the next segment is not formed before it is handed over.
     pub(super) busy: bool,
-    /// What the host pays at this end, and whether that is nothing.
-    pub(super) cost: SegmentCost,
-    pub(super) free: bool,
-    /// What the connection had counted when the warm-up was over.
-    pub(super) before: Counted,
+    /// What the host pays at this end, if anything.
+    pub(super) cost: Option<Box<SegmentCost>>,
     /// The application that writes; `None` at the reading end.
     pub(super) application: Option<Box<Application>>,
 }
@@ -98,6 +95,12 @@ pub(super) struct Application {
 }
 
 impl Endpoint {
+    /// Whether its host pays nothing for it.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.cost.is_none()
+    }
+
     /// The segment that is ready.
     #[inline(always)]
     pub(super) fn sending(&self) -> Sending {
@@ -113,8 +116,9 @@ impl Endpoint {
     /// CPU time of the piece of a write that is copied, in picoseconds: the first one pays for the call.
     pub(super) fn write_cost(&self) -> u64 {
         let application = self.application.as_ref().expect("only the writing end writes");
-        let call = if application.left == application.message { self.cost.per_write } else { 0 };
-        call + self.cost.byte.bytes(application.copying)
+        let Some(cost) = &self.cost else { return 0 };
+        let call = if application.left == application.message { cost.per_write } else { 0 };
+        call + cost.byte.bytes(application.copying)
     }
 
     /// Whether it only reads, and has nothing to say.
@@ -152,12 +156,13 @@ impl Endpoint {
 
     /// CPU time of a segment with so much payload.
     fn segment_cost(&self, len: u64, incoming: bool) -> u64 {
+        let Some(cost) = &self.cost else { return 0 };
         let reads = self.application.is_none();
         match len {
-            0 => self.cost.per_ack,
+            0 => cost.per_ack,
             // The writer's bytes are paid for by the write.
-            len if incoming && reads => self.cost.per_segment + self.cost.byte.bytes(len),
-            _ => self.cost.per_segment,
+            len if incoming && reads => cost.per_segment + cost.byte.bytes(len),
+            _ => cost.per_segment,
         }
     }
 }
@@ -267,7 +272,7 @@ impl Network {
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if !this.busy && !this.is_silent() {
-            if this.free && self.cpus[this.host as usize].is_idle() {
+            if this.is_free() && self.cpus[this.host as usize].is_idle() {
                 self.do_all(endpoint);
             } else {
                 self.ask(endpoint);
@@ -431,7 +436,7 @@ impl Network {
     /// A segment is complete at its host: the CPU takes it, at once where that costs nothing.
     #[inline(always)]
     pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
-        if self.endpoints[endpoint as usize].free || self.input_cost(datagram) == 0 {
+        if self.endpoints[endpoint as usize].is_free() || self.input_cost(datagram) == 0 {
             self.take_segment(datagram);
             return;
         }

@@ -279,7 +279,7 @@ impl Builder<'_> {
             }
         }
         for (index, endpoint) in endpoints.iter().enumerate() {
-            if endpoint.free
+            if endpoint.is_free()
                 && matches!(endpoint.way, Way::Frames { .. })
                 && users[endpoint.host as usize] == 1
             {
@@ -358,6 +358,7 @@ impl Builder<'_> {
             cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
             processes,
             endpoints,
+            counted: Vec::new(),
             outsiders: Outsiders::new(senders, self.topology.links.len() * 2),
             sockets,
             sources: self.sources,

@@ -21,8 +21,8 @@ use super::ledger::{Ledger, Transmission};
 use super::nic::Sending;
 use super::tally::Place;
 use super::tap::Carrier;
-use port::{Joined, Limited, OnLine};
 pub(super) use port::{FramePort, PortTally, Told};
+use port::{Joined, Limited, OnLine};
 
 /// What carries frames.
 #[derive(Default)]
