@@ -317,6 +317,19 @@ impl Connection {
         }
     }
 
+    /// Whether it surely sends nothing before its next input or wake: it is open, has nothing to write, and owes no acknowledgment.
+    /// Where not, [`next_segment`](Self::next_segment) says.
+    #[inline]
+    pub fn is_silent(&self) -> bool {
+        self.state == State::Established
+            && self.special.is_empty()
+            && self.board.is_empty()
+            && self.tx.unsent() == 0
+            && !self.tx.closing
+            && !self.rx.acks.is_due()
+            && !self.rx.has_early()
+    }
+
     /// Whether [`transmit`](Self::transmit) would give a segment.
     pub fn wants_to_transmit(&self, now: Time) -> bool {
         self.decide(now).is_ok()

@@ -14,12 +14,19 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T> Arena<T> {
+    #[inline]
     pub(super) fn insert(&mut self, item: T) -> u32 {
+        self.insert_with(|| item)
+    }
+
+    /// The same, made where it is to stand.
+    #[inline(always)]
+    pub(super) fn insert_with(&mut self, make: impl FnOnce() -> T) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.items[index as usize] = item;
+            self.items[index as usize] = make();
             return index;
         }
-        self.items.push(item);
+        self.items.push(make());
         u32::try_from(self.items.len() - 1).expect("fewer than 2^32 frames are on the way")
     }
 

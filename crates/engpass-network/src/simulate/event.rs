@@ -234,8 +234,11 @@ impl Events {
         if self.later_day == day {
             self.take_later(day);
         }
-        if self.today.len() > 1 {
-            self.today.sort_unstable_by(|one, other| other.cmp(one));
+        match &mut self.today[..] {
+            [_] => {}
+            [one, other] if *one >= *other => {}
+            [one, other] => std::mem::swap(one, other),
+            more => more.sort_unstable_by(|one, other| other.cmp(one)),
         }
     }
 

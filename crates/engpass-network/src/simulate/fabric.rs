@@ -190,11 +190,10 @@ impl Fabric {
         &mut self.segments[place]
     }
 
-    /// A datagram comes into being.
-    #[inline]
-    pub(super) fn begin_datagram(&mut self, datagram: Datagram) -> u32 {
-        let written = datagram.written;
-        let id = self.datagrams.insert(datagram);
+    /// A datagram comes into being; what is carried of it is `written` down, or not.
+    #[inline(always)]
+    pub(super) fn begin_datagram(&mut self, written: bool, datagram: impl FnOnce() -> Datagram) -> u32 {
+        let id = self.datagrams.insert_with(datagram);
         if written {
             self.ledger.write_down(id, self.datagrams.len());
         }
@@ -209,6 +208,7 @@ impl Fabric {
     }
 
     /// Book what was carried of a datagram that is gone, or `open` when the run is over.
+    #[inline(never)]
     fn settle_books(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
         if this.train {
@@ -309,7 +309,7 @@ impl Fabric {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn release_datagram(&mut self, datagram: u32) {
         let this = &mut self.datagrams[datagram];
         this.holds -= 1;
@@ -319,10 +319,22 @@ impl Fabric {
     }
 
     /// Nothing of a datagram is on the way, and all of it is booked.
-    #[inline]
+    #[inline(never)]
     pub(super) fn end_datagram(&mut self, datagram: u32) {
-        self.settle_books(datagram, false);
-        self.count_loss(datagram);
+        let this = &self.datagrams[datagram];
+        // What nearly all are: segments that have arrived whole like the one before.
+        let booked = match this.to {
+            Some(to) if this.loss.is_none() && this.refused == 0 && !this.written => {
+                let cargo = if this.counted { Cargo::Segment } else { Cargo::Control };
+                let load = Load { cargo, header: this.header, bytes: this.bytes };
+                self.ledger.settle_alike((this.flow, to), load)
+            }
+            _ => false,
+        };
+        if !booked {
+            self.settle_books(datagram, false);
+            self.count_loss(datagram);
+        }
         self.datagrams.release(datagram);
     }
 

@@ -160,7 +160,7 @@ impl Network {
             lines: 0,
             written: matches!(this.way, Way::Circuit { .. }) || this.fragments.count > 1,
         };
-        this.datagram = Some(self.fabric.begin_datagram(datagram));
+        this.datagram = Some(self.fabric.begin_datagram(datagram.written, || datagram));
         this.fragment = 0;
         self.fabric.ledger.waits(index, self.now, Wait::Cpu);
         self.ask_cpu(self.processes[index].host, Item::Send(index));
@@ -282,7 +282,7 @@ impl Network {
     }
 
     /// The last packet of a datagram was handed over.
-    #[inline]
+    #[inline(always)]
     pub(super) fn datagram_sent(&mut self, id: u32) {
         let datagram = &mut self.fabric.datagrams[id];
         datagram.sent = true;

@@ -116,7 +116,12 @@ impl Network {
 
     /// The sender's packet enters the NIC, or waits for room behind those that wait. Returns whether it has entered.
     pub(super) fn enters(&mut self, sender: usize) -> bool {
-        let sending = self.sending(sender);
+        self.enters_as(sender, self.sending(sender))
+    }
+
+    /// The same, where it is at hand.
+    #[inline(always)]
+    pub(super) fn enters_as(&mut self, sender: usize, sending: Sending) -> bool {
         let nic = sending.nic;
         if self.nics[nic].waiting.is_empty() && self.nic_has_room(&sending) {
             self.emit(sender, sending);

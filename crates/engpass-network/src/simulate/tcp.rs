@@ -24,16 +24,15 @@ pub(super) struct Endpoint {
     pub(super) way: Way,
     /// Earliest wake that is pending.
     pub(super) timer: u64,
+    /// Up to here all that comes to it has been handled, ahead of the clock perhaps.
+    pub(super) ahead: u64,
     /// The datagram with the segment that the CPU forms or that waits for the NIC, and the bytes of its packet.
     pub(super) formed: Option<u32>,
     pub(super) ip: u32,
     /// An output is under way: the next segment is not formed before it is handed over.
     pub(super) busy: bool,
-    /// What the host pays at this end, and whether that is nothing.
-    pub(super) cost: SegmentCost,
-    pub(super) free: bool,
-    /// What the connection had counted when the warm-up was over.
-    pub(super) before: Counted,
+    /// What the host pays at this end, if anything.
+    pub(super) cost: Option<Box<SegmentCost>>,
     /// The application that writes; `None` at the reading end.
     pub(super) application: Option<Box<Application>>,
 }
@@ -96,7 +95,14 @@ pub(super) struct Application {
 }
 
 impl Endpoint {
+    /// Whether its host pays nothing for it.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.cost.is_none()
+    }
+
     /// The segment that is ready.
+    #[inline(always)]
     pub(super) fn sending(&self) -> Sending {
         Sending {
             flow: self.flow as usize,
@@ -110,14 +116,29 @@ impl Endpoint {
     /// CPU time of the piece of a write that is copied, in picoseconds: the first one pays for the call.
     pub(super) fn write_cost(&self) -> u64 {
         let application = self.application.as_ref().expect("only the writing end writes");
-        let call = if application.left == application.message { self.cost.per_write } else { 0 };
-        call + self.cost.byte.bytes(application.copying)
+        let Some(cost) = &self.cost else { return 0 };
+        let call = if application.left == application.message { cost.per_write } else { 0 };
+        call + cost.byte.bytes(application.copying)
+    }
+
+    /// Whether it only reads, and has nothing to say.
+    #[inline]
+    fn is_silent(&self) -> bool {
+        self.application.is_none() && self.connection.is_silent()
     }
 
     /// Whether its application lets it send: it has begun, or only reads.
     #[inline]
     fn is_open(&self) -> bool {
         self.application.as_ref().is_none_or(|application| application.open)
+    }
+
+    /// Until when surely nothing happens to it but what comes from the network, if that is known.
+    #[inline]
+    pub(super) fn foreseen(&self) -> Option<u64> {
+        let waits = self.application.as_ref().is_some_and(|this| !this.open || this.resume.is_some());
+        let wake = self.connection.next_wake().map_or(u64::MAX, |wake| wake.ps());
+        (!self.busy && !waits).then(|| wake.saturating_sub(1))
     }
 
     /// What the endpoint waits for, when its connection sends nothing for this reason.
@@ -135,12 +156,13 @@ impl Endpoint {
 
     /// CPU time of a segment with so much payload.
     fn segment_cost(&self, len: u64, incoming: bool) -> u64 {
+        let Some(cost) = &self.cost else { return 0 };
         let reads = self.application.is_none();
         match len {
-            0 => self.cost.per_ack,
+            0 => cost.per_ack,
             // The writer's bytes are paid for by the write.
-            len if incoming && reads => self.cost.per_segment + self.cost.byte.bytes(len),
-            _ => self.cost.per_segment,
+            len if incoming && reads => cost.per_segment + cost.byte.bytes(len),
+            _ => cost.per_segment,
         }
     }
 }
@@ -153,6 +175,11 @@ impl Network {
         let this = &mut self.endpoints[index];
         if this.timer <= now {
             this.timer = u64::MAX;
+        }
+        if now < this.ahead {
+            // It was foreseen that nothing happens now.
+            self.see_to_wake(index);
+            return;
         }
         if let Some(application) = &mut this.application {
             application.open |= now >= application.start;
@@ -181,7 +208,7 @@ impl Network {
     }
 
     /// The connection has taken an input.
-    #[inline]
+    #[inline(always)]
     fn after_input(&mut self, endpoint: usize, out: Out) {
         if let Some(application) = &mut self.endpoints[endpoint].application {
             application.connected |= out.established;
@@ -190,6 +217,7 @@ impl Network {
     }
 
     /// The application's next write begins, after a pause perhaps, if there is to be one.
+    #[inline(never)]
     fn next_write(&mut self, endpoint: usize) {
         let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
         let Some(application) = &mut self.endpoints[endpoint].application else { return };
@@ -208,7 +236,7 @@ impl Network {
     }
 
     /// The next piece of the application's writes, if the send buffer takes one and none is being copied.
-    #[inline]
+    #[inline(always)]
     fn next_copy(&mut self, endpoint: usize) -> bool {
         let Some(application) = &self.endpoints[endpoint].application else { return false };
         if application.copying > 0 {
@@ -224,7 +252,7 @@ impl Network {
     }
 
     /// A piece of a write has been copied to the send buffer.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let application = this.application.as_mut().expect("only the writing end writes");
@@ -240,10 +268,11 @@ impl Network {
     }
 
     /// Send what can be sent, else let the application write; and see to the next wake.
+    #[inline(always)]
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
-        if !this.busy {
-            if this.free && self.cpus[this.host as usize].is_idle() {
+        if !this.busy && !this.is_silent() {
+            if this.is_free() && self.cpus[this.host as usize].is_idle() {
                 self.do_all(endpoint);
             } else {
                 self.ask(endpoint);
@@ -253,6 +282,7 @@ impl Network {
     }
 
     /// The endpoint wakes when its connection has its next timer.
+    #[inline]
     pub(super) fn see_to_wake(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if let Some(wake) = this.connection.next_wake() {
@@ -289,7 +319,7 @@ impl Network {
     }
 
     /// Where all this costs nothing and the CPU is idle: send and write until neither goes on.
-    #[inline]
+    #[inline(never)]
     fn do_all(&mut self, endpoint: usize) {
         let (now, sender) = (Time(self.now), self.processes.len() + endpoint);
         let mut limited = None;
@@ -303,11 +333,15 @@ impl Network {
             let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut {
                 let Err(reason) = self.form_segment(endpoint) else {
-                    if !self.enters(sender) {
+                    let sending = self.endpoints[endpoint].sending();
+                    if !self.enters_as(sender, sending) {
                         self.endpoints[endpoint].busy = true;
                         return;
                     }
                     self.entered(endpoint);
+                    if self.endpoints[endpoint].is_silent() {
+                        return;
+                    }
                     continue;
                 };
                 limited = Some(reason);
@@ -333,7 +367,7 @@ impl Network {
     }
 
     /// Form the endpoint's next segment: what the CPU takes for it, or why there is none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn form_segment(&mut self, endpoint: usize) -> Result<u64, LimitedBy> {
         let this = &mut self.endpoints[endpoint];
         let before = self.fabric.trace.as_ref().map(|_| this.connection.stats().retransmissions);
@@ -351,7 +385,9 @@ impl Network {
         }
         let cost = this.segment_cost(u64::from(len), false);
         this.ip = (IP_HEADER_BYTES + header) as u32 + len;
-        let datagram = Datagram {
+        this.formed = Some(id);
+        let (written, begun) = (matches!(this.way, Way::Circuit { .. }), self.now);
+        self.fabric.begin_datagram(written, || Datagram {
             flow: this.flow,
             index: this.connection.segments_sent(),
             bytes: u64::from(len),
@@ -362,15 +398,13 @@ impl Network {
             to: Some(endpoint as u32 ^ 1),
             counted: len > 0 && this.application.is_some(),
             header: header as u32,
-            begun: self.now,
+            begun,
             loss: None,
             holds: 1,
             refused: 0,
             lines: 0,
-            written: matches!(this.way, Way::Circuit { .. }),
-        };
-        self.fabric.begin_datagram(datagram);
-        self.endpoints[endpoint].formed = Some(id);
+            written,
+        });
         Ok(cost)
     }
 
@@ -393,7 +427,7 @@ impl Network {
     }
 
     /// The segment is in the NIC.
-    #[inline]
+    #[inline(always)]
     fn entered(&mut self, endpoint: usize) {
         let datagram = self.endpoints[endpoint].formed.take().expect("what was handed over was a segment");
         self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
@@ -401,9 +435,9 @@ impl Network {
     }
 
     /// A segment is complete at its host: the CPU takes it, at once where that costs nothing.
-    #[inline]
+    #[inline(always)]
     pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
-        if self.endpoints[endpoint as usize].free || self.input_cost(datagram) == 0 {
+        if self.endpoints[endpoint as usize].is_free() || self.input_cost(datagram) == 0 {
             self.take_segment(datagram);
             return;
         }
@@ -423,7 +457,7 @@ impl Network {
     }
 
     /// The connection takes the segment.
-    #[inline]
+    #[inline(never)]
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let now = self.now;
         let this = &self.fabric.datagrams[datagram];

@@ -5,6 +5,7 @@
 //! the next port of each when it knows of its departure, with the instant at which it comes. A line has one pending event
 //! however many packets are on it.
 
+mod arrive;
 mod build;
 mod port;
 mod sent;
@@ -15,13 +16,14 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::Network;
 use super::arena::Arena;
-use super::event::Event;
-use super::ledger::Ledger;
+use super::event::{Event, Events};
+use super::fabric::Fabric;
+use super::ledger::{Ledger, Transmission};
 use super::nic::Sending;
 use super::tally::Place;
 use super::tap::Carrier;
-use port::{Flying, Joined, Limited, OnLine};
 pub(super) use port::{FramePort, PortTally, Told};
+use port::{Joined, Limited, OnLine};
 
 /// What carries frames.
 #[derive(Default)]
@@ -76,7 +78,7 @@ pub(super) struct Step {
     /// The router that stands before the port, [`END`] if none does.
     router: u32,
     pub(super) mtu: u32,
-    /// The line before this one tells the port what comes.
+    /// The line before this one tells the port what comes; behind the last hop: its host, where nothing else happens.
     told: bool,
 }
 
@@ -88,6 +90,12 @@ impl Step {
     #[inline(always)]
     pub(super) fn is_routed(&self) -> bool {
         self.router != END
+    }
+
+    /// Whether it is a port that is told what comes.
+    #[inline(always)]
+    fn is_told_port(&self) -> bool {
+        self.told && self.port != END
     }
 }
 
@@ -113,6 +121,71 @@ impl Frames {
     pub(super) fn steps(&self, route: usize) -> &[Step] {
         let Route { first, hops, .. } = self.routes[route];
         &self.steps[first as usize..][..hops as usize]
+    }
+}
+
+/// The step at `place`, and the next one.
+#[inline(always)]
+fn hop(steps: &[Step], place: u32) -> (Step, Step) {
+    let pair = &steps[place as usize..place as usize + 2];
+    (pair[0], pair[1])
+}
+
+/// A packet that leaves the port of the step at `place`, where it takes so many bytes until then.
+#[derive(Clone, Copy)]
+struct Leaving {
+    place: u32,
+    port: u32,
+    id: u32,
+    bytes: u32,
+}
+
+impl Leaving {
+    /// It is on the line. Returns when it comes to the next step, if that is told, of what comes not later than at `tells`.
+    #[inline(always)]
+    fn on(
+        self,
+        line: &mut FramePort,
+        packet: &mut Packet,
+        sent: &OnLine,
+        tells: Option<u64>,
+        fabric: &mut Fabric,
+        events: &mut Events,
+    ) -> Option<u64> {
+        packet.step = self.place + 1;
+        if line.watched {
+            let hop = (self.place - packet.first) as usize;
+            let datagram = (packet.datagram, &fabric.datagrams[packet.datagram]);
+            fabric.ledger.transmits(hop, datagram, self.id, &{ sent.transmission }, line);
+        }
+        if fabric.trace.is_some() {
+            let Packet { datagram, ttl, ecn, .. } = *packet;
+            fabric.tap_packet(line.port as usize, sent.left, self.id, datagram, (ttl, ecn));
+        }
+        let at = sent.left + line.delay;
+        // What would come after the end does not.
+        if tells.is_some_and(|last| at <= last) {
+            line.tell(sent.left, self.bytes);
+            return Some(at);
+        }
+        if let Some(at) = line.fly(sent.left, self.bytes, self.id) {
+            events.push(at, line.port as usize, Event::Arrive(self.port));
+        }
+        None
+    }
+}
+
+impl Fabric {
+    /// Something comes to a line at `at`: what is to be seen of it before.
+    #[inline(always)]
+    fn see_before(&mut self, line: &mut FramePort, at: u64) {
+        if at > line.opens {
+            let from = std::mem::replace(&mut line.opens, u64::MAX);
+            self.ledger.opens_frames(line, from);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.look_before(line.port as usize, at, line);
+        }
     }
 }
 
@@ -167,19 +240,29 @@ impl Network {
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, sending);
         }
-        let line = &mut self.frames.ports[self.frames.steps[first as usize].port as usize];
-        let sent = line.take(self.now, ip, &self.fabric.window);
-        self.fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
-        if let Some((place, at)) = self.depart(first, id, ip, &sent) {
-            self.go(id, place, at);
+        let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
+        let (step, next) = hop(steps, first);
+        let line = &mut ports[step.port as usize];
+        let sent = line.take(self.now, ip, &fabric.window);
+        fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
+        let leaving = Leaving { place: first, port: step.port, id, bytes: ip };
+        let tells = next.is_told_port().then_some(self.end);
+        let told = leaving.on(line, &mut packets[id], &sent, tells, fabric, events);
+        if !sent.whole {
+            self.cut_off(first, id, &{ sent.transmission });
+        }
+        if let Some(at) = told {
+            self.go(id, first + 1, at, false);
         }
     }
 
-    /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between.
-    fn go(&mut self, id: u32, mut place: u32, mut at: u64) {
+    /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between: to
+    /// its host at most, if it `arrives` there ahead of the clock.
+    fn go(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         loop {
-            let step = self.frames.steps[place as usize];
-            let packet = &mut self.frames.packets[id];
+            let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
+            let (step, next) = hop(steps, place);
+            let packet = &mut packets[id];
             if step.is_routed() {
                 packet.ttl -= 1;
                 if packet.ttl == 0 || packet.ip > step.mtu {
@@ -187,82 +270,74 @@ impl Network {
                     return;
                 }
             }
-            let Some(next) = self.join(place, step.port, id, at) else { return };
-            (place, at) = next;
-        }
-    }
-
-    /// A packet joins the queue of the port of the step at `place`. Returns the step to which it comes next and when, if it goes on
-    /// at once.
-    #[inline(always)]
-    fn join(&mut self, place: u32, port: u32, id: u32, at: u64) -> Option<(u32, u64)> {
-        let line = &mut self.frames.ports[port as usize];
-        if at > line.opens {
-            let from = std::mem::replace(&mut line.opens, u64::MAX);
-            self.fabric.ledger.opens_frames(line, from);
-        }
-        if let Some(trace) = &mut self.fabric.trace {
-            trace.look_before(line.port as usize, at, line);
-        }
-        let bytes = line.queue_bytes(self.frames.packets[id].ip);
-        match line.join_limited(at, bytes, &self.fabric.window) {
-            Limited::Leaves(sent) => self.depart(place, id, bytes, &sent),
-            Limited::Lost => {
-                self.refuse(port, id, Cause::Full, at);
-                None
-            }
-            Limited::Undecided => {
-                let Packet { sender, priority, ecn, .. } = self.frames.packets[id];
-                let view = queue::Packet { id, bytes, flow: sender, priority, ecn };
-                self.join_discipline(place, port, view, at)
-            }
+            let line = &mut ports[step.port as usize];
+            fabric.see_before(line, at);
+            let bytes = line.queue_bytes(packet.ip);
+            let onward = match line.join_limited(at, bytes, &fabric.window) {
+                Limited::Leaves(sent) => {
+                    let leaving = Leaving { place, port: step.port, id, bytes };
+                    let tells = if next.is_told_port() {
+                        Some(self.end)
+                    } else if next.told && arrives && line.is_clear() && fabric.trace.is_none() {
+                        // Nothing happens at the host until then but what this line brings.
+                        let to = fabric.datagrams[packet.datagram].to;
+                        to.and_then(|to| self.endpoints[to as usize].foreseen()).map(|at| at.min(self.until))
+                    } else {
+                        None
+                    };
+                    let told = leaving.on(line, packet, &sent, tells, fabric, events);
+                    if !sent.whole {
+                        self.cut_off(place, id, &{ sent.transmission });
+                    }
+                    match told {
+                        Some(at) if next.port == END => {
+                            self.arrive_ahead(id, at);
+                            None
+                        }
+                        told => told.map(|at| (place + 1, at)),
+                    }
+                }
+                Limited::Lost => {
+                    self.refuse(step.port, id, Cause::Full, at);
+                    None
+                }
+                Limited::Undecided => {
+                    let Packet { sender, priority, ecn, .. } = *packet;
+                    let view = queue::Packet { id, bytes, flow: sender, priority, ecn };
+                    self.join_discipline(place, step.port, view, at)
+                }
+            };
+            let Some(onward) = onward else { return };
+            (place, at) = onward;
         }
     }
 
     /// A packet leaves the port of the step at `place`, where it takes so many bytes until then. Returns the step to which it comes
     /// next and when, if it goes on at once.
-    #[inline(always)]
-    fn depart(&mut self, place: u32, id: u32, bytes: u32, sent: &OnLine) -> Option<(u32, u64)> {
-        let port = self.frames.steps[place as usize].port;
-        let packet = &mut self.frames.packets[id];
-        packet.step = place + 1;
+    fn depart(&mut self, leaving: Leaving, sent: &OnLine) -> Option<(u32, u64)> {
+        let Leaving { place, port, id, .. } = leaving;
+        let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
+        let (_, next) = hop(steps, place);
+        let (line, packet) = (&mut ports[port as usize], &mut packets[id]);
+        let tells = next.is_told_port().then_some(self.end);
+        let told = leaving.on(line, packet, sent, tells, fabric, events);
         if !sent.whole {
-            self.cut_off(place, id, sent);
+            self.cut_off(place, id, &sent.transmission);
         }
-        let line = &mut self.frames.ports[port as usize];
-        let packet = &self.frames.packets[id];
-        if line.watched {
-            let hop = (place - packet.first) as usize;
-            let datagram = (packet.datagram, &self.fabric.datagrams[packet.datagram]);
-            self.fabric.ledger.transmits(hop, datagram, id, &sent.transmission, line);
-        }
-        if self.fabric.trace.is_some() {
-            let Packet { datagram, ttl, ecn, .. } = *packet;
-            self.fabric.tap_packet(line.port as usize, sent.left, id, datagram, (ttl, ecn));
-        }
-        let at = sent.left + line.delay;
-        // What would come after the end does not.
-        if self.frames.steps[place as usize + 1].told && at <= self.end {
-            line.tell(sent.left, bytes);
-            return Some((place + 1, at));
-        }
-        if let Some(at) = line.fly(sent.left, bytes, id) {
-            self.events.push(at, line.port as usize, Event::Arrive(port));
-        }
-        None
+        told.map(|at| (place + 1, at))
     }
 
     /// A transmission on the line of the step at `place` does not lie in the window: it does not count as carried.
     #[cold]
     #[inline(never)]
-    fn cut_off(&mut self, place: u32, id: u32, sent: &OnLine) {
+    fn cut_off(&mut self, place: u32, id: u32, sent: &Transmission) {
         if self.fabric.ledger.later.is_some() {
             // It is booked when it has ended.
             return;
         }
         let Packet { datagram, ip, first, .. } = self.frames.packets[id];
         let line = &self.frames.ports[self.frames.steps[place as usize].port as usize];
-        self.fabric.ledger.cut_off(line.port as usize, &sent.transmission);
+        self.fabric.ledger.cut_off(line.port as usize, sent);
         self.fabric.write_down(datagram);
         self.fabric.ledger.write(datagram, (place - first) as usize, line.queue_bytes(ip), true);
     }
@@ -327,15 +402,15 @@ impl Network {
         datagram.holds += more;
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
-            let fragment = self.frames.packets.insert(Packet { ip, since: whole.step, ..whole });
+            // It has been counted here as the whole, and is when it goes on.
+            let ttl = whole.ttl + 1;
+            let fragment = self.frames.packets.insert(Packet { ip, ttl, since: whole.step, ..whole });
             self.fabric.ledger.cut(id, fragment);
             if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
                 let offset = (index * cut.full) as u32;
                 trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
             }
-            if let Some((place, at)) = self.join(whole.step, step.port, fragment, at) {
-                self.go(fragment, place, at);
-            }
+            self.go(fragment, whole.step, at, false);
         }
     }
 
@@ -349,7 +424,8 @@ impl Network {
                 if mark {
                     self.frames.packets[view.id].ecn = Ecn::Marked;
                 }
-                self.depart(place, view.id, view.bytes, &sent)
+                let leaving = Leaving { place, port, id: view.id, bytes: view.bytes };
+                self.depart(leaving, &sent)
             }
             Joined::Waits(due) => {
                 if let Some(due) = due {
@@ -379,8 +455,9 @@ impl Network {
             let packet = &mut self.frames.packets[chosen.id];
             packet.ecn = chosen.ecn;
             let place = packet.step;
-            if let Some((place, at)) = self.depart(place, chosen.id, chosen.bytes, &sent) {
-                self.go(chosen.id, place, at);
+            let leaving = Leaving { place, port, id: chosen.id, bytes: chosen.bytes };
+            if let Some((place, at)) = self.depart(leaving, &sent) {
+                self.go(chosen.id, place, at, true);
             }
         }
         self.lose_all(port);
@@ -445,139 +522,5 @@ impl Network {
         }
         self.frames.packets.release(packet);
         self.fabric.release_datagram(datagram);
-    }
-
-    /// A frame arrives at the node behind this port; and so do those behind it, as long as nothing else comes first.
-    pub(super) fn frame_lands(&mut self, port: u32) {
-        loop {
-            let this = &mut self.frames.ports[port as usize];
-            let (landed, next) = this.land(self.now);
-            let number = this.port as usize;
-            if let Some(landed) = landed {
-                self.landed(port, landed);
-            }
-            let Some(next) = next else { return };
-            // While it is handled, nothing can come to this line that arrives before what is there.
-            if next > self.until || next > self.next_sweep || !self.events.is_before_all(next, number) {
-                self.events.push(next, number, Event::Arrive(port));
-                return;
-            }
-            self.now = next;
-            self.handled += 1;
-        }
-    }
-
-    #[inline]
-    fn landed(&mut self, port: u32, landed: Flying) {
-        if landed.damaged {
-            let line = &mut self.frames.ports[port as usize];
-            let number = line.port as usize;
-            if let Some(later) = &mut self.fabric.ledger.later {
-                later.lost(number, 1);
-            }
-            if self.fabric.window.holds(self.now) {
-                line.count_lost();
-            }
-            self.lose_packet(landed.packet, Place::Line(number), self.now);
-            return;
-        }
-        let copies = if self.groups.is_idle() { Vec::new() } else { self.copy(landed.packet) };
-        self.goes_on(landed.packet);
-        copies.into_iter().for_each(|copy| self.goes_on(copy));
-    }
-
-    /// A packet is at a node: its host, or one that sends it on.
-    #[inline]
-    fn goes_on(&mut self, packet: u32) {
-        let place = self.frames.packets[packet].step;
-        let step = self.frames.steps[place as usize];
-        if step.port == END {
-            self.packet_arrived(packet);
-            return;
-        }
-        if let Some(at) = self.process(step, packet) {
-            self.go(packet, place, at);
-        }
-    }
-
-    /// The copies that are made of a packet at the node to which it has come.
-    #[cold]
-    fn copy(&mut self, id: u32) -> Vec<u32> {
-        let whole = self.frames.packets[id];
-        let hop = whole.step - whole.first;
-        let mut copies = Vec::new();
-        for (datagram, route) in self.copies_at(whole.datagram, hop) {
-            let first = self.frames.routes[route as usize].first;
-            let sender = self.fabric.fates.as_ref().map_or(whole.sender, |fates| fates.head(datagram).flow);
-            let (step, since) = (first + hop, first + hop);
-            let copy = self.frames.packets.insert(Packet { datagram, sender, step, first, since, ..whole });
-            self.fabric.ledger.cut(id, copy);
-            if let Some(trace) = &mut self.fabric.trace
-                && let Some(head) = trace.head_of(id)
-            {
-                trace.cut(head, copy, (whole.ip, 0), true);
-            }
-            copies.push(copy);
-        }
-        copies
-    }
-
-    #[inline]
-    fn packet_arrived(&mut self, packet: u32) {
-        let Packet { datagram, ecn, .. } = self.frames.packets[packet];
-        let this = &mut self.fabric.datagrams[datagram];
-        this.arrived += 1;
-        let (complete, train, lost) = (this.arrived == this.fragments, this.train, this.loss.is_some());
-        if ecn == Ecn::Marked && this.to.is_some() {
-            let segment = &mut self.fabric.segments[datagram as usize];
-            segment.ce |= segment.ect;
-        } else if ecn == Ecn::Marked
-            && let Some(fates) = &mut self.fabric.fates
-        {
-            fates.mark(datagram);
-        }
-        if train && !complete {
-            self.train_arrives(datagram);
-            return;
-        }
-        self.note_lines(packet);
-        self.frames.packets.release(packet);
-        if complete && !lost {
-            self.receive(datagram);
-        }
-        self.fabric.release_datagram(datagram);
-    }
-
-    /// A packet has come to the node before a port, a router perhaps: when its engine has done it, if that need not be waited for.
-    #[inline]
-    fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
-        if !step.is_routed() {
-            return Some(self.now);
-        }
-        let engine = &mut self.frames.routers[step.router as usize];
-        if engine.per_packet == 0 {
-            return Some(self.now);
-        }
-        engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
-        // Whatever goes out by the port comes from this engine, in order.
-        let port = &self.frames.ports[step.port as usize];
-        if engine.free <= self.end && !self.frames.silent && port.decides_on_arrival() {
-            return Some(engine.free);
-        }
-        engine.busy.push_back((engine.free, packet));
-        if engine.busy.len() == 1 {
-            self.events.push(engine.free, engine.node, Event::Forward(step.router));
-        }
-        None
-    }
-
-    /// A router's engine has done a packet.
-    pub(super) fn router_done(&mut self, router: u32) {
-        let engine = &mut self.frames.routers[router as usize];
-        let (_, packet) = engine.busy.pop_front().expect("a router that is done had a packet");
-        if let Some(&(at, _)) = engine.busy.front() {
-            self.events.push(at, engine.node, Event::Forward(router));
-        }
-        self.go(packet, self.frames.packets[packet].step, self.now);
     }
 }

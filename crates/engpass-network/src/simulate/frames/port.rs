@@ -437,6 +437,12 @@ impl FramePort {
         }
     }
 
+    /// Whether nothing is on the line that whoever is behind it does not know of.
+    #[inline(always)]
+    pub(super) fn is_clear(&self) -> bool {
+        self.wake == u64::MAX
+    }
+
     /// A packet leaves at `left`, of whose departure the next port is told; until then it takes so many bytes of the queue.
     #[inline(always)]
     pub(super) fn tell(&mut self, left: u64, bytes: u32) {
@@ -491,7 +497,11 @@ impl FramePort {
         }
         let (landed, next) = match &mut self.lottery {
             None => {
-                let (packet, next) = self.sent.land(now);
+                if let Waiting::Service(_) = self.waiting {
+                    // The others look when something comes.
+                    self.sent.release(now);
+                }
+                let (packet, next) = self.sent.land();
                 (Some(Flying { at: now, packet, damaged: false }), next.map(|left| left + self.delay))
             }
             Some(lottery) => {

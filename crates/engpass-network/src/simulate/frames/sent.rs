@@ -108,10 +108,9 @@ impl SentOff {
         (self.queued != self.next).then(|| self.get(self.queued).left)
     }
 
-    /// The packet that arrives next has arrived, at `now`: which one, and when the one behind it has left.
+    /// The packet that arrives next has arrived: which one, and when the one behind it has left.
     #[inline(always)]
-    pub(super) fn land(&mut self, now: u64) -> (u32, Option<u64>) {
-        self.release(now);
+    pub(super) fn land(&mut self) -> (u32, Option<u64>) {
         let landed = self.get(self.flying).packet;
         loop {
             self.flying = self.flying.wrapping_add(1);

@@ -115,15 +115,15 @@ impl Ledger {
         now: u64,
         until: u64,
     ) {
-        if let Some(&stamp) = self.emit(sender, elastic, now, until) {
-            put(&mut self.packet_stamps, packet, stamp);
+        if let Some(place) = self.emit(sender, elastic, now, until) {
+            put(&mut self.packet_stamps, packet, self.senders[place].sums());
         }
     }
 
     /// A fragment of a packet has come into being.
     pub(in crate::simulate) fn cut(&mut self, packet: u32, fragment: u32) {
         if let Some(&stamp) = self.packet_stamps.get(packet as usize) {
-            put(&mut self.packet_stamps, fragment, stamp);
+            put(&mut self.packet_stamps, fragment, &stamp);
         }
     }
 }

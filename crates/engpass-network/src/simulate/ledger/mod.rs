@@ -299,6 +299,19 @@ impl Ledger {
         }
     }
 
+    /// A segment was delivered, and all of it carried: book it if it is like those before, and say whether that is so.
+    #[inline]
+    pub(super) fn settle_alike(&mut self, (flow, to): (u32, u32), load: Load) -> bool {
+        if !self.on {
+            return true;
+        }
+        let lane = self.lane(flow, Some(to));
+        let run = &mut self.runs[lane];
+        let alike = run.load == load && !run.written && run.count > 0;
+        run.count += u64::from(alike);
+        alike
+    }
+
     /// The fate of a datagram is known: book what of it was carried. The receiver did not want so many bytes of it.
     #[inline]
     pub(super) fn settle(
@@ -460,8 +473,8 @@ impl Ledger {
     /// A frame, `elastic` if it carries data of the sender, enters the NIC; its last cell leaves the line at `until` if nothing else is in its way.
     #[inline]
     pub(super) fn emitted(&mut self, sender: usize, frame: FrameId, elastic: bool, now: u64, until: u64) {
-        if let Some(&stamp) = self.emit(sender, elastic, now, until) {
-            put(&mut self.stamps, frame, stamp);
+        if let Some(place) = self.emit(sender, elastic, now, until) {
+            put(&mut self.stamps, frame, self.senders[place].sums());
         }
     }
 
@@ -472,25 +485,32 @@ impl Ledger {
         }
     }
 
-    /// The sums of the sender, if the frame must carry them with it.
-    #[inline]
-    fn emit(&mut self, sender: usize, elastic: bool, now: u64, until: u64) -> Option<&Sums> {
+    /// The place of the sender, if the frame must carry its sums with it.
+    #[inline(always)]
+    fn emit(&mut self, sender: usize, elastic: bool, now: u64, until: u64) -> Option<usize> {
         if !self.on {
             return None;
         }
         let place = self.place_of(sender)?;
         let waits = &mut self.senders[place];
         waits.emit(now, until);
-        (elastic && self.stamped[place]).then(|| waits.sums())
+        (elastic && self.stamped[place]).then_some(place)
     }
 }
 
-fn put(stamps: &mut Vec<Sums>, place: u32, stamp: Sums) {
+#[inline(always)]
+fn put(stamps: &mut Vec<Sums>, place: u32, stamp: &Sums) {
     let place = place as usize;
     if stamps.len() <= place {
-        stamps.resize(place + 1, [0; Wait::COUNT]);
+        make_room(stamps, place);
     }
-    stamps[place] = stamp;
+    stamps[place] = *stamp;
+}
+
+#[cold]
+#[inline(never)]
+fn make_room(stamps: &mut Vec<Sums>, place: usize) {
+    stamps.resize(place + 1, [0; Wait::COUNT]);
 }
 
 impl Line {

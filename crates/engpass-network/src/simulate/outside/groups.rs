@@ -136,7 +136,7 @@ impl Network {
         let Some(Copies { group, root, .. }) = self.groups.brought.get(&number) else { return };
         let copies = self.groups.all[*group as usize].roots[*root].1.len();
         if let Some(fates) = &mut self.fabric.fates {
-            (0..copies).for_each(|_| fates.count_in());
+            fates.count_in(copies as u32);
         }
     }
 
@@ -153,7 +153,7 @@ impl Network {
             let Way::Frames { route } = sender.way else { unreachable!("only ways of frames are shared") };
             // Held until it is handed over, and until it has come into being.
             let copy = Datagram { flow: sender.flow as u32, holds: 2, ..whole.clone() };
-            let copy = self.fabric.begin_datagram(copy);
+            let copy = self.fabric.begin_datagram(copy.written, || copy);
             let flow = self.outsiders.number_of(way, packet.flow);
             if let Some(fates) = &mut self.fabric.fates {
                 let packet = Packet { token: tokens[branch.member], ..*packet };
