@@ -410,9 +410,12 @@ impl Connection {
         self.window.mss()
     }
 
-    /// The congestion window with the inflation of fast recovery.
+    /// The congestion window with the inflation of fast recovery, or what a reduction lets out.
     #[inline]
     pub(super) fn window_size(&self) -> u64 {
+        if let Some(window) = self.recovery.reduced_window() {
+            return window;
+        }
         self.window.size.saturating_add_signed(self.recovery.inflation()).max(self.window.mss())
     }
 

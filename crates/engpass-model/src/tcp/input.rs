@@ -6,6 +6,7 @@ use super::parameters::RecoveryKind;
 use super::progress::{Answers, Progress, Run};
 use super::recovery::rack::Clock;
 use super::recovery::{AckView, Phase, Verdict};
+use super::reduction::Reduction;
 use super::segment::{Flags, Segment};
 use super::timers::Timer;
 use crate::time::Time;
@@ -106,7 +107,10 @@ impl Connection {
         let (before, outstanding) = (self.in_flight(), self.outstanding());
         self.board.acknowledge(segment.ack, &mut progress);
         if self.agreed.sack {
+            let acknowledged_at = progress.last_at;
             self.board.sack(&segment.sack.whole(segment.ack), &mut progress);
+            // `tcp_ack` takes the blocks first.
+            progress.last_at = acknowledged_at.or(progress.last_at);
         }
         self.tx.una = segment.ack;
         let window_changed = self.tx.take_window(segment);
@@ -148,6 +152,8 @@ impl Connection {
         let verdict = self.recovery.on_ack(&self.p, self.agreed.sack, &mut self.board, &view);
         let recovering = phase_before == Phase::Fast || self.recovery.phase == Phase::Fast;
         self.apply(now, verdict, phase_before, limited);
+        let lost = self.board.waiting() > waiting_before;
+        self.reduce(progress.delivered, progress.acked > 0 && !lost);
         self.watch_reordering();
         self.take_tail_probe_answer(now, segment, progress.acked);
         self.take_mark(now, segment);
@@ -248,6 +254,7 @@ impl Connection {
             let clock = self.clock(now);
             let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
             self.apply(now, verdict, Phase::Open, limited);
+            self.reduce(self.window.mss(), false);
         }
         self.watch_reordering();
     }
@@ -289,6 +296,10 @@ impl Connection {
         let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
         let limited = self.recovery.limited_transmitted();
         self.apply(now, verdict, phase, limited);
+        if verdict == Verdict::Enter {
+            // `tcp_rack_reo_timeout` counts one segment.
+            self.reduce(self.window.mss(), false);
+        }
         self.watch_reordering();
     }
 
@@ -389,7 +400,11 @@ impl Connection {
                 rare.saved = Some(saved);
                 rare.cwr_until = next;
                 let flight = self.flight_size(limited);
+                let prior = self.window.size;
                 self.control.get_mut().on_signal(&mut self.window, Signal::Loss, flight, now);
+                if self.is_watched() && !self.p.derived().rules_recovery {
+                    self.recovery.more().reduction = Some(Reduction::new(prior));
+                }
                 self.cwr_due = self.agreed.ecn;
             }
             Verdict::Exit if phase_before == Phase::Fast => {

@@ -31,6 +31,7 @@ pub mod profile;
 mod progress;
 mod receive;
 mod recovery;
+mod reduction;
 mod ring;
 mod rtt;
 mod scoreboard;

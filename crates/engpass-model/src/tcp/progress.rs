@@ -51,6 +51,8 @@ pub(super) struct Progress {
     pub(super) sample: Option<Time>,
     /// The segment among the newly delivered that was sent last.
     pub(super) newest: Option<Newest>,
+    /// When the segment was sent that was taken last: in the order of the sequence, but what is SACKed before what is acknowledged.
+    pub(super) last_at: Option<Time>,
     /// Highest sequence number that has arrived; set it to the highest before.
     pub(super) highest: u64,
     /// Something sent once arrived below what had arrived before: packets were reordered (RFC 8985 section 6.2).
@@ -87,6 +89,7 @@ impl Progress {
         if ambiguous && self.answers.is_some_and(|answers| answers.original(at)) {
             return;
         }
+        self.last_at = Some(at);
         if self.newest.is_none_or(|newest| (at, end) >= (newest.at, newest.end)) {
             self.newest = Some(Newest { at, end, ambiguous, rate });
         }

@@ -6,7 +6,7 @@ use super::connection::{Connection, Special};
 use super::recovery::Phase;
 use super::segment::Segment;
 use super::send::Piece;
-use super::timers::Timer;
+use super::timers::{TIMER_SLACK, Timer};
 use super::transmit::Next;
 use crate::time::{SECOND, Time};
 
@@ -43,11 +43,11 @@ impl Connection {
             self.timers.stop(Timer::TailProbe);
             return;
         }
-        // "PTO = 2 * SRTT; If FlightSize is one segment: PTO += TLP.max_ack_delay", not beyond the timeout.
+        // "PTO = 2 * SRTT; If FlightSize is one segment: PTO += TLP.max_ack_delay", not beyond the timeout. Linux adds its slack to the former.
         let wait = match self.rtt.smoothed() {
             None => Time::from_secs(1),
             Some(smoothed) if self.board.len() == 1 => smoothed + smoothed + MAX_ACK_DELAY,
-            Some(smoothed) => smoothed + smoothed,
+            Some(smoothed) => smoothed + smoothed + TIMER_SLACK,
         };
         let timeout = self.timers.at(Timer::Retransmission).unwrap_or(Time::MAX);
         self.timers.set(Timer::TailProbe, (now + wait).min(timeout));

@@ -1,6 +1,9 @@
 //! The timers of a connection, in one table.
 
-use crate::time::Time;
+use crate::time::{SECOND, Time};
+
+/// What Linux adds to the waits of RACK and of tail loss probes (`TCP_TIMEOUT_MIN_US`).
+pub(super) const TIMER_SLACK: Time = Time(SECOND / 500);
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

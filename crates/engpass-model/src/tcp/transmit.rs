@@ -321,6 +321,9 @@ impl Connection {
         let segment = self.outgoing(now, sent.seq, len, flags);
         let stamp = segment.timestamps.map_or(now, |stamp| stamp.value());
         let bytes = segment.payload();
+        if let Some(reduction) = self.recovery.reduction() {
+            reduction.sent(bytes);
+        }
         let rare = self.rare();
         rare.timed = None;
         if let Some(saved) = &mut rare.saved {
@@ -356,6 +359,9 @@ impl Connection {
             self.recovery.more().limited_transmitted += u64::from(piece.len);
         }
         let probes = self.special.has(Special::PROBE_DUE);
+        if let Some(reduction) = self.recovery.reduction() {
+            reduction.sent(u64::from(piece.len));
+        }
         let beyond = probes && u64::from(piece.len) > self.tx.usable_window();
         let seq = self.tx.next;
         let pushes = self.tx.sent(&self.p, self.window.mss(), piece);

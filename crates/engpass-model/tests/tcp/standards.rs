@@ -490,12 +490,12 @@ fn a_tail_loss_probe() {
          100 > . 2001:3001
          100 > P. 3001:4001
          200 < . 1:1 ack 2001
-         # segments 3 and 4 are lost; two round trips later the last one goes out again
-         400 > P. 3001:4001
-         500 < . 1:1 ack 2001 sack 3001-4001
+         # segments 3 and 4 are lost; two round trips (and Linux' 2 ms) later the last one goes out again
+         402 > P. 3001:4001
+         502 < . 1:1 ack 2001 sack 3001-4001
          # RACK: segment 3 was sent long before the probe that has arrived
-         500 > . 2001:3001
-         600 < . 1:1 ack 4001",
+         502 > . 2001:3001
+         602 < . 1:1 ack 4001",
     );
     assert_eq!((script.end.stats().timeouts, script.end.stats().tail_probes), (0, 1));
 }
@@ -522,11 +522,63 @@ fn rack_waits_for_reordering() {
          300 > . 6001:7001
          300 > P. 7001:8001
          400 < . 1:1 ack 4001 sack 5001-6001
-         # sent at 300, a round trip of 100 ms, a quarter of it to spare
-         425 > . 4001:5001
-         500 < . 1:1 ack 8001",
+         # sent at 300, a round trip of 100 ms, a quarter of it to spare, and Linux' 2 ms
+         427 > . 4001:5001
+         527 < . 1:1 ack 8001",
     );
     assert_eq!(script.end.stats().retransmissions, 1);
+}
+
+/// `tcp_rack_advance`: blocks are taken before what is acknowledged, and RACK.rtt is that of what was taken last. (RFC 8985 section 6.2 step 2
+/// takes segments in the order of their sending: B would be lost at 315.)
+#[test]
+fn rack_counts_from_what_is_taken_last() {
+    let mut script = Script::established(&with(RecoveryKind::RackTlp), 65535);
+    script.run(
+        "100 write 1000
+         100 > P. 1:1001
+         110 write 1000
+         110 > P. 1001:2001
+         120 write 1000
+         120 > P. 2001:3001
+         300 < . 1:1 ack 1001 sack 2001-3001
+         # 110, 200 ms of the first segment, a quarter of 100 ms, and Linux' 2 ms
+         337 > . 1001:2001
+         400 < . 1:1 ack 3001",
+    );
+    assert_eq!(script.end.stats().retransmissions, 1);
+}
+
+/// RFC 9937 section 6.2: "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out" while more than the threshold is in flight, so that segments
+/// leave all along the recovery; then as many as have left.
+#[test]
+fn a_window_shrinks_with_what_arrives() {
+    let p = TcpParameters { initial_window: 10, ..with(RecoveryKind::RackTlp) };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "100 write 14000
+         100 > . 1:1001
+         100 > . 1001:2001
+         100 > . 2001:3001
+         100 > . 3001:4001
+         100 > . 4001:5001
+         100 > . 5001:6001
+         100 > . 6001:7001
+         100 > . 7001:8001
+         100 > . 8001:9001
+         100 > . 9001:10001
+         # 3000 of 10 000 have arrived: 1500 may go, towards a threshold of 5000
+         200 < . 1:1 ack 1 sack 1001-4001
+         200 > . 1:1001
+         200 < . 1:1 ack 1 sack 1001-5001
+         200 > . 10001:11001
+         200 < . 1:1 ack 1 sack 1001-6001
+         200 < . 1:1 ack 1 sack 1001-7001
+         # 4000 are in flight: up to the threshold
+         200 < . 1:1 ack 1 sack 1001-8001
+         200 > . 11001:12001",
+    );
+    assert_eq!(script.end.stats().fast_recoveries, 1);
 }
 
 /// RFC 7323 section 2.2: "the window field in a SYN […] segment itself is never scaled"; 2.3: afterwards it is.

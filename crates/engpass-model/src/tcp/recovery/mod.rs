@@ -11,6 +11,7 @@ mod sack;
 
 use super::parameters::{RecoveryKind, TcpParameters};
 use super::progress::Progress;
+use super::reduction::Reduction;
 use super::scoreboard::Scoreboard;
 use crate::time::Time;
 use rack::{Clock, Rack};
@@ -92,6 +93,8 @@ pub(super) struct More {
     pub(super) inflation: i64,
     /// Bytes that duplicate acknowledgments have let out (RFC 3042): no part of FlightSize.
     pub(super) limited_transmitted: u64,
+    /// What the window is while fast recovery with RACK goes on.
+    pub(super) reduction: Option<Reduction>,
     pub(super) rack: Rack,
 }
 
@@ -113,6 +116,23 @@ impl Recovery {
             return 0;
         }
         self.more.as_ref().map_or(0, |more| more.inflation)
+    }
+
+    /// The reduction that goes on.
+    #[inline]
+    pub(super) fn reduction(&mut self) -> Option<&mut Reduction> {
+        if self.phase != Phase::Fast {
+            return None;
+        }
+        self.more.as_mut().and_then(|more| more.reduction.as_mut())
+    }
+
+    /// The window that it gives.
+    pub(super) fn reduced_window(&self) -> Option<u64> {
+        if self.phase != Phase::Fast {
+            return None;
+        }
+        self.more.as_ref().and_then(|more| more.reduction).and_then(|reduction| reduction.window())
     }
 
     /// See [`More::limited_transmitted`].
@@ -174,7 +194,8 @@ impl Recovery {
     /// Fast recovery begins; what is lost is marked.
     fn enter_at(&mut self, next: u64) -> Verdict {
         self.phase = Phase::Fast;
-        self.more().recover = next;
+        let more = self.more();
+        (more.recover, more.reduction) = (next, None);
         self.partial_seen = false;
         self.rescued = false;
         self.force = true;

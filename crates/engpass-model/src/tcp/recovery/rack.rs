@@ -4,6 +4,7 @@ use super::{AckView, Phase, Recovery, Verdict};
 use crate::tcp::parameters::TcpParameters;
 use crate::tcp::progress::{Newest, Run};
 use crate::tcp::scoreboard::Scoreboard;
+use crate::tcp::timers::TIMER_SLACK;
 use crate::time::Time;
 
 /// RACK's state (RFC 8985 section 5.2).
@@ -32,11 +33,16 @@ const PERSIST: u32 = 16;
 
 impl Rack {
     /// Steps 2 and 3: note what has arrived.
+    ///
+    /// RFC 8985 takes segments in the order of their sending, so RACK.rtt is that of the newest. `tcp_rack_advance` leaves it with the one that was
+    /// taken last: where an acknowledgment also reports a probe, of a segment that waited long for it, and what came after that is not yet late.
     fn note(&mut self, view: &AckView) {
         if let Some(Newest { at, end, .. }) = view.progress.newest
             && self.newest.is_none_or(|newest| (at, end) > newest)
         {
             self.newest = Some((at, end));
+        }
+        if let Some(at) = view.progress.last_at {
             self.rtt = view.now.saturating_sub(at);
         }
         self.highest = self.highest.max(view.progress.highest);
@@ -48,8 +54,8 @@ impl Rack {
         let last = (run.last_at, run.last_end);
         if self.newest.is_none_or(|newest| last > newest) {
             self.newest = Some(last);
-            self.rtt = now.saturating_sub(run.last_at);
         }
+        self.rtt = now.saturating_sub(run.last_at);
         self.reordering_seen |= run.first_end < self.highest;
         self.highest = self.highest.max(run.last_end);
         if self.duplicate_round.is_some_and(|round| run.una >= round) {
@@ -118,7 +124,7 @@ impl Rack {
                 board.mark_lost(index);
                 found = true;
             } else {
-                self.deadline = self.deadline.max(Some(late_at));
+                self.deadline = self.deadline.max(Some(late_at + TIMER_SLACK));
             }
         }
         found
