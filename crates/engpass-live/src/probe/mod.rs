@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use survey::{Enough, Survey};
+use survey::Survey;
 
 pub use block::Block;
 pub use calls::KernelCopy;
@@ -184,8 +184,7 @@ impl Probe {
         let cpus = sys::cpus();
         let host = host::host(Path::new("/"), cpus.len());
         let sizes = sizes(host.last_cache(), host.available_bytes, quick);
-        let mut survey =
-            Survey::new(if quick { Enough { steady: 3, most: 10 } } else { Enough { steady: 6, most: 20 } });
+        let mut survey = Survey::new(if quick { 10 } else { 20 });
         let largest = sizes.last().copied().unwrap_or(BLOCK);
         let cached = judge::cached(sizes.iter().map(|bytes| *bytes as u64), host.last_cache());
         for bytes in sizes.iter().copied() {

@@ -11,7 +11,7 @@ use serde::Serialize;
 pub use kernel::{BLOCK, Kernel, Width, work};
 
 use super::statistic::Spread;
-use super::survey::{Enough, Survey};
+use super::survey::Survey;
 use super::sys;
 
 /// What was measured at one size, with so many threads, each with arrays of its own.
@@ -59,7 +59,7 @@ pub(super) struct Taken {
 /// # Errors
 /// When there is not so much memory.
 pub fn measure(kernels: &[Kernel], bytes: usize, cpus: &[usize], effort: Effort) -> io::Result<Vec<Point>> {
-    let mut survey = Survey::new(Enough { steady: 1, most: 1 });
+    let mut survey = Survey::new(1);
     let place = survey.add(bytes, cpus.len(), true, kernels);
     let mut failed = None;
     survey.visit(place, 0, |kernels, bytes, _, _| {
