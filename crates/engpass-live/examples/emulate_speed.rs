@@ -18,8 +18,11 @@ use pair::{Carried, Pair, config, ip, said};
 const B: &str = pair::ADDRESSES[1];
 const PORT: u16 = 5201;
 
+/// Measures for about so many seconds.
+type Part = fn(u64) -> Value;
+
 /// What is measured.
-const PARTS: [(&str, fn(u64) -> Value); 11] = [
+const PARTS: [(&str, Part); 11] = [
     ("round-trip-sleep", |_| round_trip("sleep")),
     ("round-trip-hybrid", |_| round_trip("hybrid")),
     ("round-trip-spin", |_| round_trip("spin")),

@@ -11,6 +11,7 @@
 
 mod capture;
 mod config;
+mod contention;
 mod control;
 mod counts;
 mod devices;

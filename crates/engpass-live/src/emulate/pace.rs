@@ -68,9 +68,15 @@ impl Pace {
             (Clock::Hybrid, why)
         };
         let margin = timer.late(900_000).clamp(MARGIN.0, MARGIN.1);
-        // On one core nobody answers while the driver is awake.
-        let awake = if thread::cores().len() < 2 { 0 } else { AWAKE };
+        // On one core nobody answers while the driver is awake; and one that spins always is.
+        let awake = if thread::cores().len() < 2 || clock == Clock::Spin { 0 } else { AWAKE };
         Self { clock, asked: asked != Clock::Auto, margin, awake, why, timer }
+    }
+
+    /// Whether it stays awake for a while after a packet, where that is in nobody's way.
+    #[inline]
+    pub(super) fn stays_awake(&self) -> bool {
+        self.awake > 0
     }
 
     /// Whether it is so near that there is only waiting for it.

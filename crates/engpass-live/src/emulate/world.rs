@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use super::contention::Contention;
 use super::pace::Pace;
 use crate::sys::clock;
 use crate::sys::signal::Bell;
@@ -37,9 +38,10 @@ pub(super) struct Real {
     devices: Vec<Tun>,
     waits: Waits,
     bell: Arc<Bell>,
-    /// When a packet came or went last, as far as that was noted, and whether one has since.
+    /// When a packet came or went last that the driver stays awake after, and whether one has since.
     last: u64,
     stirred: bool,
+    contention: Contention,
     /// As long as this is here no core sleeps.
     _awake: Option<Awake>,
 }
@@ -52,7 +54,16 @@ impl Real {
         let files: Vec<_> =
             devices.iter().map(|tun| tun.file.as_raw_fd()).chain([bell.as_raw_fd()]).collect();
         let awake = if pace.keeps_cores_awake() { Awake::hold() } else { None };
-        Self { pace, waits: Waits::new(&files), devices, bell, last: 0, stirred: false, _awake: awake }
+        Self {
+            pace,
+            waits: Waits::new(&files),
+            devices,
+            bell,
+            last: 0,
+            stirred: false,
+            contention: Contention::new(),
+            _awake: awake,
+        }
     }
 
     /// It is time at once, or nearly so: only the clock is looked at until then.
@@ -87,7 +98,8 @@ impl World for Real {
     fn wait(&mut self, due: u64) {
         loop {
             let now = clock::now();
-            if std::mem::take(&mut self.stirred) {
+            let stirred = std::mem::take(&mut self.stirred);
+            if stirred && self.pace.stays_awake() && !self.contention.is_some(now) {
                 self.last = now;
             }
             if Pace::is_near(now, due) {

@@ -34,7 +34,7 @@ fn line() -> impl Strategy<Value = Testbed> {
              [traffic.any]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n[run]\nduration = \"1 s\"\n",
             room * 1500
         );
-        let source = Source { name: "line.toml".into(), text: text.into() };
+        let source = Source { name: "line.toml".into(), text };
         let campaign = load(&source, &[], None).expect("a testbed");
         campaign.point("base", &[]).expect("a point").testbed
     })

@@ -1,0 +1,101 @@
+//! Whether threads wait for a core of this host: then the driver does not stay awake where it could sleep.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use crate::sys::thread;
+use crate::time::{MILLISECOND, SECOND};
+
+/// Time in which some thread waited for a core (pressure stall information, Linux 4.20 and later; not every kernel has it on).
+const PRESSURE: &str = "/proc/pressure/cpu";
+/// How often it is looked at while nobody waits, and for how long what was seen is believed when somebody does, in nanoseconds.
+const LOOK: u64 = 250 * MILLISECOND;
+const BELIEVE: u64 = 2 * SECOND;
+/// A part of the time that is not worth mentioning: one in so many.
+const SELDOM: u64 = 20;
+/// On so many cores there is one left, where the kernel does not tell.
+const MANY: usize = 4;
+
+/// What was seen.
+pub(super) struct Contention {
+    pressure: Option<File>,
+    /// Nanoseconds of waiting since the system was started, and when that was read.
+    waited: u64,
+    read: u64,
+    /// When to look again.
+    look: u64,
+    some: bool,
+}
+
+impl Contention {
+    pub(super) fn new() -> Self {
+        let few = thread::cores().len() < MANY;
+        let mut this = Self { pressure: File::open(PRESSURE).ok(), waited: 0, read: 0, look: 0, some: few };
+        match this.waited() {
+            Some(waited) => (this.waited, this.some) = (waited, true),
+            None => this.pressure = None,
+        }
+        this
+    }
+
+    fn waited(&self) -> Option<u64> {
+        let mut text = [0; 256];
+        let length = self.pressure.as_ref()?.read_at(&mut text, 0).ok()?;
+        parse(std::str::from_utf8(&text[..length]).ok()?)
+    }
+
+    /// Whether threads wait for cores, by what was seen last.
+    #[inline]
+    pub(super) fn is_some(&mut self, now: u64) -> bool {
+        if now >= self.look && self.pressure.is_some() {
+            self.look_again(now);
+        }
+        self.some
+    }
+
+    #[cold]
+    fn look_again(&mut self, now: u64) {
+        if let Some(waited) = self.waited() {
+            self.see(now, waited);
+        }
+    }
+
+    fn see(&mut self, now: u64, waited: u64) {
+        let (before, since) = (self.waited, self.read);
+        (self.waited, self.read) = (waited, now);
+        self.some = since == 0 || waited.saturating_sub(before) > (now - since) / SELDOM;
+        self.look = now + if self.some && since > 0 { BELIEVE } else { LOOK };
+    }
+}
+
+/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, the total in microseconds.
+fn parse(text: &str) -> Option<u64> {
+    let total = text.lines().next()?.strip_prefix("some ")?.rsplit_once("total=")?.1;
+    total.parse::<u64>().ok()?.checked_mul(1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_read() {
+        let text = "some avg10=98.34 avg60=90.32 avg300=92.41 total=30159852200\nfull avg10=0.00 total=7\n";
+        assert_eq!(parse(text), Some(30_159_852_200_000));
+        assert_eq!(parse("full avg10=0.00 total=7"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn one_in_twenty_is_too_much() {
+        let mut seen = Contention { pressure: None, waited: 5, read: 0, look: 0, some: false };
+        seen.see(1000, 5_000_000);
+        assert!(seen.some, "nothing is known so far");
+        assert_eq!(seen.look, 1000 + LOOK);
+        seen.see(1000 + LOOK, 5_000_000 + LOOK / 20);
+        assert!(!seen.some);
+        seen.see(1000 + 2 * LOOK, 5_000_001 + LOOK / 10);
+        assert!(seen.some);
+        assert_eq!(seen.look, 1000 + 2 * LOOK + BELIEVE);
+    }
+}
