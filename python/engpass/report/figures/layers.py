@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import altair as alt
 
+from engpass.report import theme
 from engpass.report.aggregate import Table
 from engpass.report.figures import base
 
@@ -96,10 +97,17 @@ def _bars(table: Table, quantity: Quantity) -> list[alt.Chart]:
     if len(table.measured) > 1:
         side = alt.YOffset("engine:N").scale(domain=list(table.measured))
         bar, spread = bar.encode(yOffset=side), spread.encode(yOffset=side)
+        # Bars of a variant have its colour: the engine stands behind each.
+        name = counted.mark_text(align="left", dx=10, color=theme.LIGHT["muted"], fontSize=11).encode(
+            y=y, x=quantity.on(alt.X, quantity.high), yOffset=side, text="engine:N"
+        )
+        bars = [bar, spread, name]
+    else:
+        bars = [bar, spread]
     if "limit" not in quantity.engines:
-        return [bar, spread]
+        return bars
     limit = _limit().mark_tick(thickness=3, size=16 + 20 * len(table.measured), orient="vertical")
-    return [bar, spread, limit.encode(y=y, x=x, tooltip=base.tooltip(table))]
+    return [*bars, limit.encode(y=y, x=x, tooltip=base.tooltip(table))]
 
 
 def _limit() -> alt.Chart:

@@ -43,6 +43,8 @@ pub struct Control {
     estimate_rest: u64,
     /// Rest of the division that the window grows by.
     rest: u64,
+    /// The window before the last reduction, in bytes (cwnd_prior).
+    prior: u64,
     /// K and W_max are those of a start without a preceding loss (RFC 9438 section 4.8).
     fresh: bool,
     /// W_max before the last reduction, for undo.
@@ -75,6 +77,7 @@ impl Control {
             estimate: 0,
             estimate_rest: 0,
             rest: 0,
+            prior: 0,
             fresh: true,
             maximum_before: 0,
         }
@@ -109,10 +112,10 @@ impl Control {
         if t < self.k { self.origin.saturating_sub(height) } else { self.origin + height }
     }
 
-    /// W_est grows by `alpha * segments_acked / cwnd` segments (RFC 9438 figure 4), alpha = 3 * (1 - beta) / (1 + beta) = 9/17. Section 4.3 would
-    /// have 1 from cwnd_prior on; `bictcp_update` keeps 9/17, and so does this.
+    /// W_est grows by `alpha * segments_acked / cwnd` segments (RFC 9438 figure 4).
     fn grow_estimate(&mut self, window: &Window, acked: u64) {
-        let (num, den) = (9, 17);
+        // alpha = 3 * (1 - beta) / (1 + beta) = 9/17 until W_est has reached the window before the loss, then 1.
+        let (num, den) = if self.estimate < self.prior { (9, 17) } else { (1, 1) };
         // A segment has 16 bits and a window 30: the sums fit.
         let sum = window.mss() * acked * num + self.estimate_rest;
         let by = window.size * den;
@@ -162,6 +165,7 @@ impl CongestionControl for Control {
     fn on_signal(&mut self, window: &mut Window, signal: Signal, in_flight: u64, _now: Time) {
         let again = signal == Signal::Timeout { again: true };
         if !again {
+            self.prior = window.size;
             self.maximum_before = self.maximum;
             // RFC 9438 section 4.7: fast convergence, W_max = cwnd * (1 + beta) / 2.
             self.maximum = if self.config.fast_convergence && window.size < self.maximum {
