@@ -325,10 +325,8 @@ impl Classes {
     }
 
     /// When cell number `sequence` of `class`, from 1, will have left at the earliest, from what is known up to now: exact
-    /// when all cells of higher classes that are still to come are generators'.
-    ///
-    /// Nothing is looked up in `generated` but how many cells the generators of higher classes send up to an instant.
-    pub fn departure_bound(&self, class: usize, sequence: u64, generated: impl Fn(u64) -> u64) -> u64 {
+    /// when all cells of higher classes that are still to come are those of the even generator in the channel `overtaking`.
+    pub fn departure_bound(&self, class: usize, sequence: u64, overtaking: Option<&Channel>) -> u64 {
         let ahead: u64 = self.classes[..class].iter().map(Class::waiting).sum();
         let own = sequence.saturating_sub(self.classes[class].taken);
         if own == 0 {
@@ -336,16 +334,9 @@ impl Classes {
         }
         let (base, n) =
             if self.decide_at > self.last_end { (self.decide_at, 0) } else { (self.base, self.n) };
-        // Slot j (from 1) begins at base + after(n + j - 1). The cell is in the first slot j that is not needed by the
-        // cells before it and by the higher ones that have come when the slot begins.
-        let mut slots = ahead + own;
-        loop {
-            let begin = base + self.slot.after(n + slots - 1);
-            let needed = ahead + own + generated(begin);
-            if needed <= slots {
-                return base + self.slot.after(n + slots);
-            }
-            slots = needed;
-        }
+        let before = ahead + own;
+        let high = overtaking.and_then(Channel::even).zip(self.overtaking.as_ref());
+        let highs = high.map_or(0, |(high, rest)| rest.highs_before(before, (base, n, self.slot), &high));
+        base + self.slot.after(n + before + highs)
     }
 }

@@ -179,9 +179,8 @@ impl Network {
             unreachable!("cells wait only where classes are");
         };
         let channels = &self.fabric.channels[port];
-        let overtaking = self.ports[port].overtaking.filter(|_| class > 0);
-        let generated = |until: u64| overtaking.map_or(0, |channel| channels[channel].front_until(until));
-        queue.departure_bound(class, sequence, generated) + vc.transit[hop] - self.ports[port].slot_at_least
+        let overtaking = self.ports[port].overtaking.filter(|_| class > 0).map(|channel| &channels[channel]);
+        queue.departure_bound(class, sequence, overtaking) + vc.transit[hop] - self.ports[port].slot_at_least
     }
 
     /// The last cell of a frame may have arrived.

@@ -1,12 +1,14 @@
 //! A priority port whose first class is one even generator: the common congested port, in a tight loop.
 
+mod quick;
 mod slots;
+mod spaced;
 mod trains;
 
 use super::classes::{Classes, Waiting};
 use super::even::Even;
 use super::{Cells, Channel, Inputs, Outlet, Rule};
-use crate::time::{Leap, Pace};
+use crate::time::{Leap, Pace, Stepper};
 use slots::LastHigh;
 
 /// [`Classes`] while the cells of one even generator, spaced by more than a slot, overtake all others.
@@ -43,6 +45,18 @@ pub(super) struct Rest {
     /// That time of so many slots, or cells of the generator, for walks.
     slots: [Leap; LEAPS],
     highs: [Leap; LEAPS],
+    /// How long busy periods of so many cells are, and by how much that is rounded up.
+    busy: [(u64, u64); BUSY],
+}
+
+/// Cells of a busy period of which it is known beforehand how long it is.
+const BUSY: usize = 64;
+
+/// How long so many slots are, and by how much that is rounded up.
+fn busy(slot: Pace, cells: u64) -> (u64, u64) {
+    let mut end = Stepper::new(slot);
+    end.seek(cells);
+    (end.after(), end.rounding())
 }
 
 /// Cells that a walk goes on by at once are fewer.
@@ -61,6 +75,7 @@ impl Rest {
             inverse_drift: ((1u128 << 64) / (ample + 4)) as u64,
             slots: std::array::from_fn(|units| slot.leap(units as u64)),
             highs: std::array::from_fn(|units| generator.leap(units as u64)),
+            busy: std::array::from_fn(|cells| busy(slot, cells as u64)),
         }
     }
 }

@@ -3,8 +3,7 @@
 use super::super::classes::Classes;
 use super::super::even::Even;
 use super::super::{Cells, Outlet};
-use super::trains::Train;
-use super::{Hot, LEAPS, Overtaken};
+use super::{Hot, Overtaken, Rest};
 use crate::time::Pace;
 
 /// Slots from which on counting is quicker than choosing.
@@ -72,8 +71,11 @@ impl Slots<'_> {
     /// Cells of the generator before cell number `low` of class 1, from 1; there are at most `most`.
     fn highs_before(&self, low: u64, most: u64) -> u64 {
         let Some(lag) = self.begin(low - 1).checked_sub(self.high.head) else { return 0 };
-        let guess = (u128::from(lag) << PARTS) / u128::from(self.drift);
-        let mut highs = u64::try_from(guess).unwrap_or(u64::MAX).saturating_add(1).min(most);
+        let guess = match lag.leading_zeros() >= PARTS {
+            true => (lag << PARTS) / self.drift,
+            false => u64::try_from((u128::from(lag) << PARTS) / u128::from(self.drift)).unwrap_or(u64::MAX),
+        };
+        let mut highs = guess.saturating_add(1).min(most);
         // Cells of the generator are further apart than slots: it is so from some number of them on.
         let enough = |highs| self.arrival(highs).is_none_or(|at| at > self.begin(low + highs - 1));
         while highs < most && !enough(highs) {
@@ -83,6 +85,18 @@ impl Slots<'_> {
             highs -= 1;
         }
         highs
+    }
+}
+
+impl Rest {
+    /// Cells of the generator that go before cell number `low`, from 1, of those that wait for slots behind the `n` of a busy period.
+    pub(in super::super) fn highs_before(
+        &self,
+        low: u64,
+        (base, n, slot): (u64, u64, Pace),
+        high: &Even,
+    ) -> u64 {
+        Slots { base, n, slot, high, drift: self.drift }.highs_before(low, high.cells.count)
     }
 }
 
@@ -171,104 +185,6 @@ impl<O: Outlet> Overtaken<'_, O> {
             self.high.skip(highs);
             self.gather_high(sent);
             self.last_high = (!high_ends).then_some(LastHigh { base, n, arrival });
-        }
-    }
-
-    /// Take cells of a train further apart than a slot as long as none of them waits when the next one comes. The first one finds
-    /// none waiting, and all that begins before it has begun; of the last one taken nothing has begun that follows it.
-    pub(super) fn take_spaced(&mut self, hot: &mut Hot, train: &mut Train) {
-        let queue = &mut *self.queue;
-        let (mut base, mut n, mut end) = (queue.base, queue.n, queue.end.clone());
-        let (mut left, mut decide_at, mut serving) = (queue.last_end, queue.decide_at, queue.serving);
-        let mut high = self.high.walk();
-        let first = Cells { base, n: n + 1, pace: queue.slot, count: 0, ..self.high.cells };
-        let (mut highs, mut last_high, mut last_low) = (0, 0, self.last_low);
-        let (mut idle, mut rounding) = (0, 0);
-        let mut next_high = high.head();
-        let (rest, high_up) = (self.rest, self.high.cells.pace.at_least() + 1);
-        train.join();
-        hot.joined += 1;
-        'cells: while train.left() > 0 {
-            let at = train.at;
-            // The cell that waits goes when no cell of the generator does.
-            loop {
-                if decide_at >= at {
-                    break 'cells;
-                }
-                if decide_at > left {
-                    idle += decide_at - left;
-                    rounding += end.rounding();
-                    (base, n) = (decide_at, 0);
-                    end.seek(0);
-                }
-                n += 1;
-                end.step();
-                left = base + end.after();
-                if next_high > decide_at {
-                    break;
-                }
-                high.step();
-                next_high = high.head();
-                highs += 1;
-                (serving, last_high, decide_at) = (0, left, left);
-            }
-            (serving, last_low) = (1, left);
-            hot.taken += 1;
-            // Those of the generator that have come meanwhile go one after the other, further ones as they come.
-            let lag = left.saturating_sub(next_high);
-            let many =
-                ((u128::from(lag) * u128::from(rest.inverse_drift)) >> 64).min(LEAPS as u128 - 1) as u64;
-            if many > 1 && left + many * queue.slot_up <= at && next_high + many * high_up <= high.last() {
-                n += many;
-                end.leap(rest.slots[many as usize]);
-                high.leap(rest.highs[many as usize]);
-                left = base + end.after();
-                next_high = high.head();
-                highs += many;
-                (serving, last_high) = (0, left);
-            }
-            while next_high <= left && left < at {
-                n += 1;
-                end.step();
-                left = base + end.after();
-                high.step();
-                next_high = high.head();
-                highs += 1;
-                (serving, last_high) = (0, left);
-            }
-            if left < at && next_high < at {
-                idle += next_high - left;
-                rounding += end.rounding();
-                loop {
-                    base = next_high;
-                    left = base + queue.slot_up;
-                    high.step();
-                    next_high = high.head();
-                    highs += 1;
-                    if next_high >= at {
-                        break;
-                    }
-                    idle += next_high - left;
-                    rounding += queue.slot_rounding;
-                }
-                (serving, last_high, n) = (0, left, 1);
-                end.seek(0);
-                end.step();
-            }
-            decide_at = left.max(at);
-            train.join();
-            hot.joined += 1;
-        }
-        train.ended_with_a_cell();
-        (queue.base, queue.n, queue.end) = (base, n, end);
-        (queue.last_end, queue.decide_at, queue.serving) = (left, decide_at, serving);
-        self.last_low = last_low;
-        if idle > 0 {
-            self.out.idle(idle, rounding);
-        }
-        if highs > 0 {
-            self.high.walked(high, highs);
-            self.gather_high(Cells { count: highs, last: last_high, ..first });
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::super::classes::Waiting;
 use super::super::{Cells, Channel, Loss, Outlet};
 use super::{Hot, Overtaken};
-use crate::time::Stepper;
+use crate::time::{Pace, Stepper};
 
 /// The cells of a record that are taken, what became of them, and how far they are.
 pub(super) struct Train {
@@ -63,6 +63,11 @@ impl Train {
         self.count - self.next
     }
 
+    /// The time between its cells.
+    pub(super) fn pace(&self) -> Pace {
+        self.front.pace
+    }
+
     /// The next cell joins; the one behind it is next.
     #[inline]
     pub(super) fn join(&mut self) {
@@ -77,7 +82,7 @@ impl Train {
         self.last_joined = true;
     }
 
-    fn join_many(&mut self, many: u64) {
+    pub(super) fn join_many(&mut self, many: u64) {
         self.joined += many;
         self.next += many;
         self.last_joined = true;
@@ -114,6 +119,16 @@ impl Train {
     /// When cell number `index` of those that are left arrives, from 0.
     fn arrival(&self, index: u64) -> u64 {
         self.front.base + self.front.pace.after(self.front.n + self.next + index)
+    }
+
+    /// When the last cell that joined has arrived.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrival_of(0)
+    }
+
+    /// When cell number `index` arrives, from 0, which is the last one that joined.
+    pub(super) fn arrival_of(&self, index: u64) -> u64 {
+        self.front.base + self.front.pace.after(self.front.n + self.next + index - 1)
     }
 
     /// Whether the last cell that was taken ends its frame.
