@@ -36,7 +36,7 @@ pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcom
 use outside::Outsiders;
 pub use sketch::{Delays, RoundTrips};
 pub use tap::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit, captured};
-use tcp::Endpoint;
+use tcp::{Counted, Endpoint};
 #[doc(hidden)]
 pub use timeline::watched;
 pub use timeline::{FlowLine, MOST_EVENTS, QueueLine, TcpLine, Timeline, timeline};
@@ -82,6 +82,8 @@ pub struct Network {
     processes: Vec<Process>,
     /// Two for every connection.
     endpoints: Vec<Endpoint>,
+    /// What they had counted when the warm-up was over, if there was one.
+    counted: Vec<Counted>,
     cpus: Vec<Cpu>,
     nics: Vec<Nic>,
     /// Senders whose packets come from outside, and what of them waits.
@@ -135,9 +137,7 @@ impl Network {
 
     /// The warm-up is over, and all that happens at its last instant has happened.
     fn begin_window(&mut self, from: u64) {
-        for endpoint in &mut self.endpoints {
-            endpoint.before = endpoint.connection.stats().into();
-        }
+        self.counted = self.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
         self.open_books(from);
     }
 

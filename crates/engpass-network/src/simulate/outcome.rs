@@ -313,8 +313,9 @@ impl Network {
         // They are in the order of the flows.
         let first = self.endpoints.partition_point(|this| (this.flow as usize) < flow);
         let own = self.endpoints[first..].iter().take_while(|this| this.flow as usize == flow);
-        for endpoint in own.filter(|this| this.application.is_some()) {
-            let (stats, before) = (endpoint.connection.stats(), &endpoint.before);
+        for (place, endpoint) in (first..).zip(own).filter(|(_, this)| this.application.is_some()) {
+            let stats = endpoint.connection.stats();
+            let before = self.counted.get(place).copied().unwrap_or_default();
             let counts = counts.get_or_insert(TcpCounts {
                 retransmitted_segments: 0,
                 timeouts: 0,

@@ -24,16 +24,15 @@ pub(super) struct Endpoint {
     pub(super) way: Way,
     /// Earliest wake that is pending.
     pub(super) timer: u64,
+    /// Up to here all that comes to it has been handled, ahead of the clock perhaps.
+    pub(super) ahead: u64,
     /// The datagram with the segment that the CPU forms or that waits for the NIC, and the bytes of its packet.
     pub(super) formed: Option<u32>,
     pub(super) ip: u32,
     /// An output is under way: the next segment is not formed before it is handed over.
     pub(super) busy: bool,
-    /// What the host pays at this end, and whether that is nothing.
-    pub(super) cost: SegmentCost,
-    pub(super) free: bool,
-    /// What the connection had counted when the warm-up was over.
-    pub(super) before: Counted,
+    /// What the host pays at this end, if anything.
+    pub(super) cost: Option<Box<SegmentCost>>,
     /// The application that writes; `None` at the reading end.
     pub(super) application: Option<Box<Application>>,
 }
@@ -96,6 +95,12 @@ pub(super) struct Application {
 }
 
 impl Endpoint {
+    /// Whether its host pays nothing for it.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.cost.is_none()
+    }
+
     /// The segment that is ready.
     #[inline(always)]
     pub(super) fn sending(&self) -> Sending {
@@ -111,8 +116,9 @@ impl Endpoint {
     /// CPU time of the piece of a write that is copied, in picoseconds: the first one pays for the call.
     pub(super) fn write_cost(&self) -> u64 {
         let application = self.application.as_ref().expect("only the writing end writes");
-        let call = if application.left == application.message { self.cost.per_write } else { 0 };
-        call + self.cost.byte.bytes(application.copying)
+        let Some(cost) = &self.cost else { return 0 };
+        let call = if application.left == application.message { cost.per_write } else { 0 };
+        call + cost.byte.bytes(application.copying)
     }
 
     /// Whether it only reads, and has nothing to say.
@@ -125,6 +131,14 @@ impl Endpoint {
     #[inline]
     fn is_open(&self) -> bool {
         self.application.as_ref().is_none_or(|application| application.open)
+    }
+
+    /// Until when surely nothing happens to it but what comes from the network, if that is known.
+    #[inline]
+    pub(super) fn foreseen(&self) -> Option<u64> {
+        let waits = self.application.as_ref().is_some_and(|this| !this.open || this.resume.is_some());
+        let wake = self.connection.next_wake().map_or(u64::MAX, |wake| wake.ps());
+        (!self.busy && !waits).then(|| wake.saturating_sub(1))
     }
 
     /// What the endpoint waits for, when its connection sends nothing for this reason.
@@ -142,12 +156,13 @@ impl Endpoint {
 
     /// CPU time of a segment with so much payload.
     fn segment_cost(&self, len: u64, incoming: bool) -> u64 {
+        let Some(cost) = &self.cost else { return 0 };
         let reads = self.application.is_none();
         match len {
-            0 => self.cost.per_ack,
+            0 => cost.per_ack,
             // The writer's bytes are paid for by the write.
-            len if incoming && reads => self.cost.per_segment + self.cost.byte.bytes(len),
-            _ => self.cost.per_segment,
+            len if incoming && reads => cost.per_segment + cost.byte.bytes(len),
+            _ => cost.per_segment,
         }
     }
 }
@@ -160,6 +175,11 @@ impl Network {
         let this = &mut self.endpoints[index];
         if this.timer <= now {
             this.timer = u64::MAX;
+        }
+        if now < this.ahead {
+            // It was foreseen that nothing happens now.
+            self.see_to_wake(index);
+            return;
         }
         if let Some(application) = &mut this.application {
             application.open |= now >= application.start;
@@ -252,7 +272,7 @@ impl Network {
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if !this.busy && !this.is_silent() {
-            if this.free && self.cpus[this.host as usize].is_idle() {
+            if this.is_free() && self.cpus[this.host as usize].is_idle() {
                 self.do_all(endpoint);
             } else {
                 self.ask(endpoint);
@@ -416,7 +436,7 @@ impl Network {
     /// A segment is complete at its host: the CPU takes it, at once where that costs nothing.
     #[inline(always)]
     pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
-        if self.endpoints[endpoint as usize].free || self.input_cost(datagram) == 0 {
+        if self.endpoints[endpoint as usize].is_free() || self.input_cost(datagram) == 0 {
             self.take_segment(datagram);
             return;
         }

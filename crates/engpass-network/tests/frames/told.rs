@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use engpass_network::simulate::{Network, SimOutcome, Timeline};
+use engpass_testbed::Point;
 use proptest::prelude::*;
 
 use crate::common::point;
@@ -21,7 +22,7 @@ const QUEUES: [&str; 6] = [
     r#"{ drop-tail = {} }"#,
 ];
 
-const TRAFFIC: [&str; 5] = [
+const TRAFFIC: [&str; 7] = [
     r#"kind = "tcp-stream"
 message = "20 kB""#,
     r#"kind = "tcp-stream"
@@ -37,6 +38,22 @@ rate = "12 Mbit/s""#,
 message = "1 kB"
 rate = "30 Mbit/s"
 ttl = 4"#,
+    r#"kind = "tcp-stream"
+message = "5 kB"
+start = "7 ms"
+stop = "35 ms""#,
+    r#"kind = "tcp-stream"
+message = "64 kB""#,
+];
+
+/// What a host is like.
+const HOSTS: [&str; 5] = [
+    "",
+    r#"pauses = { share = "20 %", mean = "2 ms" }"#,
+    r#"nic_buffer = "2 kB"
+tcp = { quick_acks = 0, ack_delay = "3 ms" }"#,
+    r#"cost = { per_ack = "20 us" }"#,
+    r#"tcp = { congestion = "bbr", receive_buffer = "8 kB" }"#,
 ];
 
 /// Routers in a row, and hosts at both ends of every flow, each with a link of its own.
@@ -67,8 +84,9 @@ fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool) -> String
         let ends = [from, to].map(|end| usize::from(*end) % routers.len());
         for (host, router) in ["a", "b"].into_iter().zip(ends) {
             add(format_args!(
-                "[host.{host}{index}]\n[link.{host}{index}]\nends = [\"{host}{index}\", \"r{router}\"]\n\
+                "[host.{host}{index}]\n{}\n[link.{host}{index}]\nends = [\"{host}{index}\", \"r{router}\"]\n\
                  medium = \"ethernet-100\"\ndelay = \"{} us\"\n",
+                HOSTS[usize::from(*kind / 7) % HOSTS.len()],
                 10 + 13 * index,
             ));
         }
@@ -78,14 +96,27 @@ fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool) -> String
     text
 }
 
-fn watched(text: &str, tells: bool) -> (Timeline, SimOutcome) {
-    let point = point(text, "base", &[]);
+/// The network of a file at time zero, in which lines tell what comes, or not.
+fn network(point: &Point, tells: bool) -> Network {
     let mut network = Network::new(&point.testbed, &point.topology, 3).expect("it is carried");
     if !tells {
         network.tell_nothing();
     }
-    let seen = network.watched(&point.testbed, &point.topology, 37, &|| false);
+    network
+}
+
+fn watched(text: &str, tells: bool) -> (Timeline, SimOutcome) {
+    let point = point(text, "base", &[]);
+    let seen = network(&point, tells).watched(&point.testbed, &point.topology, 37, &|| false);
     seen.expect("its books balance")
+}
+
+/// Without anybody who watches hosts, too, are told what comes.
+fn alone(text: &str) -> SimOutcome {
+    let point = point(text, "base", &[]);
+    let mut network = network(&point, true);
+    network.run(&|| false).expect("nobody interrupts it");
+    network.outcome(&point.testbed, &point.topology).expect("its books balance")
 }
 
 proptest! {
@@ -100,6 +131,9 @@ proptest! {
         let (told, plain) = (watched(&text, true), watched(&text, false));
         prop_assert!(told.1.events <= plain.1.events);
         let events = plain.1.events;
+        let alone = alone(&text);
+        prop_assert!(alone.events <= plain.1.events);
+        prop_assert_eq!(&SimOutcome { events, ..alone }, &plain.1);
         prop_assert_eq!((told.0, SimOutcome { events, ..told.1 }), plain);
     }
 }

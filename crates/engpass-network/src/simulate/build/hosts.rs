@@ -9,7 +9,7 @@ use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
 use crate::simulate::host::{Process, Socket};
-use crate::simulate::tcp::{Application, Counted, Endpoint, SegmentCost};
+use crate::simulate::tcp::{Application, Endpoint, SegmentCost};
 
 impl Builder<'_> {
     /// The process that sends the datagrams of a flow, unless it sends none.
@@ -81,13 +81,12 @@ impl Builder<'_> {
             nic: nic as u32,
             way,
             connection: Connection::new(self.tcp_of(at, flow, path.path_mtu), role),
-            cost,
-            free: cost.is_nothing(),
+            cost: (!cost.is_nothing()).then(|| Box::new(cost)),
             timer: u64::MAX,
+            ahead: 0,
             formed: None,
             ip: 0,
             busy: false,
-            before: Counted::default(),
             application: application.map(Box::new),
         }
     }

@@ -31,6 +31,7 @@ use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, Way};
 use crate::simulate::outside::{Fates, Outsiders, Sender};
 use crate::simulate::tally::{Tally, Window};
+use crate::simulate::tcp::Endpoint;
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
 
 /// A generator, kept to count at the end what it has sent.
@@ -268,6 +269,26 @@ impl Builder<'_> {
         Sender { flow, host: path.from, nic, way, mtu: path.mtu, queued: 0 }
     }
 
+    /// Let lines tell hosts what comes, where one endpoint is all that they have, and costs them nothing.
+    fn tell_hosts(&self, frames: &mut Frames, endpoints: &[Endpoint]) {
+        let mut users = vec![0; self.topology.hosts];
+        for (path, traffic) in self.topology.flows.iter().zip(self.testbed.traffic.values()) {
+            let streams = if let Traffic::TcpStream(config) = traffic { config.streams } else { 1 };
+            for host in [path.from, path.to] {
+                users[host] += streams;
+            }
+        }
+        for (index, endpoint) in endpoints.iter().enumerate() {
+            if endpoint.is_free()
+                && matches!(endpoint.way, Way::Frames { .. })
+                && users[endpoint.host as usize] == 1
+            {
+                // What comes to the end that writes goes against the flow.
+                frames.tell_host(2 * endpoint.flow as usize + usize::from(index % 2 == 0));
+            }
+        }
+    }
+
     fn finish(mut self) -> Result<Network, SimError> {
         let mut events = Events::default();
         let mut processes = Vec::new();
@@ -326,6 +347,7 @@ impl Builder<'_> {
             outside: &senders,
         });
         frames.watch(&ledger);
+        self.tell_hosts(&mut frames, &endpoints);
         Ok(Network {
             now: 0,
             end: self.window.end,
@@ -336,6 +358,7 @@ impl Builder<'_> {
             cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
             processes,
             endpoints,
+            counted: Vec::new(),
             outsiders: Outsiders::new(senders, self.topology.links.len() * 2),
             sockets,
             sources: self.sources,

@@ -108,6 +108,15 @@ impl Frames {
         }
     }
 
+    /// At the end of a route is a host with one endpoint and nothing else: its last line tells it what comes.
+    pub(in crate::simulate) fn tell_host(&mut self, route: usize) {
+        let Route { first, hops, .. } = self.routes[route];
+        let last = (first + hops) as usize;
+        if hops > 0 {
+            self.steps[last].told = self.ports[self.steps[last - 1].port as usize].is_in_order();
+        }
+    }
+
     fn step(&self, topology: &Topology, leg: &Leg, flow: &str) -> Result<Step, SimError> {
         let Leg::Link(hop) = leg else {
             return Err(SimError::Unsupported(format!(

@@ -5,6 +5,7 @@
 //! the next port of each when it knows of its departure, with the instant at which it comes. A line has one pending event
 //! however many packets are on it.
 
+mod arrive;
 mod build;
 mod port;
 mod sent;
@@ -20,8 +21,8 @@ use super::ledger::{Ledger, Transmission};
 use super::nic::Sending;
 use super::tally::Place;
 use super::tap::Carrier;
-use port::{Flying, Joined, Limited, OnLine};
 pub(super) use port::{FramePort, PortTally, Told};
+use port::{Joined, Limited, OnLine};
 
 /// What carries frames.
 #[derive(Default)]
@@ -76,7 +77,7 @@ pub(super) struct Step {
     /// The router that stands before the port, [`END`] if none does.
     router: u32,
     pub(super) mtu: u32,
-    /// The line before this one tells the port what comes.
+    /// The line before this one tells the port what comes; behind the last hop: its host, where nothing else happens.
     told: bool,
 }
 
@@ -88,6 +89,12 @@ impl Step {
     #[inline(always)]
     pub(super) fn is_routed(&self) -> bool {
         self.router != END
+    }
+
+    /// Whether it is a port that is told what comes.
+    #[inline(always)]
+    fn is_told_port(&self) -> bool {
+        self.told && self.port != END
     }
 }
 
@@ -116,11 +123,11 @@ impl Frames {
     }
 }
 
-/// The step at `place`, and whether the port of the next one is told what comes.
+/// The step at `place`, and the next one.
 #[inline(always)]
-fn hop(steps: &[Step], place: u32) -> (Step, bool) {
+fn hop(steps: &[Step], place: u32) -> (Step, Step) {
     let pair = &steps[place as usize..place as usize + 2];
-    (pair[0], pair[1].told)
+    (pair[0], pair[1])
 }
 
 /// A packet that leaves the port of the step at `place`, where it takes so many bytes until then.
@@ -133,7 +140,7 @@ struct Leaving {
 }
 
 impl Leaving {
-    /// It is on the line. Returns when it comes to the port of the next step, if that is told, not later than at `tells`.
+    /// It is on the line. Returns when it comes to the next step, if that is told, of what comes not later than at `tells`.
     #[inline(always)]
     fn on(
         self,
@@ -156,7 +163,7 @@ impl Leaving {
         }
         let at = sent.left + line.delay;
         // What would come after the end does not.
-        if tells.is_some_and(|end| at <= end) {
+        if tells.is_some_and(|last| at <= last) {
             line.tell(sent.left, self.bytes);
             return Some(at);
         }
@@ -233,25 +240,27 @@ impl Network {
             self.tap_emitted(Carrier::Packet(id), sender, sending);
         }
         let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
-        let (step, told) = hop(steps, first);
+        let (step, next) = hop(steps, first);
         let line = &mut ports[step.port as usize];
         let sent = line.take(self.now, ip, &fabric.window);
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
         let leaving = Leaving { place: first, port: step.port, id, bytes: ip };
-        let next = leaving.on(line, &mut packets[id], &sent, told.then_some(self.end), fabric, events);
+        let tells = next.is_told_port().then_some(self.end);
+        let told = leaving.on(line, &mut packets[id], &sent, tells, fabric, events);
         if !sent.whole {
             self.cut_off(first, id, &{ sent.transmission });
         }
-        if let Some(at) = next {
-            self.go(id, first + 1, at);
+        if let Some(at) = told {
+            self.go(id, first + 1, at, false);
         }
     }
 
-    /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between.
-    fn go(&mut self, id: u32, mut place: u32, mut at: u64) {
+    /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between: to
+    /// its host at most, if it `arrives` there ahead of the clock.
+    fn go(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         loop {
             let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
-            let (step, told) = hop(steps, place);
+            let (step, next) = hop(steps, place);
             let packet = &mut packets[id];
             if step.is_routed() {
                 packet.ttl -= 1;
@@ -263,14 +272,29 @@ impl Network {
             let line = &mut ports[step.port as usize];
             fabric.see_before(line, at);
             let bytes = line.queue_bytes(packet.ip);
-            let next = match line.join_limited(at, bytes, &fabric.window) {
+            let onward = match line.join_limited(at, bytes, &fabric.window) {
                 Limited::Leaves(sent) => {
                     let leaving = Leaving { place, port: step.port, id, bytes };
-                    let next = leaving.on(line, packet, &sent, told.then_some(self.end), fabric, events);
+                    let tells = if next.is_told_port() {
+                        Some(self.end)
+                    } else if next.told && arrives && line.is_clear() && fabric.trace.is_none() {
+                        // Nothing happens at the host until then but what this line brings.
+                        let to = fabric.datagrams[packet.datagram].to;
+                        to.and_then(|to| self.endpoints[to as usize].foreseen()).map(|at| at.min(self.until))
+                    } else {
+                        None
+                    };
+                    let told = leaving.on(line, packet, &sent, tells, fabric, events);
                     if !sent.whole {
                         self.cut_off(place, id, &{ sent.transmission });
                     }
-                    next.map(|at| (place + 1, at))
+                    match told {
+                        Some(at) if next.port == END => {
+                            self.arrive_ahead(id, at);
+                            None
+                        }
+                        told => told.map(|at| (place + 1, at)),
+                    }
                 }
                 Limited::Lost => {
                     self.refuse(step.port, id, Cause::Full, at);
@@ -282,8 +306,8 @@ impl Network {
                     self.join_discipline(place, step.port, view, at)
                 }
             };
-            let Some(next) = next else { return };
-            (place, at) = next;
+            let Some(onward) = onward else { return };
+            (place, at) = onward;
         }
     }
 
@@ -292,13 +316,14 @@ impl Network {
     fn depart(&mut self, leaving: Leaving, sent: &OnLine) -> Option<(u32, u64)> {
         let Leaving { place, port, id, .. } = leaving;
         let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
-        let (_, told) = hop(steps, place);
+        let (_, next) = hop(steps, place);
         let (line, packet) = (&mut ports[port as usize], &mut packets[id]);
-        let next = leaving.on(line, packet, sent, told.then_some(self.end), fabric, events);
+        let tells = next.is_told_port().then_some(self.end);
+        let told = leaving.on(line, packet, sent, tells, fabric, events);
         if !sent.whole {
             self.cut_off(place, id, &sent.transmission);
         }
-        next.map(|at| (place + 1, at))
+        told.map(|at| (place + 1, at))
     }
 
     /// A transmission on the line of the step at `place` does not lie in the window: it does not count as carried.
@@ -384,7 +409,7 @@ impl Network {
                 let offset = (index * cut.full) as u32;
                 trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
             }
-            self.go(fragment, whole.step, at);
+            self.go(fragment, whole.step, at, false);
         }
     }
 
@@ -431,7 +456,7 @@ impl Network {
             let place = packet.step;
             let leaving = Leaving { place, port, id: chosen.id, bytes: chosen.bytes };
             if let Some((place, at)) = self.depart(leaving, &sent) {
-                self.go(chosen.id, place, at);
+                self.go(chosen.id, place, at, true);
             }
         }
         self.lose_all(port);
@@ -493,110 +518,5 @@ impl Network {
         }
         self.frames.packets.release(packet);
         self.fabric.release_datagram(datagram);
-    }
-
-    /// A frame arrives at the node behind this port; and so do those behind it, as long as nothing else comes first.
-    pub(super) fn frame_lands(&mut self, port: u32) {
-        loop {
-            let this = &mut self.frames.ports[port as usize];
-            let (landed, next) = this.land(self.now);
-            let number = this.port as usize;
-            if let Some(landed) = landed {
-                self.landed(port, landed);
-            }
-            let Some(next) = next else { return };
-            // While it is handled, nothing can come to this line that arrives before what is there.
-            if next > self.until || next > self.next_sweep || !self.events.is_before_all(next, number) {
-                self.events.push(next, number, Event::Arrive(port));
-                return;
-            }
-            self.now = next;
-            self.handled += 1;
-        }
-    }
-
-    #[inline]
-    fn landed(&mut self, port: u32, landed: Flying) {
-        if landed.damaged {
-            let line = &mut self.frames.ports[port as usize];
-            let number = line.port as usize;
-            if let Some(later) = &mut self.fabric.ledger.later {
-                later.lost(number, 1);
-            }
-            if self.fabric.window.holds(self.now) {
-                line.count_lost();
-            }
-            self.lose_packet(landed.packet, Place::Line(number), self.now);
-            return;
-        }
-        let place = self.frames.packets[landed.packet].step;
-        let step = self.frames.steps[place as usize];
-        if step.port == END {
-            self.packet_arrived(landed.packet);
-            return;
-        }
-        if let Some(at) = self.process(step, landed.packet) {
-            self.go(landed.packet, place, at);
-        }
-    }
-
-    #[inline]
-    fn packet_arrived(&mut self, packet: u32) {
-        let Packet { datagram, ecn, step, since, .. } = self.frames.packets[packet];
-        if self.fabric.datagrams[datagram].written {
-            self.note_lines(packet);
-        }
-        self.frames.packets.release(packet);
-        let this = &mut self.fabric.datagrams[datagram];
-        this.lines = (step - since) as u16;
-        this.arrived += 1;
-        if ecn == Ecn::Marked && this.to.is_some() {
-            let segment = &mut self.fabric.segments[datagram as usize];
-            segment.ce |= segment.ect;
-        } else if ecn == Ecn::Marked
-            && let Some(fates) = &mut self.fabric.fates
-        {
-            fates.mark(datagram);
-        }
-        if this.arrived == this.fragments && this.loss.is_none() {
-            match this.to {
-                Some(endpoint) => self.receive_segment(datagram, endpoint),
-                None => self.receive(datagram),
-            }
-        }
-        self.fabric.release_datagram(datagram);
-    }
-
-    /// A packet has come to the node before a port, a router perhaps: when its engine has done it, if that need not be waited for.
-    #[inline]
-    fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
-        if !step.is_routed() {
-            return Some(self.now);
-        }
-        let engine = &mut self.frames.routers[step.router as usize];
-        if engine.per_packet == 0 {
-            return Some(self.now);
-        }
-        engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
-        // Whatever goes out by the port comes from this engine, in order.
-        let port = &self.frames.ports[step.port as usize];
-        if engine.free <= self.end && !self.frames.silent && port.decides_on_arrival() {
-            return Some(engine.free);
-        }
-        engine.busy.push_back((engine.free, packet));
-        if engine.busy.len() == 1 {
-            self.events.push(engine.free, engine.node, Event::Forward(step.router));
-        }
-        None
-    }
-
-    /// A router's engine has done a packet.
-    pub(super) fn router_done(&mut self, router: u32) {
-        let engine = &mut self.frames.routers[router as usize];
-        let (_, packet) = engine.busy.pop_front().expect("a router that is done had a packet");
-        if let Some(&(at, _)) = engine.busy.front() {
-            self.events.push(at, engine.node, Event::Forward(router));
-        }
-        self.go(packet, self.frames.packets[packet].step, self.now);
     }
 }

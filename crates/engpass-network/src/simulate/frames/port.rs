@@ -432,6 +432,12 @@ impl FramePort {
         }
     }
 
+    /// Whether nothing is on the line that whoever is behind it does not know of.
+    #[inline(always)]
+    pub(super) fn is_clear(&self) -> bool {
+        self.wake == u64::MAX
+    }
+
     /// A packet leaves at `left`, of whose departure the next port is told; until then it takes so many bytes of the queue.
     #[inline(always)]
     pub(super) fn tell(&mut self, left: u64, bytes: u32) {

@@ -1,0 +1,126 @@
+//! Packets at the end of a line: at routers, which may take a while, and at hosts.
+
+use engpass_model::queue::Ecn;
+
+use super::port::Flying;
+use super::{END, Packet, Step};
+use crate::simulate::Network;
+use crate::simulate::event::Event;
+use crate::simulate::tally::Place;
+
+impl Network {
+    /// A frame arrives at the node behind this port; and so do those behind it, as long as nothing else comes first.
+    pub(in crate::simulate) fn frame_lands(&mut self, port: u32) {
+        loop {
+            let this = &mut self.frames.ports[port as usize];
+            let (landed, next) = this.land(self.now);
+            let number = this.port as usize;
+            if let Some(landed) = landed {
+                self.landed(port, landed);
+            }
+            let Some(next) = next else { return };
+            // While it is handled, nothing can come to this line that arrives before what is there.
+            if next > self.until || next > self.next_sweep || !self.events.is_before_all(next, number) {
+                self.events.push(next, number, Event::Arrive(port));
+                return;
+            }
+            self.now = next;
+            self.handled += 1;
+        }
+    }
+
+    #[inline]
+    fn landed(&mut self, port: u32, landed: Flying) {
+        if landed.damaged {
+            let line = &mut self.frames.ports[port as usize];
+            let number = line.port as usize;
+            if let Some(later) = &mut self.fabric.ledger.later {
+                later.lost(number, 1);
+            }
+            if self.fabric.window.holds(self.now) {
+                line.count_lost();
+            }
+            self.lose_packet(landed.packet, Place::Line(number), self.now);
+            return;
+        }
+        let place = self.frames.packets[landed.packet].step;
+        let step = self.frames.steps[place as usize];
+        if step.port == END {
+            self.packet_arrived(landed.packet);
+            return;
+        }
+        if let Some(at) = self.process(step, landed.packet) {
+            self.go(landed.packet, place, at, true);
+        }
+    }
+
+    #[inline(never)]
+    fn packet_arrived(&mut self, packet: u32) {
+        let Packet { datagram, ecn, step, since, .. } = self.frames.packets[packet];
+        if self.fabric.datagrams[datagram].written {
+            self.note_lines(packet);
+        }
+        self.frames.packets.release(packet);
+        let this = &mut self.fabric.datagrams[datagram];
+        this.lines = (step - since) as u16;
+        this.arrived += 1;
+        if ecn == Ecn::Marked && this.to.is_some() {
+            let segment = &mut self.fabric.segments[datagram as usize];
+            segment.ce |= segment.ect;
+        } else if ecn == Ecn::Marked
+            && let Some(fates) = &mut self.fabric.fates
+        {
+            fates.mark(datagram);
+        }
+        if this.arrived == this.fragments && this.loss.is_none() {
+            match this.to {
+                Some(endpoint) => self.receive_segment(datagram, endpoint),
+                None => self.receive(datagram),
+            }
+        }
+        self.fabric.release_datagram(datagram);
+    }
+
+    /// A packet has come to the node before a port, a router perhaps: when its engine has done it, if that need not be waited for.
+    #[inline]
+    fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
+        if !step.is_routed() {
+            return Some(self.now);
+        }
+        let engine = &mut self.frames.routers[step.router as usize];
+        if engine.per_packet == 0 {
+            return Some(self.now);
+        }
+        engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
+        // Whatever goes out by the port comes from this engine, in order.
+        let port = &self.frames.ports[step.port as usize];
+        if engine.free <= self.end && !self.frames.silent && port.decides_on_arrival() {
+            return Some(engine.free);
+        }
+        engine.busy.push_back((engine.free, packet));
+        if engine.busy.len() == 1 {
+            self.events.push(engine.free, engine.node, Event::Forward(step.router));
+        }
+        None
+    }
+
+    /// A router's engine has done a packet.
+    pub(in crate::simulate) fn router_done(&mut self, router: u32) {
+        let engine = &mut self.frames.routers[router as usize];
+        let (_, packet) = engine.busy.pop_front().expect("a router that is done had a packet");
+        if let Some(&(at, _)) = engine.busy.front() {
+            self.events.push(at, engine.node, Event::Forward(router));
+        }
+        self.go(packet, self.frames.packets[packet].step, self.now, true);
+    }
+
+    /// A packet comes to its host at `at`, which is told now.
+    pub(super) fn arrive_ahead(&mut self, id: u32, at: u64) {
+        let now = std::mem::replace(&mut self.now, at);
+        if let Some(to) = self.fabric.datagrams[self.frames.packets[id].datagram].to {
+            self.endpoints[to as usize].ahead = at;
+        }
+        self.packet_arrived(id);
+        self.now = now;
+    }
+}
