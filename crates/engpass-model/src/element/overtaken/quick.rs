@@ -100,14 +100,14 @@ impl<'a> Quick<'a> {
         let cells = train.left().min(CELLS.end);
         let waits = train.arrived();
         let since = |at: u64| i64::try_from(i128::from(at) - i128::from(waits)).unwrap_or(i64::MAX);
-        let near = |at: u64| since(at).unsigned_abs() < (64 * self.slot >> FINE) as u64;
+        let near = |at: u64| since(at).unsigned_abs() < ((64 * self.slot) >> FINE) as u64;
         let all = (cells + 2) * ((self.low + self.high) >> FINE) as u64;
         let goes_on = now.next_high.saturating_add(all) <= now.high.last();
         if cells < CELLS.start || !goes_on || !near(now.left) || !near(now.next_high) {
             return 0;
         }
         let (n, end, high) = (now.n, since(now.left) << FINE, since(now.next_high) << FINE);
-        if end > self.slot + UNSURE || end < 0 && high < UNSURE {
+        if end > self.slot + UNSURE || (end < 0 && high < UNSURE) {
             return 0;
         }
         let mut state = State { base: Base::Same, n, end, high, highs: 0, busy: 0, rounding: 0 };
