@@ -4,6 +4,7 @@
 mod capture;
 mod emulate;
 mod interrupt;
+mod points;
 
 use std::io;
 use std::path::PathBuf;
@@ -18,12 +19,13 @@ use engpass_network::limit::limit;
 use engpass_network::simulate::{SimError, simulate, timeline};
 use engpass_network::{Engine, modelled};
 use engpass_testbed::topology::{Hop, NodeKind};
-use engpass_testbed::{Campaign, Diagnostics, Source};
+use engpass_testbed::{Diagnostics, Source};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use interrupt::Interrupt;
+use points::Points;
 
 pyo3::create_exception!(
     _engpass,
@@ -46,54 +48,54 @@ pyo3::create_exception!(
 
 /// A checked testbed file with its variants and sweep.
 #[pyclass(name = "Campaign", module = "engpass._engpass", frozen)]
-struct PyCampaign(Campaign);
+struct PyCampaign(Points);
 
 #[pymethods]
 impl PyCampaign {
     #[getter]
     fn name(&self) -> &str {
-        self.0.name()
+        self.0.campaign.name()
     }
 
     #[getter]
     fn description(&self) -> Option<&str> {
-        self.0.description()
+        self.0.campaign.description()
     }
 
     #[getter]
     fn text(&self) -> &str {
-        self.0.text()
+        self.0.campaign.text()
     }
 
     #[getter]
     fn variants(&self) -> Vec<String> {
-        self.0.variants().to_vec()
+        self.0.campaign.variants().to_vec()
     }
 
     #[getter]
     fn repeats(&self) -> u32 {
-        self.0.repeats()
+        self.0.campaign.repeats()
     }
 
     #[getter]
     fn seed(&self) -> u64 {
-        self.0.seed()
+        self.0.campaign.seed()
     }
 
     #[getter]
     fn duration_s(&self) -> f64 {
-        self.0.duration().time().as_secs_f64()
+        self.0.campaign.duration().time().as_secs_f64()
     }
 
     /// The axes of the sweep, as JSON.
     fn axes(&self) -> String {
-        let axes: Vec<Value> = self.0.axes().iter().map(axis).collect();
+        let axes: Vec<Value> = self.0.campaign.axes().iter().map(axis).collect();
         Value::from(axes).to_string()
     }
 
     /// The testbed's graph, as JSON, for drawing.
     fn topology(&self, py: Python<'_>) -> PyResult<String> {
-        let point = self.point(py, &self.0.variants()[0], &[])?;
+        let point = self.point(py, &self.0.campaign.variants()[0], &[])?;
         Ok(graph(&point).to_string())
     }
 
@@ -105,12 +107,12 @@ impl PyCampaign {
 
     /// What is in order but probably not meant, as JSON.
     fn warnings(&self) -> String {
-        self.0.warnings().to_json().to_string()
+        self.0.campaign.warnings().to_json().to_string()
     }
 
     /// The same as text with the lines of the file, empty if there is nothing; with colours for a terminal.
     fn rendered_warnings(&self, color: bool) -> String {
-        self.0.warnings().render(color)
+        self.0.campaign.warnings().render(color)
     }
 
     /// What the engines of the model leave out of a variant at its first point: a sentence for each key.
@@ -142,8 +144,9 @@ impl PyCampaign {
             }
             "simulate" => {
                 let this = modelled(Engine::Simulate)?;
-                let outcome = py.detach(|| simulate(&this.testbed, &this.topology, seed, &watch));
-                (serde_json::to_value(outcome.map_err(refused)?), this.without)
+                let run = || simulate(&this.testbed, &this.topology, seed, &watch);
+                let outcome = py.detach(|| run().map(serde_json::to_value));
+                (outcome.map_err(refused)?, this.without)
             }
             other => {
                 return Err(PyValueError::new_err(format!(
@@ -238,8 +241,8 @@ impl PyCampaign {
         py: Python<'_>,
         variant: &str,
         sweep: &[(String, String)],
-    ) -> PyResult<engpass_testbed::Point> {
-        self.0.point(variant, sweep).map_err(|diagnostics| invalid(py, &diagnostics))
+    ) -> PyResult<Arc<engpass_testbed::Point>> {
+        py.detach(|| self.0.get(variant, sweep)).map_err(|diagnostics| invalid(py, &diagnostics))
     }
 
     /// An outcome with the point that it is of.
@@ -269,7 +272,7 @@ impl PyCampaign {
     /// Swept values in base units, or as they are written where they are no quantities.
     fn swept(&self, sweep: &[(String, String)]) -> Value {
         let number = |path: &String, text: &String| {
-            let axis = self.0.axes().iter().find(|axis| axis.path == *path);
+            let axis = self.0.campaign.axes().iter().find(|axis| axis.path == *path);
             let value = axis.and_then(|axis| axis.values.iter().find(|value| value.text == *text));
             value.and_then(|value| value.number).map_or_else(|| json!(text), |number| json!(number))
         };
@@ -377,7 +380,7 @@ fn load(
 ) -> PyResult<PyCampaign> {
     let loaded = Source::from_bytes(source, text)
         .and_then(|source| engpass_testbed::load(&source, &overrides, max_points));
-    loaded.map(PyCampaign).map_err(|diagnostics| invalid(py, &diagnostics))
+    loaded.map(|campaign| PyCampaign(Points::of(campaign))).map_err(|diagnostics| invalid(py, &diagnostics))
 }
 
 /// Be the agent of a controller on standard input and output until the channel ends; the exit code.
