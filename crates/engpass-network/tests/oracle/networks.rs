@@ -269,7 +269,8 @@ fn circuit() -> impl Strategy<Value = CircuitDraw> {
     (
         (0usize..5, 0usize..5),
         encapsulation,
-        weighted(0.6, prop_oneof![68u64..=300, 300u64..=1400, Just(1492)]),
+        // Without one, packets are so long that few of them make a run.
+        weighted(0.85, prop_oneof![68u64..=300, 300u64..=1400, Just(1492)]),
         select(vec![Category::Ubr, Category::Ubr, Category::Cbr]),
         weighted(0.4, rate()),
         weighted(0.25, adaptive()),

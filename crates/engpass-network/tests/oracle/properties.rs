@@ -161,7 +161,7 @@ fn fair(config: &AtmSwitch) -> bool {
 }
 
 /// Networks in a sample.
-const NETWORKS: u32 = 900;
+const NETWORKS: u32 = 600;
 
 /// How many of a sample of networks show what a property test should meet.
 #[test]
