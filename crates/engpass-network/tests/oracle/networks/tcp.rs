@@ -88,7 +88,12 @@ fn congestion() -> impl Strategy<Value = Congestion> {
 /// Picoseconds per write, per segment, per acknowledgment; sending and receiving. What costs nothing is done at once; fast hosts fill queues.
 pub(super) fn costs() -> impl Strategy<Value = [[Option<u64>; 3]; 2]> {
     let one = || {
-        let cost = || weighted(0.6, prop_oneof![1 => Just(0u64), 3 => 1u64..=5_000_000, 3 => 5_000_000u64..=200_000_000]);
+        let cost = || {
+            weighted(
+                0.6,
+                prop_oneof![1 => Just(0u64), 3 => 1u64..=5_000_000, 3 => 5_000_000u64..=200_000_000],
+            )
+        };
         prop_oneof![1 => Just([None; 3]), 3 => [cost(), cost(), cost()]]
     };
     [one(), one()]
