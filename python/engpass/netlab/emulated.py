@@ -160,11 +160,7 @@ def build(lab: Lab) -> None:
             {
                 "net/ipv4/conf/all/rp_filter": "0",
                 "net/ipv4/conf/default/rp_filter": "0",
-                # As on veth: what one point lost must not be lost again in the points after it.
-                "net/ipv4/ipfrag_time": "1",
-                "net/ipv4/ipfrag_high_thresh": str(64 << 20),
-                # What a connection learned of a way would be a start for the next point's.
-                "net/ipv4/tcp_no_metrics_save": "1",
+                **kernels.INDEPENDENT,
             },
         )
 

@@ -16,6 +16,16 @@ from engpass.error import EngpassError
 _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 _SECONDS = 20
 
+INDEPENDENT = {
+    # Fragments of datagrams that lost others are kept for 30 s, and when they fill 4 MiB nothing is put
+    # together any more: what one point lost would be lost again in the points after it.
+    "net/ipv4/ipfrag_time": "1",
+    "net/ipv4/ipfrag_high_thresh": str(64 << 20),
+    # What a connection learned of a way would be a start for the next point's.
+    "net/ipv4/tcp_no_metrics_save": "1",
+}
+"""Settings of a host's namespace that keep one point from changing the next."""
+
 
 class LabError(EngpassError):
     """A testbed that cannot be made of namespaces here, or is not there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engpass.netlab.kernel import Kernel
+from engpass.netlab.kernel import INDEPENDENT, Kernel
 from engpass.netlab.layout import BRIDGE, Layout, Node, Port, Shape
 
 OWN_DELAY_NS = 100_000
@@ -123,9 +123,7 @@ def _devices(node: Node) -> list[str]:
 
 def _settings(node: Node) -> dict[str, str]:
     values = {"net/ipv4/conf/all/rp_filter": "0", "net/ipv4/conf/default/rp_filter": "0"}
-    # Fragments of datagrams that lost others are kept for 30 s, and when they fill 4 MiB nothing is put
-    # together any more: what one point lost would be lost again in the points after it.
-    values |= {"net/ipv4/ipfrag_time": "1", "net/ipv4/ipfrag_high_thresh": str(64 << 20)}
+    values |= INDEPENDENT
     values |= {f"net/ipv4/conf/{port.device}/rp_filter": "0" for port in node.ports}
     if node.kind == "router":
         values["net/ipv4/ip_forward"] = "1"
