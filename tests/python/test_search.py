@@ -84,7 +84,8 @@ def test_loss_against_load_is_what_does_not_fit(cli: Cli) -> None:
         assert trial["loss"] == pytest.approx(1 - fits / (trial["load_bit_per_s"] * 5), abs=0.01)
     assert last["result"]["departures"] == ["trials last 5 s and not 60 s (RFC 2544 section 24)"]
     written = sorted(file.name for file in (cli.directory / "pictures").iterdir())
-    assert written == ["loss.png", "loss.svg", "received.png", "received.svg"]
+    names = ("loss", "received", "steps")
+    assert written == [f"{name}.{kind}" for name in names for kind in ("png", "svg")]
 
 
 def test_frame_sizes_stand_in_one_table(cli: Cli) -> None:
