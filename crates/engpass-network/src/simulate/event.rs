@@ -109,16 +109,17 @@ impl Events {
             Event::Arrive(port) => (0, port),
             Event::Forward(router) => (0, router | SECOND),
             Event::Serve(port) => (1, port),
-            Event::Frame(frame) => (2, frame),
-            Event::Answer(shaper, marked) => (2, shaper | SECOND | if marked { MARKED } else { 0 }),
-            Event::CpuDone(host) => (3, host),
-            Event::Ready(process) => (4, process),
-            Event::Wake(endpoint) => (4, endpoint | SECOND),
-            Event::Hand(sender) => (5, sender),
+            // An answer comes before all PDUs: the acknowledgment of the very PDU may come with it, and let the next frame begin.
+            Event::Answer(shaper, marked) => (2, shaper | if marked { MARKED } else { 0 }),
+            Event::Frame(frame) => (3, frame),
+            Event::CpuDone(host) => (4, host),
+            Event::Ready(process) => (5, process),
+            Event::Wake(endpoint) => (5, endpoint | SECOND),
+            Event::Hand(sender) => (6, sender),
             // Whoever waits for room is handing, too, and takes its turn among the others.
-            Event::Room(nic) => (5, nic | SECOND),
-            Event::Begin(shaper) => (6, shaper),
-            Event::Lose(packet) => (6, packet | SECOND),
+            Event::Room(nic) => (6, nic | SECOND),
+            Event::Begin(shaper) => (7, shaper),
+            Event::Lose(packet) => (7, packet | SECOND),
         };
         let low = group << 61 | (position as u64 & 0x1fff_ffff) << 32 | u64::from(payload);
         self.enter(u128::from(at) << 64 | u128::from(low));
@@ -183,13 +184,13 @@ impl Events {
             (0, SECOND) => Event::Forward(payload),
             (0, _) => Event::Arrive(payload),
             (1, _) => Event::Serve(payload),
-            (2, SECOND) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
-            (2, _) => Event::Frame(payload),
-            (6, SECOND) => Event::Lose(payload),
-            (6, _) => Event::Begin(payload),
-            (3, _) => Event::CpuDone(payload),
-            (4, SECOND) => Event::Wake(payload),
-            (4, _) => Event::Ready(payload),
+            (2, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
+            (3, _) => Event::Frame(payload),
+            (7, SECOND) => Event::Lose(payload),
+            (7, _) => Event::Begin(payload),
+            (4, _) => Event::CpuDone(payload),
+            (5, SECOND) => Event::Wake(payload),
+            (5, _) => Event::Ready(payload),
             (_, SECOND) => Event::Room(payload),
             _ => Event::Hand(payload),
         };
@@ -305,7 +306,8 @@ mod tests {
         events.push(5, 0, Event::Hand(7));
         events.push(5, 1, Event::Ready(1));
         events.push(5, 0, Event::Ready(0));
-        events.push(5, 9, Event::Frame(3));
+        events.push(5, 0, Event::Frame(3));
+        events.push(5, 9, Event::Answer(2, true));
         events.push(4, 9, Event::Room(3));
         events.push(5, 1, Event::Room(4));
         let order: Vec<_> = std::iter::from_fn(|| events.pop_until(5)).map(|(_, event)| event).collect();
@@ -313,6 +315,7 @@ mod tests {
             order,
             [
                 Event::Room(3),
+                Event::Answer(2, true),
                 Event::Frame(3),
                 Event::Ready(0),
                 Event::Ready(1),

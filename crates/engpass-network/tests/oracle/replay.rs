@@ -40,6 +40,13 @@ fn a_gap_that_goes_on_beyond_the_end_is_not_carried() {
     }
 }
 
+/// The fast engine took an answer that came back together with an acknowledgment in the order of circuits and flows, not first.
+#[test]
+fn an_answer_comes_before_the_acknowledgment_of_its_pdu() {
+    let testbed = testbed("answer", include_str!("parted/answer-with-an-acknowledgment.toml").into());
+    assert_eq!(difference(&testbed, 1), Ok(()));
+}
+
 /// Where the engines part: a testbed from a file, run for longer and longer.
 ///
 /// `ORACLE_FILE=case.toml ORACLE_SEED=0 cargo test -p engpass-network --test oracle replay -- --ignored --nocapture`
