@@ -64,7 +64,9 @@ class Probed:
             f"cache; the memory moves {rate(found['memory_all'])} in all. "
         )
         if not self.doubts:
-            return f"{text}By these, no more than {rate(pipelined)} of payload leaves this host with one copy."
+            return (
+                f"{text}By these, no more than {rate(pipelined)} of payload leaves this host with one copy."
+            )
         return (
             f"{text}That is the most that was seen, and it may give more. By these figures {rate(pipelined)} of "
             "payload could leave this host with one copy, which is no upper bound. They are not steady: "

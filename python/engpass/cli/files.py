@@ -8,10 +8,16 @@ from engpass.error import EngpassError
 
 
 def target(file: str) -> Path:
-    """The file to write, its directory made: known to be possible before minutes of work."""
+    """The file to write: known to be possible before minutes of work.
+
+    `EngpassError` if not. A directory that is not there is rather a slip of the pen than to be made.
+    """
     path = Path(file)
+    if not path.parent.exists():
+        raise EngpassError(
+            f"`{path}` cannot be written: there is no directory `{path.parent}`", "make it, or check the path"
+        )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists()
         with path.open("a", encoding="utf-8"):
             pass

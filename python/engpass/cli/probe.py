@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engpass.cli import console, files, options
+from engpass.cli import console, files
 
 if TYPE_CHECKING:
     from engpass.probe import Probed
@@ -39,7 +39,9 @@ def command(
     save: Save = None,
     name: Name = None,
     disk: Directory = None,
-    as_json: options.Json = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on standard output.")
+    ] = False,
 ) -> None:
     """Measure this host: memory over working sets, kernel copies, sockets, packets, timers, buses, disk, GPU.
 

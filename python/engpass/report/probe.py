@@ -398,7 +398,14 @@ def _model_section(data: dict[str, Any]) -> str:
         ]
         for one in data["sockets"]["measured"]
     ]
-    head = ["Way", "Median rate", "Sender, s/GB", "Receiver, s/GB", "Copied all the same", "Congestion control"]
+    head = [
+        "Way",
+        "Median rate",
+        "Sender, s/GB",
+        "Receiver, s/GB",
+        "Copied all the same",
+        "Congestion control",
+    ]
     streams = html_table("TCP over loopback, 128 KiB a call", head, rows, numeric=(1, 2, 3, 4), kind="cards")
     spread = (
         "Rates here are those of the best round, in the table below of the median one. "
