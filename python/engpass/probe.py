@@ -68,8 +68,8 @@ class Probed:
                 f"{text}By these, no more than {rate(pipelined)} of payload leaves this host with one copy."
             )
         return (
-            f"{text}That is the most that was seen, and it may give more. By these figures {rate(pipelined)} of "
-            "payload could leave this host with one copy, which is no upper bound. They are not steady: "
+            f"{text}That is the most that was seen, and it may give more. By these figures {rate(pipelined)} "
+            "of payload could leave this host with one copy, which is no upper bound. They are not steady: "
             f"{'; '.join(self.doubts)}."
         )
 

@@ -249,7 +249,7 @@ def _kept() -> Path | None:
 
 
 def _keep(file: Path, text: str) -> None:
-    """Put it there in one step: another process never reads half of it. Where it cannot be, it is not kept."""
+    """Put it there in one step: another process never reads half of it. Where that fails, none is kept."""
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = file.with_suffix(f".{os.getpid()}")

@@ -34,6 +34,8 @@ KERNELS = (
 
 _NAMES = dict(KERNELS) | {"copy-vector": "copy: vectors", "copy-words": "copy: 64 bits at a time"}
 
+_UNSURE = "what the copy model makes of figures that are not steady, so no upper bounds"
+
 _FROM = (("from_memory", "from memory", "s1"), ("from_cache", "from the last cache", "s2"))
 
 
@@ -353,8 +355,9 @@ def _paths_section(data: dict[str, Any]) -> str:
         return ""
     key = block_key([Block(colour, name) for _, name, colour in _FROM])
     says = (
-        "Bars are upper bounds of the copy model; diamonds are what TCP over loopback reached, where there "
-        "is no bus; with `sendfile` there is a copy at one end, else at both. How fast this host encrypts is not measured."
+        f"Bars are {'upper bounds of the copy model' if data['steady'] else _UNSURE}; diamonds are what TCP over loopback reached, where there "
+        "is no bus; with sendfile there is a copy at one end, else at both. How fast this host encrypts is "
+        "not measured."
     )
     drawn = _box(_PATHS, says, key)
     paths = [ceiling["path"] for ceiling in data["over_buses"][0]["ceilings"]]

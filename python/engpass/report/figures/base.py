@@ -151,7 +151,7 @@ def finish(table: Table, flow: str, chart: alt.LayerChart, title: str, height: i
 
 
 def ranges_differ(table: Table, flow: str) -> bool:
-    """Whether the greatest goodput of a panel is more than twice that of another: one scale would flatten it."""
+    """Whether the greatest goodput of a panel is more than twice another's: one scale would flatten that."""
     most: dict[str, float] = {}
     for point in table.points:
         if table.panels and point.flow == flow:
