@@ -7,17 +7,18 @@ from pathlib import Path
 from engpass.error import EngpassError
 
 
-def target(file: str) -> Path:
+def target(file: str, *, make: bool = True) -> Path:
     """The file to write: known to be possible before minutes of work.
 
-    `EngpassError` if not. A directory that is not there is rather a slip of the pen than to be made.
+    Its directory is made, or else must be there. `EngpassError` if it cannot be written.
     """
     path = Path(file)
-    if not path.parent.exists():
+    if not make and not path.parent.exists():
         raise EngpassError(
             f"`{path}` cannot be written: there is no directory `{path.parent}`", "make it, or check the path"
         )
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists()
         with path.open("a", encoding="utf-8"):
             pass

@@ -51,7 +51,10 @@ def command(
     from engpass.probe import probe
 
     # Known to be possible before a minute of work.
-    targets = [None if file is None else files.target(file) for file in (save, report)]
+    targets = [
+        None if save is None else files.target(save, make=False),
+        None if report is None else files.target(report),
+    ]
     with _bar() as watch:
         made = probe(quick=quick, name=name, directory=disk, watch=watch)
     if as_json:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import version as version_of
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -245,7 +246,7 @@ def _kept() -> Path | None:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
         return None
-    return caches / "engpass" / f"vega-{vl_convert.__version__}.js" if caches.is_absolute() else None
+    return caches / "engpass" / f"vega-{version_of('vl-convert-python')}.js" if caches.is_absolute() else None
 
 
 def _keep(file: Path, text: str) -> None:
