@@ -356,7 +356,7 @@ def _paths_section(data: dict[str, Any]) -> str:
     key = block_key([Block(colour, name) for _, name, colour in _FROM])
     says = (
         f"Bars are {'upper bounds of the copy model' if data['steady'] else _UNSURE}; "
-        "diamonds are what TCP over loopback reached, where there is no bus; with sendfile there is a copy at "
+        "diamonds are what TCP over loopback reached, where there is no bus; with sendfile a copy is at "
         "one end, else at both. How fast this host encrypts is not measured."
     )
     drawn = _box(_PATHS, says, key)
