@@ -61,12 +61,17 @@ class Probed:
         )
         text = (
             f"One thread copies {rate(found['copy'])} in memory and {rate(found['copy_cached'])} in the "
-            f"cache; the memory moves {rate(found['memory_all'])} in all. With one copy, no more than "
-            f"{rate(pipelined)} of payload can leave this host."
+            f"cache; the memory moves {rate(found['memory_all'])} in all. "
         )
-        if self.doubts:
-            text += " These figures are not steady: " + "; ".join(self.doubts) + "."
-        return text
+        if not self.doubts:
+            return (
+                f"{text}By these, no more than {rate(pipelined)} of payload leaves this host with one copy."
+            )
+        return (
+            f"{text}That is the most that was seen, and it may give more. By these figures {rate(pipelined)} "
+            "of payload could leave this host with one copy, which is no upper bound. They are not steady: "
+            f"{'; '.join(self.doubts)}."
+        )
 
 
 def probe(
@@ -147,6 +152,8 @@ def quantity(verdict: dict[str, Any], key: str) -> str:
     if key == "measured" and verdict["between"] is not None:
         least, most = verdict["between"]
         text += f" ({say(least)} to {say(most)})"
+    if key == "measured" and unit == "B/s":
+        text += " at best"
     return text if unit == "B/s" else f"{text} {unit}"
 
 

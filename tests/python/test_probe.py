@@ -113,10 +113,16 @@ def test_what_was_not_measured_says_why(some: dict[str, Any]) -> None:
 def test_the_bottom_line_says_what_cannot_be_trusted(some: dict[str, Any]) -> None:
     made = probed(full(some))
     assert "copies 4.00 GB/s in memory" in made.sentence
-    assert "no more than 4.00 GB/s of payload" in made.sentence
+    # Nothing is a bound that was not confirmed.
+    assert "no more than" not in made.sentence
+    assert "4.00 GB/s of payload could leave this host" in made.sentence
     assert any(doubt.endswith("the best: copy in memory (copy-string of 8 KiB)") for doubt in made.doubts)
     assert any("other work took 25 % of the CPUs" in doubt for doubt in made.doubts)
     assert "not steady" in made.sentence
+    sure = [{**one, "confirmed": True} for one in made.data["basis"]]
+    calm = probed({**made.data, "basis": sure, "others": 0.0, "timer": {**made.data["timer"], "stolen": 0.0}})
+    assert calm.doubts == []
+    assert "no more than 4.00 GB/s of payload leaves this host" in calm.sentence
     # A probe without the points that the model needs is not steady either.
     assert "of the memory too little was measured" in probed({**some, "basis": []}).doubts
 
@@ -172,6 +178,13 @@ def test_figures_follow_what_was_measured(some: dict[str, Any]) -> None:
     bars = json.dumps(drawn["paths"])
     assert "one-copy-pipelined" in bars
     assert "ktls" not in bars  # nothing is drawn of what was not measured
+    # DRAM is not squeezed; a cache that two CPUs share stands at half of its size for each of two threads.
+    assert drawn["memory"]["layer"][2]["encoding"]["y"]["scale"]["type"] == "log"
+    shared = {"level": 3, "kind": "Unified", "bytes": 24 << 10, "shared_by": "0-1"}
+    own = {"level": 1, "kind": "Data", "bytes": 10 << 10, "shared_by": "0"}
+    caches = {**sweep, "host": {**sweep["host"], "caches": [shared, own]}}
+    lines = json.dumps(figures(probed(caches))["memory-together"].to_dict())
+    assert '[{"kib": 12.0, "name": "L3"}, {"kib": 10.0, "name": "L1"}]' in lines
     # The bus of the adapter is a line of the roofline.
     assert "eth0" in json.dumps(drawn["roofline"])
 
@@ -188,6 +201,7 @@ def test_a_step_that_is_not_there_is_refused() -> None:
 
 def test_the_whole_probe_and_its_table(cli: Cli, tmp_path: Path) -> None:
     saved, page = tmp_path / "new" / "host.toml", tmp_path / "new" / "host.html"
+    page.parent.mkdir()
     given = ("--quick", "--json", "--name", "here", "--save", str(saved), "--report", str(page))
     ran = cli("probe", *given, "--disk", str(tmp_path))
     told = json.loads(ran.stdout)
@@ -226,6 +240,8 @@ def test_what_cannot_be_written_is_known_before_the_work(cli: Cli, tmp_path: Pat
     ran = cli("probe", "--quick", "--save", str(tmp_path / "file" / "host.toml"), code=2)
     assert ran.stdout == ""
     assert "cannot be written" in ran.stderr
+    ran = cli("probe", "--quick", "--save", str(tmp_path / "none" / "host.toml"), code=2)
+    assert f"there is no directory `{tmp_path / 'none'}`" in ran.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -7,9 +7,16 @@ from pathlib import Path
 from engpass.error import EngpassError
 
 
-def target(file: str) -> Path:
-    """The file to write, its directory made: known to be possible before minutes of work."""
+def target(file: str, *, make: bool = True) -> Path:
+    """The file to write: known to be possible before minutes of work.
+
+    Its directory is made, or else must be there. `EngpassError` if it cannot be written.
+    """
     path = Path(file)
+    if not make and not path.parent.exists():
+        raise EngpassError(
+            f"`{path}` cannot be written: there is no directory `{path.parent}`", "make it, or check the path"
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists()

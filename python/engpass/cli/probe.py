@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engpass.cli import console, files, options
+from engpass.cli import console, files
 
 if TYPE_CHECKING:
     from engpass.probe import Probed
@@ -39,7 +39,9 @@ def command(
     save: Save = None,
     name: Name = None,
     disk: Directory = None,
-    as_json: options.Json = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on standard output.")
+    ] = False,
 ) -> None:
     """Measure this host: memory over working sets, kernel copies, sockets, packets, timers, buses, disk, GPU.
 
@@ -49,7 +51,10 @@ def command(
     from engpass.probe import probe
 
     # Known to be possible before a minute of work.
-    targets = [None if file is None else files.target(file) for file in (save, report)]
+    targets = [
+        None if save is None else files.target(save, make=False),
+        None if report is None else files.target(report),
+    ]
     with _bar() as watch:
         made = probe(quick=quick, name=name, directory=disk, watch=watch)
     if as_json:

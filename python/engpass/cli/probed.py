@@ -84,7 +84,7 @@ def _sockets(data: dict[str, Any], out: Console) -> None:
         ]
         for one in streams
     ]
-    head = ["TCP over loopback", "Rate", "Sender, s/GB", "Receiver, s/GB", "Copied all the same"]
+    head = ["TCP over loopback", "Median rate", "Sender, s/GB", "Receiver, s/GB", "Copied all the same"]
     _table(out, "Sockets", head, rows, 1)
     rows = [
         [one["calls"], f"{one['sent']:,.0f}", f"{one['received']:,.0f}", f"{one['cpu_us']:.2f}"]

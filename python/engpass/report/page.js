@@ -34,7 +34,9 @@
     if (spec.facet) {
       const columns = width > 620 ? 2 : 1;
       spec.columns = columns;
-      spec.spec.width = Math.floor((width - (columns > 1 ? 76 : 58)) / columns);
+      // Scales of their own bring labels for every panel.
+      const own = Boolean(spec.resolve && spec.resolve.scale);
+      spec.spec.width = Math.floor((width - (columns > 1 ? (own ? 146 : 76) : 58)) / columns);
       spec.spec.height = Math.round(height * 0.6);
     } else if (spec.vconcat) {
       for (const panel of spec.vconcat) panel.width = width - 150;

@@ -6,9 +6,13 @@ scripts written here run, told by their hashes.
 
 import base64
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version as version_of
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import vl_convert
@@ -216,14 +220,45 @@ def _points(run: Run, table: Table, outcomes: Sequence[Outcome]) -> tuple[str, b
 
 @cache
 def _library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, as vl-convert ships them."""
+    """Vega, Vega-Lite and Vega-Embed as one script, as vl-convert ships them.
+
+    Bundling takes seconds, so what came out is kept for the user.
+    """
+    kept = _kept()
+    with suppress(OSError, UnicodeDecodeError):
+        if kept is not None and (text := kept.read_text(encoding="utf-8")):
+            return text
     text = (
         vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
         .replace("\r\n", "\n")
         .replace("\r", "\n")
     )
     # Inside a script element these end it or change how it is read; to JavaScript the escapes mean the same.
-    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    text = text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    if kept is not None:
+        _keep(kept, text)
+    return text
+
+
+def _kept() -> Path | None:
+    """Where the library's script is kept; nowhere if the user has no home."""
+    try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    return caches / "engpass" / f"vega-{version_of('vl-convert-python')}.js" if caches.is_absolute() else None
+
+
+def _keep(file: Path, text: str) -> None:
+    """Put it there in one step: another process never reads half of it. Where that fails, none is kept."""
+    with suppress(OSError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = file.with_suffix(f".{os.getpid()}")
+        try:
+            new.write_text(text, encoding="utf-8")
+            new.replace(file)
+        finally:
+            new.unlink(missing_ok=True)
 
 
 @cache

@@ -34,6 +34,8 @@ KERNELS = (
 
 _NAMES = dict(KERNELS) | {"copy-vector": "copy: vectors", "copy-words": "copy: 64 bits at a time"}
 
+_UNSURE = "what the copy model makes of figures that are not steady, so no upper bounds"
+
 _FROM = (("from_memory", "from memory", "s1"), ("from_cache", "from the last cache", "s2"))
 
 
@@ -86,10 +88,19 @@ def _box(name: str, says: str, key: str) -> str:
     )
 
 
-def _caches(data: dict[str, Any]) -> list[tuple[str, int]]:
-    """Name and size of the caches that hold data."""
-    caches = data["host"]["caches"]
-    return [(f"L{one['level']}", one["bytes"]) for one in caches if one["kind"] != "Instruction"]
+def _caches(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The caches that hold data."""
+    return [one for one in data["host"]["caches"] if one["kind"] != "Instruction"]
+
+
+def _sharers(cache: dict[str, Any], threads: int) -> int:
+    """How many of so many threads share a cache, each on a CPU of its own: no more than it has CPUs."""
+    cpus = 0
+    for part in cache["shared_by"].split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit():
+            cpus += int(last or first) - int(first) + 1
+    return max(1, min(threads, cpus))
 
 
 def _memory(data: dict[str, Any], threads: int) -> Drawing:
@@ -119,7 +130,7 @@ def _memory(data: dict[str, Any], threads: int) -> Drawing:
         .scale(type="log", base=2, nice=False)
         .axis(values=ticks, labelExpr=label, labelAngle=-40)
     )
-    y = alt.Y("rate:Q").title("GB/s, every byte counted once").scale(zero=True)
+    y = alt.Y("rate:Q").title("GB/s, every byte counted once").scale(type="log", base=2).axis(format="~g")
     colour = (
         alt.Color("kernel:N")
         .scale(domain=shown, range=[theme.LIGHT[theme.colour(i)] for i in range(len(shown))])
@@ -138,11 +149,14 @@ def _memory(data: dict[str, Any], threads: int) -> Drawing:
         y=y,
         color=colour,
         shape=shape,
-        opacity=alt.condition("datum.sure", alt.value(1), alt.value(0.35)),
+        opacity=alt.condition("datum.sure", alt.value(1), alt.value(0.5)),
         tooltip=[alt.Tooltip("kernel:N", title="what"), alt.Tooltip("label:N", title="rate")],
     )
     least, most = ticks[0], ticks[-1]
-    caches = [{"kib": count / 1024, "name": name} for name, count in _caches(data)]
+    caches = [
+        {"kib": one["bytes"] / 1024 / _sharers(one, threads), "name": f"L{one['level']}"}
+        for one in _caches(data)
+    ]
     there = alt.InlineData(values=[one for one in caches if least <= float(str(one["kib"])) <= most])
     rule = alt.Chart(there).mark_rule(style="reference").encode(x="kib:Q")
     name = alt.Chart(there).mark_text(
@@ -297,11 +311,12 @@ def _memory_section(data: dict[str, Any]) -> str:
     says = (
         "One thread, the best of all samples during which nothing else took its CPU; upright lines are the "
         "caches. What is larger than all of them comes from memory. A mark is pale where no second visit "
-        "came within 3 % of the best: the real one may be higher."
+        "came within 3 % of the best: the real one may be higher. Both axes are logarithmic."
     )
     drawn = _box(_MEMORY, says, key(1))
     if _sweeps(points, most := _most_threads(points)):
-        says = f"{most} threads together, each on a CPU and arrays of its own; the best of all samples."
+        says = f"{most} threads together, each on a CPU and arrays of its own; the best of all samples. "
+        says += "A cache that they share stands at the part of each."
         drawn += _box(_TOGETHER, says, key(most))
     rows = [
         [
@@ -340,16 +355,19 @@ def _paths_section(data: dict[str, Any]) -> str:
         return ""
     key = block_key([Block(colour, name) for _, name, colour in _FROM])
     says = (
-        "Bars are upper bounds of the copy model; diamonds are what TCP over loopback reached, where there "
-        "is no bus, and a copy at either end. How fast this host encrypts is not measured."
+        f"Bars are {'upper bounds of the copy model' if data['steady'] else _UNSURE}; "
+        "diamonds are what TCP over loopback reached, where there is no bus; with sendfile a copy is at "
+        "one end, else at both. How fast this host encrypts is not measured."
     )
     drawn = _box(_PATHS, says, key)
     paths = [ceiling["path"] for ceiling in data["over_buses"][0]["ceilings"]]
     key = block_key([Block(theme.colour(i), name) for i, name in enumerate(paths)])
     says = (
         "Up to its knee a path follows its bus; then memory or the CPU's copies bound it. One copy in turns "
-        "with DMA never reaches either. Upright lines are the buses of devices that tell theirs."
+        "with DMA never reaches either."
     )
+    if _buses(data):
+        says += " Upright lines are the buses of devices that tell theirs."
     return drawn + _box(_ROOFLINE, says, key)
 
 
@@ -383,9 +401,17 @@ def _model_section(data: dict[str, Any]) -> str:
         ]
         for one in data["sockets"]["measured"]
     ]
-    head = ["Way", "Rate", "Sender, s/GB", "Receiver, s/GB", "Copied all the same", "Congestion control"]
+    head = [
+        "Way",
+        "Median rate",
+        "Sender, s/GB",
+        "Receiver, s/GB",
+        "Copied all the same",
+        "Congestion control",
+    ]
     streams = html_table("TCP over loopback, 128 KiB a call", head, rows, numeric=(1, 2, 3, 4), kind="cards")
     spread = (
+        "Rates here are those of the best round, in the table below of the median one. "
         "A difference is the median of those between neighbours in time, and in brackets where that median "
         "lies with 95 % confidence; where this reaches beyond the rule the two are not told apart."
     )
@@ -409,7 +435,7 @@ def _rest_section(data: dict[str, Any]) -> str:
 
 def _host_section(data: dict[str, Any]) -> str:
     host = data["host"]
-    caches = ", ".join(f"{name} {size(count)}" for name, count in _caches(data))
+    caches = ", ".join(f"L{one['level']} {size(one['bytes'])}" for one in _caches(data))
     entries = [
         ("processor", host["cpu"]),
         ("CPUs", host["cpus"]),

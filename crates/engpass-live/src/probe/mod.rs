@@ -279,7 +279,7 @@ impl Probe {
             Step::Memory { place } => self.visit(place),
             Step::More { left } => {
                 let after = self.steps[step + 1..].iter().map(|step| step.takes(quick)).sum::<u64>();
-                let end = begun + if quick { 9 * SECOND } else { 50 * SECOND };
+                let end = begun + if quick { 7 * SECOND } else { 45 * SECOND };
                 let until = sys::now() + end.saturating_sub(sys::now() + after) / left;
                 while let Some(place) = self.survey.next().filter(|_| sys::now() < until) {
                     self.visit(place);

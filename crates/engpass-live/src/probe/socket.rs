@@ -50,8 +50,8 @@ pub struct Stream {
     pub send_cpu: f64,
     /// Seconds of the receiver's thread for 10^9 bytes.
     pub receive_cpu: f64,
-    /// Both together in each round, to compare ways round by round.
-    pub cpu: Vec<f64>,
+    /// Both in each round, the sender's first, to compare ways round by round.
+    pub cpus: Vec<[f64; 2]>,
     /// Of zero-copy sends, the share that the kernel copied all the same; `None` for other ways.
     pub copied: Option<f64>,
     /// Congestion control that was in force.
@@ -101,7 +101,7 @@ pub(super) fn streams(rounds: usize, each: Duration) -> io::Result<Vec<Stream>> 
             rate: middle(|sample| sample.rate),
             send_cpu: middle(|sample| sample.send_cpu).median,
             receive_cpu: middle(|sample| sample.receive_cpu).median,
-            cpu: samples.iter().map(|sample| sample.send_cpu + sample.receive_cpu).collect(),
+            cpus: samples.iter().map(|sample| [sample.send_cpu, sample.receive_cpu]).collect(),
             copied: copied.map(|shares| spread(&shares).median),
             congestion: samples[0].congestion.clone(),
         }
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(found.len(), WAYS.len());
         for stream in &found {
             assert!(stream.rate.best > 1e6 && stream.send_cpu > 0.0, "{stream:?}");
-            assert_eq!(stream.cpu.len(), 2);
+            assert_eq!(stream.cpus.len(), 2);
             assert_eq!(stream.copied.is_some(), stream.sending == Sending::Zerocopy, "{stream:?}");
         }
         // There is no device behind loopback that could fetch the pages (the kernel's own document on MSG_ZEROCOPY says so).

@@ -146,8 +146,24 @@ def finish(table: Table, flow: str, chart: alt.LayerChart, title: str, height: i
     if not table.panels:
         return chart.properties(width=WIDTH, height=height, title=heading)
     facet = alt.Facet("panel:N").title(table.axes[1].label).sort(list(table.panels))
-    return (
-        chart.properties(width=WIDTH // 2 - 30, height=HEIGHT * 2 // 3)
-        .facet(facet, columns=2)
-        .properties(title=heading)
-    )
+    drawn = chart.properties(width=WIDTH // 2 - 30, height=HEIGHT * 2 // 3).facet(facet, columns=2)
+    return own_axes(drawn, len(table.panels)).properties(title=heading)
+
+
+def ranges_differ(table: Table, flow: str) -> bool:
+    """Whether the greatest goodput of a panel is more than twice another's: one scale would flatten that."""
+    most: dict[str, float] = {}
+    for point in table.points:
+        if table.panels and point.flow == flow:
+            panel = table.axes[1].texts[point.at[1]]
+            if panel in table.panels:
+                most[panel] = max(most.get(panel, 0.0), point.goodput.high)
+    return bool(most) and max(most.values()) > 2 * min(most.values())
+
+
+def own_axes(chart: alt.FacetChart, panels: int, columns: int = 2) -> alt.FacetChart:
+    """Axes of the panels, where the last row is not full: each has its own labels below.
+
+    Vega-Lite sets shared ones below the last row alone, under the empty cell too.
+    """
+    return chart.resolve_axis(x="independent") if panels % columns else chart

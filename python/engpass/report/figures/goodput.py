@@ -21,10 +21,11 @@ def draw(table: Table, flow: str) -> base.Drawing:
         engines=table.engines,
     )
     chart = base.stack(layers(table, goodput))
-    return base.finish(table, flow, chart, f"Goodput of {flow}", height(table))
+    drawn = base.finish(table, flow, chart, f"Goodput of {flow}", height(table))
+    return drawn.resolve_scale(y="independent") if base.ranges_differ(table, flow) else drawn
 
 
-def says(table: Table, _flow: str) -> str:
+def says(table: Table, flow: str) -> str:
     """What the marks mean."""
     what, spread, limit = "Lines", "the band", "dashed line"
     if table.x is None:
@@ -40,6 +41,8 @@ def says(table: Table, _flow: str) -> str:
         parts.append(
             f"The {limit} is the limit: what layers and hosts let through when other traffic keeps its share."
         )
+    if base.ranges_differ(table, flow):
+        parts.append("Every panel has a scale of its own.")
     return " ".join(parts)
 
 

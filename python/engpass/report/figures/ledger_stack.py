@@ -56,11 +56,9 @@ def draw(table: Table, flow: str) -> base.Drawing:
     # Engines side by side: what one booked stands beside what the other did.
     columns = max(2, len(_engines(table, line)))
     facet = alt.Facet("panel:N").title(None).sort(list(panels.values()))
-    return (
-        stacked.properties(width=base.WIDTH // columns - 30, height=base.HEIGHT * 2 // 3)
-        .facet(facet, columns=columns)
-        .properties(title=heading)
-    )
+    drawn = stacked.properties(width=base.WIDTH // columns - 30, height=base.HEIGHT * 2 // 3)
+    facets = drawn.facet(facet, columns=columns)
+    return base.own_axes(facets, len(panels), columns).properties(title=heading)
 
 
 def says(table: Table, flow: str) -> str:

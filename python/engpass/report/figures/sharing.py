@@ -67,7 +67,8 @@ def draw(table: Table, flow: str) -> base.Drawing:
         layer=[bars, labels], width=base.WIDTH // 2 - 30, height=max(60, 18 * len(table.flows))
     )
     facet = alt.Facet("series:N").title(None).sort(panels)
-    return layered.facet(facet, columns=2, data=alt.InlineData(values=rows)).properties(
+    drawn = layered.facet(facet, columns=2, data=alt.InlineData(values=rows))
+    return base.own_axes(drawn, len(panels)).properties(
         title=alt.TitleParams("What every flow gets", subtitle=[f"flow {flow} stands out"])
     )
 

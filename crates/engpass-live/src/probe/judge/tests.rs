@@ -39,7 +39,7 @@ fn stream(sending: Sending, receiving: Receiving, rate: f64, cpu: f64) -> Stream
         rate: at(rate),
         send_cpu: cpu,
         receive_cpu: 0.05,
-        cpu: vec![cpu + 0.05; 8],
+        cpus: vec![[cpu, 0.05]; 8],
         copied: None,
         congestion: String::new(),
     }
@@ -161,11 +161,11 @@ fn verdicts_follow_the_rules() {
 fn differences_are_told_apart_or_said_not_to_be() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
     let usual = |cpu: fn(f64) -> f64| Stream {
-        cpu: (0..24).map(|round| cpu(f64::from(round))).collect(),
+        cpus: (0..24).map(|round| [0.3 * f64::from(round), cpu(f64::from(round))]).collect(),
         ..stream(Sending::Copy, Receiving::Copy, 8e9, 0.1)
     };
     let other = |cpu: fn(f64) -> f64| Stream {
-        cpu: (0..24).map(|round| cpu(f64::from(round))).collect(),
+        cpus: (0..24).map(|round| [0.3 * f64::from(round), cpu(f64::from(round))]).collect(),
         ..stream(Sending::Copy, Receiving::Discard, 8e9, 0.1)
     };
     let of = |usual, other| verdicts(&found, &[usual, other]).pop().unwrap();
