@@ -128,6 +128,7 @@ FIGURES = {
     "copy": "copy in memory",
     "copy_cached": "copy in the cache",
     "checksum": "checksum",
+    "checksum_cached": "checksum in the cache",
 }
 """What the model takes from the points, by its key in `basis`."""
 

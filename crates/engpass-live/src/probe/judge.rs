@@ -26,7 +26,9 @@ pub struct Bandwidths {
     pub copy_cached: f64,
     /// Summing for the Internet checksum, in memory.
     pub checksum: f64,
-    /// Bytes of an array at which `copy_cached` was taken.
+    /// The same of what stays in the last cache.
+    pub checksum_cached: f64,
+    /// Bytes of an array at which `copy_cached` and `checksum_cached` were taken.
     pub cached_bytes: u64,
     /// What the last cache holds, as far as copies show: of the working sets whose copies are nearer to `copy_cached` than to `copy` the largest, both
     /// arrays counted. Another guest of the processor may hold the rest of it.
@@ -131,6 +133,7 @@ struct Picked<'a> {
     copy: &'a Point,
     copy_cached: &'a Point,
     checksum: &'a Point,
+    checksum_cached: &'a Point,
 }
 
 impl<'a> Picked<'a> {
@@ -141,12 +144,14 @@ impl<'a> Picked<'a> {
         let in_memory = || points.iter().filter(|point| point.bytes * point.threads as u64 >= largest);
         let most = |one: &&Point, other: &&Point| moved(one).total_cmp(&moved(other));
         let cached_bytes = cached(alone().map(|point| point.bytes), last_cache)?;
+        let checksum = |bytes| alone().find(|point| (point.kernel, point.bytes) == (Kernel::Checksum, bytes));
         Some(Self {
             memory_one: in_memory().filter(|point| point.threads == 1).max_by(most)?,
             memory_all: in_memory().max_by(most)?,
             copy: fastest(points, largest)?,
             copy_cached: fastest(points, cached_bytes)?,
-            checksum: alone().find(|point| (point.kernel, point.bytes) == (Kernel::Checksum, largest))?,
+            checksum: checksum(largest)?,
+            checksum_cached: checksum(cached_bytes)?,
         })
     }
 }
@@ -180,6 +185,7 @@ pub(super) fn basis(points: &[Point], last_cache: u64) -> Vec<Basis> {
         ("copy", picked.copy),
         ("copy_cached", picked.copy_cached),
         ("checksum", picked.checksum),
+        ("checksum_cached", picked.checksum_cached),
     ];
     let basis = |(figure, point): (_, &Point)| {
         let Point { kernel, bytes, threads, confirmed, .. } = *point;
@@ -206,6 +212,7 @@ pub(super) fn bandwidths(points: &[Point], last_cache: u64) -> Option<Bandwidths
         copy,
         copy_cached,
         checksum: picked.checksum.rate.best,
+        checksum_cached: picked.checksum_cached.rate.best,
         cached_bytes,
         cache_bytes,
         memory_bytes: picked.copy.bytes,
@@ -222,7 +229,12 @@ impl Bandwidths {
             write_allocate: false,
             checksum: Some(rate(self.checksum)),
             encryption: None,
-            cache: Some(Cache { size: Size(self.cache_bytes), copy: rate(self.copy_cached), dma: false }),
+            cache: Some(Cache {
+                size: Size(self.cache_bytes),
+                copy: rate(self.copy_cached),
+                checksum: Some(rate(self.checksum_cached)),
+                dma: false,
+            }),
             working_set: set.map(Size),
         }
     }

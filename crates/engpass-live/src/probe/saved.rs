@@ -27,12 +27,13 @@ pub(super) fn table(report: &Report, name: &str) -> String {
         text += "# All threads together; copies by one of them. Give `working_set` where the buffers stay in the cache, whose size is\n# how far copies were fast, and not what the processor tells.\n";
         writeln!(
             text,
-            "memory = {{ bandwidth = \"{}\", copy = \"{}\", checksum = \"{}\", cache = {{ size = \"{}\", copy = \"{}\" }} }}",
+            "memory = {{ bandwidth = \"{}\", copy = \"{}\", checksum = \"{}\", cache = {{ size = \"{}\", copy = \"{}\", checksum = \"{}\" }} }}",
             memory.bandwidth,
             rate(memory.copy),
             rate(memory.checksum),
             cache.size,
             cache.copy,
+            rate(cache.checksum),
         )
         .expect("text takes text");
     }

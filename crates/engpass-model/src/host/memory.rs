@@ -14,15 +14,17 @@ use crate::unit::{ByteRate, Size};
 pub struct Memory {
     /// All that is read and written together, by the CPU and by devices.
     pub bandwidth: ByteRate,
-    /// Rate at which the CPU copies, every byte counted once. Half the `bandwidth` if not given: a copy reads and writes.
+    /// Rate at which the CPU copies, every byte counted once. As fast as the memory if not given, and never faster: half the
+    /// `bandwidth`, since a copy reads and writes, or a third of it with `write_allocate`.
     pub copy: Option<ByteRate>,
     /// Whether a copy first reads the lines that it then overwrites, which is a third transfer. Copies that go past the caches, and
     /// `rep movsb` on most processors, do not.
     #[serde(default)]
     pub write_allocate: bool,
-    /// Rate at which the CPU sums for the Internet checksum. As fast as the memory if not given.
+    /// Rate at which the CPU sums for the Internet checksum. As fast as the memory if not given, and never faster.
     pub checksum: Option<ByteRate>,
-    /// Rate at which the CPU encrypts; for data paths that do.
+    /// Rate at which the CPU encrypts; for data paths that do. In memory never faster than half the `bandwidth`: it reads and
+    /// writes.
     pub encryption: Option<ByteRate>,
     /// The last cache, for buffers that stay in it.
     pub cache: Option<Cache>,
@@ -39,6 +41,8 @@ pub struct Cache {
     pub size: Size,
     /// Rate at which the CPU copies within it, every byte counted once.
     pub copy: ByteRate,
+    /// Rate at which the CPU sums for the Internet checksum within it. As in memory if not given.
+    pub checksum: Option<ByteRate>,
     /// Whether DMA, too, reads and writes it and not the memory (Intel's DDIO and its like).
     #[serde(default)]
     pub dma: bool,
@@ -77,6 +81,7 @@ impl Memory {
         rate(&["checksum"], self.checksum);
         rate(&["encryption"], self.encryption);
         rate(&["cache", "copy"], self.cache.as_ref().map(|cache| cache.copy));
+        rate(&["cache", "checksum"], self.cache.as_ref().and_then(|cache| cache.checksum));
         for (path, size) in [
             (["cache", "size"].as_slice(), self.cache.as_ref().map(|cache| cache.size)),
             (&["working_set"], self.working_set),
@@ -96,14 +101,28 @@ impl Memory {
     }
 
     /// Whether the buffers stay in the cache.
-    fn resident(&self) -> Option<&Cache> {
+    pub fn resident(&self) -> Option<&Cache> {
         self.cache.as_ref().filter(|cache| self.working_set.is_some_and(|set| set <= cache.size))
     }
 
-    /// Rate of a copy, in B/s.
-    pub fn copy_rate(&self) -> u64 {
-        let copy = self.copy.map_or(self.bandwidth.0 / 2, |copy| copy.0);
-        self.resident().map_or(copy, |cache| cache.copy.0)
+    /// Transfers over the memory bus of a copy that no cache holds: it reads and writes, and with `write_allocate` reads what it
+    /// then writes.
+    pub const fn copy_transfers(&self) -> u64 {
+        if self.write_allocate { 3 } else { 2 }
+    }
+
+    /// Transfers of an encryption in place: it reads and writes.
+    pub const ENCRYPTION_TRANSFERS: u64 = 2;
+
+    /// The most that a pass of the CPU reaches which moves every byte so often over the memory bus.
+    pub fn most(&self, transfers: u64) -> ByteRate {
+        ByteRate(self.bandwidth.0 / transfers.max(1))
+    }
+
+    /// Time of so many passes of the CPU over data in memory: as slow as the CPU, and no faster than the memory takes their transfers.
+    fn pass(&self, times: u64, rate: Option<ByteRate>, transfers: u64) -> ByteTime {
+        let cpu = rate.map_or(ByteTime::default(), |rate| ByteTime::at(times, rate.0));
+        cpu.max(ByteTime::at(times * transfers, self.bandwidth.0))
     }
 }
 
@@ -176,7 +195,7 @@ impl ByteTime {
 /// What one byte of payload needs of a host on a data path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Work of the CPU: copies, checksums, encryption, each as fast as the CPU does it.
+    /// Work of the CPU: copies, checksums, encryption, each as fast as the CPU does it and the memory lets it.
     pub cpu: ByteTime,
     /// Transfers over the memory bus: by the CPU's work, and by DMA.
     pub memory: (u64, u64),
@@ -221,17 +240,27 @@ impl Transfer {
 
 /// The CPU's work on a byte.
 fn work(uses: &Uses, memory: &Memory) -> ByteTime {
-    let checksum = memory.checksum.unwrap_or(memory.bandwidth).0;
-    let encryption = memory.encryption.unwrap_or(memory.bandwidth).0;
-    ByteTime::at(uses.copies, memory.copy_rate())
-        .plus(ByteTime::at(uses.checksums, checksum))
-        .plus(ByteTime::at(uses.encryptions, encryption))
+    let resident = memory.resident();
+    let copies = match resident {
+        Some(cache) => ByteTime::at(uses.copies, cache.copy.0),
+        None => memory.pass(uses.copies, memory.copy, memory.copy_transfers()),
+    };
+    let checksums = match resident.and_then(|cache| cache.checksum) {
+        Some(checksum) => ByteTime::at(uses.checksums, checksum.0),
+        None => memory.pass(uses.checksums, memory.checksum, 1),
+    };
+    let encryptions = match (resident, memory.encryption) {
+        (Some(_), Some(encryption)) => ByteTime::at(uses.encryptions, encryption.0),
+        (_, encryption) => memory.pass(uses.encryptions, encryption, Memory::ENCRYPTION_TRANSFERS),
+    };
+    copies.plus(checksums).plus(encryptions)
 }
 
 /// Transfers of a byte over the memory bus, by the CPU's work and by DMA. What stays in a cache needs none.
 fn transfers(uses: &Uses, memory: &Memory) -> (u64, u64) {
-    let of_copy = if memory.write_allocate { 3 } else { 2 };
-    let worked = uses.copies * of_copy + uses.checksums + uses.encryptions * 2;
+    let worked = uses.copies * memory.copy_transfers()
+        + uses.checksums
+        + uses.encryptions * Memory::ENCRYPTION_TRANSFERS;
     match memory.resident() {
         None => (worked, uses.dma),
         Some(cache) => (0, if cache.dma { 0 } else { uses.dma }),

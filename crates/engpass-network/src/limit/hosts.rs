@@ -51,18 +51,18 @@ impl<'a> Builder<'a> {
         let host = self.testbed.hosts.get(name).expect("a flow begins and ends at a host");
         let own = demand.traffic.data_path(side);
         let busy = time(&host.work(side, own));
-        self.data(demand, flow, (side, busy), host, &kinds);
+        self.data(demand, flow, (side, time(&host.occupation(side, own))), host, &kinds);
         let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
         demand.add(kinds.host, format!("host `{name}`"), &[(cpu, busy)]);
     }
 
-    /// Memory and I/O bus of a host, and the turns that a path takes which is no pipeline: `busy` is the CPU's part of them, in
-    /// picoseconds a unit.
+    /// Memory and I/O bus of a host, and the turns that a path takes which is no pipeline: `turns` is all of them, in
+    /// picoseconds a unit, as `simulate` counts them.
     fn data(
         &mut self,
         demand: &mut Demand<'a>,
         flow: usize,
-        (side, busy): (Side, f64),
+        (side, turns): (Side, f64),
         host: &Host,
         kinds: &Kinds,
     ) {
@@ -73,16 +73,15 @@ impl<'a> Builder<'a> {
         let name = &self.topology.nodes[node];
         let bytes = demand.payload_bits / 8.0;
         let before = demand.limiters.len();
-        if let Some(dma) = transfer.then_dma {
+        if transfer.then_dma.is_some() {
             // Every connection takes turns by itself.
             let streams = match demand.traffic {
                 Traffic::TcpStream(config) => config.streams,
                 _ => 1,
             };
-            let turns =
-                self.resources.get(Resource::Turns(flow, node), || SECOND as f64 * f64::from(streams));
+            let time = self.resources.get(Resource::Turns(flow, node), || SECOND as f64 * f64::from(streams));
             let name = format!("copies and DMA of host `{name}`");
-            demand.add(kinds.path, name, &[(turns, busy + bytes * dma.ps())]);
+            demand.add(kinds.path, name, &[(time, turns)]);
         }
         if let Some(memory) = &host.memory {
             let resource = self.resources.get(Resource::Memory(node), || memory.bandwidth.0 as f64);

@@ -1,8 +1,12 @@
 //! Memories, I/O buses and the ways of data as candidates: the copy study's tables, shares, and what `simulate` gets of them.
 
+use engpass_model::host::{DataPath, Side};
 use engpass_network::limit::{CandidateKind, FlowLimit};
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Source, load};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
 
 use crate::laws::check;
 use crate::{candidate, limits, stage};
@@ -198,12 +202,160 @@ fn simulated() {
             let (a, b) = if sends { (host, "") } else { ("", host) };
             let text = pair(a, b, &format!("{stream}\n{key} = \"{path}\"\n{rate}"))
                 + "[run]\nduration = \"1 s\"\nwarmup = \"200 ms\"";
-            let source = Source { name: "test.toml".to_owned(), text: text.clone() };
-            let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
-            let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
-            let got = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is carried");
-            let (got, most) = (got.flows[0].1.goodput_bit_per_s, limits(&text).flows["t"].goodput_bit_per_s);
+            let (got, most) = (simulated_rate(&text), limits(&text).flows["t"].goodput_bit_per_s);
             assert!(got >= least * most && got <= 1.0005 * most, "{stream} {key} {path}: {got} of {most}");
         }
+    }
+}
+
+/// A host's `memory` and `io_bus`, in kB/s: what the formula of docs/copies.md is about.
+#[derive(Clone, Copy, Debug)]
+struct Data {
+    memory: u64,
+    copy: Option<u64>,
+    checksum: Option<u64>,
+    encryption: u64,
+    write_allocate: bool,
+    /// Rates of copy and checksum in a cache that holds the buffers, and whether DMA finds them there.
+    cache: Option<(u64, Option<u64>, bool)>,
+    bus: u64,
+}
+
+impl Data {
+    fn keys(self) -> String {
+        let rate = |key: &str, rate: Option<u64>| {
+            rate.map_or(String::new(), |rate| format!(", {key} = \"{rate} kB/s\""))
+        };
+        let cache = self.cache.map_or(String::new(), |(copy, checksum, dma)| {
+            let checksum = rate("checksum", checksum);
+            format!(
+                ", working_set = \"1 MiB\", cache = {{ size = \"1 MiB\", copy = \"{copy} kB/s\", dma = {dma}{checksum} }}"
+            )
+        });
+        format!(
+            "memory = {{ bandwidth = \"{} kB/s\"{}{}{}, write_allocate = {}{cache} }}\nio_bus = {{ bandwidth = \"{} kB/s\" }}",
+            self.memory,
+            rate("copy", self.copy),
+            rate("checksum", self.checksum),
+            rate("encryption", Some(self.encryption)),
+            self.write_allocate,
+            self.bus
+        )
+    }
+
+    /// docs/copies.md, "What a byte needs", in floats: bit/s on a path.
+    fn formula(self, path: DataPath) -> f64 {
+        let uses = path.uses();
+        let [copies, checksums, encryptions, dma] =
+            [uses.copies, uses.checksums, uses.encryptions, uses.dma].map(|times| times as f64);
+        let (memory, of_copy) = (self.memory as f64, if self.write_allocate { 3.0 } else { 2.0 });
+        let most = |rate: Option<u64>, most: f64| rate.map_or(most, |rate| (rate as f64).min(most));
+        let summing = most(self.checksum, memory);
+        let (copy, checksum, encryption, m, d) = match self.cache {
+            None => (
+                most(self.copy, memory / of_copy),
+                summing,
+                most(Some(self.encryption), memory / 2.0),
+                copies * of_copy + checksums + encryptions * 2.0,
+                dma,
+            ),
+            Some((copy, checksum, held)) => (
+                copy as f64,
+                checksum.map_or(summing, |rate| rate as f64),
+                self.encryption as f64,
+                0.0,
+                if held { 0.0 } else { dma },
+            ),
+        };
+        let c = copies / copy + checksums / checksum + encryptions / encryption;
+        let bus = 1.0 / self.bus as f64;
+        let byte = if uses.serial {
+            c.max(m / memory) + bus.max(d / memory)
+        } else {
+            c.max((m + d) / memory).max(bus)
+        };
+        8e3 / byte
+    }
+}
+
+fn data() -> impl Strategy<Value = Data> {
+    let rate = || 50_000_u64..=1_000_000;
+    let cache = option::of((rate(), option::of(rate()), any::<bool>()));
+    (rate(), option::of(rate()), option::of(rate()), rate(), any::<bool>(), cache, rate()).prop_map(
+        |(memory, copy, checksum, encryption, write_allocate, cache, bus)| Data {
+            memory,
+            copy,
+            checksum,
+            encryption,
+            write_allocate,
+            cache,
+            bus,
+        },
+    )
+}
+
+/// The testbed of one flow over this host, on this path, at this side of it.
+fn over(data: Data, path: DataPath, side: Side, stream: &str) -> String {
+    let (keys, word) = (data.keys(), path.word());
+    match side {
+        Side::Send => pair(&keys, "", &format!("{stream}\nsend_path = \"{word}\"")),
+        Side::Receive => pair("", &keys, &format!("{stream}\nreceive_path = \"{word}\"")),
+    }
+}
+
+fn simulated_rate(text: &str) -> f64 {
+    let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
+    let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is carried");
+    outcome.flows[0].1.goodput_bit_per_s
+}
+
+/// Where rates of copies, checksums and write-allocation do not fit the memory: the formula, in both engines.
+#[test]
+fn what_the_memory_cannot_is_clamped() {
+    let plain = Data {
+        memory: 300_000,
+        copy: None,
+        checksum: None,
+        encryption: 1_000_000,
+        write_allocate: false,
+        cache: None,
+        bus: 300_000,
+    };
+    let allocating = Data { memory: 390_000, bus: 452_000, write_allocate: true, ..plain };
+    let summing = Data { bus: 1_000_000, ..plain };
+    for (data, path, mbit_per_s) in [
+        (allocating, DataPath::OneCopyAsPrinted, 807.7),
+        (Data { copy: Some(900_000), ..plain }, DataPath::OneCopyAsPrinted, 800.0),
+        (Data { checksum: Some(443_000), ..summing }, DataPath::CopyAndChecksum, 600.0),
+    ] {
+        let text = over(data, path, Side::Send, &udp("")) + "[run]\nduration = \"1 s\"\nwarmup = \"200 ms\"";
+        for found in [flow(&text).goodput_bit_per_s, simulated_rate(&text)] {
+            assert!((found / 1e6 / mbit_per_s - 1.0).abs() < 1e-3, "{path:?}: {found}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn limit_is_the_formula(data in data(), path in select(DataPath::ALL.to_vec()), tcp in any::<bool>()) {
+        for side in [Side::Send, Side::Receive].into_iter().filter(|side| path.serves(*side)) {
+            let stream = if tcp { "kind = \"tcp-stream\"\nmessage = \"64 KiB\"".to_owned() } else { udp("") };
+            let (found, expected) = (flow(&over(data, path, side, &stream)).goodput_bit_per_s, data.formula(path));
+            prop_assert!((found / expected - 1.0).abs() < 1e-6, "{path:?} {side:?}: {found} and not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_flow_one_way_reaches_its_limit(data in data(), path in select(DataPath::ALL.to_vec()), sends in any::<bool>()) {
+        let side = if sends { Side::Send } else { Side::Receive };
+        prop_assume!(path.serves(side));
+        let offered = if sends { String::new() } else { format!("rate = \"{} bit/s\"", 2 * data.formula(path) as u64) };
+        let stream = format!("kind = \"udp-stream\"\nmessage = \"1 kB\"\n{offered}");
+        let text = over(data, path, side, &stream) + "[run]\nduration = \"100 ms\"\nwarmup = \"20 ms\"";
+        let (found, most) = (simulated_rate(&text), flow(&text).goodput_bit_per_s);
+        // One message more or less in the window is 0.1 % of them.
+        prop_assert!((found / most - 1.0).abs() < 2e-3, "{path:?} {side:?}: {found} of {most}");
     }
 }

@@ -1,7 +1,7 @@
 //! Data paths of hosts and traffic: ways that exist at that end, and hosts with something to bound them.
 
 use engpass_model::complaint::Complaints;
-use engpass_model::host::{Host, Side};
+use engpass_model::host::{Host, Memory, Side};
 use engpass_model::unit::ByteRate;
 
 use super::Checker;
@@ -35,24 +35,39 @@ pub(super) fn host(checker: &mut Checker<'_>, name: &str, host: &Host) {
             no_effect(checker, &["host", name, key], "the host has no `memory` and no `io_bus`");
         }
     }
-    let mut slower = |keys: [&str; 2], most: u64, why: &str| {
-        let message = format!("`{}` is more than it can be: {why}, {} at most", keys[1], ByteRate(most));
+    let mut slower = |keys: [&str; 2], most: ByteRate, why: &str| {
+        let message = format!("`{}` is more than it can be: {why}, {} at most", keys[1], most);
         let found = Diagnostic::warning("no-effect", message).help("give less, or a faster `bandwidth`");
         checker.report(&["host", name, keys[0], keys[1]], found);
     };
     if let Some(memory) = &host.memory {
-        let most = memory.bandwidth.0 / if memory.write_allocate { 3 } else { 2 };
-        if memory.copy.is_some_and(|copy| copy.0 > most) {
-            slower(["memory", "copy"], most, "a copy reads and writes the memory");
-        }
-        if memory.checksum.is_some_and(|checksum| checksum > memory.bandwidth) {
-            slower(["memory", "checksum"], memory.bandwidth.0, "a checksum reads the memory");
+        let copies = if memory.write_allocate {
+            "a copy with `write_allocate` reads the memory twice and writes it"
+        } else {
+            "a copy reads and writes the memory"
+        };
+        // What is encrypted within the cache does not wait for the memory.
+        let encryption = memory.encryption.filter(|_| memory.resident().is_none());
+        for (key, rate, transfers, why) in [
+            ("copy", memory.copy, memory.copy_transfers(), copies),
+            ("checksum", memory.checksum, 1, "a checksum reads the memory"),
+            (
+                "encryption",
+                encryption,
+                Memory::ENCRYPTION_TRANSFERS,
+                "encryption reads and writes the memory",
+            ),
+        ] {
+            let most = memory.most(transfers);
+            if rate.is_some_and(|rate| rate > most) {
+                slower(["memory", key], most, why);
+            }
         }
     }
     if let Some(bus) = &host.io_bus {
         for (key, rate) in [("to_device", bus.to_device), ("from_device", bus.from_device)] {
             if rate.is_some_and(|rate| rate > bus.bandwidth) {
-                slower(["io_bus", key], bus.bandwidth.0, "DMA goes over the bus");
+                slower(["io_bus", key], bus.bandwidth, "DMA goes over the bus");
             }
         }
     }

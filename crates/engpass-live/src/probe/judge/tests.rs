@@ -23,6 +23,7 @@ fn points() -> Vec<Point> {
         point(Kernel::Checksum, 128 << 20, 1, 25e9),
         point(Kernel::CopyLibrary, 2 << 20, 1, 50e9),
         point(Kernel::CopyString, 2 << 20, 1, 40e9),
+        point(Kernel::Checksum, 2 << 20, 1, 45e9),
         // sqrt(16 * 50) is 28.3: 4 MiB are in the cache, 8 MiB are not any more.
         point(Kernel::CopyString, 4 << 20, 1, 29e9),
         point(Kernel::CopyString, 8 << 20, 1, 28e9),
@@ -50,7 +51,8 @@ fn bandwidths_are_what_the_bus_carries() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
     // 16 GB/s of copy move 32; two threads' 20 move 40.
     assert_eq!((found.memory_one, found.memory_all), (32e9, 40e9));
-    assert_eq!((found.copy, found.copy_cached, found.checksum), (16e9, 50e9, 25e9));
+    assert_eq!((found.copy, found.copy_cached), (16e9, 50e9));
+    assert_eq!((found.checksum, found.checksum_cached), (25e9, 45e9));
     assert_eq!((found.cached_bytes, found.cache_bytes), (2 << 20, 8 << 20));
     assert_eq!(bandwidths(&[], 32 << 20), None);
     let basis = basis(&points(), 32 << 20);
@@ -64,6 +66,7 @@ fn bandwidths_are_what_the_bus_carries() {
         ("copy", Kernel::CopyString, 128, 1, true),
         ("copy_cached", Kernel::CopyLibrary, 2, 1, true),
         ("checksum", Kernel::Checksum, 128, 1, false),
+        ("checksum_cached", Kernel::Checksum, 2, 1, false),
     ];
     assert_eq!(of, expected);
 }
@@ -80,6 +83,8 @@ fn ceilings_are_the_models() {
     near(of(DataPath::OneCopyPipelined).from_memory, 40e9 / 3.0);
     near(of(DataPath::ZeroCopy).from_memory, 40e9);
     near(of(DataPath::OneCopyPipelined).from_cache, 40e9);
+    // Both passes in the cache: 1 / (1/50 + 1/45).
+    near(of(DataPath::CopyAndChecksum).from_cache, 450e9 / 19.0);
     assert_eq!(of(DataPath::Ktls).from_memory, None);
     let not_there = [DataPath::MsgTrunc, DataPath::PeerToPeer];
     assert!(all[0].ceilings.iter().all(|ceiling| !not_there.contains(&ceiling.path)));

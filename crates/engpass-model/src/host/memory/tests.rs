@@ -84,7 +84,7 @@ fn caches_change_the_transfers() {
     let plenty = bus(100_000_000_000);
     let allocating = Memory { write_allocate: true, copy: Some(ByteRate(40_000_000)), ..memory(60_000_000) };
     assert_eq!(mb_s(DataPath::OneCopyPipelined, &allocating, &plenty).round(), 15.0);
-    let cache = Cache { size: Size(1 << 20), copy: ByteRate(500_000_000), dma: false };
+    let cache = Cache { size: Size(1 << 20), copy: ByteRate(500_000_000), checksum: None, dma: false };
     let cached = |set, dma| Memory {
         cache: Some(Cache { dma, ..cache.clone() }),
         working_set: Some(Size(set)),
@@ -94,6 +94,12 @@ fn caches_change_the_transfers() {
     assert_eq!(mb_s(DataPath::OneCopyPipelined, &cached(1 << 20, false), &plenty).round(), 60.0);
     assert_eq!(mb_s(DataPath::OneCopyPipelined, &cached(1 << 20, true), &plenty).round(), 500.0);
     assert_eq!(mb_s(DataPath::OneCopyPipelined, &cached((1 << 20) + 1, true), &plenty).round(), 20.0);
+    // A checksum goes at the memory's rate until the cache has its own.
+    let mut summing = cached(1 << 20, true);
+    let found = mb_s(DataPath::CopyAndChecksum, &summing, &plenty);
+    assert!((found - 1.0 / (1.0 / 500.0 + 1.0 / 60.0)).abs() < 1e-6, "{found}");
+    summing.cache.as_mut().expect("it has one").checksum = Some(ByteRate(500_000_000));
+    assert_eq!(mb_s(DataPath::CopyAndChecksum, &summing, &plenty).round(), 250.0);
 }
 
 #[test]
@@ -126,4 +132,32 @@ fn times_of_bytes_are_rounded_up_once() {
     assert_eq!((byte.bytes(3), byte.bytes(3_000_000)), (1_000_001, 1_000_000_000_002));
     assert_eq!(ByteTime::at(0, 1).bytes(9), 0);
     assert_eq!(ByteTime::of_ps(u64::MAX).bytes(u64::MAX), u64::MAX);
+}
+
+/// A rate that the memory cannot keep up with means nothing more than that it is as fast as the memory.
+#[test]
+fn no_pass_is_faster_than_the_memory() {
+    let plenty = bus(100_000_000_000);
+    let all = |rate: u64, write_allocate| Memory {
+        copy: Some(ByteRate(rate)),
+        checksum: Some(ByteRate(rate)),
+        encryption: Some(ByteRate(rate)),
+        write_allocate,
+        ..memory(300_000_000)
+    };
+    let cpu = |path, memory: &Memory| {
+        Transfer::new(path, Side::Send, Some(memory), Some(&plenty), None).cpu.bytes(3_000_000)
+    };
+    let ms = 1_000_000_000;
+    for (path, ms_of_cpu, with_write_allocate) in [
+        (DataPath::OneCopy, 20, 30),
+        (DataPath::CopyAndChecksum, 30, 40),
+        (DataPath::ReadWrite, 40, 60),
+        (DataPath::Ktls, 40, 50),
+        (DataPath::KtlsSendfile, 20, 20),
+    ] {
+        assert_eq!(cpu(path, &all(443_000_000, false)) / ms, ms_of_cpu, "{path:?}");
+        assert_eq!(cpu(path, &all(443_000_000, true)) / ms, with_write_allocate, "{path:?}");
+        assert!(cpu(path, &all(50_000_000, true)) >= 60 * ms, "{path:?}");
+    }
 }

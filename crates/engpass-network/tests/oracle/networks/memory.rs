@@ -30,11 +30,8 @@ fn rate() -> impl Strategy<Value = ByteRate> {
 
 fn memory() -> impl Strategy<Value = Memory> {
     let some = || proptest::option::of(rate());
-    let cache = (1u64..=100_000, rate(), any::<bool>()).prop_map(|(size, copy, dma)| Cache {
-        size: Size(size),
-        copy,
-        dma,
-    });
+    let cache = (1u64..=100_000, rate(), some(), any::<bool>())
+        .prop_map(|(size, copy, checksum, dma)| Cache { size: Size(size), copy, checksum, dma });
     let cached = proptest::option::of((cache, proptest::option::of(1u64..=100_000)));
     (rate(), some(), any::<bool>(), some(), rate(), cached).prop_map(
         |(bandwidth, copy, write_allocate, checksum, encryption, cached)| {
