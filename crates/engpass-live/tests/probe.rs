@@ -35,7 +35,7 @@ fn a_host_is_probed_and_its_table_loads() {
     assert!(report.verdicts.len() >= streams.len() + 2, "{:?}", report.verdicts);
     assert!(report.others.is_some_and(|share| (0.0..=1.0).contains(&share)), "{:?}", report.others);
     assert!(!report.over_buses.is_empty());
-    assert!(report.basis.len() == 5 && report.timer.is_some());
+    assert!(report.basis.len() == 6 && report.timer.is_some());
     for name in ["probed", "a b"] {
         let text = format!(
             "{}\n[host.other]\n[link.l]\nends = [{name:?}, \"other\"]\nmedium = \"ethernet-10g\"\n\
