@@ -21,6 +21,10 @@ SOURCE = ROOT / "benches/ns3/dumbbell.cc"
 PACKAGE = "libns3-dev"
 MODULES = ("applications", "internet", "traffic-control", "point-to-point", "network", "core")
 
+REFERENCE_S = {2: 2.74, 10: 3.11, 100: 7.75}
+"""What ns-3.37 of the distribution took for 10 s of so many flows on the machine that the targets were named
+for: medians of five runs, seconds."""
+
 
 class NotThereError(Exception):
     """ns-3 cannot be had on this machine."""
@@ -64,6 +68,15 @@ class Ns3:
         words = (self.program, f"--n={flows}", f"--sim={seconds:g}", f"--hops={int(count)}")
         result: dict[str, Any] = json.loads(_said(*words))
         return result
+
+
+def pace() -> float | None:
+    """How many times as long ns-3 takes here and now as on the reference machine; `None` without ns-3."""
+    try:
+        taken: float = Ns3.ready().run(10, 10)["cpu_s"]
+    except NotThereError:
+        return None
+    return taken / REFERENCE_S[10]
 
 
 def _fetch() -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from typing import Any
 
 from figures import Beside, Figure, Row, Skipped, Target, Work
 from machine import Tools, work
-from ns3 import NotThereError, Ns3
+from ns3 import REFERENCE_S, NotThereError, Ns3
 
 TARGETS_S = {10: 0.015, 100: 0.025}
 A_HOP_S = 25e-9
@@ -39,11 +40,16 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
             for tcp, name in (("sack", "SACK"), ("new-reno", "NewReno"))
         )
         works += [sack, new_reno]
+        pace = None
+        if ns3 and not quick:
+            pace = statistics.median(each["cpu_s"] for each in runs["ns-3"]) / REFERENCE_S[flows]
+            figures.append(Figure(group, f"{flows} flows: this machine's pace", "", [pace]))
         if flows in TARGETS_S and not quick:
-            goal = Target(TARGETS_S[flows])
+            goal = Target(TARGETS_S[flows], pace=pace)
             figures.append(Figure(group, f"{flows} flows, SACK", "s", sack.samples, goal))
         per_hop = [sample / sack.hops for sample in sack.samples]
-        figures.append(Figure(group, f"{flows} flows, SACK, a hop", "s", per_hop, Target(A_HOP_S)))
+        goal = Target(A_HOP_S, pace=pace)
+        figures.append(Figure(group, f"{flows} flows, SACK, a hop", "s", per_hop, goal))
         if ns3:
             # Counting every hop takes time, so that run is not one of the timed ones. All of them are equal.
             counted = ns3.run(flows, seconds, count=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from figures import Figure, Row, Skipped, Target
 from hosts import SECOND, Hosts, Sample, peers, why_not
-from machine import Tools, run
+from machine import ENGPASS, ROOT, BenchError, Tools, run
 
 GROUP = "Live traffic over a veth pair"
 CUBIC = {"socket": {"congestion": "cubic"}}
@@ -35,6 +36,19 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
         yield from _segmented(hosts, times, seconds)
         for pacing, most in (("busy", 2e-6), ("hybrid", 8e-6)):
             yield from _paced(hosts, pacing, most, times, seconds)
+    if not quick:
+        yield _sweep()
+
+
+def _sweep() -> Row:
+    """What the control of a campaign costs: points of a second each, through the command."""
+    with tempfile.TemporaryDirectory() as directory:
+        store = ["--store", f"{directory}/engpass.db", "--engine", "measure", "--repeats", "1", "--json"]
+        ended = run([ENGPASS, "run", ROOT / "benches/testbeds/live.toml", *store])
+    points = len(ended.output.splitlines())
+    if points != 64:
+        raise BenchError(f"the campaign gave {points} outcomes, not 64")
+    return Figure(GROUP, "a sweep of 64 points of 1 s", "s", [ended.wall_s], Target(70.0))
 
 
 def _turns(

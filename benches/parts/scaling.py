@@ -8,6 +8,7 @@ from pathlib import Path
 
 from figures import Figure, Row, Target
 from machine import KYOTO, ROOT, Tools, work
+from ns3 import pace
 
 from parts.cells import MESSAGE
 
@@ -30,7 +31,7 @@ def flows(tools: Tools, quick: bool) -> Iterator[Row]:
         many = work(group, name, runs)
         yield many
     if many and many.flows >= 10_000:
-        yield Figure(group, many.what, "s", many.samples, Target(2.0))
+        yield Figure(group, many.what, "s", many.samples, Target(2.0, pace=pace()))
     yield from _memory(group)
 
 
