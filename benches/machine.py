@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -91,6 +92,11 @@ def work(group: str, what: str, runs: Sequence[dict[str, Any]]) -> Work:
         first["heap_bytes"],
         first["flows"],
     )
+
+
+def c_compiler() -> str | None:
+    """A compiler of C, if there is one."""
+    return os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
 def git(*arguments: str) -> str:

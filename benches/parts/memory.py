@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from figures import Figure, Row, Skipped, Target
-from machine import ROOT, BenchError, Tools, run
+from machine import ROOT, BenchError, Tools, c_compiler, run
 
 GROUP = "Memory: the probe beside a program in C, the best of one thread"
 SOURCE = ROOT / "benches/memory/stream.c"
@@ -21,7 +19,7 @@ SHARE = 0.95
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
     """Bandwidth of both, and the probe's as a share of the program's."""
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    compiler = c_compiler()
     if compiler is None:
         yield Skipped(GROUP, "a program in C", "there is no C compiler: none of `cc`, `gcc`, `clang`")
         return

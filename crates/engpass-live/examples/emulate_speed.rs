@@ -2,7 +2,8 @@
 //!
 //!     cargo run --release -p engpass-live --example emulate_speed [SECONDS [PART...]]
 //!
-//! It makes network namespaces and removes them, and prints a line of JSON for each of [`PARTS`], or for those named.
+//! It makes network namespaces and removes them, and prints a line of JSON for each of [`PARTS`], or for those named. The parts of
+//! [`floor`] need the program `benches/floor/floor.c`, whose path stands in `ENGPASS_FLOOR`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -10,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+#[path = "floor/mod.rs"]
+mod floor;
 #[path = "../tests/emulate/pair.rs"]
 mod pair;
 
@@ -22,7 +25,7 @@ const PORT: u16 = 5201;
 type Part = fn(u64) -> Value;
 
 /// What is measured.
-const PARTS: [(&str, Part); 11] = [
+const PARTS: [(&str, Part); 14] = [
     ("round-trip-sleep", |_| round_trip("sleep")),
     ("round-trip-hybrid", |_| round_trip("hybrid")),
     ("round-trip-spin", |_| round_trip("spin")),
@@ -35,6 +38,9 @@ const PARTS: [(&str, Part); 11] = [
     // UDP in IP in AAL5 with LLC/SNAP: 64 B of payload take three cells; a line of 149.76 Mbit/s has room for 117736 of them in a second.
     ("packets-atm", |seconds| packets(ATM, false, 64, 130_000, seconds)),
     ("idle", idle),
+    ("floor-round-trip", |_| floor::round_trip()),
+    ("floor-tcp-1500", floor::tcp),
+    ("floor-packets", floor::packets),
 ];
 
 fn main() {
@@ -61,7 +67,8 @@ fn measure(seconds: u64, parts: &[&str]) {
         eprintln!("there is no part `{unknown}`; there are {names}");
         std::process::exit(2);
     }
-    for (name, part) in PARTS.iter().filter(|(name, _)| parts.is_empty() || parts.contains(name)) {
+    let all = |name: &str| parts.is_empty() && (floor::is_there() || !name.starts_with("floor"));
+    for (name, part) in PARTS.iter().filter(|(name, _)| all(name) || parts.contains(name)) {
         let mut found = part(seconds);
         found["part"] = json!(name);
         println!("{found}");
@@ -274,28 +281,39 @@ fn release(clock: &str, seconds: u64) -> Value {
 fn tcp(mtu: u32, wire_true: bool, seconds: u64) -> Value {
     let pair = Pair::new();
     let carried = Carried::new(config(&pair, &ethernet(mtu), &json!({ "wire_true": wire_true })));
+    let rate = stream(&pair, mtu, seconds);
+    let mut found = about(&carried.end());
+    found["bit_per_s"] = json!(rate);
+    found
+}
+
+/// What a stream of TCP comes to, in bits per second.
+fn stream(pair: &Pair, mtu: u32, seconds: u64) -> f64 {
     pair.address(mtu, false);
     let sink = pair.start(1, &["sink"]);
     pair.start(0, &["source", B, &seconds.to_string()]).wait().expect("it ends");
-    let rate = said(sink);
-    let mut found = about(&carried.end());
-    found["bit_per_s"] = json!(rate[0]);
-    found
+    said(sink)[0]
 }
 
 fn packets(testbed: &str, wire_true: bool, bytes: u32, offered: u32, seconds: u64) -> Value {
     let pair = Pair::new();
     let carried = Carried::new(config(&pair, testbed, &json!({ "wire_true": wire_true })));
+    let [sent, received, rate] = flood(&pair, bytes, offered, seconds);
+    let mut found = about(&carried.end());
+    found["packets_per_s"] = json!(rate);
+    found["sent"] = json!(sent);
+    found["received"] = json!(received);
+    found
+}
+
+/// How many packets were sent and received, and how many of them a second.
+fn flood(pair: &Pair, bytes: u32, offered: u32, seconds: u64) -> [f64; 3] {
     pair.address(1500, false);
     let count = pair.start(1, &["count", &(seconds + 1).to_string()]);
     std::thread::sleep(Duration::from_millis(300));
     let sent = pair.start(0, &["blast", B, &bytes.to_string(), &offered.to_string(), &seconds.to_string()]);
     let got = said(count);
-    let mut found = about(&carried.end());
-    found["packets_per_s"] = json!(got[1]);
-    found["sent"] = json!(said(sent)[0]);
-    found["received"] = json!(got[0]);
-    found
+    [said(sent)[0], got[0], got[1]]
 }
 
 fn round_trip_of_veth() -> Vec<f64> {

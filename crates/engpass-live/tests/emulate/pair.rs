@@ -16,6 +16,10 @@ pub(crate) const ADDRESSES: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
 /// Their others.
 pub(crate) const ADDRESSES_6: [&str; 2] = ["fd09::1", "fd09::2"];
 
+/// What makes a program as heavy as the driver makes itself: the scheduler weighs sessions.
+pub(crate) const HEAVY: [&str; 5] =
+    ["setsid", "sh", "-c", "echo -20 2>/dev/null >/proc/self/autogroup; exec \"$@\"", "-"];
+
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Two namespaces that go when it is dropped.
@@ -54,15 +58,11 @@ impl Pair {
         }
     }
 
-    /// Run this program in a namespace with these words; as heavy as the driver makes itself, for the scheduler weighs sessions.
+    /// Run this program in a namespace with these words; as heavy as the driver makes itself.
     pub(crate) fn start(&self, end: usize, words: &[&str]) -> Child {
         let own = std::env::current_exe().expect("this program has a path");
         let mut command = Command::new("ip");
-        let heavy = "echo -20 2>/dev/null >/proc/self/autogroup; exec \"$@\"";
-        command
-            .args(["netns", "exec", &self.names[end], "setsid", "sh", "-c", heavy, "-"])
-            .arg(own)
-            .args(words);
+        command.args(["netns", "exec", &self.names[end]]).args(HEAVY).arg(own).args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("`ip` is installed")
     }
 }
