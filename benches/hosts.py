@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from machine import BenchError
+from machine import HEAVY, BenchError
 
 SECOND = 10**9
 LEFT, RIGHT = "10.77.0.1", "10.77.0.2"
@@ -55,9 +55,7 @@ def _ip(*words: str) -> None:
 
 
 def _heavy(namespace: str, command: list[str]) -> list[str]:
-    # The scheduler groups processes by sessions: one with the most weight, for others may be at work.
-    weight = 'echo -20 2>/dev/null >/proc/self/autogroup; exec "$@"'
-    return ["setsid", "sh", "-c", weight, "-", "ip", "netns", "exec", namespace, *command]
+    return [*HEAVY, "ip", "netns", "exec", namespace, *command]
 
 
 class Agent:

@@ -22,6 +22,9 @@ ENGPASS = ROOT / ".venv/bin/engpass"
 KYOTO = str(ROOT / "benches/testbeds/kyoto.toml")
 HOT_LOOPS = ("cargo", "bench", "--quiet", "-p", "engpass-bench", "--bench", "hot")
 
+HEAVY = ("setsid", "--wait", "sh", "-c", 'echo -20 2>/dev/null >/proc/self/autogroup; exec "$@"', "-")
+"""Before a program that others at work are not to hold up: the scheduler weighs sessions."""
+
 
 class BenchError(Exception):
     """Something could not be measured."""
@@ -97,6 +100,16 @@ def work(group: str, what: str, runs: Sequence[dict[str, Any]]) -> Work:
 def c_compiler() -> str | None:
     """A compiler of C, if there is one."""
     return os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+
+
+def floor(directory: str) -> Path | None:
+    """The simplest program, built in there; `None` without a compiler."""
+    compiler = c_compiler()
+    if compiler is None:
+        return None
+    program = Path(directory) / "floor"
+    run([compiler, "-O2", "-pthread", "-o", program, ROOT / "benches/floor/floor.c", "-lm"])
+    return program
 
 
 def git(*arguments: str) -> str:

@@ -2,7 +2,8 @@
  *
  *   floor forward NETNS NETNS DEVICE super|single   carry packets between two TUN devices, read by read, until standard input ends; prints `up` first
  *                                                   (`super`: the kernel hands over and takes super-packets)
- *   floor late sleep|spin SECONDS                   every 250 us, how late a thread is that waits until then: p50, p99, p99.9 in ns
+ *   floor late sleep|spin SECONDS PERIOD            every PERIOD ns, how late a thread is that waits until then: p50, p99, p99.9, and
+ *                                                   the standard deviation of the gaps between its instants, in ns
  *
  * The other side of what the driver of the emulation is asked for, measured in the same run.
  */
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -28,7 +30,7 @@
 #define TUN_F_USO6 0x40
 #endif
 
-enum { PERIOD_NS = 250000, LONGEST = 70000, VNET_HEADER = 12 };
+enum { LONGEST = 70000, VNET_HEADER = 12 };
 
 struct way {
     int from, to;
@@ -107,14 +109,17 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int late(int spin, int64_t seconds)
+static int late(int spin, int64_t seconds, int64_t period)
 {
-    int64_t count = seconds * 1000000000 / PERIOD_NS, due = now() + PERIOD_NS;
+    if (seconds < 1 || period < 1000)
+        return 2;
+    int64_t count = seconds * 1000000000 / period, due = now() + period;
     int64_t *lates = malloc((size_t)count * sizeof *lates);
-    if (!lates || count < 1)
+    if (!lates || count < 2)
         return 2;
     prctl(PR_SET_TIMERSLACK, 1);
-    for (int64_t i = 0; i < count; i++, due += PERIOD_NS) {
+    double squares = 0;
+    for (int64_t i = 0; i < count; i++, due += period) {
         struct timespec until = {.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000};
         if (!spin)
             clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
@@ -122,9 +127,14 @@ static int late(int spin, int64_t seconds)
         while ((then = now()) < due)
             ;
         lates[i] = then - due;
+        /* A gap differs from the period by how much later its end is than its begin. */
+        double differs = i ? (double)(lates[i] - lates[i - 1]) : 0;
+        squares += differs * differs;
     }
+    double deviation = sqrt(squares / (double)(count - 1));
     qsort(lates, (size_t)count, sizeof *lates, ascending);
-    printf("%ld %ld %ld\n", (long)lates[count / 2], (long)lates[count * 99 / 100], (long)lates[count * 999 / 1000]);
+    printf("%ld %ld %ld %.0f\n", (long)lates[count / 2], (long)lates[count * 99 / 100], (long)lates[count * 999 / 1000],
+           deviation);
     return 0;
 }
 
@@ -132,8 +142,8 @@ int main(int count, char **words)
 {
     if (count == 6 && !strcmp(words[1], "forward"))
         return forward(words + 2, !strcmp(words[5], "super"));
-    if (count == 4 && !strcmp(words[1], "late"))
-        return late(!strcmp(words[2], "spin"), atol(words[3]));
-    fputs("floor forward NETNS NETNS DEVICE super|single\nfloor late sleep|spin SECONDS\n", stderr);
+    if (count == 5 && !strcmp(words[1], "late"))
+        return late(!strcmp(words[2], "spin"), atol(words[3]), atol(words[4]));
+    fputs("floor forward NETNS NETNS DEVICE super|single\nfloor late sleep|spin SECONDS PERIOD\n", stderr);
     return 2;
 }

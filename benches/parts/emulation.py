@@ -12,11 +12,9 @@ from typing import Any
 
 from figures import Figure, Row, Skipped, Target, quantity
 from hosts import why_not
-from machine import ROOT, Tools, c_compiler, run
+from machine import HEAVY, Tools, floor, run
 
 GROUP = "Emulation: a driver between two hosts of this machine"
-FLOOR = ROOT / "benches/floor/floor.c"
-HEAVY = 'echo -20 2>/dev/null >/proc/self/autogroup; exec "$@"'
 
 
 @dataclass(frozen=True)
@@ -74,47 +72,42 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
         return
     run(["cargo", "build", "--release", "--quiet", "-p", "engpass-live", "--example", "emulate_speed"])
     program = tools.target / "release/examples/emulate_speed"
-    compiler = c_compiler()
     found: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as directory:
-        floor = Path(directory) / "floor"
-        if compiler:
-            run([compiler, "-O2", "-pthread", "-o", floor, FLOOR])
+        beside = floor(directory)
         for _ in range(1 if quick else 3):
-            for part, result in _round(program, floor if compiler else None):
+            for part, result in _round(program, beside):
                 found.setdefault(part, []).append(result)
     for asked in ASKED:
         samples = [float(result[asked.key]) * asked.scale for result in found[asked.part]]
         yield Figure(GROUP, asked.what, asked.unit, samples, asked.target)
-    if not compiler:
+    if beside is None:
         yield Skipped(GROUP, "the simplest program", "there is no C compiler: none of `cc`, `gcc`, `clang`")
         return
     for asked in ASKED:
         if (asked.part, asked.key) not in BESIDE:
             continue
-        beside, target = BESIDE[asked.part, asked.key]
+        other, target = BESIDE[asked.part, asked.key]
         ours, theirs = (
             statistics.median(float(result[asked.key]) * asked.scale for result in found[name])
-            for name in (asked.part, beside)
+            for name in (asked.part, other)
         )
         note = f"{quantity(ours, asked.unit)} to {quantity(theirs, asked.unit)}"
         what = f"share of the simplest program's: {asked.what}"
         yield Figure(GROUP, what, "", [ours / theirs], target, note)
 
 
-def _round(program: Path, floor: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def _round(program: Path, beside: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every part once."""
     parts = list(dict.fromkeys(asked.part for asked in ASKED))
-    heavy: list[str | Path] = ["setsid", "--wait", "sh", "-c", HEAVY, "-"]
     environment: list[str | Path] = ["env"]
-    if floor:
-        parts += [beside for beside, _ in BESIDE.values() if "late" not in beside]
-        environment.append(f"ENGPASS_FLOOR={floor}")
-    # The scheduler groups processes by sessions: one with the most weight, for others may be at work.
-    for line in run([*environment, *heavy, program, "1", *dict.fromkeys(parts)]).output.splitlines():
+    if beside:
+        parts += [other for other, _ in BESIDE.values() if "late" not in other]
+        environment.append(f"ENGPASS_FLOOR={beside}")
+    for line in run([*environment, *HEAVY, program, "1", *dict.fromkeys(parts)]).output.splitlines():
         result = json.loads(line)
         yield result["part"], result
-    if floor:
+    if beside:
         for clock in ("sleep", "spin"):
-            late = run([*heavy, floor, "late", clock, "2"]).output.split()
+            late = run([*HEAVY, beside, "late", clock, "2", "250000"]).output.split()
             yield f"floor-late-{clock}", {"late_p99_ns": float(late[1])}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from figures import Figure, Row, Skipped, Target
 from hosts import SECOND, Hosts, Sample, peers, why_not
-from machine import ENGPASS, ROOT, BenchError, Tools, run
+from machine import ENGPASS, HEAVY, ROOT, BenchError, Tools, floor, run
 
 GROUP = "Live traffic over a veth pair"
 CUBIC = {"socket": {"congestion": "cubic"}}
@@ -34,8 +34,10 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
         else:
             yield Skipped(GROUP, "comparison", "neither iperf3 nor nuttcp is installed")
         yield from _segmented(hosts, times, seconds)
-        for pacing, most in (("busy", 2e-6), ("hybrid", 8e-6)):
-            yield from _paced(hosts, pacing, most, times, seconds)
+        with tempfile.TemporaryDirectory() as directory:
+            beside = floor(directory)
+            for pacing, most in (("busy", 2e-6), ("hybrid", 8e-6)):
+                yield from _paced(hosts, pacing, most, times, seconds, beside if pacing == "busy" else None)
     if not quick:
         yield _sweep()
 
@@ -112,12 +114,24 @@ def _segmented(hosts: Hosts, times: int, seconds: float) -> Iterator[Row]:
     )
 
 
-def _paced(hosts: Hosts, pacing: str, most: float, times: int, seconds: float) -> Iterator[Row]:
+def _paced(
+    hosts: Hosts, pacing: str, most: float, times: int, seconds: float, beside: Path | None
+) -> Iterator[Row]:
     flow = {"kind": "udp-stream", "message_bytes": 1472, "pacing": pacing, **PACED}
-    runs = [hosts.run(seconds, **flow) for _ in range(times)]
+    runs, alone = [], []
+    for _ in range(times):
+        runs.append(hosts.run(seconds, **flow))
+        if beside:
+            # In turns with a thread that spins from instant to instant, and sends nothing.
+            late: list[str | Path] = [*HEAVY, beside, "late", "spin", str(max(1, round(seconds))), "117760"]
+            alone.append(float(run(late).output.split()[3]) / SECOND)
     deviations = [got["gaps"]["sd_ns"] / SECOND for _, got in runs]
     what = f"100 Mbit/s of 1472 B, {pacing}"
     yield Figure(GROUP, f"{what}: deviation of the gap", "s", deviations, Target(most))
+    if alone:
+        yield Figure(GROUP, f"{what}: deviation of the gaps of a thread that only spins", "s", alone)
+        share = statistics.median(deviations) / statistics.median(alone)
+        yield Figure(GROUP, f"{what}: deviation of the gap, to that one's", "", [share])
     # What a few stalls do not move, and whose they were: docs/measure.md, pacing.
     for key, word in (("mad_ns", "median deviation of the gap"), ("p999_ns", "p99.9 of the gap")):
         yield Figure(GROUP, f"{what}: {word}", "s", [got["gaps"][key] / SECOND for _, got in runs])
