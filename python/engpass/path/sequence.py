@@ -193,10 +193,11 @@ class _Path:
         product = product_bytes(rate, baseline)
         transfers: list[dict[str, Any]] = []
         for fraction in self._asked.fractions:
-            if any(one["window_bytes"] == self._window(fraction, product, mtu) for one in transfers):
+            window = self._window(fraction, product, mtu)
+            if any(one["window_bytes"] == window for one in transfers):
                 # Below two segments of each connection all windows are the same.
                 continue
-            found = self._transfer(fraction, product, mtu, ideal, baseline)
+            found = {"fraction": fraction, **self._transfer(window, mtu, ideal, baseline)}
             steps.done("TCP", {"section": "3.3", **found})
             transfers.append(found)
         return {
@@ -328,14 +329,10 @@ class _Path:
 
     # Section 3.3
 
-    def _transfer(
-        self, fraction: float, product: float, mtu: int, ideal: float, baseline: float
-    ) -> dict[str, Any]:
-        segment = _segment(mtu)
-        window = self._window(fraction, product, mtu)
+    def _transfer(self, window: int, mtu: int, ideal: float, baseline: float) -> dict[str, Any]:
         connections = self._asked.connections
         expected = expected_bit_per_s(window, baseline, ideal)
-        size = max(100 * segment, int(expected * self._asked.seconds / 8 / connections))
+        size = max(100 * _segment(mtu), int(expected * self._asked.seconds / 8 / connections))
         socket = self._socket()
         send = {"bytes": size, "streams": connections, "interval_ns": 50_000_000, "socket": socket}
         # The kernel takes half of what it gets for its own use: `man 7 socket`, SO_RCVBUF.
@@ -362,7 +359,6 @@ class _Path:
             baseline=baseline,
         )
         return {
-            "fraction": fraction,
             "window_bytes": window,
             "granted_bytes": None if None in windows or not windows else sum(windows),
             "bytes": carried,
