@@ -109,9 +109,10 @@ def transfer(found: Mapping[str, Any]) -> list[str]:
     """A transfer of that sequence.
 
     Its window as a share of the product, as asked and as granted; the rate expected and achieved; the three
-    metrics (sections 4.1, 4.2, 4.3).
+    metrics (sections 4.1, 4.2, 4.3), the efficiency also from the least to the most of its connections.
     """
-    granted = found["granted_bytes"]
+    granted, each = found["granted_bytes"], found.get("efficiencies", [])
+    of_each = f" ({percent(min(each))} to {percent(max(each))})" if len(each) > 1 else ""
     return [
         f"{found['fraction']:.0%}",
         f"{found['window_bytes']:,} B",
@@ -119,6 +120,6 @@ def transfer(found: Mapping[str, Any]) -> list[str]:
         rate(found["expected_bit_per_s"]),
         rate(found["achieved_bit_per_s"]) + ("" if found["finished"] else " (ended early)"),
         f"{found['transfer_time_ratio']:.2f}",
-        percent(found["efficiency"]),
+        percent(found["efficiency"]) + of_each,
         percent(found["buffer_delay"]),
     ]

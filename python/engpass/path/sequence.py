@@ -19,6 +19,7 @@ from engpass.path.metrics import (
     FRACTIONS,
     TCP_IP_BYTES,
     TIMESTAMPS_BYTES,
+    efficiency,
     expected_bit_per_s,
     ideal_bit_per_s,
     metrics,
@@ -40,7 +41,7 @@ _PROBES = 5
 _PROBE_GAP_NS = 10_000_000
 _TOO_LONG = "does not fit the path"
 CONFORMING_SECONDS = 30.0
-"""A transfer of the RFC takes longer than this, so that it exercises the buffers on its way."""
+"""A transfer of the RFC takes longer than this, so that it exercises the buffers on its way (section 5)."""
 
 CONNECTIONS_AT_MOST = 128
 """What an agent makes of one flow."""
@@ -60,7 +61,7 @@ class Asked:
     """Of IP packets in bit/s, where it is known (section 3.2.2 allows that); else it is measured."""
     fractions: tuple[float, ...] = FRACTIONS
     connections: int = 1
-    """In parallel, which share each window (section 3.3.2): for hosts whose windows are too small."""
+    """In parallel, which share each window (section 5.1): for hosts whose windows are too small."""
 
     def to_json(self) -> dict[str, Any]:
         """As JSON data."""
@@ -76,7 +77,7 @@ class Asked:
         """Where the RFC is not kept to: a sentence each."""
         if self.seconds > CONFORMING_SECONDS:
             return []
-        least = f"{CONFORMING_SECONDS:g} s, which exercise the buffers on the way (RFC 6349 section 3.3)"
+        least = f"{CONFORMING_SECONDS:g} s, which exercise the buffers on the way (RFC 6349 section 5)"
         return [f"transfers take {self.seconds:g} s and not more than {least}"]
 
 
@@ -347,14 +348,16 @@ class _Path:
         infos = [stream.get("tcp") or {} for stream in sender.get("streams") or []]
         last = [info.get("end") or info.get("close") or {} for info in infos]
         windows = [(info.get("close") or {}).get("snd_wnd") for info in infos]
+        sent = [int(info.get("bytes_sent") or 0) for info in last]
+        again = [int(info.get("bytes_retrans") or 0) for info in last]
         trips = [one["tcp"]["rtt_ns"] for one in sender.get("series") or [] if one.get("tcp")]
         rtt = sum(trips) / len(trips) / _NS if trips else None
         found = metrics(
             seconds=seconds,
             payload=carried,
             ideal=ideal,
-            sent=sum(int(info.get("bytes_sent") or 0) for info in last) or carried,
-            retransmitted=sum(int(info.get("bytes_retrans") or 0) for info in last),
+            sent=sum(sent) or carried,
+            retransmitted=sum(again),
             rtt=rtt,
             baseline=baseline,
         )
@@ -367,6 +370,7 @@ class _Path:
             "expected_bit_per_s": expected,
             "achieved_bit_per_s": carried * 8 / seconds,
             "rtt_s": rtt,
+            "efficiencies": [efficiency(*one) for one in zip(sent, again, strict=True) if one[0]],
             **dataclasses.asdict(found),
         }
 
