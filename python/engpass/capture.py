@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from engpass.campaign import Plan, Point
 
 ENGINE = "simulate"
+"""The engine that captures what it runs: `Captures.run`."""
 EMULATED = "emulate"
-"""The engines whose runs can be captured."""
+"""The engine whose driver captures: `Captures.to_config`."""
 
 
 @dataclass

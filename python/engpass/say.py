@@ -78,3 +78,48 @@ def lateness(found: Mapping[str, Any]) -> str:
     if found.get("max_ns") is not None:
         words.append(f"at most {duration(found['max_ns'] / 1e9)}")
     return f"packets are late: {', '.join(words)}" if words else "no packet was carried yet"
+
+
+def trial(number: int, found: Mapping[str, Any]) -> list[str]:
+    """A trial of a search: its number, load and length, datagrams sent and lost, the loss, what came in."""
+    return [
+        f"{number}",
+        rate(found["load_bit_per_s"]),
+        f"{found['duration_s']:g} s",
+        f"{found['sent']:,}",
+        f"{found['lost']:,}",
+        percent(found["loss"]),
+        rate(found["forwarded_bit_per_s"]),
+    ]
+
+
+def path(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """What the sequence of RFC 6349 found of a path: name, figure, and the section that it comes from."""
+    known = "given" if found["bandwidth_known"] else "of IP packets"
+    return [
+        ("path MTU", f"{found['mtu_bytes']:,} B", "section 3.1"),
+        ("baseline round trip", duration(found["rtt_s"]), "section 3.2.1, the least"),
+        ("bottleneck bandwidth", rate(found["bandwidth_bit_per_s"]), f"section 3.2.2, {known}"),
+        ("bandwidth-delay product", f"{found['bdp_bytes']:,.0f} B", "section 3.3.1"),
+        ("ideal TCP throughput", rate(found["ideal_bit_per_s"]), "section 4.1.1"),
+    ]
+
+
+def transfer(found: Mapping[str, Any]) -> list[str]:
+    """A transfer of that sequence.
+
+    Its window as a share of the product, as asked and as granted; the rate expected and achieved; the three
+    metrics (sections 4.1, 4.2, 4.3), the efficiency also from the least to the most of its connections.
+    """
+    granted, each = found["granted_bytes"], found.get("efficiencies", [])
+    of_each = f" ({percent(min(each))} to {percent(max(each))})" if len(each) > 1 else ""
+    return [
+        f"{found['fraction']:.0%}",
+        f"{found['window_bytes']:,} B",
+        "" if granted is None else f"{granted:,} B",
+        rate(found["expected_bit_per_s"]),
+        rate(found["achieved_bit_per_s"]) + ("" if found["finished"] else " (ended early)"),
+        f"{found['transfer_time_ratio']:.2f}",
+        percent(found["efficiency"]) + of_each,
+        percent(found["buffer_delay"]),
+    ]

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Cli, Program
+from conftest import Cli, Program, Result
 from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
 
@@ -151,27 +151,13 @@ def test_curl_crosses_cells(cli: Cli, program: Program) -> None:
 
 @needs("ping")
 def test_a_router_says_when_a_packet_has_lived_too_long(cli: Cli, program: Program) -> None:
+    def ping(*how: str, code: int = 0) -> Result:
+        return program("exec", SATELLITE, "ground", "--", "ping", "-c", "1", *how, "10.64.0.2", code=code)
+
     with up(cli, SATELLITE):
-        said = [
-            program("exec", SATELLITE, "ground", "--", "ping", "-c", "1", "-t", str(ttl), "10.64.0.2", code=1)
-            for ttl in (1, 2)
-        ]
-        whole = program("exec", SATELLITE, "ground", "--", "ping", "-c", "1", "-t", "3", "10.64.0.2").stdout
-        large = program(
-            "exec",
-            SATELLITE,
-            "ground",
-            "--",
-            "ping",
-            "-c",
-            "1",
-            "-M",
-            "do",
-            "-s",
-            "9000",
-            "10.64.0.2",
-            code=1,
-        )
+        said = [ping("-t", ttl, code=1) for ttl in ("1", "2")]
+        whole = ping("-t", "3").stdout
+        large = ping("-M", "do", "-s", "9000", code=1)
     for answer, router in zip(said, ("10.64.0.3", "10.64.0.4"), strict=True):
         assert f"From {router} icmp_seq=1 Time to live exceeded" in answer.stdout
     assert "ttl=62" in whole

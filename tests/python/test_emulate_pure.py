@@ -143,13 +143,8 @@ def test_ethernet_devices_count_their_header_and_need_ethernet() -> None:
     assert "mpu 84 overhead 24 linklayer ethernet tbf rate 1000000000bit" in line
     with pytest.raises(LabError, match="host `b` has no Ethernet device: its link `far`"):
         check_tap(found)
-    check_tap(
-        json.loads(
-            loads(
-                LAN.replace("point-to-point", "ethernet-1g").replace('rate = "10 Mbit/s"', "")
-            ).campaign.numbers("base", [])
-        )
-    )
+    whole = LAN.replace("point-to-point", "ethernet-1g").replace('rate = "10 Mbit/s"', "")
+    check_tap(json.loads(loads(whole).campaign.numbers("base", [])))
     assert routers(found) == {"r": ("10.64.0.3", "fd65:6e67:7061:7373::3")}
     assert Options(tap=True).to_json() != Options().to_json()
 

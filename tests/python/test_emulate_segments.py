@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,52 +13,21 @@ from conftest import Cli, Program
 from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
 
-LAN = """\
-name = "lan"
-[host.s]
-[host.h]
-[host.i]
-[router.r]
-[switch.b]
-kind = "ethernet"
-[link.up]
-ends = ["s", "r"]
-medium = "ethernet-100"
-[link.down]
-ends = ["r", "b"]
-medium = "ethernet-100"
-[link.h]
-ends = ["b", "h"]
-medium = "ethernet-100"
-[link.i]
-ends = ["b", "i"]
-medium = "ethernet-100"
-loss = "5 %"
-[traffic.group]
-kind = "multicast"
-from = "s"
-to = ["h", "i"]
-message = "1000 B"
-rate = "10 Mbit/s"
-ttl = 4
-[run]
-duration = "1200 ms"
-warmup = "200 ms"
-repeats = 1
-"""
+GROUP = Path(__file__).parents[1] / "data/group.toml"
 
 
 @pytest.fixture
 def lan(tmp_path: Path) -> Path:
-    path = tmp_path / "lan.toml"
-    path.write_text(LAN)
-    return path
+    return Path(shutil.copy(GROUP, tmp_path / "lan.toml"))
 
 
 @pytest.mark.usefixtures("lan")
 @pytest.mark.parametrize("how", [(), ("--tap",)], ids=["tun", "tap"])
 def test_a_group_reaches_its_members_and_every_line_carries_it_once(cli: Cli, how: tuple[str, ...]) -> None:
-    said = cli("run", "lan.toml", "--engine", "emulate", "--json", "--fresh", "--limit", "1 s", *how)
+    lossy_line = ("--set", "link.i.loss=5 %")
+    said = cli(
+        "run", "lan.toml", "--engine", "emulate", "--json", "--fresh", "--limit", "1 s", *lossy_line, *how
+    )
     point = json.loads(said.stdout)
     flow = point["flows"]["group"]
     whole, lossy = (flow["receivers"][name] for name in ("h", "i"))
@@ -93,7 +63,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
 def test_hosts_with_ethernet_devices_have_hardware_addresses_and_hear_what_goes_to_all(
     cli: Cli, program: Program
 ) -> None:
-    cli("up", "lan.toml", "--tap", "--set", "link.i.loss=0 %")
+    cli("up", "lan.toml", "--tap")
     try:
         address = json.loads(
             program("exec", "lan.toml", "h", "--", "ip", "-j", "link", "show", "tap0").stdout
@@ -133,11 +103,9 @@ print(there_and_back(socket.AF_INET, "10.64.0.3"), there_and_back(socket.AF_INET
 
 
 def test_hosts_without_ethernet_have_no_such_device(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "far.toml").write_text(
-        LAN.replace(
-            'medium = "ethernet-100"\nloss', 'medium = "point-to-point"\nrate = "1 Mbit/s"\nloss'
-        ).replace('[switch.b]\nkind = "ethernet"', "[router.b]")
-    )
+    line = 'ends = ["b", "i"]\nmedium = '
+    text = GROUP.read_text().replace(f'{line}"ethernet-100"', f'{line}"point-to-point"\nrate = "1 Mbit/s"')
+    (tmp_path / "far.toml").write_text(text.replace('[switch.b]\nkind = "ethernet"', "[router.b]"))
     said = cli("up", "far.toml", "--tap", code=2)
     assert "host `i` has no Ethernet device: its link `i` carries no Ethernet frames" in said.stderr
 

@@ -68,7 +68,9 @@ def test_a_window_below_the_product_is_what_limits() -> None:
 
 
 def test_short_transfers_are_told() -> None:
-    assert "not more than 30 s" in Asked(seconds=30.0).departures()[0]
+    (told,) = Asked(seconds=30.0).departures()
+    assert "not more than 30 s" in told
+    assert "section 5)" in told
     assert Asked(seconds=31.0).departures() == []
 
 
@@ -116,6 +118,9 @@ tcp = { congestion = "cubic" }
         assert transfer["finished"]
         assert transfer["transfer_time_ratio"] > 0.8
         assert 0.0 < transfer["efficiency"] <= 1.0
+        assert len(transfer["efficiencies"]) == 2
+        least, most = min(transfer["efficiencies"]), max(transfer["efficiencies"])
+        assert least - 1e-9 <= transfer["efficiency"] <= most + 1e-9
         assert transfer["granted_bytes"] is not None
     assert [one["granted_bytes"] for one in result["transfers"]] == sorted(
         one["granted_bytes"] for one in result["transfers"]

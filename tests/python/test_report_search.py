@@ -127,6 +127,7 @@ def test_a_path_has_its_page() -> None:
         "finished": False,
         "transfer_time_ratio": 2.5,
         "efficiency": 0.98,
+        "efficiencies": [0.97, 0.99],
         "buffer_delay": 0.28,
     }
     result = {
@@ -143,7 +144,8 @@ def test_a_path_has_its_page() -> None:
     }
     made = record("rfc6349", result, [])
     page = render_search(made)
-    for part in ("1,400 B", "given", "25,000 B", "26,000 B", "2.50", "98.0 %", "28.0 %", "ended early"):
+    parts = ("1,400 B", "given", "25,000 B", "26,000 B", "2.50", "28.0 %", "ended early")
+    for part in (*parts, "98.0 % (97.0 % to 99.0 %)"):
         assert part in page, part
     assert "not conforming" in page
     assert 'id="figure-windows"' in page

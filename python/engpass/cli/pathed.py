@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from engpass import say
 from engpass.cli.tables import grid, plain
-from engpass.say import duration, percent, rate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,18 +23,10 @@ def show(record: SearchRecord, out: Console) -> None:
         out.print(Text("it has not ended"))
         return
     ends = f"{record.settings['from']} → {record.settings['to']}"
-    known = "given" if result["bandwidth_known"] else "of IP packets"
-    rows = [
-        ("path MTU", f"{result['mtu_bytes']:,} B", "RFC 6349 section 3.1"),
-        ("baseline round trip", duration(result["rtt_s"]), "section 3.2.1, the least"),
-        ("bottleneck bandwidth", rate(result["bandwidth_bit_per_s"]), f"section 3.2.2, {known}"),
-        ("bandwidth-delay product", f"{result['bdp_bytes']:,.0f} B", "section 3.3.1"),
-        ("ideal TCP throughput", rate(result["ideal_bit_per_s"]), "section 4.1.1"),
-    ]
     table = Table.grid(padding=(0, 2))
-    for name, value, source in rows:
+    for name, value, source in say.path(result):
         table.add_row(Text(name, style="bold"), Text(value), Text(source))
-    out.print(Text(f"path {ends}", style="bold"))
+    out.print(Text(f"path {ends} (RFC 6349)", style="bold"))
     out.print(table)
     out.print(_transfers(record))
     if invalid := result.get("invalid_runs"):
@@ -57,7 +49,7 @@ def _shared(result: dict[str, Any]) -> str:
 
 def _transfers(record: SearchRecord) -> Table:
     table = grid(
-        "Window",
+        "Window, of the product",
         "asked",
         "granted",
         "Expected",
@@ -68,19 +60,5 @@ def _transfers(record: SearchRecord) -> Table:
         title=f"TCP over it (sections 4.1, 4.2, 4.3){_shared(record.result or {})}",
     )
     for one in (record.result or {})["transfers"]:
-        granted = one["granted_bytes"]
-        mark = "" if one["finished"] else " (ended early)"
-        delay = one["buffer_delay"]
-        table.add_row(
-            *plain(
-                f"{one['fraction']:.0%} of the product",
-                f"{one['window_bytes']:,} B",
-                "" if granted is None else f"{granted:,} B",
-                rate(one["expected_bit_per_s"]),
-                rate(one["achieved_bit_per_s"]) + mark,
-                f"{one['transfer_time_ratio']:.2f}",
-                percent(one["efficiency"]),
-                "" if delay is None else percent(delay),
-            )
-        )
+        table.add_row(*plain(*say.transfer(one)))
     return table

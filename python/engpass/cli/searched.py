@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from engpass import say
 from engpass.cli.tables import grid, moment, plain
 from engpass.say import percent, rate
 
@@ -51,18 +52,7 @@ def show(record: SearchRecord, out: Console) -> None:
 def _trials(record: SearchRecord, title: str) -> Table:
     table = grid("Trial", "Offered", "for", "Sent", "Lost", "Loss", "Received", "", title=title, left=0)
     for number, trial in enumerate(record.trials, 1):
-        table.add_row(
-            *plain(
-                f"{number}",
-                rate(trial["load_bit_per_s"]),
-                f"{trial['duration_s']:g} s",
-                f"{trial['sent']:,}",
-                f"{trial['lost']:,}",
-                percent(trial["loss"]),
-                rate(trial["forwarded_bit_per_s"]),
-                _remark(trial),
-            )
-        )
+        table.add_row(*plain(*say.trial(number, trial), _remark(trial)))
     return table
 
 

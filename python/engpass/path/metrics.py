@@ -19,16 +19,22 @@ class Metrics:
     transfer_time_ratio: float
     """Time that the transfer took over the time of the ideal one (section 4.1): 1 is as good as can be."""
     efficiency: float
-    """Share of the bytes sent that were no retransmissions (section 4.2)."""
+    """Share of the bytes sent that were no retransmissions (section 4.2), over all connections."""
     buffer_delay: float | None
     """What the round trip grew by during the transfer, as a share of the baseline (section 4.3)."""
+
+
+def efficiency(sent: int, retransmitted: int) -> float:
+    """Share of the bytes sent that were no retransmissions (section 4.2)."""
+    return (sent - retransmitted) / sent if sent else 1.0
 
 
 def ideal_bit_per_s(bandwidth: float, mtu: int, options: int = TIMESTAMPS_BYTES) -> float:
     """The most that TCP can carry of a bottleneck bandwidth of IP packets, in bit/s of payload.
 
     Section 4.1.1 takes headers of the link off its line rate, and then those of IP and TCP off each packet;
-    here the bandwidth was measured above the link, so that only the latter are left.
+    here the bandwidth was measured above the link, so that only the latter are left. It counts them without
+    `options`; Linux sends timestamps.
     """
     return bandwidth * (mtu - TCP_IP_BYTES - options) / mtu
 
@@ -60,6 +66,6 @@ def metrics(
     """
     return Metrics(
         seconds / (payload * 8 / ideal),
-        (sent - retransmitted) / sent if sent else 1.0,
+        efficiency(sent, retransmitted),
         None if rtt is None else (rtt - baseline) / baseline,
     )

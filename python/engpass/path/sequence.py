@@ -19,6 +19,7 @@ from engpass.path.metrics import (
     FRACTIONS,
     TCP_IP_BYTES,
     TIMESTAMPS_BYTES,
+    efficiency,
     expected_bit_per_s,
     ideal_bit_per_s,
     metrics,
@@ -40,7 +41,7 @@ _PROBES = 5
 _PROBE_GAP_NS = 10_000_000
 _TOO_LONG = "does not fit the path"
 CONFORMING_SECONDS = 30.0
-"""A transfer of the RFC takes longer than this, so that it exercises the buffers on its way."""
+"""A transfer of the RFC takes longer than this, so that it exercises the buffers on its way (section 5)."""
 
 CONNECTIONS_AT_MOST = 128
 """What an agent makes of one flow."""
@@ -60,7 +61,7 @@ class Asked:
     """Of IP packets in bit/s, where it is known (section 3.2.2 allows that); else it is measured."""
     fractions: tuple[float, ...] = FRACTIONS
     connections: int = 1
-    """In parallel, which share each window (section 3.3.2): for hosts whose windows are too small."""
+    """In parallel, which share each window (section 5.1): for hosts whose windows are too small."""
 
     def to_json(self) -> dict[str, Any]:
         """As JSON data."""
@@ -76,7 +77,7 @@ class Asked:
         """Where the RFC is not kept to: a sentence each."""
         if self.seconds > CONFORMING_SECONDS:
             return []
-        least = f"{CONFORMING_SECONDS:g} s, which exercise the buffers on the way (RFC 6349 section 3.3)"
+        least = f"{CONFORMING_SECONDS:g} s, which exercise the buffers on the way (RFC 6349 section 5)"
         return [f"transfers take {self.seconds:g} s and not more than {least}"]
 
 
@@ -193,10 +194,11 @@ class _Path:
         product = product_bytes(rate, baseline)
         transfers: list[dict[str, Any]] = []
         for fraction in self._asked.fractions:
-            if any(one["window_bytes"] == self._window(fraction, product, mtu) for one in transfers):
+            window = self._window(fraction, product, mtu)
+            if any(one["window_bytes"] == window for one in transfers):
                 # Below two segments of each connection all windows are the same.
                 continue
-            found = self._transfer(fraction, product, mtu, ideal, baseline)
+            found = {"fraction": fraction, **self._transfer(window, mtu, ideal, baseline)}
             steps.done("TCP", {"section": "3.3", **found})
             transfers.append(found)
         return {
@@ -328,14 +330,10 @@ class _Path:
 
     # Section 3.3
 
-    def _transfer(
-        self, fraction: float, product: float, mtu: int, ideal: float, baseline: float
-    ) -> dict[str, Any]:
-        segment = _segment(mtu)
-        window = self._window(fraction, product, mtu)
+    def _transfer(self, window: int, mtu: int, ideal: float, baseline: float) -> dict[str, Any]:
         connections = self._asked.connections
         expected = expected_bit_per_s(window, baseline, ideal)
-        size = max(100 * segment, int(expected * self._asked.seconds / 8 / connections))
+        size = max(100 * _segment(mtu), int(expected * self._asked.seconds / 8 / connections))
         socket = self._socket()
         send = {"bytes": size, "streams": connections, "interval_ns": 50_000_000, "socket": socket}
         # The kernel takes half of what it gets for its own use: `man 7 socket`, SO_RCVBUF.
@@ -350,19 +348,20 @@ class _Path:
         infos = [stream.get("tcp") or {} for stream in sender.get("streams") or []]
         last = [info.get("end") or info.get("close") or {} for info in infos]
         windows = [(info.get("close") or {}).get("snd_wnd") for info in infos]
+        sent = [int(info.get("bytes_sent") or 0) for info in last]
+        again = [int(info.get("bytes_retrans") or 0) for info in last]
         trips = [one["tcp"]["rtt_ns"] for one in sender.get("series") or [] if one.get("tcp")]
         rtt = sum(trips) / len(trips) / _NS if trips else None
         found = metrics(
             seconds=seconds,
             payload=carried,
             ideal=ideal,
-            sent=sum(int(info.get("bytes_sent") or 0) for info in last) or carried,
-            retransmitted=sum(int(info.get("bytes_retrans") or 0) for info in last),
+            sent=sum(sent) or carried,
+            retransmitted=sum(again),
             rtt=rtt,
             baseline=baseline,
         )
         return {
-            "fraction": fraction,
             "window_bytes": window,
             "granted_bytes": None if None in windows or not windows else sum(windows),
             "bytes": carried,
@@ -371,6 +370,7 @@ class _Path:
             "expected_bit_per_s": expected,
             "achieved_bit_per_s": carried * 8 / seconds,
             "rtt_s": rtt,
+            "efficiencies": [efficiency(*one) for one in zip(sent, again, strict=True) if one[0]],
             **dataclasses.asdict(found),
         }
 

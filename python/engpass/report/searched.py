@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from engpass import say
 from engpass.report import theme
 from engpass.report.charts import for_page
 from engpass.report.figures.base import Block, Drawing
@@ -170,16 +171,7 @@ def _found(record: SearchRecord) -> str:
 
 def _trials(record: SearchRecord) -> str:
     rows = [
-        [
-            str(number),
-            rate(trial["load_bit_per_s"]),
-            f"{trial['duration_s']:g} s",
-            f"{trial['sent']:,}",
-            f"{trial['lost']:,}",
-            percent(trial["loss"]),
-            rate(trial["forwarded_bit_per_s"]),
-            esc(OUTCOMES[outcome(trial)][0]),
-        ]
+        [esc(cell) for cell in (*say.trial(number, trial), OUTCOMES[outcome(trial)][0])]
         for number, trial in enumerate(record.trials, 1)
     ]
     head = ["Trial", "Offered", "For", "Sent", "Lost", "Loss", "Received", "What became of it"]
@@ -190,29 +182,10 @@ def _path_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
     result = record.result
     if result is None:
         return [("found", "The path", "<p>The sequence has not ended.</p>")]
-    known = "given" if result["bandwidth_known"] else "of IP packets"
-    rows = [
-        ["path MTU", f"{result['mtu_bytes']:,} B", "section 3.1"],
-        ["baseline round trip", duration(result["rtt_s"]), "section 3.2.1, the least"],
-        ["bottleneck bandwidth", rate(result["bandwidth_bit_per_s"]), f"section 3.2.2, {known}"],
-        ["bandwidth-delay product", f"{result['bdp_bytes']:,.0f} B", "section 3.3.1"],
-        ["ideal TCP throughput", rate(result["ideal_bit_per_s"]), "section 4.1.1"],
-    ]
+    rows = say.path(result)
     path = html_table("The path (RFC 6349)", ["What", "Found", "Source"], rows, numeric=(1,), kind="cards")
     key = block_key(Block(theme.colour(place), name) for _, name, place in PATH_SERIES)
-    transfers = [
-        [
-            f"{one['fraction']:.0%}",
-            f"{one['window_bytes']:,} B",
-            "" if one["granted_bytes"] is None else f"{one['granted_bytes']:,} B",
-            rate(one["expected_bit_per_s"]),
-            rate(one["achieved_bit_per_s"]) + ("" if one["finished"] else " (ended early)"),
-            f"{one['transfer_time_ratio']:.2f}",
-            percent(one["efficiency"]),
-            "" if one["buffer_delay"] is None else percent(one["buffer_delay"]),
-        ]
-        for one in result["transfers"]
-    ]
+    transfers = [[esc(cell) for cell in say.transfer(one)] for one in result["transfers"]]
     head = ["Window, of the product", "Asked", "Granted", "Expected", "Achieved"]
     head += ["Transfer time ratio (4.1)", "TCP efficiency (4.2)", "Buffer delay (4.3)"]
     shared = result.get("connections", 1)

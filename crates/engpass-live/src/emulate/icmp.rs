@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::packet::{checksum, checksum_v6};
+use engpass_model::wire::packet::checksum;
+
+use super::packet::checksum_v6;
 
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;

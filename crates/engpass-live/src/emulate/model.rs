@@ -15,9 +15,6 @@ use super::EmulateError;
 use super::capture::{CaptureConfig, Capturing};
 use super::network::{Fate, Group, Input, Network, Output, Way};
 
-/// What the model says of packets that have been through too many routers.
-const TIME_TO_LIVE: &str = "time to live";
-
 /// The network of a point of a testbed.
 pub(super) struct Model {
     network: Outside,
@@ -264,12 +261,12 @@ impl Model {
                     Output { at, way, token, fate: Fate::Delivered { ce } }
                 }
                 Told::Lost { at, lost_at, way, token, place } => {
+                    let router = network.expired_at(place);
                     let (place, cause) = network.place(place);
                     let words = format!("{place}, {cause}");
-                    let router = place;
                     let place = number(&words);
-                    if cause == TIME_TO_LIVE {
-                        expired.entry(place).or_insert(router);
+                    if let Some(router) = router {
+                        expired.entry(place).or_insert_with(|| router.to_owned());
                     }
                     places.entry(place).or_insert(words);
                     Output { at, way, token, fate: Fate::Lost { lost_at, place } }

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::time::SECOND;
 use survey::Survey;
 
 pub use block::Block;
@@ -169,14 +170,16 @@ const TOGETHER: [Kernel; 6] = [
     Kernel::CopyString,
 ];
 
-/// In nanoseconds.
-const SECOND: u64 = 1_000_000_000;
-
 /// Share of the time that others may take.
 const OTHERS: f64 = 0.05;
 
 /// Steps that go on with what is not settled, after the first visit.
 const MORE: u64 = 10;
+
+/// When measuring ends, in nanoseconds from its beginning.
+const fn time(quick: bool) -> u64 {
+    if quick { 7 * SECOND } else { 45 * SECOND }
+}
 
 impl Probe {
     /// A probe of this host. Transfers past the page cache are tried in `directory`.
@@ -279,7 +282,7 @@ impl Probe {
             Step::Memory { place } => self.visit(place),
             Step::More { left } => {
                 let after = self.steps[step + 1..].iter().map(|step| step.takes(quick)).sum::<u64>();
-                let end = begun + if quick { 7 * SECOND } else { 45 * SECOND };
+                let end = begun + time(quick);
                 let until = sys::now() + end.saturating_sub(sys::now() + after) / left;
                 while let Some(place) = self.survey.next().filter(|_| sys::now() < until) {
                     self.visit(place);

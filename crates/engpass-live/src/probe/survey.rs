@@ -8,12 +8,13 @@ use std::io;
 
 use super::memory::{Kernel, Point, Taken};
 use super::statistic::spread;
+use crate::time::MILLISECOND;
 
 /// A best is confirmed by a visit whose best is no further below it.
 pub(super) const NEAR: f64 = 0.03;
 
 /// Visits are of different times when they are this far apart, in nanoseconds: longer than what a scheduler gives at a stretch.
-const LATER: u64 = 200_000_000;
+const LATER: u64 = 200 * MILLISECOND;
 
 /// What one kernel gave, visit by visit. Bytes per second.
 struct Series {
@@ -176,6 +177,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::SECOND;
 
     const ENOUGH: usize = 20;
 
@@ -197,8 +199,6 @@ mod tests {
         }
         (survey, done)
     }
-
-    const SECOND: u64 = 1_000_000_000;
 
     #[test]
     fn what_repeats_is_settled() {

@@ -27,17 +27,16 @@ fn a_probe_is_steady_when_what_the_model_takes_is_confirmed() {
 
 #[test]
 fn every_step_has_its_time() {
-    for (quick, seconds) in [(true, 7), (false, 45)] {
+    for quick in [true, false] {
         let probe = Probe::new(quick, Path::new("/tmp"));
         let others: u64 = probe.steps.iter().map(|step| step.takes(quick)).sum();
-        assert!(others < seconds * SECOND / 2, "most of the time is the memory's");
+        assert!(others < time(quick) / 2, "most of the time is the memory's");
         let left: Vec<u64> = probe
             .steps
             .iter()
             .filter_map(|step| if let Step::More { left } = step { Some(*left) } else { None })
             .collect();
         assert_eq!(left, (1..=MORE).rev().collect::<Vec<_>>());
-        assert_eq!(probe.steps().len(), probe.steps.len());
     }
 }
 

@@ -10,37 +10,8 @@ use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use engpass_live::{emulate, replay};
-use pair::{ADDRESSES, ADDRESSES_6, Carried, Pair, config, said};
+use pair::{ADDRESSES, ADDRESSES_6, ATM, Carried, Pair, config, said};
 use serde_json::{Value, json};
-
-/// Hosts on an OC-3c through a switch, 2 ms away from each other.
-const ATM: &str = r#"
-name = "atm"
-[host.a]
-[host.b]
-[switch.s]
-kind = "atm"
-output_buffer = "4000 cells"
-[link.one]
-ends = ["a", "s"]
-medium = "oc-3c"
-[link.two]
-ends = ["s", "b"]
-medium = "oc-3c"
-delay = "2 ms"
-[circuit.data]
-from = "a"
-to = "b"
-mtu = "9180 B"
-[traffic.any]
-kind = "udp-stream"
-from = "a"
-to = "b"
-message = "1 kB"
-rate = "1 Mbit/s"
-[run]
-duration = "1 s"
-"#;
 
 /// Hosts behind two routers, with a line that loses.
 const FRAMES: &str = r#"

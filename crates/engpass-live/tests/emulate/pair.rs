@@ -20,6 +20,35 @@ pub(crate) const ADDRESSES_6: [&str; 2] = ["fd09::1", "fd09::2"];
 pub(crate) const HEAVY: [&str; 5] =
     ["setsid", "sh", "-c", "echo -20 2>/dev/null >/proc/self/autogroup; exec \"$@\"", "-"];
 
+/// Hosts on an OC-3c through a switch, 2 ms away from each other.
+pub(crate) const ATM: &str = r#"
+name = "atm"
+[host.a]
+[host.b]
+[switch.s]
+kind = "atm"
+output_buffer = "4000 cells"
+[link.one]
+ends = ["a", "s"]
+medium = "oc-3c"
+[link.two]
+ends = ["s", "b"]
+medium = "oc-3c"
+delay = "2 ms"
+[circuit.data]
+from = "a"
+to = "b"
+mtu = "9180 B"
+[traffic.any]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+rate = "1 Mbit/s"
+[run]
+duration = "1 s"
+"#;
+
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Two namespaces that go when it is dropped.

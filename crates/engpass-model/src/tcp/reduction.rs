@@ -2,7 +2,6 @@
 //! with what arrives. The congestion control only says to what.
 
 use super::connection::Connection;
-use super::recovery::Phase;
 
 /// The state of one recovery, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,12 +53,11 @@ impl Reduction {
 impl Connection {
     /// Reduce the window by what arrived, while a recovery that does so goes on.
     pub(super) fn reduce(&mut self, delivered: u64, safe: bool) {
-        let derived = self.p.derived();
-        if self.recovery.phase != Phase::Fast || !derived.rack || derived.rules_recovery || delivered == 0 {
+        if delivered == 0 || self.recovery.reduction().is_none() {
             return;
         }
         let (in_flight, threshold, mss) = (self.in_flight(), self.window.threshold, self.window.mss());
-        if let Some(reduction) = &mut self.recovery.more().reduction {
+        if let Some(reduction) = self.recovery.reduction() {
             reduction.on_delivery(delivered, safe, in_flight, threshold, mss);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use etherparse::checksum::Sum16BitWords;
 use etherparse::{IpDscp, IpEcn, IpFragOffset, IpNumber, Ipv4Header, TcpHeader, UdpHeader};
 
 use super::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -72,6 +73,11 @@ impl Ipv4 {
         out.extend(header.to_bytes());
         out.extend_from_slice(payload);
     }
+}
+
+/// The checksum of bytes in whose place for it there is zero (RFC 1071).
+pub fn checksum(bytes: &[u8]) -> u16 {
+    Sum16BitWords::new().add_slice(bytes).ones_complement().to_be()
 }
 
 /// The ends of a UDP flow or of a TCP connection, from the sender's side.

@@ -7,6 +7,18 @@ use engpass_model::time::Time;
 use crate::bench::ms;
 use crate::script::{Script, plain};
 
+/// An initial window of ten segments.
+const TEN: &str = "100 > . 1:1001
+100 > . 1001:2001
+100 > . 2001:3001
+100 > . 3001:4001
+100 > . 4001:5001
+100 > . 5001:6001
+100 > . 6001:7001
+100 > . 7001:8001
+100 > . 8001:9001
+100 > . 9001:10001";
+
 fn with(recovery: RecoveryKind) -> TcpParameters {
     TcpParameters { recovery, ..plain() }
 }
@@ -125,16 +137,7 @@ fn fast_retransmit() {
         let mut script = Script::established(&with(recovery), 65535);
         script.run(&format!(
             "100 write 20000
-             100 > . 1:1001
-             100 > . 1001:2001
-             100 > . 2001:3001
-             100 > . 3001:4001
-             100 > . 4001:5001
-             100 > . 5001:6001
-             100 > . 6001:7001
-             100 > . 7001:8001
-             100 > . 8001:9001
-             100 > . 9001:10001
+             {TEN}
              200 < . 1:1 ack 1
              200 < . 1:1 ack 1
              200 < . 1:1 ack 1
@@ -555,18 +558,9 @@ fn rack_counts_from_what_is_taken_last() {
 fn a_window_shrinks_with_what_arrives() {
     let p = TcpParameters { initial_window: 10, ..with(RecoveryKind::RackTlp) };
     let mut script = Script::established(&p, 65535);
-    script.run(
+    script.run(&format!(
         "100 write 14000
-         100 > . 1:1001
-         100 > . 1001:2001
-         100 > . 2001:3001
-         100 > . 3001:4001
-         100 > . 4001:5001
-         100 > . 5001:6001
-         100 > . 6001:7001
-         100 > . 7001:8001
-         100 > . 8001:9001
-         100 > . 9001:10001
+         {TEN}
          # 3000 of 10 000 have arrived: 1500 may go, towards a threshold of 5000
          200 < . 1:1 ack 1 sack 1001-4001
          200 > . 1:1001
@@ -576,8 +570,8 @@ fn a_window_shrinks_with_what_arrives() {
          200 < . 1:1 ack 1 sack 1001-7001
          # 4000 are in flight: up to the threshold
          200 < . 1:1 ack 1 sack 1001-8001
-         200 > . 11001:12001",
-    );
+         200 > . 11001:12001"
+    ));
     assert_eq!(script.end.stats().fast_recoveries, 1);
 }
 

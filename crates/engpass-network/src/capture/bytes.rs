@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
-use engpass_model::wire::packet::{Ends, Ipv4, Protocol, tcp, udp};
+use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, tcp, udp};
 use engpass_testbed::Topology;
 
 use crate::simulate::{Content, Head, Packet};
@@ -137,10 +137,10 @@ pub fn passing(whole: &[u8], head: &Head, out: &mut Vec<u8>) {
         return;
     }
     let length = usize::from(whole[0] & 0xf) * 4;
-    // The model takes all headers for 20 bytes.
+    // The model takes all headers for 20 bytes: by as much as this one is longer, its last fragments are shorter.
     let payload = (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
-    let from = length + head.offset as usize;
-    let to = if head.more { from + payload } else { whole.len() };
+    let from = (length + head.offset as usize).min(whole.len());
+    let to = if head.more { (from + payload).min(whole.len()) } else { whole.len() };
     out.extend_from_slice(&whole[..length]);
     out.extend_from_slice(&whole[from..to]);
     let header = &mut out[begin..];
@@ -157,14 +157,6 @@ pub fn passing(whole: &[u8], head: &Head, out: &mut Vec<u8>) {
     header[10..12].fill(0);
     let sum = checksum(&header[..length]);
     header[10..12].copy_from_slice(&sum.to_be_bytes());
-}
-
-/// The checksum of a header (RFC 1071).
-fn checksum(header: &[u8]) -> u16 {
-    let words = header.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
-    let sum: u32 = words.sum();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    !(sum + (sum >> 16)) as u16
 }
 
 /// Bytes of a stream from one place of it on: the same at the same place, whoever sends them again.

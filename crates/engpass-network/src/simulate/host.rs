@@ -325,7 +325,9 @@ impl Network {
         self.ask_cpu(host, Item::Receive(datagram));
     }
 
-    fn received(&mut self, datagram: u32) {
+    /// A datagram is complete at its host, and taken.
+    #[inline]
+    pub(super) fn received(&mut self, datagram: u32) {
         let this = &self.fabric.datagrams[datagram];
         let tally = &mut self.fabric.flows[this.flow as usize];
         // A datagram arrives whole only after its last fragment was handed over, so it was sent.

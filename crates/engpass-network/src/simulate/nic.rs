@@ -65,9 +65,10 @@ impl Nic {
         }
     }
 
-    /// Whether nobody waits for its memory.
-    pub(super) fn is_free(&self) -> bool {
-        self.waiting.is_empty()
+    /// Whether somebody waits for its memory.
+    #[inline]
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     #[inline]
@@ -123,7 +124,7 @@ impl Network {
     #[inline(always)]
     pub(super) fn enters_as(&mut self, sender: usize, sending: Sending) -> bool {
         let nic = sending.nic;
-        if self.nics[nic].waiting.is_empty() && self.nic_has_room(&sending) {
+        if !self.nics[nic].is_waited_for() && self.nic_has_room(&sending) {
             self.emit(sender, sending);
             return true;
         }
@@ -145,7 +146,7 @@ impl Network {
             return;
         }
         self.nics[nic].waiting.pop_front();
-        let others = !self.nics[nic].waiting.is_empty();
+        let others = self.nics[nic].is_waited_for();
         self.emit(sender, sending);
         match sender.checked_sub(self.processes.len()) {
             None => self.fragment_handed(sender),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use engpass_model::queue::Ecn;
-use engpass_model::wire::packet::{Ends, Ipv4, Protocol, udp};
+use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, udp};
 use engpass_network::capture::{File, Files, Limit, Packets, Point, passing};
 use engpass_network::simulate::outside::{Output, Outside, Packet as Input};
-use engpass_network::simulate::{Content, Packet};
+use engpass_network::simulate::{Content, Head, Packet};
 
 use crate::common::point;
 use crate::reader::{Block, read};
@@ -92,8 +92,7 @@ fn packets_from_outside_are_captured_with_their_own_bytes() {
         assert_eq!((packet.len(), &packet[20..]), (whole.len(), &whole[20..]));
         // Two routers.
         assert_eq!((packet[8], whole[8]), (38, 40));
-        let words = packet[..20].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
-        assert_eq!(words.sum::<u32>() % 0xffff, 0, "the header has the right checksum");
+        assert_eq!(checksum(&packet[..20]), 0, "the header has the right checksum");
     }
 }
 
@@ -126,4 +125,26 @@ fn pdus_from_outside_are_whole() {
     for (token, sdu) in sdus.iter().enumerate() {
         assert_eq!(sdu[8..], real(token as u64, 1000));
     }
+}
+
+/// The model cuts 1482 bytes behind 20 of a header; of a header of 24 there are 1478 behind it, which the first fragment takes.
+#[test]
+fn a_header_with_options_is_on_every_fragment() {
+    let plain = real(7, 1470);
+    let mut whole = [&plain[..20], &[1; 4], &plain[20..]].concat();
+    whole[0] = 0x46;
+    let heads = [
+        Head { bytes: 1500, more: true, ttl: 9, ..Head::default() },
+        Head { bytes: 22, offset: 1480, ttl: 9, ..Head::default() },
+    ];
+    let fragments = heads.map(|head| {
+        let mut out = Vec::new();
+        passing(&whole, &head, &mut out);
+        out
+    });
+    for fragment in &fragments {
+        assert_eq!((checksum(&fragment[..24]), &fragment[20..24]), (0, &[1; 4][..]));
+        assert_eq!(usize::from(u16::from_be_bytes([fragment[2], fragment[3]])), fragment.len());
+    }
+    assert_eq!([&fragments[0][24..], &fragments[1][24..]].concat(), whole[24..]);
 }

@@ -3,51 +3,53 @@
 use engpass_network::simulate::outside::{Output, Outside};
 use proptest::prelude::*;
 
-use super::{all, outside, packet, way};
+use super::{TWO, all, outside, packet, way};
 
-/// Two switches and a router behind a sender, with a host at each, and one at its own line.
-const TREE: &str = r#"
-    name = "a tree"
-    [host.s]
-    [host.near]
-    [host.far]
-    [host.farther]
-    [host.behind]
-    [switch.one]
-    kind = "ethernet"
-    queue = { drop-tail = { limit = "2 packets" } }
-    [switch.two]
-    kind = "ethernet"
-    queue = { drop-tail = { limit = "2 packets" } }
-    [router.r]
-    [link.trunk]
-    ends = ["s", "one"]
-    medium = "ethernet-100"
-    [link.to-near]
-    ends = ["one", "near"]
-    medium = "ethernet-100"
-    [link.between]
-    ends = ["one", "two"]
-    medium = "ethernet-100"
-    [link.to-far]
-    ends = ["two", "far"]
-    medium = "ethernet-100"
-    [link.to-farther]
-    ends = ["two", "farther"]
-    medium = "ethernet-10"
-    [link.up]
-    ends = ["two", "r"]
-    medium = "ethernet-100"
-    [link.to-behind]
-    ends = ["r", "behind"]
-    medium = "ethernet-100"
-    [traffic.other]
-    kind = "udp-stream"
-    from = "near"
-    to = "far"
-    message = "1 kB"
-    rate = "1 Mbit/s"
-"#;
+const FAST: &str = "ethernet-100";
+const SLOW: &str = "ethernet-10";
+
+/// Two switches and a router behind a sender, with a host at each, and one at its own line. `between` is the medium between the switches.
+fn tree(between: &str) -> String {
+    const NODES: &str = r#"
+        name = "a tree"
+        [host.s]
+        [host.near]
+        [host.far]
+        [host.farther]
+        [host.behind]
+        [switch.one]
+        kind = "ethernet"
+        queue = { drop-tail = { limit = "2 packets" } }
+        [switch.two]
+        kind = "ethernet"
+        queue = { drop-tail = { limit = "2 packets" } }
+        [router.r]
+        [traffic.other]
+        kind = "udp-stream"
+        from = "near"
+        to = "far"
+        message = "1 kB"
+        rate = "1 Mbit/s"
+    "#;
+    NODES.to_owned()
+        + &links(&[
+            ("s", "one", FAST),
+            ("one", "near", FAST),
+            ("one", "two", between),
+            ("two", "far", FAST),
+            ("two", "farther", SLOW),
+            ("two", "r", FAST),
+            ("r", "behind", FAST),
+        ])
+}
+
+/// Lines between two nodes each.
+fn links(all: &[(&str, &str, &str)]) -> String {
+    let link = |(number, (one, other, medium)): (usize, &(&str, &str, &str))| {
+        format!("[link.l{number}]\nends = [\"{one}\", \"{other}\"]\nmedium = \"{medium}\"\n")
+    };
+    all.iter().enumerate().map(link).collect()
+}
 
 fn group(network: &mut Outside) -> u32 {
     // Hosts are counted as in the file; the sender is no member of its own.
@@ -68,12 +70,12 @@ fn delivered(told: &[Output]) -> Vec<(u64, u64)> {
 fn every_line_carries_it_once_and_every_member_gets_it_when_a_packet_alone_would_arrive() {
     let mut alone = Vec::new();
     for (token, name) in ["s to near", "s to far", "s to farther", "s to behind"].iter().enumerate() {
-        let mut network = outside(TREE);
+        let mut network = outside(&tree(FAST));
         let way = way(&network, name);
         network.inject(1_000, way, packet(1400, token as u64));
         alone.extend(delivered(&all(&mut network, u64::MAX)));
     }
-    let mut network = outside(TREE);
+    let mut network = outside(&tree(FAST));
     let group = group(&mut network);
     assert_eq!(network.members(group).len(), 4);
     network.begin_window(0, &mut |_| {});
@@ -97,10 +99,7 @@ fn every_line_carries_it_once_and_every_member_gets_it_when_a_packet_alone_would
 #[test]
 fn what_is_lost_on_a_shared_line_is_lost_for_all_behind_it() {
     // The line between the switches is slow, and its queue takes two.
-    let mut network = outside(&TREE.replace(
-        "ends = [\"one\", \"two\"]\n    medium = \"ethernet-100\"",
-        "ends = [\"one\", \"two\"]\n    medium = \"ethernet-10\"",
-    ));
+    let mut network = outside(&tree(SLOW));
     let group = group(&mut network);
     network.begin_window(0, &mut |_| {});
     for number in 0..4 {
@@ -131,7 +130,7 @@ fn what_is_lost_on_a_shared_line_is_lost_for_all_behind_it() {
 
 #[test]
 fn it_lives_as_long_for_each_as_its_way_allows() {
-    let mut network = outside(TREE);
+    let mut network = outside(&tree(FAST));
     let group = group(&mut network);
     let short = engpass_network::simulate::outside::Packet { ttl: 1, ..packet(1400, 0) };
     network.inject_group(0, group, short, &[0, 1, 2, 3]);
@@ -144,36 +143,10 @@ fn it_lives_as_long_for_each_as_its_way_allows() {
 
 #[test]
 fn circuits_have_a_packet_each() {
-    let text = r#"
-        name = "circuits"
-        [host.a]
-        [host.b]
-        [host.c]
-        [switch.s]
-        kind = "atm"
-        output_buffer = "100 cells"
-        [link.one]
-        ends = ["a", "s"]
-        medium = "oc-3c"
-        [link.two]
-        ends = ["s", "b"]
-        medium = "oc-3c"
-        [link.three]
-        ends = ["s", "c"]
-        medium = "oc-3c"
-        [circuit.ab]
-        from = "a"
-        to = "b"
-        [circuit.ac]
-        from = "a"
-        to = "c"
-        [traffic.t]
-        kind = "udp-stream"
-        from = "a"
-        to = "b"
-        message = "1 kB"
-    "#;
-    let mut network = outside(text);
+    let text = TWO.to_owned()
+        + &links(&[("s", "c", "oc-3c")])
+        + "[host.c]\n[circuit.other]\nfrom = \"a\"\nto = \"c\"\n";
+    let mut network = outside(&text);
     let group = network.group(0, &[1, 2]);
     network.inject_group(5, group, packet(500, 0), &[7, 8]);
     let told = all(&mut network, 1_000_000_000_000);
@@ -185,28 +158,28 @@ fn circuits_have_a_packet_each() {
 }
 
 /// Switches and routers in a tree, and hosts at any of them, on lines of any pace.
-fn tree(between: &[(usize, bool)], homes: &[usize], paces: &[usize]) -> String {
-    const MEDIA: [&str; 3] = ["ethernet-10", "ethernet-100", "ethernet-1g"];
+fn random_tree(between: &[(usize, bool)], homes: &[usize], paces: &[usize]) -> String {
+    const MEDIA: [&str; 3] = [SLOW, FAST, "ethernet-1g"];
     let mut text = "name = \"random\"\n".to_owned();
-    let mut links = Vec::new();
+    let mut lines = Vec::new();
     for (node, (parent, router)) in between.iter().enumerate() {
         text += &match router {
             true => format!("[router.n{node}]\nper_packet = \"3 us\"\n"),
             false => format!("[switch.n{node}]\nkind = \"ethernet\"\n"),
         };
         if node > 0 {
-            links.push((format!("n{node}"), format!("n{}", parent % node)));
+            lines.push((format!("n{node}"), format!("n{}", parent % node)));
         }
     }
     for (host, home) in homes.iter().enumerate() {
         text += &format!("[host.h{host}]\n");
-        links.push((format!("h{host}"), format!("n{}", home % between.len())));
+        lines.push((format!("h{host}"), format!("n{}", home % between.len())));
     }
-    for (number, (one, other)) in links.iter().enumerate() {
-        let medium = MEDIA[paces[number % paces.len()] % 3];
-        text += &format!("[link.l{number}]\nends = [\"{one}\", \"{other}\"]\nmedium = \"{medium}\"\n");
-    }
-    text + "[traffic.t]\nkind = \"udp-stream\"\nfrom = \"h0\"\nto = \"h1\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n"
+    let pace = |number: usize| MEDIA[paces[number % paces.len()] % 3];
+    let lines = lines.iter().enumerate();
+    let lines: Vec<_> = lines.map(|(number, (one, other))| (&one[..], &other[..], pace(number))).collect();
+    text + &links(&lines)
+        + "[traffic.t]\nkind = \"udp-stream\"\nfrom = \"h0\"\nto = \"h1\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n"
 }
 
 proptest! {
@@ -221,7 +194,7 @@ proptest! {
         paces in prop::collection::vec(0_usize..3, 1..12),
         bytes in 40_u32..1500,
     ) {
-        let text = tree(&between, &homes, &paces);
+        let text = random_tree(&between, &homes, &paces);
         let members: Vec<usize> = (0..homes.len()).collect();
         let mut network = outside(&text);
         let group = network.group(0, &members);

@@ -10,36 +10,8 @@ use super::law::{again, model_of};
 use super::world::Fake;
 use super::{datagrams, driver, numbers, path};
 
-/// A sender, a router, and two receivers behind a switch.
-const TREE: &str = r#"
-name = "tree"
-[host.s]
-[host.h]
-[host.i]
-[router.r]
-[switch.b]
-kind = "ethernet"
-[link.up]
-ends = ["s", "r"]
-medium = "ethernet-100"
-[link.down]
-ends = ["r", "b"]
-medium = "ethernet-100"
-[link.h]
-ends = ["b", "h"]
-medium = "ethernet-100"
-[link.i]
-ends = ["b", "i"]
-medium = "ethernet-100"
-[traffic.group]
-kind = "multicast"
-from = "s"
-to = ["h", "i"]
-message = "1000 B"
-rate = "1 Mbit/s"
-[run]
-duration = "1 s"
-"#;
+/// A sender, a router, and two receivers behind a switch: what real hosts have in `tests/python/test_emulate_segments.py`.
+const TREE: &str = include_str!("../../../../../tests/data/group.toml");
 
 /// Datagrams to an address, with a time to live.
 fn sent(from: usize, to: [u8; 4], ttl: u8, number: u32, segments: usize) -> Vec<u8> {

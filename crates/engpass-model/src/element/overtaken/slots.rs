@@ -71,9 +71,10 @@ impl Slots<'_> {
     /// Cells of the generator before cell number `low` of class 1, from 1; there are at most `most`.
     fn highs_before(&self, low: u64, most: u64) -> u64 {
         let Some(lag) = self.begin(low - 1).checked_sub(self.high.head) else { return 0 };
-        let guess = match lag.leading_zeros() >= PARTS {
-            true => (lag << PARTS) / self.drift,
-            false => u64::try_from((u128::from(lag) << PARTS) / u128::from(self.drift)).unwrap_or(u64::MAX),
+        let guess = if lag.leading_zeros() >= PARTS {
+            (lag << PARTS) / self.drift
+        } else {
+            u64::try_from((u128::from(lag) << PARTS) / u128::from(self.drift)).unwrap_or(u64::MAX)
         };
         let mut highs = guess.saturating_add(1).min(most);
         // Cells of the generator are further apart than slots: it is so from some number of them on.

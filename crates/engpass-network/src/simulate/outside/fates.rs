@@ -149,17 +149,8 @@ impl Fates {
 impl Network {
     /// A packet from outside is complete at its host.
     pub(in crate::simulate) fn delivered(&mut self, datagram: u32) {
-        let this = &self.fabric.datagrams[datagram];
-        if this.counted {
-            let tally = &mut self.fabric.flows[this.flow as usize];
-            tally.in_flight -= 1;
-            tally.receive(this.index, self.now);
-            tally.ever_bytes += this.bytes;
-            if self.fabric.window.holds(self.now) {
-                tally.received += 1;
-                tally.received_bytes += this.bytes;
-                tally.delays.add(self.now - this.begun);
-            }
+        if self.fabric.datagrams[datagram].counted {
+            self.received(datagram);
         }
         if let Some(fates) = &mut self.fabric.fates {
             fates.deliver(datagram, self.now);

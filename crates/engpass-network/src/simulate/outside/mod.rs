@@ -346,6 +346,14 @@ impl Outside {
         let (place, cause, _) = self.network.place_name(lost.place, &self.topology, flow);
         (place, cause)
     }
+
+    /// The router at which the time to live of a lost packet was over, by its name, if that is why it was lost.
+    pub fn expired_at(&self, lost: LossPlace) -> Option<&str> {
+        match lost.place {
+            Place::Ttl(node) => Some(&self.topology.nodes[node]),
+            _ => None,
+        }
+    }
 }
 
 /// Stands in the traffic table for what a way carries: datagrams of any length. No process is made of it.

@@ -150,7 +150,7 @@ impl Network {
             return false;
         }
         let mut sending = Sending { flow, nic, way, ip, datagram: u32::MAX };
-        if !self.nics[nic].is_free() || !self.nic_has_room(&sending) {
+        if self.nics[nic].is_waited_for() || !self.nic_has_room(&sending) {
             return false;
         }
         let first = Queued { sender, packet, since: self.now, number, copies: 0 };
@@ -224,8 +224,8 @@ impl Network {
             return 0;
         };
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        if count < 2 || ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() || !self.nics[nic].is_free()
-        {
+        let waits = !self.outsiders.gates[nic].waiting.is_empty() || self.nics[nic].is_waited_for();
+        if count < 2 || ip > mtu || waits {
             return 0;
         }
         let count = self.train_on(route, ip as u32, count);
