@@ -80,6 +80,77 @@ def test_a_busy_host_is_offered_larger_messages_before_a_faster_cpu() -> None:
     assert made.finding.key in ("limit", "idle: CPU")
 
 
+BANDWIDTH, BUS = "host.sender.memory.bandwidth", "host.sender.io_bus.bandwidth"
+
+
+def copying(variant: str, memory: str, bus: str, **more: str) -> advice.Advice:
+    """Advice for the copy study, 80 ms of it, at a memory and a bus."""
+    sets = {"run.duration": "100 ms", "run.warmup": "20 ms", **more}
+    bed = engpass.load(gallery.study("karlsruhe-1998").testbed, set=sets)
+    made = explain(choose_in(bed, variant, [f"{BANDWIDTH}={memory}", f"{BUS}={bus}"], None)).advice
+    assert made is not None
+    return made
+
+
+def test_a_full_bus_is_to_be_wider_and_no_other_way_helps() -> None:
+    made = copying("zero-copy", "400 MB/s", "133 MB/s")
+    (best,) = [change for change in made.changes if change.kind == "I/O bus"]
+    # min(4 * 133, 400) MB/s: beyond that the memory decides.
+    assert dict(best.set) == {BUS: "532 MB/s"}
+    assert best.before == pytest.approx(133 * 8e6, rel=5e-3)
+    assert best.after == pytest.approx(400 * 8e6, rel=5e-3)
+    assert made.changes[0] == best
+    assert not any(change.kind in ("data path", "memory") for change in made.changes)
+    assert "give `sender` memory 2 times as fast" in made.tried
+
+
+def test_a_memory_that_copies_wear_out_asks_for_no_copy_before_another_memory() -> None:
+    made = copying("one-copy-pipelined", "200 MB/s", "133 MB/s")
+    gains = {change.kind: change for change in made.changes}
+    # M / 3 with a copy; without one the bus of 133 MB/s decides, as with a memory of 400 MB/s or more.
+    assert gains["data path"].before == pytest.approx(200 / 3 * 8e6, rel=5e-3)
+    assert dict(gains["data path"].set) == {"traffic.transfer.send_path": "zero-copy"}
+    assert dict(gains["memory"].set) == {BANDWIDTH: "400 MB/s"}
+    for change in (gains["data path"], gains["memory"]):
+        assert change.after == pytest.approx(133 * 8e6, rel=5e-3)
+    assert made.changes[0].kind == "data path", "a program is cheaper than a machine"
+    assert "I/O bus" not in gains
+
+
+def test_turns_are_to_be_a_pipeline() -> None:
+    made = copying("one-copy-strict", "1000 MB/s", "266 MB/s")
+    ways = {
+        dict(change.set)["traffic.transfer.send_path"]
+        for change in made.changes
+        if change.kind == "data path"
+    }
+    assert ways == {"one-copy-pipelined", "zero-copy"}
+
+
+def test_a_slow_copy_is_to_be_faster_or_in_the_cache() -> None:
+    memory = '{ bandwidth = "1600 MB/s", copy = "100 MB/s", cache = { size = "1 MiB", copy = "2 GB/s" } }'
+    made = copying("one-copy-pipelined", "1600 MB/s", "1 GB/s", **{"host.sender.memory": memory})
+    gains = {change.kind: change for change in made.changes}
+    assert dict(gains["cache"].set) == {"host.sender.memory.working_set": "1 MiB"}
+    # 1600 / 3 MB/s is what the memory then lets through.
+    assert dict(gains["memory"].set) == {"host.sender.memory.copy": "800 MB/s"}
+    assert gains["memory"].after == pytest.approx(1600 / 3 * 8e6, rel=5e-3)
+
+
+def test_a_receiver_that_copies_too_slowly_is_to_leave_the_copy_out() -> None:
+    made = copying(
+        "zero-copy",
+        "4000 MB/s",
+        "4000 MB/s",
+        **{
+            "host.peer.memory": '{ bandwidth = "300 MB/s" }',
+            "traffic.transfer.receive_path": "one-copy-pipelined",
+        },
+    )
+    assert {"traffic.transfer.receive_path"} in [set(dict(change.set)) for change in made.changes]
+    assert any("`AF_XDP`" in text for text in made.tried)
+
+
 def bench_of(goodputs: Callable[[str], float | None], runs: list[str]) -> Any:
     """A bench that answers for the value that is set; `None` is refused."""
 

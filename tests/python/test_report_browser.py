@@ -16,8 +16,11 @@ import pytest
 
 import report_cases as cases
 from engpass.report import render, theme
+from engpass.report.page import render_probe
+from engpass.report.probe import KERNELS
 from report_browser import Page, browser, find
 from report_kyoto import MESSAGES, Record, axis, kyoto
+from report_probe import probed, with_threads
 from test_report_page import CLAIMS
 
 PROGRAM = find()
@@ -109,6 +112,9 @@ SHAPES: dict[str, Callable[[], tuple[Record, list[dict[str, Any]]]]] = {
     ),
     "limit alone": lambda: cases.swept(["free"], [MESSAGES], engines=("limit",)),
     "three engines": lambda: cases.swept(["free"], [MESSAGES], engines=("limit", "simulate", "emulate")),
+    "engines as bars": lambda: cases.swept(
+        ["free", "congested"], [], engines=("limit", "simulate", "emulate", "measure")
+    ),
     "many variants": lambda: cases.swept([f"variant number {n}" for n in range(20)], [cases.BUFFERS]),
     "several flows": cases.several_flows,
     "nothing yet": lambda: (Record(axes=[MESSAGES], points_total=10), []),
@@ -127,6 +133,28 @@ def test_runs_of_other_shapes(page: Page, tmp_path: Path, shape: str) -> None:
     page.value("new Promise((done) => setTimeout(done, 400))")
     page.wait("[...document.querySelectorAll('.chart')].every((box) => box.querySelector('svg'))")
     assert_sound(page, file)
+
+
+@pytest.mark.parametrize("width", [WIDE, 500, PHONE])
+def test_a_probed_host(page: Page, tmp_path: Path, width: int) -> None:
+    file = tmp_path / "host.html"
+    file.write_text(render_probe(probed(with_threads())), encoding="utf-8")
+    page.size(width)
+    page.scheme("light")
+    page.open(file)
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    assert_sound(page, file)
+    heads = page.value("[...document.querySelectorAll('figure h3')].map((h) => h.textContent)")
+    assert heads == [
+        "Memory over the working set, one thread",
+        "Memory over the working set, 4 threads together",
+        "The most that a data path can carry, over memory alone",
+        "Roofline of the protocols, from memory",
+    ]
+    # A line that a marker's shape tells apart has it in its key.
+    marks = "document.querySelectorAll('#figure-memory .key li').length"
+    lines = "document.querySelectorAll('#figure-memory .key path[transform]').length"
+    assert page.value(marks) == page.value(lines) == len(KERNELS)
 
 
 def test_hostile_names(page: Page, tmp_path: Path) -> None:

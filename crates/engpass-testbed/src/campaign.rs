@@ -90,6 +90,27 @@ impl Refusals {
     }
 }
 
+/// What is wrong only if it is so at every point, by its path.
+#[derive(Default)]
+struct Everywhere {
+    points: usize,
+    found: BTreeMap<Option<String>, (usize, Diagnostic)>,
+}
+
+impl Everywhere {
+    /// Take those of a point out of what was found there.
+    fn note(&mut self, here: &mut Vec<Diagnostic>) {
+        self.points += 1;
+        for problem in here.extract_if(.., |problem| problem.everywhere) {
+            self.found.entry(problem.path.clone()).or_insert((0, problem)).0 += 1;
+        }
+    }
+
+    fn found(self) -> impl Iterator<Item = Diagnostic> {
+        self.found.into_values().filter(move |(points, _)| *points == self.points).map(|(_, problem)| problem)
+    }
+}
+
 impl Campaign {
     fn read(
         source: &Source,
@@ -194,11 +215,13 @@ impl Campaign {
         // What is wrong in the file is wrong at every point.
         let mut seen: BTreeSet<Sameness> = found.iter().map(Diagnostic::sameness).collect();
         let mut set = Refusals::default();
+        let mut everywhere = Everywhere::default();
         for (variant, places) in points.take(most) {
             let values = self.swept.iter().zip(&places).map(|(axis, place)| axis.nth(*place)).collect();
             let mut here = Vec::new();
             let (draft, point) = self.build(variant, values, &mut here);
             set.note(variant, &here);
+            everywhere.note(&mut here);
             found.extend(here.into_iter().filter(|problem| seen.insert(problem.sameness())));
             run = run.or(draft.run);
             // Nobody repairs a testbed in which everything is wrong from one list.
@@ -207,6 +230,7 @@ impl Campaign {
             }
         }
         set.soften(&self.variants, found);
+        found.extend(everywhere.found());
         run
     }
 

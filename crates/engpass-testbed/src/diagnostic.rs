@@ -64,6 +64,8 @@ pub struct Diagnostic {
     pub(crate) set: Option<(String, Range<usize>)>,
     /// The axis whose value it is: one of many alike is enough.
     pub(crate) axis: Option<Arc<str>>,
+    /// It is wrong only if it is so at every point: what one variant has no use for another may need.
+    pub(crate) everywhere: bool,
 }
 
 impl Diagnostic {
@@ -82,6 +84,7 @@ impl Diagnostic {
             source: None,
             set: None,
             axis: None,
+            everywhere: false,
         }
     }
 
@@ -101,6 +104,12 @@ impl Diagnostic {
 
     pub(crate) fn path(mut self, path: &[impl AsRef<str>]) -> Self {
         self.path = Some(crate::path::join(path));
+        self
+    }
+
+    /// Say it only if it is found at every point.
+    pub(crate) fn only_if_everywhere(mut self) -> Self {
+        self.everywhere = true;
         self
     }
 

@@ -18,6 +18,7 @@ from engpass.advice import (
     cpu,
     discard,
     line,
+    memory,
     nagle,
     recovery,
     shaping,
@@ -39,6 +40,7 @@ KINDS: tuple[Kind, ...] = (
     congestion.propose,
     nagle.propose,
     cpu.propose,
+    memory.propose,
     line.propose,
 )
 """All kinds; among equal gains of equal cost the earlier one comes first."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from engpass import above
 from engpass.apart import FAR, apart
 from engpass.say import duration, percent, rate
 
@@ -168,8 +169,21 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
         notes.append("invalid: packets of the emulated network were later than its limit; `--slow` helps")
     if len(engines) > 1 and "simulate" in engines:
         notes.append(f"apart: goodput against that of `simulate`; more than {percent(FAR)} has a `!`")
+    got = _got(cells, kinds)
+    if any(one.above for one in got):
+        of = above.of_run(record.topology, record.text, record.variants, record.overrides)
+        notes += above.notes(got, of)
     for note in notes:
         out.print(note, markup=False, soft_wrap=True)
+
+
+def _got(cells: _Cells, kinds: dict[str, str]) -> list[above.Got]:
+    """What the flows got where both a goodput and a limit are known."""
+    return [
+        above.Got((variant, index), engine, flow, kinds[flow], cell.mean, cell.limit)
+        for (variant, index, flow, engine), cell in cells.items()
+        if cell.mean is not None and cell.limit is not None
+    ]
 
 
 def _shown(plan: Plan) -> tuple[list[int], dict[int, tuple[str, int]]]:

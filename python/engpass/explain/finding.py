@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from engpass import say
+from engpass import above, say
 from engpass.explain.situation import Drop, Situation
 
 AT_LIMIT = 0.97
@@ -55,8 +56,7 @@ def find(at: Situation) -> Finding:
         name = str(at.limited.get("bottleneck") or "its limit")
         evidence = f"more than {say.rate(at.limit)} are not possible"
         if at.goodput > 1.005 * at.limit:
-            # The closed form shares lines among all flows, for all of the time.
-            evidence = f"{say.rate(at.limit)} would be its share if all flows sent all the time"
+            evidence = f"its limit is {say.rate(at.limit)}, but {_above(at)}"
         return Finding("limit", name, evidence)
     if (shared := _shared(at)) is not None:
         return shared
@@ -73,6 +73,25 @@ def find(at: Situation) -> Finding:
     drop = at.own_drops[0]
     because = f"because {where(drop, at)} loses {what(drop, at)}"
     return Finding(waiting.key, waiting.bottleneck, f"{waiting.evidence}, {because}")
+
+
+def _above(at: Situation) -> str:
+    """Why the flow has more than its limit."""
+    flows = at.outcomes[0]["flows"]
+    means = {
+        name: math.fsum(float(one["flows"][name]["goodput_bit_per_s"]) for one in at.outcomes)
+        / len(at.outcomes)
+        for name in flows
+    }
+    every = [
+        above.Got(
+            (), "simulate", name, str(flow.get("kind", "")), means[name], float(limit["goodput_bit_per_s"])
+        )
+        for name, flow in flows.items()
+        if (limit := at.limits["flows"].get(name)) is not None
+    ]
+    own = next(one for one in every if one.flow == at.flow)
+    return above.reason(own, every, above.network(at.topology, [at.settings.tables]))
 
 
 def _shared(at: Situation) -> Finding | None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from engpass import above
 from engpass.report.axes import Axis, axis_of
 from engpass.report.books import Line, Shelf
 from engpass.report.html import clean
@@ -98,6 +99,8 @@ class Table:
     panels: tuple[str, ...]
     choices: tuple[Choice, ...]
     notes: tuple[str, ...]
+    above: tuple[str, ...] = ()
+    """Why goodputs are above their limits, where they are; names in backticks."""
     lines: Mapping[str, Line] = field(default_factory=dict)
     """The line that stands for each flow, with its ledger at every point; empty where none was kept."""
 
@@ -164,6 +167,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         panels,
         tuple(choices),
         tuple(notes),
+        _above(run, points),
         shelf.lines(run.topology, flows),
     )
     bins = _bins(table)
@@ -174,6 +178,20 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         )
         table = Table(**{**vars(table), "notes": (*table.notes, thin)})
     return table
+
+
+def _above(run: Run, points: Sequence[Point]) -> tuple[str, ...]:
+    limits = {(p.variant, p.at, p.flow): p.goodput.mean for p in points if p.engine == "limit"}
+    got = [
+        above.Got(
+            (p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.mean, limits[p.variant, p.at, p.flow]
+        )
+        for p in points
+        if p.engine != "limit" and (p.variant, p.at, p.flow) in limits
+    ]
+    if not any(one.above for one in got):
+        return ()
+    return tuple(above.notes(got, above.of_run(run.topology, run.text, run.variants, run.overrides)))
 
 
 def _rate(axes: Sequence[Axis], bit_per_s: Sequence[float]) -> Unit:

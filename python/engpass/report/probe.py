@@ -11,7 +11,7 @@ from engpass.report.figures import base
 from engpass.report.figures.base import Block, Drawing
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
-from engpass.report.sections import block_key
+from engpass.report.sections import block_key, line_key
 
 if TYPE_CHECKING:
     from engpass.probe import Probed
@@ -33,6 +33,9 @@ KERNELS = (
 """What is drawn of the memory, and how it is called: as many as there are shapes."""
 
 _NAMES = dict(KERNELS) | {"copy-vector": "copy: vectors", "copy-words": "copy: 64 bits at a time"}
+
+_PATHS_TITLE = "The most that a data path can carry"
+_ROOFLINE_TITLE = "Roofline of the protocols, from memory"
 
 _UNSURE = "what the copy model makes of figures that are not steady, so no upper bounds"
 
@@ -80,10 +83,10 @@ def sections(made: "Probed") -> list[tuple[str, str, str]]:
     ]
 
 
-def _box(name: str, says: str, key: str) -> str:
+def _box(name: str, title: str, says: str, key: str) -> str:
     return (
-        f'<div class="figures"><figure class="whole" id="figure-{name}">{key}'
-        f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(says)}"></div>'
+        f'<div class="figures"><figure class="whole" id="figure-{name}"><h3>{esc(title)}</h3>{key}'
+        f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(title)}. {esc(says)}"></div>'
         f"<figcaption>{esc(says)}</figcaption></figure></div>"
     )
 
@@ -126,7 +129,7 @@ def _memory(data: dict[str, Any], threads: int) -> Drawing:
     )
     x = (
         alt.X("kib:Q")
-        .title("size of an array of a thread; a copy works on two")
+        .title("array of a thread; a copy works on two")
         .scale(type="log", base=2, nice=False)
         .axis(values=ticks, labelExpr=label, labelAngle=-40)
     )
@@ -163,9 +166,13 @@ def _memory(data: dict[str, Any], threads: int) -> Drawing:
         align="left", dx=4, dy=-6, baseline="bottom", color=theme.LIGHT["muted"]
     )
     layers = [rule, name.encode(x="kib:Q", y=alt.value(0), text="name:N"), line, marks]
-    who = "one thread" if threads == 1 else f"{threads} threads together"
-    heading = alt.TitleParams(f"Memory over the working set, {who}", offset=22)
+    heading = alt.TitleParams(_memory_title(threads), offset=22)
     return alt.layer(*layers).properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
+
+
+def _memory_title(threads: int) -> str:
+    who = "one thread" if threads == 1 else f"{threads} threads together"
+    return f"Memory over the working set, {who}"
 
 
 def _repeats(point: dict[str, Any]) -> str:
@@ -215,10 +222,14 @@ def _paths(data: dict[str, Any]) -> Drawing:
                 tooltip=[alt.Tooltip("path:N"), alt.Tooltip("label:N", title="sockets here")],
             )
         )
-    over = "memory alone" if roofline["device"] is None else f"the bus of {roofline['device']}"
-    heading = alt.TitleParams("The most that a data path can carry", subtitle=[f"over {over}"])
+    heading = alt.TitleParams(_PATHS_TITLE, subtitle=[_over(roofline)])
     height = 30 * len(order)
     return alt.layer(*layers).properties(width=base.WIDTH, height=height, title=heading)
+
+
+def _over(roofline: dict[str, Any]) -> str:
+    """The bus that the paths go over."""
+    return "over memory alone" if roofline["device"] is None else f"over the bus of {roofline['device']}"
 
 
 def _roofline(data: dict[str, Any]) -> Drawing:
@@ -269,7 +280,7 @@ def _roofline(data: dict[str, Any]) -> Drawing:
         angle=270, align="left", baseline="bottom", dx=6, dy=-3, color=theme.LIGHT["muted"]
     )
     name = name.encode(x="bus:Q", y="foot:Q", text="name:N")
-    heading = alt.TitleParams("Roofline of the protocols, from memory")
+    heading = alt.TitleParams(_ROOFLINE_TITLE)
     layers = [rule, name, line, marks]
     return alt.layer(*layers).properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
 
@@ -306,18 +317,18 @@ def _memory_section(data: dict[str, Any]) -> str:
     def key(threads: int) -> str:
         there = {point["kernel"] for point in points if point["threads"] == threads}
         shown = [name for kernel, name in KERNELS if kernel in there]
-        return block_key([Block(theme.colour(i), name) for i, name in enumerate(shown)])
+        return line_key(shown)
 
     says = (
         "One thread, the best of all samples during which nothing else took its CPU; upright lines are the "
         "caches. What is larger than all of them comes from memory. A mark is pale where no second visit "
         "came within 3 % of the best: the real one may be higher. Both axes are logarithmic."
     )
-    drawn = _box(_MEMORY, says, key(1))
+    drawn = _box(_MEMORY, _memory_title(1), says, key(1))
     if _sweeps(points, most := _most_threads(points)):
         says = f"{most} threads together, each on a CPU and arrays of its own; the best of all samples. "
         says += "A cache that they share stands at the part of each."
-        drawn += _box(_TOGETHER, says, key(most))
+        drawn += _box(_TOGETHER, _memory_title(most), says, key(most))
     rows = [
         [
             esc(_NAMES.get(point["kernel"], point["kernel"])),
@@ -356,19 +367,19 @@ def _paths_section(data: dict[str, Any]) -> str:
     key = block_key([Block(colour, name) for _, name, colour in _FROM])
     says = (
         f"Bars are {'upper bounds of the copy model' if data['steady'] else _UNSURE}; "
-        "diamonds are what TCP over loopback reached, where there is no bus; with sendfile a copy is at "
-        "one end, else at both. How fast this host encrypts is not measured."
+        "diamonds are what TCP over loopback reached whose receiver copies, where there is no bus; with "
+        "sendfile a copy is at one end, else at both. How fast this host encrypts is not measured."
     )
-    drawn = _box(_PATHS, says, key)
+    drawn = _box(_PATHS, f"{_PATHS_TITLE}, {_over(data['rooflines'][:2][-1])}", says, key)
     paths = [ceiling["path"] for ceiling in data["over_buses"][0]["ceilings"]]
-    key = block_key([Block(theme.colour(i), name) for i, name in enumerate(paths)])
+    key = line_key(paths)
     says = (
         "Up to its knee a path follows its bus; then memory or the CPU's copies bound it. One copy in turns "
         "with DMA never reaches either."
     )
     if _buses(data):
         says += " Upright lines are the buses of devices that tell theirs."
-    return drawn + _box(_ROOFLINE, says, key)
+    return drawn + _box(_ROOFLINE, _ROOFLINE_TITLE, says, key)
 
 
 def _model_section(data: dict[str, Any]) -> str:

@@ -138,6 +138,12 @@ def _key(kind: Key, table: Table) -> str:
     return '<ul class="key">' + "".join(f"<li>{swatch}{esc(name)}</li>" for swatch, name in items) + "</ul>"
 
 
+def line_key(names: Iterable[str]) -> str:
+    """Lines with markers, in the order of colours and shapes, and what they stand for."""
+    items = "".join(f"<li>{_swatch('lines', index)}{esc(name)}</li>" for index, name in enumerate(names))
+    return f'<ul class="key">{items}</ul>'
+
+
 def _swatch(kind: Key, index: int) -> str:
     colour = f"var(--{theme.colour(index)})"
     if kind == "blocks":
@@ -195,8 +201,9 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
         if folded
         else f"all {raw} outcomes, in base units"
     )
+    above = "".join(f"<p>{prose(note)}.</p>" for note in table.above)
     return (
-        f'{grid}<p class="meta"><button id="download" type="button" hidden>Download CSV</button> '
+        f'{above}{grid}<p class="meta"><button id="download" type="button" hidden>Download CSV</button> '
         f'<span class="muted">{esc(what)}</span></p>'
     )
 

@@ -319,10 +319,15 @@ pub(super) fn verdicts(bandwidths: &Bandwidths, streams: &[Stream]) -> Vec<Verdi
         let copies = match (stream.sending, stream.receiving) {
             (Sending::Copy, Receiving::Copy) => "a copy at each end",
             (Sending::Copy, Receiving::Discard) => "a copy at the sender",
-            (Sending::Sendfile, _) => "a copy at the receiver",
-            (Sending::Zerocopy, _) => {
+            (Sending::Sendfile, Receiving::Copy) => "a copy at the receiver",
+            (Sending::Zerocopy, Receiving::Copy) => {
                 "a copy at the receiver, and at the sender where the pages are not passed on"
             }
+            (Sending::Zerocopy, Receiving::Discard) if stream.copied.is_some_and(|share| share > 0.0) => {
+                "a copy at the sender, whose pages are not passed on"
+            }
+            // Nothing is copied, and over loopback nothing else of the model bounds it.
+            (Sending::Sendfile | Sending::Zerocopy, Receiving::Discard) => continue,
         };
         let what = format!("{} over loopback: {copies}", name(stream));
         let (predicted, measured) = (bandwidths.copy_cached, stream.rate.best);
@@ -330,26 +335,33 @@ pub(super) fn verdicts(bandwidths: &Bandwidths, streams: &[Stream]) -> Vec<Verdi
         let (unit, rule) = ("B/s", "at most");
         all.push(Verdict { what, predicted, measured, between: None, unit, rule, outcome });
     }
-    let usual = find(Sending::Copy, Receiving::Copy);
+    let sender = |receiving| (find(Sending::Copy, receiving), find(Sending::Sendfile, receiving), 0);
+    let receiver = |sending| (find(sending, Receiving::Copy), find(sending, Receiving::Discard), 1);
     let without = [
         (
-            "the copy of `send`: the sender's CPU time, less that with `sendfile`",
-            find(Sending::Sendfile, Receiving::Copy),
-            0,
+            "the copy of `send`, to `recv`: the sender's CPU time, less that with `sendfile`",
+            sender(Receiving::Copy),
         ),
         (
-            "the copy of `recv`: the receiver's CPU time, less that with `MSG_TRUNC`",
-            find(Sending::Copy, Receiving::Discard),
-            1,
+            "the copy of `send`, to `MSG_TRUNC`: the sender's CPU time, less that with `sendfile`",
+            sender(Receiving::Discard),
+        ),
+        (
+            "the copy of `recv`, from `send`: the receiver's CPU time, less that with `MSG_TRUNC`",
+            receiver(Sending::Copy),
+        ),
+        (
+            "the copy of `recv`, from `sendfile`: the receiver's CPU time, less that with `MSG_TRUNC`",
+            receiver(Sending::Sendfile),
         ),
     ];
     // Of the end that does the copy: the other one sleeps and wakes otherwise, which costs more than a copy.
-    for (what, other, end) in without {
-        let (Some(usual), Some(other)) = (usual, other) else { continue };
+    for (what, (with, less, end)) in without {
+        let (Some(with), Some(less)) = (with, less) else { continue };
         let predicted = 1e9 / bandwidths.copy_cached;
         // Round by round: what disturbs the machine for a while is in both of a round.
         let differences: Vec<f64> =
-            usual.cpus.iter().zip(&other.cpus).map(|(with, less)| with[end] - less[end]).collect();
+            with.cpus.iter().zip(&less.cpus).map(|(with, less)| with[end] - less[end]).collect();
         let measured = spread(&differences).median;
         let between = median_between(&differences);
         let outcome = Outcome::between(between, predicted / 2.0, predicted * 2.0);

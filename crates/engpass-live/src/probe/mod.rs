@@ -296,7 +296,7 @@ impl Probe {
                 self.report.kernel = Section::of(copies.collect::<Result<_, _>>());
             }
             Step::Sockets => {
-                let (rounds, each) = if quick { (8, 50) } else { (24, 100) };
+                let (rounds, each) = if quick { (8, 33) } else { (24, 66) };
                 self.report.sockets = Section::of(socket::streams(rounds, Duration::from_millis(each)));
             }
             Step::Packets => {

@@ -69,25 +69,53 @@ const RATES: (u64, u64) = (1_000, 100_000_000_000_000);
 /// The smallest and the largest cache or working set, in bytes.
 const SIZES: (u64, u64) = (1, 1 << 50);
 
+/// Complain about a rate that no such `thing` has; `without` says how to do without a value.
+fn complain(
+    complaints: &mut Complaints,
+    path: &[&'static str],
+    rate: Option<ByteRate>,
+    thing: &str,
+    without: &str,
+) {
+    let Some(rate) = rate.filter(|rate| !(RATES.0..=RATES.1).contains(&rate.0)) else { return };
+    let cause = match rate.0 {
+        0 => "at that rate nothing ever moves".to_owned(),
+        slow if slow < RATES.0 => format!("no {thing} is so slow"),
+        _ => format!("no {thing} is so fast"),
+    };
+    complaints.add(path, cause, format!("give {} to {}, or {without}", ByteRate(RATES.0), ByteRate(RATES.1)));
+}
+
 impl Memory {
     pub(super) fn check(&self, complaints: &mut Complaints) {
-        let mut rate = |path: &[&'static str], rate: Option<ByteRate>| {
-            if let Some(rate) = rate {
-                complaints.between(path, rate.0, RATES, "B/s", "no memory has that rate");
-            }
-        };
-        rate(&["bandwidth"], Some(self.bandwidth));
-        rate(&["copy"], self.copy);
-        rate(&["checksum"], self.checksum);
-        rate(&["encryption"], self.encryption);
-        rate(&["cache", "copy"], self.cache.as_ref().map(|cache| cache.copy));
-        rate(&["cache", "checksum"], self.cache.as_ref().and_then(|cache| cache.checksum));
-        for (path, size) in [
-            (["cache", "size"].as_slice(), self.cache.as_ref().map(|cache| cache.size)),
-            (&["working_set"], self.working_set),
+        let cache = self.cache.as_ref();
+        let as_memory = "take it out: it is then as fast as the memory";
+        for (path, rate, without) in [
+            (["bandwidth"].as_slice(), Some(self.bandwidth), "take `memory` out: it then bounds nothing"),
+            (&["copy"], self.copy, as_memory),
+            (&["checksum"], self.checksum, as_memory),
+            (&["encryption"], self.encryption, "take it out where nothing is encrypted"),
+            (&["cache", "copy"], cache.map(|cache| cache.copy), "take `cache` out: nothing then stays in it"),
+            (
+                &["cache", "checksum"],
+                cache.and_then(|cache| cache.checksum),
+                "take it out: it is then as in memory",
+            ),
         ] {
-            if let Some(size) = size {
-                complaints.between(path, size.bytes(), SIZES, "B", "no data have that size");
+            complain(complaints, path, rate, "memory", without);
+        }
+        for (path, size, without) in [
+            (
+                ["cache", "size"].as_slice(),
+                cache.map(|cache| cache.size),
+                "take `cache` out: nothing then stays in it",
+            ),
+            (&["working_set"], self.working_set, "take it out: nothing then stays in the cache"),
+        ] {
+            if let Some(size) = size.filter(|size| !(SIZES.0..=SIZES.1).contains(&size.bytes())) {
+                let cause = if size.bytes() == 0 { "no data are so small" } else { "no data are so large" };
+                let help = format!("give {} to {}, or {without}", Size(SIZES.0), Size(SIZES.1));
+                complaints.add(path, cause, help);
             }
         }
         if self.working_set.is_some() && self.cache.is_none() {
@@ -128,14 +156,13 @@ impl Memory {
 
 impl IoBus {
     pub(super) fn check(&self, complaints: &mut Complaints) {
-        for (key, rate) in [
-            ("bandwidth", Some(self.bandwidth)),
-            ("to_device", self.to_device),
-            ("from_device", self.from_device),
+        let as_bus = "take it out: it is then the `bandwidth`";
+        for (key, rate, without) in [
+            ("bandwidth", Some(self.bandwidth), "take `io_bus` out: it then bounds nothing"),
+            ("to_device", self.to_device, as_bus),
+            ("from_device", self.from_device, as_bus),
         ] {
-            if let Some(rate) = rate {
-                complaints.between(&[key], rate.0, RATES, "B/s", "no bus has that rate");
-            }
+            complain(complaints, &[key], rate, "bus", without);
         }
     }
 

@@ -54,6 +54,10 @@ fn scaled<Q: Quantity>(text: &str, factor: impl Fn(&str) -> Option<u128>) -> Res
 }
 
 fn not_a<Q: Quantity>(text: &str) -> String {
+    // `-5 GB/s` is well written: only there is no such thing.
+    if text.trim().strip_prefix('-').is_some_and(|rest| Decimal::split(rest).is_some()) {
+        return format!("`{text}` is negative: write {} like `{}`", Q::WHAT, Q::EXAMPLE);
+    }
     format!("`{text}` is not {}: write it like `{}`", Q::WHAT, Q::EXAMPLE)
 }
 

@@ -259,11 +259,11 @@ impl<'a> Builder<'a> {
                 let forwarded: Vec<f64> = packets.iter().map(|packets| packets.len() as f64 + acks).collect();
                 self.routers(&mut demand, &forwarded);
                 let writes = tcp.segment as f64 / config.message.bytes().max(1) as f64;
-                let time = |cost: &CpuCost| {
-                    let calls = writes * cost.write() as f64 + cost.segment() as f64;
-                    calls + cost.bytes(tcp.segment) as f64 + cost.ack() as f64 * acks
+                let reading = |cost: &CpuCost| {
+                    cost.segment() as f64 + cost.bytes(tcp.segment) as f64 + cost.ack() as f64 * acks
                 };
-                self.hosts(&mut demand, flow, time, time);
+                let writing = |cost: &CpuCost| writes * cost.write() as f64 + reading(cost);
+                self.hosts(&mut demand, flow, writing, reading);
                 self.acknowledgements(&mut demand, &tcp);
             }
             Traffic::RequestResponse(_) | Traffic::Multicast(_) => {

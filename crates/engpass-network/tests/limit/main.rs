@@ -1,6 +1,7 @@
 //! The `limit` engine against published formulas and numbers, and its laws as properties.
 
 mod copies;
+mod costs;
 mod frames;
 mod laws;
 mod layers;

@@ -40,7 +40,8 @@ pub(super) fn host(checker: &mut Checker<'_>, name: &str, host: &Host) {
         let found = Diagnostic::warning("no-effect", message).help("give less, or a faster `bandwidth`");
         checker.report(&["host", name, keys[0], keys[1]], found);
     };
-    if let Some(memory) = &host.memory {
+    // Of a bandwidth of nothing that itself is told, and nothing else.
+    if let Some(memory) = host.memory.as_ref().filter(|memory| memory.bandwidth.0 > 0) {
         let copies = if memory.write_allocate {
             "a copy with `write_allocate` reads the memory twice and writes it"
         } else {
@@ -64,7 +65,7 @@ pub(super) fn host(checker: &mut Checker<'_>, name: &str, host: &Host) {
             }
         }
     }
-    if let Some(bus) = &host.io_bus {
+    if let Some(bus) = host.io_bus.as_ref().filter(|bus| bus.bandwidth.0 > 0) {
         for (key, rate) in [("to_device", bus.to_device), ("from_device", bus.from_device)] {
             if rate.is_some_and(|rate| rate > bus.bandwidth) {
                 slower(["io_bus", key], bus.bandwidth, "DMA goes over the bus");

@@ -13,7 +13,7 @@ use engpass_model::wire::ethernet::MAX_MTU;
 use engpass_model::wire::ip::MIN_MTU;
 use indexmap::IndexMap;
 
-use super::{Checker, paths};
+use super::{Checker, costs, paths};
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
 use crate::read::Draft;
@@ -28,6 +28,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>, fau
     each(checker, faulty, "host", &draft.hosts, |checker, name, host, complaints| {
         host.check(complaints);
         paths::host(checker, name, host);
+        costs::host(checker, draft, name, host);
     });
     each(checker, faulty, "switch", &draft.switches, |_, _, switch, complaints| switch.check(complaints));
     each(checker, faulty, "router", &draft.routers, |_, _, router, complaints| router.check(complaints));

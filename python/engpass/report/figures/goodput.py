@@ -19,6 +19,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
         title=f"goodput in {table.rate.name}",
         counted="datum.engine !== 'limit'",
         engines=table.engines,
+        most=table.rate.of(max(point.goodput.high for point in table.points if point.flow == flow)),
     )
     chart = base.stack(layers(table, goodput))
     drawn = base.finish(table, flow, chart, f"Goodput of {flow}", height(table))

@@ -27,13 +27,23 @@ class Quantity:
     title: str
     counted: str
     engines: Sequence[str]
+    most: float
+    """The greatest value that is drawn."""
     top: float | None = None
     """Upper end of its axis, if it is not the data's."""
 
     def on(self, channel: type[alt.X] | type[alt.Y], field: str = "") -> alt.X | alt.Y:
         """The mean, or another field, on that channel."""
-        scale = alt.Scale(zero=True) if self.top is None else alt.Scale(domain=[0, self.top], nice=False)
-        return channel(f"{field or self.mean}:Q").title(self.title).scale(scale)
+        return channel(f"{field or self.mean}:Q").title(self.title).scale(self.scale)
+
+    @property
+    def scale(self) -> alt.Scale:
+        """From nothing to its upper end."""
+        return alt.Scale(zero=True) if self.top is None else alt.Scale(domain=[0, self.top], nice=False)
+
+
+_NAME = 70
+"""Pixels for the name of an engine behind a bar."""
 
 
 def layers(table: Table, quantity: Quantity) -> list[alt.Chart]:
@@ -86,20 +96,21 @@ def _words(table: Table, quantity: Quantity) -> list[alt.Chart]:
 
 
 def _bars(table: Table, quantity: Quantity) -> list[alt.Chart]:
-    x, colour = quantity.on(alt.X), base.series_colour(table).legend(None)
+    named = len(table.measured) > 1
+    x, colour = _along(quantity, quantity.mean, named), base.series_colour(table).legend(None)
     scale = alt.Scale(paddingInner=0.25, paddingOuter=0.15)
     y = alt.Y("series:N").title(None).sort(list(table.series)).scale(scale).axis(labelLimit=120)
     counted = alt.Chart().transform_filter(quantity.counted)
     bar = counted.mark_bar().encode(y=y, x=x, color=colour, tooltip=base.tooltip(table))
     spread = counted.mark_rule(strokeWidth=3).encode(
-        y=y, x=quantity.on(alt.X, quantity.low), x2=f"{quantity.high}:Q"
+        y=y, x=_along(quantity, quantity.low, named), x2=f"{quantity.high}:Q"
     )
-    if len(table.measured) > 1:
+    if named:
         side = alt.YOffset("engine:N").scale(domain=list(table.measured))
         bar, spread = bar.encode(yOffset=side), spread.encode(yOffset=side)
         # Bars of a variant have its colour: the engine stands behind each.
         name = counted.mark_text(align="left", dx=10, color=theme.LIGHT["muted"], fontSize=11).encode(
-            y=y, x=quantity.on(alt.X, quantity.high), yOffset=side, text="engine:N"
+            y=y, x=_along(quantity, quantity.high, named), yOffset=side, text="engine:N"
         )
         bars = [bar, spread, name]
     else:
@@ -108,6 +119,18 @@ def _bars(table: Table, quantity: Quantity) -> list[alt.Chart]:
         return bars
     limit = _limit().mark_tick(thickness=3, size=16 + 20 * len(table.measured), orient="vertical")
     return [*bars, limit.encode(y=y, x=x, tooltip=base.tooltip(table))]
+
+
+def _along(quantity: Quantity, field: str, named: bool) -> alt.X:
+    """The axis of bars; the longest leaves room for a name behind it, however narrow the figure."""
+    x = alt.X(f"{field}:Q").title(quantity.title)
+    if not named:
+        return x.scale(quantity.scale)
+    most = quantity.top or quantity.most or 1.0
+    room = alt.ExprRef(f"{most} * width / max(width - {_NAME}, {_NAME})")
+    # A share goes no further than its whole, whatever the room behind it.
+    ticks = "datum.value > 100 ? '' : datum.label" if quantity.top == 100 else alt.Undefined
+    return x.scale(domainMin=0, domainMax=room, nice=False).axis(labelExpr=ticks)
 
 
 def _limit() -> alt.Chart:

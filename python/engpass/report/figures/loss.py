@@ -20,6 +20,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
         title="datagrams lost in %",
         counted="isValid(datum.loss)",
         engines=table.measured,
+        most=100 * most,
         top=100 if most > 0.5 else max(1.0, 110 * most),
     )
     chart = base.stack(layers(table, loss))

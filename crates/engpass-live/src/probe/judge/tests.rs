@@ -162,6 +162,27 @@ fn verdicts_follow_the_rules() {
     assert_eq!(verdicts(&found, &slower)[2].outcome, Fails);
 }
 
+/// Both copies are looked for with the other end copying and not, and what has no copy anywhere has no bound.
+#[test]
+fn a_way_without_any_copy_has_no_bound_but_differs_by_one() {
+    let found = bandwidths(&points(), 32 << 20).unwrap();
+    let bare = stream(Sending::Sendfile, Receiving::Discard, 900e9, 0.030);
+    assert_eq!(verdicts(&found, std::slice::from_ref(&bare)), []);
+    let streams = [
+        stream(Sending::Copy, Receiving::Discard, 8e9, 0.050),
+        stream(Sending::Sendfile, Receiving::Copy, 8e9, 0.080),
+        bare,
+    ];
+    let all = verdicts(&found, &streams);
+    let told: Vec<_> = all.iter().map(|verdict| (verdict.unit, verdict.outcome)).collect();
+    // 0.020 s/GB more at the sender, and 0.050 at the receiver, where the copy of 50 GB/s takes 0.02.
+    assert_eq!(told, [("B/s", Holds), ("B/s", Holds), ("s/GB", Holds), ("s/GB", Fails)]);
+    let copied =
+        |share| Stream { copied: Some(share), ..stream(Sending::Zerocopy, Receiving::Discard, 8e9, 0.1) };
+    assert_eq!(verdicts(&found, &[copied(1.0)]).len(), 1);
+    assert_eq!(verdicts(&found, &[copied(0.0)]), []);
+}
+
 #[test]
 fn differences_are_told_apart_or_said_not_to_be() {
     let found = bandwidths(&points(), 32 << 20).unwrap();

@@ -1,0 +1,116 @@
+//! Costs of which the check warns that they change nothing: nothing changes without them, in `limit` and in `simulate`; and it warns of no other.
+
+use engpass_network::limit::limit;
+use engpass_network::simulate::simulate;
+use engpass_testbed::{Campaign, Source, load};
+
+const KEYS: [&str; 6] = ["per_datagram", "per_fragment", "per_byte", "per_write", "per_segment", "per_ack"];
+
+fn campaign(text: &str) -> Campaign {
+    let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
+    load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)))
+}
+
+/// A pair of hosts of which both pay for everything but what is left out: `a.cost.per_byte`, say.
+fn pair(stream: &str, memory: &str, without: &[String]) -> Campaign {
+    let table = |host: &str, table: &str, time: u32| {
+        let given: Vec<String> = KEYS
+            .iter()
+            .filter(|key| !without.contains(&format!("{host}.{table}.{key}")))
+            .map(|key| format!("{key} = \"{} ns\"", if *key == "per_byte" { 1 } else { time }))
+            .collect();
+        format!("{table} = {{ {} }}", given.join(", "))
+    };
+    campaign(&format!(
+        r#"
+        [host.a]
+        {}
+        {}
+        {memory}
+        [host.b]
+        {}
+        {}
+        [link.line]
+        ends = ["a", "b"]
+        medium = "ethernet-1g"
+        [traffic.t]
+        from = "a"
+        to = "b"
+        {stream}
+        [run]
+        duration = "20 ms"
+        "#,
+        table("a", "cost", 9_000),
+        table("a", "receive_cost", 9_000),
+        table("b", "cost", 12_000),
+        table("b", "receive_cost", 12_000),
+    ))
+}
+
+/// Goodput by `limit` and by `simulate`, as exact text.
+fn rates(campaign: &Campaign) -> [String; 2] {
+    let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    let most = limit(&point.testbed, &point.topology);
+    let got = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is carried");
+    [format!("{:?}", most.flows), format!("{:?}", got.flows)]
+}
+
+/// The costs of which the check warns: `a.cost.per_byte`.
+fn warned(campaign: &Campaign) -> Vec<String> {
+    let found = campaign.warnings().to_json();
+    let path = |one: &serde_json::Value| {
+        assert_eq!(one["code"], "no-effect", "{one}");
+        one["path"].as_str().expect("it has a path").replacen("host.", "", 1)
+    };
+    found.as_array().expect("a list").iter().map(path).collect()
+}
+
+#[test]
+fn what_is_warned_of_changes_nothing_and_all_else_does() {
+    let small = "memory = { bandwidth = \"500 MB/s\" }";
+    for (stream, memory) in [
+        ("kind = \"udp-stream\"\nmessage = \"4 kB\"", ""),
+        ("kind = \"tcp-stream\"\nmessage = \"4 kB\"", ""),
+        ("kind = \"udp-stream\"\nmessage = \"4 kB\"", small),
+    ] {
+        let full = pair(stream, memory, &[]);
+        let idle = warned(&full);
+        assert_eq!(rates(&pair(stream, memory, &idle)), rates(&full), "{stream}: {idle:?}");
+        for (host, table) in [("a", "cost"), ("a", "receive_cost"), ("b", "cost"), ("b", "receive_cost")] {
+            for key in KEYS {
+                let one = format!("{host}.{table}.{key}");
+                if !idle.contains(&one) {
+                    // What `simulate` hides behind the memory, `limit` has as the CPU's.
+                    let without = rates(&pair(stream, memory, std::slice::from_ref(&one)));
+                    assert_ne!(without, rates(&full), "{stream}: `{one}` counts");
+                }
+            }
+        }
+    }
+}
+
+/// A cost of a byte that the memory hides, where it is all that there is.
+#[test]
+fn a_byte_that_the_memory_hides() {
+    let others: Vec<String> = ["a.cost", "a.receive_cost", "b.cost", "b.receive_cost"]
+        .iter()
+        .flat_map(|table| KEYS.map(|key| format!("{table}.{key}")))
+        .filter(|one| one != "a.cost.per_byte")
+        .collect();
+    for stream in ["kind = \"udp-stream\"\nmessage = \"4 kB\"", "kind = \"tcp-stream\"\nmessage = \"4 kB\""] {
+        // 3 transfers at 300 MB/s take 10 ns, the copy alone 6.7: the 1 ns in its place is never seen.
+        let memory = "memory = { bandwidth = \"300 MB/s\" }";
+        let hidden = pair(stream, memory, &others);
+        assert_eq!(warned(&hidden), ["a.cost.per_byte"]);
+        let without: Vec<String> = others.iter().cloned().chain(["a.cost.per_byte".to_owned()]).collect();
+        let goodputs = |campaign: &Campaign| {
+            let point = campaign.point("base", &[]).expect("it was checked");
+            let got = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is carried");
+            (limit(&point.testbed, &point.topology).flows["t"].goodput_bit_per_s, format!("{:?}", got.flows))
+        };
+        assert_eq!(goodputs(&pair(stream, memory, &without)), goodputs(&hidden));
+        // Where the copy is what bounds, it is not hidden.
+        let slow = "memory = { bandwidth = \"300 MB/s\", copy = \"50 MB/s\" }";
+        assert_eq!(warned(&pair(stream, slow, &others)), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,137 @@
+//! Costs of hosts that no traffic ever has: those of another protocol or of the other end, and a `per_byte` that the memory hides.
+
+use engpass_model::host::{Cost, Host, Side};
+use engpass_model::source::Traffic;
+
+use super::Checker;
+use crate::diagnostic::Diagnostic;
+use crate::read::Draft;
+
+/// The traffic that a host has a part in: by protocol and end, as engines that know costs carry it.
+struct Part<'a> {
+    traffic: &'a Traffic,
+    side: Side,
+    tcp: bool,
+}
+
+/// A warning for each cost that changes nothing at this point.
+pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &Host) {
+    // What could not be read may be the traffic that the cost is for.
+    if draft.traffic.values().any(Option::is_none) || draft.elsewhere.contains_key("traffic") {
+        return;
+    }
+    let parts: Vec<Part<'_>> =
+        draft.traffic.values().flatten().flat_map(|traffic| parts(traffic, name)).collect();
+    for (side, table, cost) in
+        [(Side::Send, "cost", &host.cost), (Side::Receive, "receive_cost", &host.receive_cost)]
+    {
+        for (key, given, udp, tcp) in keys(cost, side) {
+            if !given {
+                continue;
+            }
+            let serves = |part: &&Part<'_>| if part.tcp { tcp } else { udp };
+            let (cause, help) = if parts.iter().filter(serves).any(|part| part.side == side) {
+                if key != "per_byte" || !hidden(host, cost, side, &parts) {
+                    continue;
+                }
+                let cause = "memory or I/O bus of the host take longer for a byte, with it and without it";
+                (cause.into(), "take it out, or give the host a faster `memory` or `io_bus`".into())
+            } else {
+                nobody(name, (table, key), (udp, tcp), side, &parts)
+            };
+            let message = format!("`{key}` changes nothing: {cause}");
+            let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere();
+            checker.report_key(&["host", name, table, key], found);
+        }
+    }
+}
+
+/// The ends of this traffic that are at this host.
+fn parts<'a>(traffic: &'a Traffic, name: &str) -> Vec<Part<'a>> {
+    let tcp = match traffic {
+        Traffic::TcpStream(_) => true,
+        Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => false,
+        // Generators are no programs of hosts, and what only real hosts make has their costs.
+        Traffic::RequestResponse(_) | Traffic::Multicast(_) | Traffic::Cbr(_) | Traffic::OnOff(_) => {
+            return Vec::new();
+        }
+    };
+    let (from, to) = traffic.ends();
+    [(from, Side::Send), (to, Side::Receive)]
+        .into_iter()
+        .filter(|(end, _)| *end == name)
+        .map(|(_, side)| Part { traffic, side, tcp })
+        .collect()
+}
+
+/// The costs of one end: key, whether it is more than nothing (or, of a byte, given at all), and whether it is one of UDP and of TCP.
+fn keys(cost: &Cost, side: Side) -> [(&'static str, bool, bool, bool); 6] {
+    let some = |time: Option<engpass_model::unit::Duration>| time.is_some_and(|time| time.0 > 0);
+    [
+        ("per_datagram", some(cost.per_datagram), true, false),
+        ("per_fragment", some(cost.per_fragment), true, false),
+        ("per_byte", cost.per_byte.is_some(), true, true),
+        ("per_write", some(cost.per_write), false, side == Side::Send),
+        ("per_segment", some(cost.per_segment), false, true),
+        ("per_ack", some(cost.per_ack), false, true),
+    ]
+}
+
+/// Cause and cure of a cost that nothing has to pay.
+fn nobody(
+    host: &str,
+    (table, key): (&str, &str),
+    (udp, tcp): (bool, bool),
+    side: Side,
+    parts: &[Part<'_>],
+) -> (String, String) {
+    if !udp && !tcp {
+        let cause = "a TCP application that receives writes nothing".into();
+        return (cause, "take it out, or put it into `cost`, which is that of sending".into());
+    }
+    let (does, other) = match side {
+        Side::Send => ("begins", "receive_cost"),
+        Side::Receive => ("ends", "cost"),
+    };
+    let protocol = match (udp, tcp) {
+        (true, false) => "UDP ",
+        (false, true) => "TCP ",
+        _ => "",
+    };
+    let cause = format!("no {protocol}traffic {does} at `{host}`");
+    let here = parts.iter().any(|part| part.side == side);
+    let there = parts.iter().any(|part| part.side != side && if part.tcp { tcp } else { udp });
+    let instead = match key {
+        "per_datagram" => Some("per_write"),
+        "per_fragment" => Some("per_segment"),
+        "per_write" => Some("per_datagram"),
+        "per_segment" => Some("per_fragment"),
+        _ => None,
+    };
+    let help = match instead.filter(|_| here) {
+        _ if there => format!("put it into `{other}` instead of `{table}`"),
+        Some("per_write") if side == Side::Receive => "take it out".into(),
+        Some(instead) => {
+            format!("take it out, or give `{instead}`, its like for {}", if udp { "TCP" } else { "UDP" })
+        }
+        None => "take it out".into(),
+    };
+    (cause, help)
+}
+
+/// Whether memory and I/O bus hide what a byte costs the CPU: the one traffic of this host has no other cost, and its bytes take as long with it
+/// as without it. With more traffic they share the CPU, and every cost may count.
+fn hidden(host: &Host, cost: &Cost, side: Side, parts: &[Part<'_>]) -> bool {
+    let [part] = parts else { return false };
+    let others = keys(cost, side)
+        .into_iter()
+        .any(|(key, given, udp, tcp)| key != "per_byte" && given && if part.tcp { tcp } else { udp });
+    let own = part.traffic.data_path(side);
+    let mut without = host.clone();
+    match side {
+        Side::Send => without.cost.per_byte = None,
+        Side::Receive => without.receive_cost.per_byte = None,
+    }
+    let whole = |host: &Host| host.transfer(side, own).map(|(_, transfer)| transfer.whole);
+    !others && host.pauses.is_none() && whole(host).is_some() && whole(host) == whole(&without)
+}

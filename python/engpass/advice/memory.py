@@ -1,0 +1,136 @@
+"""Where a host's memory or I/O bus is the bottleneck: ways of the data with less work, a faster machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.explain.situation import Situation
+from engpass.settings import Amount, join
+
+_LEAST = 0.005
+_STEPS = 4
+
+_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+_LESS = {
+    "one-copy": ("one-copy-pipelined", "zero-copy"),
+    "one-copy-as-printed": ("one-copy-pipelined", "zero-copy"),
+    "one-copy-pipelined": ("zero-copy",),
+    "copy-and-checksum": ("one-copy-pipelined", "zero-copy"),
+    "read-write": ("one-copy-pipelined", "zero-copy"),
+    "ktls": ("ktls-sendfile",),
+    "gpu-pageable": ("gpu-pinned",),
+}
+"""By the way of now: those on which a byte needs less, of equal rows of docs/copies.md one.
+
+What encrypts goes on to.
+"""
+
+_HOW = {
+    ("send", "zero-copy"): "send `{flow}` without a copy, as by `sendfile` or `MSG_ZEROCOPY`",
+    ("send", "one-copy-pipelined"): "send `{flow}` with one copy, in a pipeline with DMA",
+    ("send", "ktls-sendfile"): "send `{flow}` by `sendfile` through TLS in the kernel",
+    ("send", "gpu-pinned"): "send `{flow}` from pinned memory",
+    ("receive", "zero-copy"): "receive `{flow}` without a copy, as by {receive}",
+    ("receive", "one-copy-pipelined"): "receive `{flow}` with one copy, in a pipeline with DMA",
+    ("receive", "gpu-pinned"): "receive `{flow}` into pinned memory",
+}
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """At each end that may hold the flow back: another way, the cache, faster memory, copies, bus."""
+    for host, side in zip(at.ends, ("send", "receive"), strict=True):
+        memory, bus = (at.settings.get("host", host, key) for key in ("memory", "io_bus"))
+        if not isinstance(memory, Mapping) and not isinstance(bus, Mapping):
+            continue
+        if not _holds_back(at, host, side):
+            continue
+        yield from _ways(at, host, side)
+        if isinstance(memory, Mapping):
+            yield from _in_cache(host, memory)
+            yield from _memory(host, memory)
+        if isinstance(bus, Mapping):
+            words = f"give `{host}` an I/O bus {{}} times as fast or as wide"
+            keys = ("bandwidth", "to_device", "from_device")
+            yield from _faster(host, "io_bus", bus, keys, words)
+
+
+def _holds_back(at: Situation, host: str, side: str) -> bool:
+    """Whether the limit names the host, or the flow waits for its CPU, which stands for memory and bus."""
+    if str(at.limited.get("bottleneck") or "").endswith(f"host `{host}`"):
+        return True
+    if side == "send":
+        return at.idle("CPU") >= _LEAST
+    windows = at.idle("receive window") + at.idle("silly window")
+    return bool(at.lost_at("receive buffer")) or (at.tcp and windows >= _LEAST)
+
+
+def _ways(at: Situation, host: str, side: str) -> Iterator[Proposal]:
+    key = f"{side}_path"
+    now = at.settings.get("traffic", at.flow, key) or at.settings.get("host", host, key)
+    for way in _LESS.get(str(now), ()):
+        words = _HOW.get((side, way))
+        if words is not None:
+            receive = "`TCP_ZEROCOPY_RECEIVE` or io_uring" if at.tcp else "`AF_XDP`"
+            say = words.format(flow=at.flow, receive=receive)
+            step = Candidate(say, ((join(("traffic", at.flow, key)), way),))
+            yield Proposal("data path", Cost.APPLICATION, (step,))
+
+
+def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
+    """Buffers that stay in the cache, copies that do not read first what they overwrite."""
+    cache = memory.get("cache")
+    size = cache.get("size") if isinstance(cache, Mapping) else None
+    held, used = _bytes(size), _bytes(memory.get("working_set"))
+    if held is not None and (used is None or used > held):
+        words = f"keep the buffers of `{host}` within the {size} of its cache"
+        step = Candidate(words, ((join(("host", host, "memory", "working_set")), str(size)),))
+        yield Proposal("cache", Cost.APPLICATION, (step,))
+    if memory.get("write_allocate") is True:
+        words = f"let `{host}` copy past the caches, so that no line is read before it is overwritten"
+        step = Candidate(words, ((join(("host", host, "memory", "write_allocate")), "false"),))
+        yield Proposal("cache", Cost.APPLICATION, (step,))
+
+
+def _memory(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
+    """Memory some times as fast, and with it copies as far as it is what bounds them; or copies alone."""
+    transfers = 3 if memory.get("write_allocate") is True else 2
+    most = _bytes(memory.get("bandwidth"))
+    bound = ["bandwidth"]
+    for key, times in (("copy", transfers), ("checksum", 1), ("encryption", 2)):
+        given = _bytes(memory.get(key))
+        if most is not None and given is not None and given * times >= most:
+            bound.append(key)
+    words = f"give `{host}` memory {{}} times as fast"
+    yield from _faster(host, "memory", memory, bound, words)
+    if "copy" in memory and "copy" not in bound:
+        copy = Amount.read(memory["copy"])
+        path = ("host", host, "memory", "copy")
+        yield from doubling("memory", Cost.HARDWARE, path, copy, f"let `{host}` copy at {{}}", steps=_STEPS)
+
+
+def _faster(
+    host: str, table: str, values: Mapping[str, object], keys: tuple[str, ...] | list[str], words: str
+) -> Iterator[Proposal]:
+    amounts = {key: Amount.read(values.get(key)) for key in keys}
+    given = {key: amount for key, amount in amounts.items() if amount is not None and amount.number}
+    if not given:
+        return
+    steps = []
+    for step in range(1, _STEPS + 1):
+        factor = 2**step
+        sets = tuple(
+            (join(("host", host, table, key)), str(amount.times(factor))) for key, amount in given.items()
+        )
+        steps.append(Candidate(words.format(factor), sets))
+    yield Proposal("I/O bus" if table == "io_bus" else "memory", Cost.HARDWARE, tuple(steps))
+
+
+def _bytes(value: object) -> Decimal | None:
+    amount = Amount.read(value)
+    if amount is None:
+        return None
+    factor = _BYTES.get(amount.unit.removesuffix("/s"))
+    return amount.number * factor if factor else None
