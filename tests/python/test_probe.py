@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import signal
 import time
@@ -16,6 +17,7 @@ from rich.console import Console
 import engpass
 from conftest import Cli, Program
 from engpass import _engpass
+from engpass.cli import files
 from engpass.cli.probed import show
 from engpass.probe import FIGURES, facts, probe, rate, size
 from engpass.report.page import render_probe
@@ -165,6 +167,27 @@ message = "64 KiB"
     testbed = engpass.loads(saved.read_text() + rest)
     flow = testbed.limit()["base"]["flows"]["stream"]
     assert any(one["name"] == "memory of host `here`" for one in flow["candidates"])
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb"])
+def test_a_name_that_no_testbed_takes_is_refused_before_the_work(cli: Cli, name: str) -> None:
+    ran = cli("probe", "--quick", "--name", name, code=2)
+    assert "names no host" in ran.stderr
+    assert "help: give one that can be printed" in ran.stderr
+
+
+def test_a_directory_of_figures_is_made_or_refused_before_the_work(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ran = cli("probe", "--quick", "--figures", str(tmp_path / "file" / "figures"), code=2)
+    assert "cannot be written" in ran.stderr
+    assert files.folder(str(tmp_path / "a" / "b")).is_dir()
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def test_a_pipe_is_not_opened_before_its_time(tmp_path: Path) -> None:
+    # Without a reader that would wait for ever, and with one tell it that nothing comes.
+    os.mkfifo(tmp_path / "pipe")
+    assert files.target(str(tmp_path / "pipe")) == tmp_path / "pipe"
 
 
 def test_what_cannot_be_written_is_known_before_the_work(cli: Cli, tmp_path: Path) -> None:

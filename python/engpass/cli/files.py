@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from engpass.error import EngpassError
@@ -19,12 +20,27 @@ def target(file: str, *, make: bool = True) -> Path:
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_fifo():
+            # To open one waits for its reader, and to close it tells the reader that all has come.
+            return path
         new = not path.exists()
         with path.open("a", encoding="utf-8"):
             pass
         if new:
             # An empty file would look like a result if the work is interrupted.
             path.unlink()
+    except OSError as error:
+        raise unwritable(path, error) from None
+    return path
+
+
+def folder(name: str) -> Path:
+    """The directory to write files into, made if it is not there; `EngpassError` if it cannot be written."""
+    path = Path(name)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
     except OSError as error:
         raise unwritable(path, error) from None
     return path

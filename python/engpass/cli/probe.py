@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from unicodedata import category
 
 import typer
 
 from engpass.cli import console, files
+from engpass.error import EngpassError
 
 if TYPE_CHECKING:
     from engpass.probe import Probed
@@ -55,6 +57,10 @@ def command(
         None if save is None else files.target(save, make=False),
         None if report is None else files.target(report),
     ]
+    pictures = None if figures is None else files.folder(figures)
+    # What the check of a testbed takes for the name of a host.
+    if name is not None and (not name.strip() or any(category(letter) == "Cc" for letter in name)):
+        raise EngpassError(f"`--name {name!r}` names no host", "give one that can be printed")
     with _bar() as watch:
         made = probe(quick=quick, name=name, directory=disk, watch=watch)
     if as_json:
@@ -71,20 +77,21 @@ def command(
 
         files.write(targets[1], render_probe(made))
         console.tell(f"the page is in `{report}`")
-    if figures is not None:
-        _pictures(made, figures)
-    for doubt in made.doubts:
-        console.tell(f"warning: {doubt}\nhelp: probe again while nothing else runs")
+    if pictures is not None:
+        _pictures(made, pictures)
+    if made.doubts:
+        doubts = "\n".join(f"warning: {doubt}" for doubt in made.doubts)
+        console.tell(f"{doubts}\nhelp: probe again while nothing else runs")
 
 
-def _pictures(made: Probed, directory: str) -> None:
+def _pictures(made: Probed, directory: Path) -> None:
     from engpass.report.charts import export
     from engpass.report.probe import figures
 
     try:
-        pictures = export(figures(made), Path(directory))
+        pictures = export(figures(made), directory)
     except OSError as error:
-        raise files.unwritable(Path(directory), error) from None
+        raise files.unwritable(directory, error) from None
     console.tell(f"{len(pictures)} pictures are in `{directory}`")
 
 

@@ -19,6 +19,7 @@ mod survey;
 mod sys;
 mod timer;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -297,11 +298,11 @@ impl Probe {
             }
             Step::Sockets => {
                 let (rounds, each) = if quick { (8, 33) } else { (24, 66) };
-                self.report.sockets = Section::of(socket::streams(rounds, Duration::from_millis(each)));
+                self.report.sockets = loopback(socket::streams(rounds, Duration::from_millis(each)));
             }
             Step::Packets => {
                 let (rounds, each) = if quick { (3, 50) } else { (8, 100) };
-                self.report.packets = Section::of(packets::packets(rounds, Duration::from_millis(each)));
+                self.report.packets = loopback(packets::packets(rounds, Duration::from_millis(each)));
             }
             Step::Devices => self.report.devices = devices::devices(Path::new("/")),
             Step::Block => {
@@ -365,6 +366,16 @@ impl Probe {
         }
         report
     }
+}
+
+/// What was measured over loopback, or that it cannot be used: in a network namespace of its own it is down at first.
+fn loopback<T>(result: io::Result<T>) -> Section<T> {
+    Section::of(result.map_err(|why| match why.kind() {
+        io::ErrorKind::NetworkUnreachable => {
+            format!("the loopback interface is down: {why}; help: `ip link set lo up`")
+        }
+        _ => format!("the loopback interface cannot be used: {why}"),
+    }))
 }
 
 impl Step {

@@ -48,3 +48,16 @@ fn what_was_not_measured_says_so() {
     assert!(report.table("x").starts_with("# Measured by `engpass probe`"));
     assert!(!report.table("x").contains("memory ="));
 }
+
+#[test]
+fn a_loopback_that_is_down_has_its_cure() {
+    let said = |error: io::Error| match loopback::<()>(Err(error)) {
+        Section::Measured(()) => panic!("it failed"),
+        Section::NotMeasured(why) => why,
+    };
+    assert!(said(io::Error::from_raw_os_error(libc::ENETUNREACH)).ends_with("help: `ip link set lo up`"));
+    assert!(
+        said(io::Error::from_raw_os_error(libc::EMFILE)).starts_with("the loopback interface cannot be used")
+    );
+    assert_eq!(loopback(Ok(1)), Section::Measured(1));
+}
