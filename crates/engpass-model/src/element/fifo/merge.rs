@@ -5,27 +5,28 @@ use super::super::departures::{Departures, Open};
 use super::super::inputs::Two;
 use super::super::{Cells, Channel, Loss, Outlet, Rule};
 use super::Fifo;
+use super::stretch::{MANY, duet, solo};
 use crate::time::Pace;
 
 /// The line in the midst of a busy period, in registers.
-struct Line {
-    base: u64,
-    slot: Pace,
-    slot_at_least: u64,
-    n: u64,
+pub(super) struct Line {
+    pub(super) base: u64,
+    pub(super) slot: Pace,
+    pub(super) slot_at_least: u64,
+    pub(super) n: u64,
     /// It is busy until then at least.
-    busy: u64,
+    pub(super) busy: u64,
     capacity: u64,
     /// So many cells surely find room.
-    spare: u64,
+    pub(super) spare: u64,
     /// When there is none: the next one does from this instant on.
     room_at: u64,
 }
 
 /// One of the two: its channel, how far it is, and what became of its cells.
-struct Side<'a> {
-    channel: &'a mut Channel,
-    open: Open,
+pub(super) struct Side<'a> {
+    pub(super) channel: &'a mut Channel,
+    pub(super) open: Open,
     joined: u64,
     /// Places of the first and the last one that joined.
     places: (u64, u64),
@@ -59,13 +60,36 @@ impl Line {
         if at < self.room_at {
             return (self, false);
         }
+        self.look(at);
+        let room = self.spare > 0;
+        (self, room)
+    }
+
+    /// See how many places there are at `at`.
+    pub(super) fn look(&mut self, at: u64) {
         let left = self.slot.ended_within(at - self.base).min(self.n);
         self.spare = self.capacity - (self.n - left);
         if self.spare == 0 {
             self.room_at = self.base + self.slot.after(self.n + 1 - self.capacity);
         }
-        let room = self.spare > 0;
-        (self, room)
+    }
+
+    /// So many cells join.
+    pub(super) fn join(&mut self, cells: u64) {
+        self.n += cells;
+        self.busy += cells * self.slot_at_least;
+        // If more have left meanwhile, the next one looks.
+        (self.spare, self.room_at) = (self.spare.saturating_sub(cells), 0);
+    }
+}
+
+impl Side<'_> {
+    /// So many of its cells join, at places from the first to the last of these.
+    pub(super) fn join(&mut self, cells: u64, (first, last): (u64, u64)) {
+        if self.joined == 0 {
+            self.places.0 = first;
+        }
+        (self.joined, self.places.1, self.last_lost) = (self.joined + cells, last, false);
     }
 }
 
@@ -145,14 +169,27 @@ impl Fifo {
 }
 
 /// Take the cells of both sides up to `limit`, `tie` being 1 where those of the other side go first if two come together.
-fn merge(
+fn merge<'a>(
     mut line: Line,
-    (one, other): (&mut Side<'_>, &mut Side<'_>),
+    (one, other): (&mut Side<'a>, &mut Side<'a>),
     (mut one_walk, mut other_walk): (Walk, Walk),
     (limit, tie): (u64, u64),
     departures: &mut Departures,
 ) -> (Line, (Walk, Walk)) {
+    let may_mix = departures.may_mix(one.open, other.open);
+    let mut patience = 0;
     loop {
+        if may_mix && patience == 0 {
+            let (sides, walks) = ([&mut *one, &mut *other], [&mut one_walk, &mut other_walk]);
+            if duet(&mut line, sides, walks, limit, departures) {
+                if one_walk.head == u64::MAX || other_walk.head == u64::MAX {
+                    break;
+                }
+            } else {
+                patience = MANY;
+            }
+        }
+        patience = patience.saturating_sub(1);
         let bound = limit.min(other_walk.head.saturating_sub(tie));
         if one_walk.head <= bound {
             let stop;
@@ -184,6 +221,13 @@ fn run(
     bound: u64,
     departures: &mut Departures,
 ) -> (Line, Walk, Stop) {
+    if bound - walk.head > MANY * walk.apart() {
+        solo(&mut line, side, &mut walk, bound, departures);
+        if walk.head > bound {
+            let stop = if walk.head == u64::MAX { Stop::Ended } else { Stop::Bound };
+            return (line, walk, stop);
+        }
+    }
     let from = line.n;
     let stop = loop {
         let at = walk.head;
@@ -218,14 +262,11 @@ fn run(
         }
     };
     if line.n > from {
-        if side.joined == 0 {
-            side.places.0 = from + 1;
-            departures.piece(side.open, from + 1, line.n - from);
-        } else {
-            departures.new_piece(side.open, from + 1, line.n - from);
-        }
-        side.joined += line.n - from;
-        side.places.1 = line.n;
+        let many = line.n - from;
+        departures.piece(side.open, from + 1, many);
+        let last_lost = side.last_lost;
+        side.join(many, (from + 1, line.n));
+        side.last_lost = last_lost;
     }
     (line, walk, stop)
 }

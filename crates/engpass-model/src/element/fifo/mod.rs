@@ -1,6 +1,7 @@
 //! One queue, first in, first out, in front of a line.
 
 mod merge;
+mod stretch;
 
 use super::departures::Departures;
 use super::{Cells, Channel, Doing, Gate, Inputs, Loss, Outlet, Rule, VcId};
@@ -56,8 +57,8 @@ impl Fifo {
         let mut end = Stepper::new(slot);
         end.seek(1);
         let (slot_up, slot_rounding) = (end.after(), end.rounding());
-        end.seek(0);
         let leave = end.clone();
+        end.seek(0);
         Self {
             slot,
             slot_up,
@@ -347,3 +348,6 @@ impl Batch {
         self.cells.count = 0;
     }
 }
+
+#[cfg(test)]
+mod tests;
