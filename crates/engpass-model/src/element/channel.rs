@@ -420,9 +420,9 @@ impl Channel {
     /// The cells evenly apart that the walk stands before.
     #[inline]
     pub(super) fn stretch(&self, walk: &Walk) -> Stretch {
-        let Cells { n, pace, count, .. } = self.current;
+        let Cells { base, n, pace, count, .. } = self.current;
         let (n, apart) = (n + count - walk.left, walk.apart());
-        let stretch = Stretch { pace, stride: 1, count: walk.left, apart };
+        let stretch = Stretch { base, pace, n, stride: 1, count: walk.left, apart };
         if walk.left > 1 {
             return stretch;
         }
@@ -483,8 +483,10 @@ pub(super) struct Walk {
     stepper: Stepper,
 }
 
-/// Cells of one train at a constant pace, from the next one of a [`Walk`] on.
+/// Cells of one train at a constant pace, from the next one of a [`Walk`] on: see [`Self::nth`].
 pub(super) struct Stretch {
+    base: u64,
+    n: u64,
     pub(super) pace: Pace,
     /// Places from one cell to the next.
     pub(super) stride: u64,
@@ -495,13 +497,32 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
+    /// When cell number `k` arrives, from 0.
+    #[inline]
+    pub(super) fn nth(&self, k: u64) -> u64 {
+        self.base + self.pace.after(self.n + k * self.stride)
+    }
+
     /// Whether `many` intervals between its cells are exactly as long as one of `other`.
     #[inline]
     pub(super) fn is_part_of(&self, other: &Self, many: u64) -> bool {
-        let ((num, den), (other_num, other_den)) = (self.pace.ratio(), other.pace.ratio());
-        let (own, others) =
-            (u128::from(num) * u128::from(self.stride), u128::from(other_num) * u128::from(other.stride));
-        own * u128::from(many) * u128::from(other_den) == others * u128::from(den)
+        self.fill((other.pace, other.stride), many)
+    }
+
+    /// Whether `many` intervals between its cells are exactly as long as a unit of `pace`.
+    #[inline]
+    pub(super) fn fills(&self, pace: Pace, many: u64) -> bool {
+        self.fill((pace, 1), many)
+    }
+
+    #[inline]
+    fn fill(&self, (pace, units): (Pace, u64), many: u64) -> bool {
+        let ((num, den), (other_num, other_den)) = (self.pace.ratio(), pace.ratio());
+        // Where a product does not fit, the answer is no, and cells are taken one by one.
+        let own = u128::from(num) * u128::from(self.stride.saturating_mul(many));
+        let other = u128::from(other_num) * u128::from(units);
+        own.checked_mul(u128::from(other_den))
+            .is_some_and(|own| other.checked_mul(u128::from(den)) == Some(own))
     }
 }
 

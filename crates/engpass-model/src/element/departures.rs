@@ -94,7 +94,7 @@ impl Departures {
     /// `count` cells from place `n` on.
     #[inline]
     pub(super) fn piece(&mut self, open: Open, n: u64, count: u64) {
-        if open.way == 0 && self.gather {
+        if open.way == 0 && self.gather || count == 0 {
             return;
         }
         let piece = Piece::solid(n, count, open.train);
@@ -108,6 +108,9 @@ impl Departures {
     pub(super) fn runs(&mut self, open: Open, n: u64, count: u64, (run, period): (u64, u64)) {
         if open.way == 0 && self.gather || count == 0 {
             return;
+        }
+        if run == period {
+            return self.piece(open, n, count);
         }
         let piece = Piece::in_runs(n, count, open.train, run as u16, period as u16);
         let pieces = &mut self.ways[open.way].pieces;

@@ -5,7 +5,7 @@ use super::super::departures::{Departures, Open};
 use super::super::inputs::Two;
 use super::super::{Cells, Channel, Loss, Outlet, Rule};
 use super::Fifo;
-use super::stretch::{MANY, duet, solo};
+use super::stretch::{MANY, duet, overflow, solo};
 use crate::time::Pace;
 
 /// The line in the midst of a busy period, in registers.
@@ -16,11 +16,11 @@ pub(super) struct Line {
     pub(super) n: u64,
     /// It is busy until then at least.
     pub(super) busy: u64,
-    capacity: u64,
+    pub(super) capacity: u64,
     /// So many cells surely find room.
     pub(super) spare: u64,
     /// When there is none: the next one does from this instant on.
-    room_at: u64,
+    pub(super) room_at: u64,
 }
 
 /// One of the two: its channel, how far it is, and what became of its cells.
@@ -30,9 +30,9 @@ pub(super) struct Side<'a> {
     joined: u64,
     /// Places of the first and the last one that joined.
     places: (u64, u64),
-    lost: u64,
+    pub(super) lost: u64,
     lost_at: u64,
-    last_lost: bool,
+    pub(super) last_lost: bool,
 }
 
 /// Why the next cell of one side is not taken.
@@ -65,10 +65,15 @@ impl Line {
         (self, room)
     }
 
+    /// How many cells have left by `at` if the line is busy until then.
+    #[inline]
+    pub(super) fn left_by(&self, at: u64) -> u64 {
+        self.slot.ended_within(at - self.base)
+    }
+
     /// See how many places there are at `at`.
     pub(super) fn look(&mut self, at: u64) {
-        let left = self.slot.ended_within(at - self.base).min(self.n);
-        self.spare = self.capacity - (self.n - left);
+        self.spare = self.capacity - (self.n - self.left_by(at).min(self.n));
         if self.spare == 0 {
             self.room_at = self.base + self.slot.after(self.n + 1 - self.capacity);
         }
@@ -90,6 +95,14 @@ impl Side<'_> {
             self.places.0 = first;
         }
         (self.joined, self.places.1, self.last_lost) = (self.joined + cells, last, false);
+    }
+
+    /// So many of its cells are lost, the first of them at `at`.
+    pub(super) fn lose(&mut self, cells: u64, at: u64) {
+        if self.lost == 0 {
+            self.lost_at = at;
+        }
+        (self.lost, self.last_lost) = (self.lost + cells, true);
     }
 }
 
@@ -132,6 +145,24 @@ impl Fifo {
             side.channel.walked(walk);
         }
         true
+    }
+
+    /// Take cells of the train that comes next, up to `limit` or until the line runs empty or the train ends.
+    pub(super) fn merge_one(&mut self, channel: &mut Channel, limit: u64, out: &mut impl Outlet) {
+        let head = channel.head();
+        if head > self.last_end {
+            self.idle(head - self.last_end, self.rounded(), out);
+            self.start(head);
+            self.last_end = head;
+        }
+        let walk = channel.walk();
+        let mut side = self.side(channel, out);
+        let (line, walk, _) = run(self.line(), &mut side, walk, limit, &mut self.departures);
+        self.n = line.n;
+        self.end.seek(self.n);
+        self.last_end = self.base + self.end.after();
+        self.tell(&side, &walk, out);
+        side.channel.walked(walk);
     }
 
     fn line(&self) -> Line {
@@ -229,6 +260,7 @@ fn run(
         }
     }
     let from = line.n;
+    let mut overflows = bound - walk.head > MANY * walk.apart();
     let stop = loop {
         let at = walk.head;
         if at > line.busy {
@@ -241,6 +273,16 @@ fn run(
         let mut room = true;
         if line.spare == 0 {
             (line, room) = line.has_room(at);
+            if !room && overflows && side.lost > 0 {
+                overflows = false;
+                overflow(&mut line, side, &mut walk, bound);
+                if walk.head > bound {
+                    break if walk.head == u64::MAX { Stop::Ended } else { Stop::Bound };
+                }
+                if walk.head > at {
+                    continue;
+                }
+            }
         }
         side.last_lost = !room;
         if room {
@@ -248,10 +290,7 @@ fn run(
             line.n += 1;
             line.busy += line.slot_at_least;
         } else {
-            if side.lost == 0 {
-                side.lost_at = at;
-            }
-            side.lost += 1;
+            side.lose(1, at);
         }
         walk.step();
         if walk.left == 0 {

@@ -100,7 +100,12 @@ impl Fifo {
             let (channel, limit) = inputs.earliest().expect("there was a next cell");
             let limit = limit.min(until);
             while channel.head() <= limit {
-                if !self.pass(channel, limit, rules, out) {
+                if self.pass(channel, limit, rules, out) {
+                    continue;
+                }
+                if self.plain.is_some() && rules[channel.vc() as usize].policer.is_none() {
+                    self.merge_one(channel, limit, out);
+                } else {
                     self.merge(channel, limit, rules, out);
                 }
             }

@@ -82,17 +82,29 @@ fn both(
         return false;
     }
     let head = fast_walk.head.min(slow_walk.head);
+    if line.spare <= many + 2 * MANY {
+        line.look(head);
+    }
+    if line.spare == 0 {
+        let Some(full) = Full::of(line, many, ahead, (fast_walk.head, &often), (slow_walk.head, &seldom))
+        else {
+            return false;
+        };
+        let by_often = (often.count - 1 - ahead) / many + 1;
+        let by_limit = limit.checked_sub(slow_walk.head).map_or(0, |span| span / (seldom.apart + 1) + 1);
+        let slows = by_often.min(by_limit).min(seldom.count - 1);
+        let enough = slows > 0 && ahead + slows * (many + 1) >= MANY;
+        return enough
+            && full.take(line, (fast, fast_walk, often), (slow, slow_walk, seldom), slows, departures);
+    }
     let Some(busy) = line.surely_busy(head, &often) else { return false };
     let room = line.room(head, many + 1, seldom.apart);
     let Some(intervals) = room.checked_sub(ahead).map(|room| room / (many + 1)) else { return false };
-    // Intervals between cells of the slow one, of which the last may be cut short.
-    let (full, cut) = if many == 1 {
-        (often.count - ahead, 0)
-    } else {
-        ((often.count - ahead) / many, (often.count - ahead) % many)
-    };
+    // After each of the slow ones as many of the other come, but for the last; what comes behind either stretch is not known.
+    let behind = often.count - ahead - 1;
+    let (full, cut) = if many == 1 { (behind, 1) } else { (behind / many, behind % many + 1) };
     let mut slows = seldom.count.min(full + 1);
-    let mut cut = if slows == full + 1 { cut } else { 0 };
+    let mut cut = if slows < seldom.count { cut } else { 0 };
     let span = busy.min(limit).saturating_sub(slow_walk.head);
     let interval = seldom.apart + 1;
     if span < slows * interval {
@@ -125,6 +137,141 @@ fn both(
     line.join(slows + fasts);
     *slow_walk = slow.channel.walk_past(slow_walk.clone(), slows);
     true
+}
+
+/// The next cell of a side finds the queue full: take that one and those behind it up to `bound` while cells come faster than others
+/// leave, but not the last of its stretch. They join one behind the other.
+#[cold]
+pub(super) fn overflow(line: &mut Line, side: &mut Side<'_>, walk: &mut Walk, bound: u64) {
+    let stretch = side.channel.stretch(walk);
+    if stretch.apart + CLOSE > line.slot_at_least || line.capacity < 3 {
+        return;
+    }
+    let many = (stretch.count - 1).min((bound - walk.head) / (stretch.apart + 1) + 1);
+    if many < MANY {
+        return;
+    }
+    // Between two cells that follow each other at most one leaves, and the next that comes takes its place.
+    let joined = line.left_by(stretch.nth(many - 1)) + line.capacity - line.n;
+    line.join(joined);
+    (line.spare, side.lost, side.last_lost) = (0, side.lost + many - joined, true);
+    *walk = side.channel.walk_past(walk.clone(), many);
+}
+
+/// A queue that is full: who is first when a cell has left takes its place.
+struct Full {
+    /// Cells of the one that comes more often, in the time of a slot, and from one cell of the other to the next.
+    in_slot: u64,
+    in_interval: u64,
+    /// Cells of the one before the next of the other.
+    ahead: u64,
+    /// How long after a departure the one comes first.
+    often: u64,
+    /// How many cells have left when the next one of the other comes, and how long before it the last of them did.
+    seldom: (u64, u64),
+}
+
+impl Full {
+    /// If it is so, and sure, when the next cells of both come at these instants: of the one `in_interval` between two of the other.
+    fn of(
+        line: &Line,
+        in_interval: u64,
+        ahead: u64,
+        (fast, often): (u64, &Stretch),
+        (slow, seldom): (u64, &Stretch),
+    ) -> Option<Self> {
+        let in_slot = (line.slot_at_least + often.apart / 2) / often.apart;
+        let since = |at: u64| {
+            let left = line.left_by(at);
+            (left, at - line.base - line.slot.after(left))
+        };
+        // The one whose turn it is has come by now if both have always come as they do.
+        let there = |head: u64, apart: u64| head + CLOSE <= line.room_at + apart;
+        let next = if in_interval.is_multiple_of(in_slot.max(1)) {
+            slow >= line.room_at
+        } else {
+            there(slow, seldom.apart)
+        };
+        let sure = line.capacity > 2 && often.fills(line.slot, in_slot) && there(fast, often.apart) && next;
+        sure.then(|| Self {
+            in_slot,
+            in_interval,
+            ahead,
+            often: since(fast).1 % often.apart,
+            seldom: since(slow),
+        })
+    }
+
+    /// Take cells up to one of the slow side, as many of which come as of `slows` at most.
+    fn take(
+        &self,
+        line: &mut Line,
+        (fast, fast_walk, often): Part<'_, '_>,
+        (slow, slow_walk, seldom): Part<'_, '_>,
+        slows: u64,
+        departures: &mut Departures,
+    ) -> bool {
+        let Self { in_slot, in_interval, ahead, often: behind, seldom: (left, since) } = *self;
+        let close = CLOSE + in_slot;
+        let claimed = line.n - line.capacity;
+        let fasts = ahead + in_interval * (slows - 1);
+        let (wins, last_left) = if in_interval.is_multiple_of(in_slot) {
+            (since, left + (slows - 1) * (in_interval / in_slot))
+        } else if in_slot.is_multiple_of(in_interval) {
+            (since % seldom.apart, left + (since / seldom.apart + slows - 1) / (in_slot / in_interval))
+        } else {
+            return false;
+        };
+        let edges = [(wins, seldom.apart), (since, line.slot_at_least), (behind, often.apart)];
+        let sure = |&(time, apart): &(u64, u64)| time >= close && time + close <= apart;
+        if !edges.iter().all(sure) || wins.abs_diff(behind) < close {
+            return false;
+        }
+        let joined = last_left - claimed;
+        let from = line.n;
+        if wins > behind {
+            // The other never finds a place.
+            if fast.lost == 0 || joined > fasts {
+                return false;
+            }
+            departures.piece(fast.open, from + 1, joined);
+            fast.join(joined, (from + 1, from + joined));
+            fast.lost += fasts - joined;
+            slow.lose(slows, slow_walk.head);
+        } else if in_interval < in_slot {
+            if slow.lost == 0 || joined > slows {
+                return false;
+            }
+            departures.piece(slow.open, from + 1, joined);
+            slow.join(joined, (from + 1, from + joined));
+            slow.lost += slows - joined;
+            fast.lose(fasts, fast_walk.head);
+        } else {
+            let period = in_interval / in_slot;
+            let before = left - 1 - claimed;
+            let first = from + before + 1;
+            let between = joined - before - slows;
+            if fast.lost == 0 || before + between > fasts || period > APART {
+                return false;
+            }
+            let last = first + (slows - 1) * period;
+            departures.runs(slow.open, first, slows, (1, period));
+            slow.join(slows, (first, last));
+            departures.piece(fast.open, from + 1, before);
+            departures.runs(fast.open, first + 1, between, (period - 1, period));
+            fast.lost += fasts - before - between;
+            if before + between > 0 {
+                let (one, other) =
+                    (from + 1 + u64::from(before == 0), if between > 0 { last - 1 } else { from + before });
+                fast.join(before + between, (one, other));
+            }
+        }
+        line.join(joined);
+        line.spare = 0;
+        *fast_walk = fast.channel.walk_past(fast_walk.clone(), fasts);
+        *slow_walk = slow.channel.walk_past(slow_walk.clone(), slows);
+        true
+    }
 }
 
 /// Cells from `fast` on, `apart`, that come before `slow`, if that is sure and stays so when both go on by as much.

@@ -158,8 +158,6 @@ fn line(streams: &[Stream], capacities: &[u64], looks: u64, (exact, mixed): (boo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
-
     #[test]
     fn trains_that_meet_are_taken_as_cell_by_cell(
         streams in vec(stream(), 2..=4),
