@@ -110,7 +110,8 @@ impl Cells {
     }
 }
 
-/// Cells of a train that follow each other without a gap. A train that others have come between has several.
+/// Cells of a train in runs: those of a run follow each other without a gap, and runs are evenly apart. A train that others have come
+/// between has several pieces, or one that says how they have come between it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Place of the first of them in what the train belongs to: see [`Cells::n`].
@@ -119,4 +120,136 @@ pub struct Piece {
     pub count: u64,
     /// Number of the train among those that are listed with it.
     pub train: u32,
+    /// Cells of a run; the last one may have fewer. 1 where there are no gaps.
+    run: u16,
+    /// Places from the first cell of a run to that of the next one. 1 where there are no gaps.
+    period: u16,
+}
+
+impl Piece {
+    /// `count` cells from place `n` on without a gap.
+    #[inline]
+    pub fn solid(n: u64, count: u64, train: u32) -> Self {
+        Self { n, count, train, run: 1, period: 1 }
+    }
+
+    /// `count` cells from place `n` on, in runs of `run`, each of which begins `period` places behind the one before it.
+    pub(super) fn in_runs(n: u64, count: u64, train: u32, run: u16, period: u16) -> Self {
+        debug_assert!(0 < run && run < period, "there are cells, and gaps between them");
+        if count <= u64::from(run) {
+            Self::solid(n, count, train)
+        } else {
+            Self { n, count, train, run, period }
+        }
+    }
+
+    /// The same cells of the train that stands as many places further back.
+    #[inline]
+    pub(super) fn behind(self, trains: u32) -> Self {
+        Self { train: self.train.wrapping_add(trains), ..self }
+    }
+
+    /// Whether there are no gaps.
+    #[inline]
+    pub fn is_solid(&self) -> bool {
+        self.period == 1
+    }
+
+    /// Places from one cell to the next, where every run is one cell.
+    #[inline]
+    pub(super) fn stride(&self) -> Option<u64> {
+        (self.run == 1).then_some(u64::from(self.period))
+    }
+
+    /// Place of cell number `k`, from 0.
+    #[inline]
+    pub(super) fn place(&self, k: u64) -> u64 {
+        let (run, period) = (u64::from(self.run), u64::from(self.period));
+        if run == 1 { self.n + k * period } else { self.n + k / run * period + k % run }
+    }
+
+    /// Place of the last cell.
+    #[inline]
+    pub fn last(&self) -> u64 {
+        self.place(self.count - 1)
+    }
+
+    /// Cells of those runs that end at or before place `end`, which is not before the first cell.
+    pub(super) fn whole_runs_up_to(&self, end: u64) -> u64 {
+        let (run, period) = (u64::from(self.run), u64::from(self.period));
+        if self.last() <= end { self.count } else { (end + 1 - self.n + period - run) / period * run }
+    }
+
+    /// Take the first run, or all if there are no gaps: its place and its cells.
+    #[inline]
+    pub fn take_run(&mut self) -> (u64, u64) {
+        let n = self.n;
+        let count = if self.period == 1 { self.count } else { self.count.min(u64::from(self.run)) };
+        self.n += u64::from(self.period);
+        self.count -= count;
+        (n, count)
+    }
+
+    /// Take the first `count` cells, all or those of whole runs.
+    pub(super) fn skip(&mut self, count: u64) {
+        self.n += count.div_ceil(u64::from(self.run)) * u64::from(self.period);
+        self.count -= count;
+    }
+
+    /// Say also what `next` says, which comes behind this, if one piece can. Whether it can.
+    #[inline]
+    pub(super) fn goes_on_with(&mut self, next: &Self) -> bool {
+        if self.train != next.train {
+            return false;
+        }
+        if self.count == 1 && next.run == 1 {
+            let between = next.n - self.n;
+            if (next.count > 1 && between != u64::from(next.period)) || between > u64::from(u16::MAX) {
+                return false;
+            }
+            (self.run, self.period) = (1, between as u16);
+        } else {
+            let alike =
+                self.run == next.run && (self.period == next.period || (next.count == 1 && self.run == 1));
+            if !alike || !self.count.is_multiple_of(u64::from(self.run)) || self.place(self.count) != next.n {
+                return false;
+            }
+        }
+        self.count += next.count;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_evenly_apart() {
+        // 10 11 12 . . 15 16 17 . . 20
+        let mut piece = Piece::in_runs(10, 7, 0, 3, 5);
+        let places: Vec<_> = (0..7).map(|k| piece.place(k)).collect();
+        assert_eq!(places, [10, 11, 12, 15, 16, 17, 20]);
+        let up_to: Vec<_> = (10..22).map(|end| piece.whole_runs_up_to(end)).collect();
+        assert_eq!(up_to, [0, 0, 3, 3, 3, 3, 3, 6, 6, 6, 7, 7]);
+        assert_eq!(piece.last(), 20);
+        let mut rest = piece;
+        rest.skip(6);
+        assert_eq!((rest.n, rest.count), (20, 1));
+        assert!(!piece.goes_on_with(&Piece::in_runs(25, 6, 0, 3, 5)), "the last run is not full");
+        assert_eq!([piece.take_run(), piece.take_run(), piece.take_run()], [(10, 3), (15, 3), (20, 1)]);
+        let mut piece = Piece::in_runs(10, 6, 0, 3, 5);
+        assert!(piece.goes_on_with(&Piece::in_runs(20, 4, 0, 3, 5)));
+        assert_eq!((piece.count, piece.last()), (10, 25));
+        // One cell goes on with any stride, and two make one.
+        let mut piece = Piece::solid(3, 1, 0);
+        assert!([7, 11].iter().all(|n| piece.goes_on_with(&Piece::solid(*n, 1, 0))));
+        assert_eq!((piece.count, piece.stride()), (3, Some(4)));
+        assert!(!piece.goes_on_with(&Piece::solid(15, 2, 0)) && !piece.goes_on_with(&Piece::solid(12, 1, 0)));
+        let mut piece = Piece::solid(3, 1, 0);
+        assert!(
+            piece.goes_on_with(&Piece::in_runs(5, 4, 0, 1, 2)) && piece.goes_on_with(&Piece::solid(13, 1, 0))
+        );
+        assert_eq!((piece.count, piece.last()), (6, 13));
+    }
 }

@@ -1,6 +1,7 @@
 //! One queue, first in, first out, in front of a line.
 
 mod merge;
+mod stretch;
 
 use super::departures::Departures;
 use super::{Cells, Channel, Doing, Gate, Inputs, Loss, Outlet, Rule, VcId};
@@ -56,8 +57,8 @@ impl Fifo {
         let mut end = Stepper::new(slot);
         end.seek(1);
         let (slot_up, slot_rounding) = (end.after(), end.rounding());
-        end.seek(0);
         let leave = end.clone();
+        end.seek(0);
         Self {
             slot,
             slot_up,
@@ -99,7 +100,12 @@ impl Fifo {
             let (channel, limit) = inputs.earliest().expect("there was a next cell");
             let limit = limit.min(until);
             while channel.head() <= limit {
-                if !self.pass(channel, limit, rules, out) {
+                if self.pass(channel, limit, rules, out) {
+                    continue;
+                }
+                if self.plain.is_some() && rules[channel.vc() as usize].policer.is_none() {
+                    self.merge_one(channel, limit, out);
+                } else {
                     self.merge(channel, limit, rules, out);
                 }
             }
@@ -347,3 +353,6 @@ impl Batch {
         self.cells.count = 0;
     }
 }
+
+#[cfg(test)]
+mod tests;
