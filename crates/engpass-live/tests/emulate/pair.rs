@@ -54,11 +54,12 @@ impl Pair {
         }
     }
 
-    /// Run this program in a namespace with these words; as heavy as the driver makes itself, for the scheduler weighs sessions.
+    /// Run this program in a namespace with these words. The scheduler weighs sessions: its own is lighter than the driver's, as users' programs
+    /// are, and heavier than all else on a machine that is not quiet.
     pub(crate) fn start(&self, end: usize, words: &[&str]) -> Child {
         let own = std::env::current_exe().expect("this program has a path");
         let mut command = Command::new("ip");
-        let heavy = "echo -20 2>/dev/null >/proc/self/autogroup; exec \"$@\"";
+        let heavy = "echo -10 2>/dev/null >/proc/self/autogroup; exec \"$@\"";
         command
             .args(["netns", "exec", &self.names[end], "setsid", "sh", "-c", heavy, "-"])
             .arg(own)
