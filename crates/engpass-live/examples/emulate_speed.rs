@@ -7,6 +7,8 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -60,6 +62,20 @@ fn main() {
     }
 }
 
+/// Go on as the leader of a session: the scheduler weighs sessions, and only that of its own a driver may make heavy. `engpass` does
+/// the same for the drivers that it starts.
+fn lead() {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name in brackets: state, parent, group, session.
+    let session = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(3));
+    if session == Some(std::process::id().to_string().as_str()) {
+        return;
+    }
+    let own = std::env::current_exe().expect("this program has a path");
+    let error = Command::new("setsid").arg("--wait").arg(own).args(std::env::args().skip(1)).exec();
+    eprintln!("no session of its own, so the driver is not heavy: setsid: {error}");
+}
+
 fn measure(seconds: u64, parts: &[&str]) {
     let unknown = parts.iter().find(|part| PARTS.iter().all(|(name, _)| name != *part));
     if let Some(unknown) = unknown {
@@ -67,6 +83,7 @@ fn measure(seconds: u64, parts: &[&str]) {
         eprintln!("there is no part `{unknown}`; there are {names}");
         std::process::exit(2);
     }
+    lead();
     let all = |name: &str| parts.is_empty() && (floor::is_there() || !name.starts_with("floor"));
     for (name, part) in PARTS.iter().filter(|(name, _)| all(name) || parts.contains(name)) {
         let mut found = part(seconds);

@@ -1,8 +1,9 @@
 //! One turn after the other: wait, let the network run up to now, write what has arrived, read what is sent.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::IpAddr;
+use std::ops::Range;
 
 use serde_json::Value;
 
@@ -15,6 +16,7 @@ use super::log::{Log, Record};
 use super::network::{Fate, Input, Network, Output, Way};
 use super::packet::offload::{self, Offload};
 use super::packet::{Change, HEAD, Packet};
+use super::run::{MOST, Run};
 use super::store::{Store, Token};
 use super::world::World;
 use crate::problem::{Code, Problem};
@@ -59,26 +61,16 @@ pub(super) struct Host {
     pub(super) index: usize,
     /// It sends Ethernet frames.
     pub(super) station: Option<Station>,
+    /// Its device takes super-packets of UDP.
+    joins: bool,
     /// Its device can no longer be read: its namespace may be gone.
     gone: bool,
 }
 
 impl Host {
-    pub(super) fn new(index: usize, station: Option<Station>) -> Self {
-        Self { index, station, gone: false }
+    pub(super) fn new(index: usize, station: Option<Station>, joins: bool) -> Self {
+        Self { index, station, joins, gone: false }
     }
-}
-
-/// Packets for one host that go into one write.
-#[derive(Default)]
-struct Run {
-    /// Of what they are parts; none of `ats` where there is nothing.
-    slot: u32,
-    first: u32,
-    from: usize,
-    change: Change,
-    /// When each was due.
-    ats: Vec<u64>,
 }
 
 /// The driver.
@@ -268,7 +260,8 @@ impl<N: Network, W: World> Driver<N, W> {
                     rest = packet;
                 }
                 Taken::Answer(frame) => {
-                    let written = self.world.write(place, &Offload::default().write(), &frame);
+                    let header = Offload::default().write();
+                    let written = self.world.write(place, &[IoSlice::new(&header), IoSlice::new(&frame)]);
                     if let Err(error) = written {
                         self.counts.failed(place, &error);
                     }
@@ -337,14 +330,12 @@ impl<N: Network, W: World> Driver<N, W> {
             match (output.fate, place) {
                 (Fate::Delivered { ce }, Some(place)) => {
                     let change = Change { ce, hops };
-                    let run = &self.runs[place];
-                    let follows = run.slot == slot
-                        && run.first + run.ats.len() as u32 == segment
-                        && run.change == change;
-                    if run.ats.is_empty() || !follows {
+                    let run = &mut self.runs[place];
+                    let follows = run.goes_on(slot, segment, change)
+                        || self.hosts[place].joins && run.join(&self.store, slot, from, change);
+                    if !follows {
                         self.write(place);
-                        let run = &mut self.runs[place];
-                        (run.slot, run.first, run.from, run.change) = (slot, segment, from, change);
+                        self.runs[place].begin((slot, segment), from, change);
                     }
                     self.runs[place].ats.push(output.at);
                 }
@@ -375,7 +366,7 @@ impl<N: Network, W: World> Driver<N, W> {
         let front = self.hosts[place].station.as_ref().map(|station| station.head(from, &message));
         let front = front.as_ref().map_or(&[][..], |front| &front[..]);
         let head = [&Offload::default().write()[..], front].concat();
-        if let Err(error) = self.world.write(place, &head, &message) {
+        if let Err(error) = self.world.write(place, &[IoSlice::new(&head), IoSlice::new(&message)]) {
             self.counts.failed(place, &error);
         }
     }
@@ -391,36 +382,49 @@ impl<N: Network, W: World> Driver<N, W> {
 
     /// Write the run of a host, if there is one.
     fn write(&mut self, place: usize) {
+        let Self { world, store, head: buffer, .. } = self;
         let run = &mut self.runs[place];
         let count = run.ats.len() as u32;
         if count == 0 {
             return;
         }
-        let now = self.clock.at(self.world.now());
+        let now = self.clock.at(world.now());
         for at in run.ats.drain(..) {
             self.late.record(now.saturating_sub(at) / 1000);
         }
-        let (packet, bytes) = self.store.get(run.slot);
-        let front = self.hosts[place].station.as_ref().map(|station| station.head(run.from, bytes));
+        let first = store.get(run.slot);
+        let station = self.hosts[place].station.as_ref();
+        let front = station.map(|station| station.head(run.from, first.1));
         let front = front.as_ref().map_or(&[][..], |front| &front[..]);
-        let mut written = Ok(());
-        let mut part = |range: std::ops::Range<u32>, head: &mut [u8]| {
-            let length = packet.write(bytes, range.clone(), run.change, front, head);
-            self.world.write(place, &head[..length], &bytes[packet.payload_of(range)])
-        };
-        let all = run.first..run.first + count;
-        if let Err(error) = part(all.clone(), &mut self.head) {
-            written = Err(error);
-            if count > 1 {
-                // This kernel may not take such super-packets.
-                written = all.map(|one| part(one..one + 1, &mut self.head)).fold(Ok(()), io::Result::and);
+        let (whole, begin, mut written) = if run.is_joined() {
+            let whole = run.whole(store);
+            let length = whole.write(first.1, 0..count, run.change, front, buffer);
+            let mut pieces = [IoSlice::new(&[]); MOST + 1];
+            pieces[0] = IoSlice::new(&buffer[..length]);
+            for (index, piece) in (0..count).zip(&mut pieces[1..]) {
+                let (packet, bytes) = store.get(run.part(index).0);
+                *piece = IoSlice::new(packet.datagram(bytes));
             }
+            (whole, 0, world.write(place, &pieces[..=count as usize]))
+        } else {
+            let all = run.first..run.first + count;
+            (*first.0, run.first, write_part(world, place, first, all, run.change, front, buffer))
+        };
+        if written.is_err() && count > 1 {
+            // This kernel may not take such super-packets.
+            let mut one = |index| {
+                let (slot, segment) = run.part(index);
+                write_part(world, place, store.get(slot), segment..segment + 1, run.change, front, buffer)
+            };
+            written = (0..count).map(&mut one).fold(Ok(()), io::Result::and);
         }
         match written {
-            Ok(()) => self.counts.hosts[place].wrote(count, packet, run.first),
+            Ok(()) => self.counts.hosts[place].wrote(count, &whole, begin),
             Err(error) => self.counts.failed(place, &error),
         }
-        self.store.release(run.slot, count);
+        for index in 0..count {
+            store.release(run.part(index).0, 1);
+        }
     }
 
     /// As if the hosts had TAP devices.
@@ -453,4 +457,19 @@ impl<N: Network, W: World> Driver<N, W> {
             log.close();
         }
     }
+}
+
+/// Write a run of segments of one packet.
+fn write_part<W: World>(
+    world: &mut W,
+    place: usize,
+    (packet, bytes): (&Packet, &[u8]),
+    run: Range<u32>,
+    change: Change,
+    front: &[u8],
+    buffer: &mut [u8],
+) -> io::Result<()> {
+    let length = packet.write(bytes, run.clone(), change, front, buffer);
+    let payload = &bytes[packet.payload_of(run)];
+    world.write(place, &[IoSlice::new(&buffer[..length]), IoSlice::new(payload)])
 }

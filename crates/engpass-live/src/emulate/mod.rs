@@ -26,10 +26,12 @@ mod network;
 mod pace;
 mod packet;
 mod replay;
+mod run;
 mod status;
 mod store;
 #[cfg(test)]
 mod tests;
+mod urgency;
 mod world;
 
 use std::fmt;
@@ -49,14 +51,16 @@ use late::Lateness;
 use log::{Log, Reading};
 use model::Model;
 use network::Network;
-use pace::Pace;
+use pace::{Clock, Pace};
 use packet::offload::{self, Offload};
 use packet::{Change, HEAD, Packet};
+use urgency::Urgency;
 use world::Real;
 
 use crate::flow::Timer;
 use crate::sys::signal::{Bell, Caught};
 use crate::sys::thread;
+use crate::sys::tun::Offloads;
 use crate::sys::urgent::Heavy;
 use crate::time::MILLISECOND;
 
@@ -159,16 +163,18 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     thread::exact_timers();
     // This thread runs before the hosts' programs, not in turns with those that it wakes.
     let _heavy = Heavy::ask();
+    let urgency = Urgency::ask(config.clock != Clock::Spin);
     let limit = config.limit_ns()?;
     let pace = Pace::choose(config.clock, Timer::calibrate(CALIBRATION), limit.saturating_mul(config.slow));
     let about = About::new(&config, &pace, &devices, seed);
-    let hosts = config.hosts.iter().zip(places).map(|(host, index)| {
+    let hosts = config.hosts.iter().zip(places).zip(&devices).map(|((host, index), device)| {
         let tap = host.kind == DeviceKind::Tap;
-        Host::new(index, tap.then(|| Station { device: ethernet::hardware(index) }))
+        let station = tap.then(|| Station { device: ethernet::hardware(index) });
+        Host::new(index, station, device.offloads == Offloads::TcpAndUdp)
     });
     let hosts: Vec<Host> = hosts.collect();
     let directory = Directory::new(addresses, network.ways(), names.len());
-    let world = Real::new(pace, devices, bell);
+    let world = Real::new(pace, urgency, devices, bell);
     let late = Lateness::new(limit);
     let mut driver = Driver::new(network, world, config.slow, hosts, directory, late, log);
     driver.routers = config.routers;

@@ -1,11 +1,12 @@
 //! What the driver asks of the world: a clock, devices, and waiting. [`Real`] is the one of this host; tests have another.
 
-use std::io;
+use std::io::{self, IoSlice, Write};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use super::contention::Contention;
 use super::pace::Pace;
+use super::urgency::Urgency;
 use crate::sys::clock;
 use crate::sys::signal::Bell;
 use crate::sys::tun::{self, Tun, Waits};
@@ -28,8 +29,8 @@ pub(super) trait World {
     /// Read a packet with its virtio header; `WouldBlock` where there is none.
     fn read(&mut self, host: usize, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Write a packet that lies in two pieces.
-    fn write(&mut self, host: usize, head: &[u8], payload: &[u8]) -> io::Result<()>;
+    /// Write a packet that lies in pieces, its virtio header at the beginning of the first one.
+    fn write(&mut self, host: usize, pieces: &[IoSlice<'_>]) -> io::Result<()>;
 }
 
 /// Devices of this host, by the place of the host in the configuration.
@@ -42,6 +43,7 @@ pub(super) struct Real {
     last: u64,
     stirred: bool,
     contention: Contention,
+    urgency: Urgency,
     /// As long as this is here no core sleeps.
     _awake: Option<Awake>,
 }
@@ -50,7 +52,7 @@ pub(super) struct Real {
 const FEW: usize = 4;
 
 impl Real {
-    pub(super) fn new(pace: Pace, devices: Vec<Tun>, bell: Arc<Bell>) -> Self {
+    pub(super) fn new(pace: Pace, urgency: Urgency, devices: Vec<Tun>, bell: Arc<Bell>) -> Self {
         let files: Vec<_> =
             devices.iter().map(|tun| tun.file.as_raw_fd()).chain([bell.as_raw_fd()]).collect();
         let awake = if pace.keeps_cores_awake() { Awake::hold() } else { None };
@@ -62,6 +64,7 @@ impl Real {
             last: 0,
             stirred: false,
             contention: Contention::new(),
+            urgency,
             _awake: awake,
         }
     }
@@ -98,6 +101,7 @@ impl World for Real {
     fn wait(&mut self, due: u64) {
         loop {
             let now = clock::now();
+            self.urgency.look(now);
             let stirred = std::mem::take(&mut self.stirred);
             if stirred && self.pace.stays_awake() && !self.contention.is_some(now) {
                 self.last = now;
@@ -131,8 +135,8 @@ impl World for Real {
     }
 
     #[inline]
-    fn write(&mut self, host: usize, head: &[u8], payload: &[u8]) -> io::Result<()> {
+    fn write(&mut self, host: usize, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         self.stirred = true;
-        tun::write(&self.devices[host].file, head, payload)
+        (&self.devices[host].file).write_vectored(pieces).map(|_| ())
     }
 }

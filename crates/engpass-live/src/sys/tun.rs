@@ -120,16 +120,6 @@ pub(crate) fn read(file: &File, buffer: &mut [u8]) -> io::Result<usize> {
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// Write one packet that lies in two pieces.
-#[inline]
-pub(crate) fn write(file: &File, head: &[u8], rest: &[u8]) -> io::Result<()> {
-    let parts = [head, rest]
-        .map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
-    // SAFETY: the kernel only reads what the two parts refer to.
-    let done = unsafe { libc::writev(file.as_raw_fd(), parts.as_ptr(), 2) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// Descriptors to wait for. A negative one is not looked at.
 pub(crate) struct Waits(Vec<libc::pollfd>);
 

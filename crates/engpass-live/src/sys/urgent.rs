@@ -26,6 +26,13 @@ pub(crate) fn real_time() -> bool {
     unsafe { libc::sched_setscheduler(0, policy, &raw const lowest) == 0 }
 }
 
+/// Undo [`real_time`] for the calling thread; its nice value is as it was before.
+pub(crate) fn not_real_time() {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: a valid sched_param; 0 is the calling thread. Whoever was real-time may always be less.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, &raw const none) };
+}
+
 /// The scheduler's weight of this process's session (`sched(7)`, autogroups), as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Heavy {
@@ -82,6 +89,13 @@ mod tests {
         let class = || std::thread::spawn(real_time).join().expect("no panic");
         // Granted or not, the test's own thread stays as it is.
         let _ = class();
+        let undone = || {
+            real_time();
+            not_real_time();
+            // SAFETY: no arguments that could be wrong.
+            unsafe { libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK }
+        };
+        assert_eq!(std::thread::spawn(undone).join().expect("no panic"), libc::SCHED_OTHER);
         // SAFETY: no arguments that could be wrong.
         assert_eq!(unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK, libc::SCHED_OTHER);
         let before = fs::read_to_string(GROUP).ok();

@@ -42,9 +42,10 @@ duration = "1 s"
 
 type Test = (&'static str, fn());
 
-const TESTS: [Test; 6] = [
+const TESTS: [Test; 7] = [
     ("packets_take_as_long_as_the_network_says", packets_take_as_long_as_the_network_says),
     ("what_is_sent_arrives_unchanged", what_is_sent_arrives_unchanged),
+    ("datagrams_arrive_one_by_one", datagrams_arrive_one_by_one),
     ("losses_are_made_good_and_the_replay_is_identical", losses_are_made_good_and_the_replay_is_identical),
     ("stations_find_each_other", stations_find_each_other),
     ("signals_end_it", signals_end_it),
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     match words[..] {
         ["in-namespace", "pong", address] => pong(address),
         ["in-namespace", "ping", address, times] => ping(address, times.parse().expect("a number")),
+        ["in-namespace", "volley", address] => volley(address),
         ["in-namespace", "echo", address] => echo(address),
         ["in-namespace", "send", address, bytes] => send(address, bytes.parse().expect("a number")),
         _ => return run(&words),
@@ -144,6 +146,29 @@ fn ping(address: &str, times: usize) {
     }
     took.sort_unstable();
     println!("{} {} {}", took.len(), took.first().unwrap_or(&0), took.get(took.len() / 2).unwrap_or(&0));
+}
+
+/// Says how many datagrams of some volleys came back as they were, and in order.
+fn volley(address: &str) {
+    let any = if address.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
+    let socket = UdpSocket::bind(any).expect("a socket");
+    socket.connect((address, PORT)).expect("a route");
+    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time");
+    let mut good = 0;
+    for volley in 0..10_usize {
+        // Alike, but for one that is shorter.
+        let datagram = |number: usize| -> Vec<u8> {
+            let size = if number == 20 + volley { 50 } else { 90 };
+            (0..size).map(|at| (at * 7 + number * 13 + volley) as u8).collect()
+        };
+        (0..80).for_each(|number| drop(socket.send(&datagram(number)).expect("it is sent")));
+        for number in 0..80 {
+            let mut buffer = [0; 2048];
+            let Ok(got) = socket.recv(&mut buffer) else { break };
+            good += u32::from(buffer[..got] == datagram(number));
+        }
+    }
+    println!("{good}");
 }
 
 fn echo(address: &str) {
@@ -248,6 +273,25 @@ fn what_is_sent_arrives_unchanged() {
             more == json!({ "wire_true": true }),
             "super-packets where they are wanted"
         );
+    }
+}
+
+/// Whether some were written together or not.
+fn datagrams_arrive_one_by_one() {
+    for more in [json!({}), json!({ "wire_true": true })] {
+        let pair = Pair::new();
+        let carried = Carried::new(config(&pair, ATM, &more));
+        pair.address(1500, false);
+        for address in [ADDRESSES[1], ADDRESSES_6[1]] {
+            let _pong = Listening::new(&pair, &["in-namespace", "pong", address]);
+            assert_eq!(said(pair.start(0, &["in-namespace", "volley", address])), [800.0], "{address}");
+        }
+        let status = carried.end();
+        let [packets, writes] =
+            ["received_packets", "writes"].map(|key| status["hosts"][1][key].as_u64().expect("a number"));
+        assert_eq!(packets, 1600);
+        assert!(writes <= packets && (writes == packets || more == json!({})), "{writes} writes");
+        println!("{packets} datagrams in {writes} writes");
     }
 }
 

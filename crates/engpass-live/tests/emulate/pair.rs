@@ -16,9 +16,11 @@ pub(crate) const ADDRESSES: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
 /// Their others.
 pub(crate) const ADDRESSES_6: [&str; 2] = ["fd09::1", "fd09::2"];
 
-/// What makes a program as heavy as the driver makes itself: the scheduler weighs sessions.
-pub(crate) const HEAVY: [&str; 5] =
-    ["setsid", "sh", "-c", "echo -20 2>/dev/null >/proc/self/autogroup; exec \"$@\"", "-"];
+/// What puts a program into a session of its own of this weight, from -20 on, the most: the scheduler weighs sessions.
+pub(crate) fn session(weight: i32) -> [String; 5] {
+    let weigh = format!("echo {weight} 2>/dev/null >/proc/self/autogroup; exec \"$@\"");
+    ["setsid", "sh", "-c", &weigh, "-"].map(str::to_owned)
+}
 
 /// Hosts on an OC-3c through a switch, 2 ms away from each other.
 pub(crate) const ATM: &str = r#"
@@ -87,11 +89,12 @@ impl Pair {
         }
     }
 
-    /// Run this program in a namespace with these words; as heavy as the driver makes itself.
+    /// Run this program in a namespace with these words. Its session is lighter than the driver's, as users' programs are, and heavier than
+    /// all else on a machine that is not quiet.
     pub(crate) fn start(&self, end: usize, words: &[&str]) -> Child {
         let own = std::env::current_exe().expect("this program has a path");
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.names[end]]).args(HEAVY).arg(own).args(words);
+        command.args(["netns", "exec", &self.names[end]]).args(session(-10)).arg(own).args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("`ip` is installed")
     }
 }

@@ -5,6 +5,7 @@
 
 mod checksum;
 mod cut;
+mod join;
 pub(crate) mod offload;
 #[cfg(test)]
 mod tests;

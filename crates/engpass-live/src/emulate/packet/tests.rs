@@ -240,6 +240,41 @@ proptest! {
         }
     }
 
+    /// Datagrams one by one, joined again, are the super-packet that they were; others are not joined to them.
+    #[test]
+    fn datagrams_can_be_joined(made in made(), shift in any::<bool>(), ce in any::<bool>()) {
+        let ip_options = if made.v4 { made.ip_options } else { 0 };
+        let mut made = Made { tcp: false, tcp_options: 0, ip_options, ..made };
+        made.payload.truncate(usize::from(made.size) * 12);
+        let (change, whole) = (Change { ce, hops: 1 }, made.whole());
+        let packet = read(&whole);
+        let all = 0..packet.segments();
+        let singles: Vec<_> = all.clone().map(|one| written(&packet, &whole.1, one..one + 1, Change::default())).collect();
+        let packets: Vec<_> = singles.iter().map(read).collect();
+        let (first, bytes) = (packets[0], &singles[0].1);
+        for (count, (other, (offload, theirs))) in packets.iter().zip(&singles).enumerate().skip(1) {
+            prop_assert!(first.may_be_followed(bytes, count as u32, other, theirs));
+            prop_assert!(!first.may_be_followed(bytes, 60_000, other, theirs));
+            // Another TTL, or another port.
+            let mut strange = theirs.clone();
+            strange[if shift { 7 + usize::from(made.v4) } else { made.ip_head() + 1 }] ^= 1;
+            prop_assert!(!first.may_be_followed(bytes, count as u32, &read(&(*offload, strange.clone())), &strange));
+            let whole_sum = Offload { checksum: None, ..*offload };
+            prop_assert!(!first.may_be_followed(bytes, count as u32, &read(&(whole_sum, theirs.clone())), theirs));
+            if other.length < first.length {
+                prop_assert!(!other.may_be_followed(theirs, 1, &first, bytes), "a longer one ends it");
+            }
+        }
+        if packets.len() > 1 {
+            let payload: Vec<u8> =
+                packets.iter().zip(&singles).flat_map(|(one, (_, bytes))| one.datagram(bytes).to_vec()).collect();
+            let joined = first.joined(payload.len() as u32);
+            let together = [&bytes[..made.head()], &payload].concat();
+            let direct = written(&packet, &whole.1, all.clone(), change);
+            prop_assert_eq!(written(&joined, &together, all, change), direct);
+        }
+    }
+
     /// What comes from a device may be anything.
     #[test]
     fn nothing_that_a_device_gives_is_a_panic(

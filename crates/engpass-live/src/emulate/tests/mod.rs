@@ -27,7 +27,7 @@ fn driver<N: Network>(network: N, world: Fake, slow: u64, log: Option<Log>) -> D
     let hosts = world.scripts.len();
     let addresses: BTreeMap<IpAddr, usize> = (0..hosts).map(|host| (address(host).into(), host)).collect();
     let directory = Directory::new(addresses, network.ways(), hosts);
-    let hosts = (0..hosts).map(|index| Host::new(index, None)).collect();
+    let hosts = (0..hosts).map(|index| Host::new(index, None, true)).collect();
     Driver::new(network, world, slow, hosts, directory, Lateness::new(1_000_000), log)
 }
 

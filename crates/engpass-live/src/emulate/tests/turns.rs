@@ -49,6 +49,37 @@ fn the_beginning_of_a_super_packet_waits_a_moment_for_the_rest() {
 }
 
 #[test]
+fn datagrams_that_are_due_together_are_written_together() {
+    let send = |longest: usize| {
+        let mut world = Fake::new(3, 2);
+        world.longest = longest;
+        for number in 0..20 {
+            // The tenth is shorter, and the last five are another host's.
+            let size = if number == 9 { 30 } else { 100 };
+            let from = if number < 15 { 0 } else { 2 };
+            world.scripts[from].push_back((2_000_000, datagrams(from, 1, number, 1, size)));
+        }
+        let mut driver = driver(Line::new(3, 0, 0, 100, 1000), world, 1, None);
+        run_out(&mut driver);
+        driver
+    };
+    let driver_of_one = send(usize::MAX);
+    let written = &driver_of_one.world.written;
+    let seen: Vec<_> = written.iter().map(|one| numbers(&one.offload, &one.bytes)).collect();
+    assert_eq!(seen, [(0..10).collect::<Vec<u32>>(), (10..15).collect(), (15..20).collect()]);
+    assert_eq!((written[0].offload.kind, written[0].offload.size), (Kind::Udp, 100));
+    let counts = driver_of_one.counts.hosts[1].to_json();
+    assert_eq!((&counts["received_packets"], &counts["writes"]), (&json!(20), &json!(3)));
+    assert_eq!(counts["received_bytes"], json!(20 * 28 + 19 * 100 + 30));
+    assert_eq!(driver_of_one.late.to_json(false)["packets"], 20);
+    // Where a device takes none of these, each goes by itself.
+    let driver_of_many = send(500);
+    let seen = driver_of_many.world.written.iter().flat_map(|one| numbers(&one.offload, &one.bytes));
+    assert_eq!(seen.collect::<Vec<_>>(), (0..20).collect::<Vec<u32>>());
+    assert_eq!(driver_of_many.counts.hosts[1].to_json()["failures"], 0);
+}
+
+#[test]
 fn packets_that_arrive_one_by_one_are_written_when_they_arrive() {
     let mut world = Fake::new(2, 2);
     world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 10, 1000)));

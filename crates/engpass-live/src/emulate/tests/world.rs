@@ -1,7 +1,7 @@
 //! A clock and devices that a test makes up, and a network as simple as can be.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 
 use serde_json::Value;
 
@@ -102,11 +102,12 @@ impl World for Fake {
         }
     }
 
-    fn write(&mut self, host: usize, head: &[u8], payload: &[u8]) -> io::Result<()> {
+    fn write(&mut self, host: usize, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         self.now += 2000;
-        let (offload, rest) = head.split_first_chunk().expect("it begins with the virtio header");
+        let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+        let (offload, bytes) = all.split_first_chunk().expect("it begins with the virtio header");
         let offload = Offload::read(offload).expect("a kind that there is");
-        let bytes = [rest, payload].concat();
+        let bytes = bytes.to_vec();
         if bytes.len() >= self.longest && offload.size > 0 {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
