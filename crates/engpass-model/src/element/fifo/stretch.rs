@@ -188,11 +188,7 @@ impl Full {
         };
         // The one whose turn it is has come by now if both have always come as they do.
         let there = |head: u64, apart: u64| head + CLOSE <= line.room_at + apart;
-        let next = if in_interval.is_multiple_of(in_slot.max(1)) {
-            slow >= line.room_at
-        } else {
-            there(slow, seldom.apart)
-        };
+        let next = in_interval.is_multiple_of(in_slot.max(1)) || there(slow, seldom.apart);
         let sure = line.capacity > 2 && often.fills(line.slot, in_slot) && there(fast, often.apart) && next;
         sure.then(|| Self {
             in_slot,
@@ -252,16 +248,23 @@ impl Full {
             slow.lose(slows - joined, first_lost(slow_walk.head, &seldom));
             fast.lose(fasts, fast_walk.head);
         } else {
+            // One that comes before a cell has left is lost.
+            let early = u64::from(left == claimed);
             let period = in_interval / in_slot;
-            let before = left - 1 - claimed;
-            let between = (slows - 1) * (period - 1);
-            if before + between > fasts || period > APART || in_slot == 1 {
+            if slows == early || period > APART || in_slot == 1 {
+                return false;
+            }
+            let wins = slows - early;
+            let before = left + early * period - 1 - claimed;
+            let between = (wins - 1) * (period - 1);
+            if before + between > fasts {
                 return false;
             }
             let first = from + before + 1;
-            let last = first + (slows - 1) * period;
-            departures.runs(slow.open, first, slows, (1, period));
-            slow.join(slows, (first, last));
+            let last = first + (wins - 1) * period;
+            departures.runs(slow.open, first, wins, (1, period));
+            slow.join(wins, (first, last));
+            slow.lose(early, slow_walk.head);
             departures.piece(fast.open, from + 1, before);
             departures.runs(fast.open, first + 1, between, (period - 1, period));
             if before + between > 0 {
