@@ -503,6 +503,13 @@ impl Stretch {
         self.base + self.pace.after(self.n + k * self.stride)
     }
 
+    /// Whether the first of these cells comes, exactly, not later than the end of unit `n` since `base`, at the pace of the cells.
+    pub(super) fn comes_before(&self, (base, n): (u64, u64)) -> bool {
+        let (num, den) = self.pace.ratio();
+        let later = (i128::from(base) - i128::from(self.base)) * i128::from(den);
+        later + (i128::from(n) - i128::from(self.n)) * i128::from(num) >= 0
+    }
+
     /// Whether `many` intervals between its cells are exactly as long as one of `other`.
     #[inline]
     pub(super) fn is_part_of(&self, other: &Self, many: u64) -> bool {

@@ -99,6 +99,9 @@ impl Side<'_> {
 
     /// So many of its cells are lost, the first of them at `at`.
     pub(super) fn lose(&mut self, cells: u64, at: u64) {
+        if cells == 0 {
+            return;
+        }
         if self.lost == 0 {
             self.lost_at = at;
         }
@@ -217,7 +220,7 @@ fn merge<'a>(
                     break;
                 }
             } else {
-                patience = MANY;
+                patience = if line.spare < 3 { 1 } else { MANY / 2 };
             }
         }
         patience = patience.saturating_sub(1);
@@ -273,7 +276,7 @@ fn run(
         let mut room = true;
         if line.spare == 0 {
             (line, room) = line.has_room(at);
-            if !room && overflows && side.lost > 0 {
+            if !room && overflows {
                 overflows = false;
                 overflow(&mut line, side, &mut walk, bound);
                 if walk.head > bound {

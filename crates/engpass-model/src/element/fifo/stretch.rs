@@ -154,7 +154,8 @@ pub(super) fn overflow(line: &mut Line, side: &mut Side<'_>, walk: &mut Walk, bo
     // Between two cells that follow each other at most one leaves, and the next that comes takes its place.
     let joined = line.left_by(stretch.nth(many - 1)) + line.capacity - line.n;
     line.join(joined);
-    (line.spare, side.lost, side.last_lost) = (0, side.lost + many - joined, true);
+    line.spare = 0;
+    side.lose(many - joined, walk.head);
     *walk = side.channel.walk_past(walk.clone(), many);
 }
 
@@ -187,11 +188,7 @@ impl Full {
         };
         // The one whose turn it is has come by now if both have always come as they do.
         let there = |head: u64, apart: u64| head + CLOSE <= line.room_at + apart;
-        let next = if in_interval.is_multiple_of(in_slot.max(1)) {
-            slow >= line.room_at
-        } else {
-            there(slow, seldom.apart)
-        };
+        let next = in_interval.is_multiple_of(in_slot.max(1)) || there(slow, seldom.apart);
         let sure = line.capacity > 2 && often.fills(line.slot, in_slot) && there(fast, often.apart) && next;
         sure.then(|| Self {
             in_slot,
@@ -215,7 +212,8 @@ impl Full {
         let close = CLOSE + in_slot;
         let claimed = line.n - line.capacity;
         let fasts = ahead + in_interval * (slows - 1);
-        let (wins, last_left) = if in_interval.is_multiple_of(in_slot) {
+        let alternate = in_interval.is_multiple_of(in_slot);
+        let (wins, last_left) = if alternate {
             (since, left + (slows - 1) * (in_interval / in_slot))
         } else if in_slot.is_multiple_of(in_interval) {
             (since % seldom.apart, left + (since / seldom.apart + slows - 1) / (in_slot / in_interval))
@@ -224,47 +222,61 @@ impl Full {
         };
         let edges = [(wins, seldom.apart), (since, line.slot_at_least), (behind, often.apart)];
         let sure = |&(time, apart): &(u64, u64)| time >= close && time + close <= apart;
-        if !edges.iter().all(sure) || wins.abs_diff(behind) < close {
+        if !edges.iter().all(sure) || wins.abs_diff(behind) < close || last_left < claimed {
             return false;
         }
+        // Of those that take a place in every slot the first takes one if it comes when a cell has left; the next one comes too early.
+        let room_at = line.room_at;
+        let first_lost = |head: u64, train: &Stretch| if head < room_at { head } else { train.nth(1) };
         let joined = last_left - claimed;
         let from = line.n;
         if wins > behind {
             // The other never finds a place.
-            if fast.lost == 0 || joined > fasts {
+            if joined > fasts {
                 return false;
             }
             departures.piece(fast.open, from + 1, joined);
             fast.join(joined, (from + 1, from + joined));
-            fast.lost += fasts - joined;
+            fast.lose(fasts - joined, first_lost(fast_walk.head, &often));
             slow.lose(slows, slow_walk.head);
-        } else if in_interval < in_slot {
-            if slow.lost == 0 || joined > slows {
+        } else if !alternate {
+            if joined > slows {
                 return false;
             }
             departures.piece(slow.open, from + 1, joined);
             slow.join(joined, (from + 1, from + joined));
-            slow.lost += slows - joined;
+            slow.lose(slows - joined, first_lost(slow_walk.head, &seldom));
             fast.lose(fasts, fast_walk.head);
         } else {
+            // One that comes before a cell has left is lost.
+            let early = u64::from(left == claimed);
             let period = in_interval / in_slot;
-            let before = left - 1 - claimed;
-            let first = from + before + 1;
-            let between = joined - before - slows;
-            if fast.lost == 0 || before + between > fasts || period > APART {
+            if slows == early || period > APART || in_slot == 1 {
                 return false;
             }
-            let last = first + (slows - 1) * period;
-            departures.runs(slow.open, first, slows, (1, period));
-            slow.join(slows, (first, last));
+            let wins = slows - early;
+            let before = left + early * period - 1 - claimed;
+            let between = (wins - 1) * (period - 1);
+            if before + between > fasts {
+                return false;
+            }
+            let first = from + before + 1;
+            let last = first + (wins - 1) * period;
+            departures.runs(slow.open, first, wins, (1, period));
+            slow.join(wins, (first, last));
+            slow.lose(early, slow_walk.head);
             departures.piece(fast.open, from + 1, before);
             departures.runs(fast.open, first + 1, between, (period - 1, period));
-            fast.lost += fasts - before - between;
             if before + between > 0 {
-                let (one, other) =
-                    (from + 1 + u64::from(before == 0), if between > 0 { last - 1 } else { from + before });
-                fast.join(before + between, (one, other));
+                let places = (
+                    if before > 0 { from + 1 } else { first + 1 },
+                    if between > 0 { last - 1 } else { from + before },
+                );
+                fast.join(before + between, places);
             }
+            let head = fast_walk.head;
+            let lost_at = if before == 0 { head } else { first_lost(head, &often) };
+            fast.lose(fasts - before - between, lost_at);
         }
         line.join(joined);
         line.spare = 0;
@@ -286,10 +298,13 @@ fn cells_ahead(fast: u64, slow: u64, apart: u64) -> Option<u64> {
 impl Line {
     /// Until when cells of `stretch` surely find the line busy, with others between them or not, if one that comes at `head` does.
     fn surely_busy(&mut self, head: u64, stretch: &Stretch) -> Option<u64> {
-        if self.busy < head + CLOSE || !self.slot.is_at_least(stretch.pace) || stretch.stride > 1 {
-            self.busy = self.base + self.slot.after(self.n);
+        if stretch.stride == 1 && stretch.pace == self.slot {
+            return stretch.comes_before((self.base, self.n)).then_some(u64::MAX);
         }
         let close = stretch.stride == 1 && self.slot.is_at_least(stretch.pace);
+        if self.busy < head + CLOSE || !close {
+            self.busy = self.base + self.slot.after(self.n);
+        }
         let sure = self.busy >= head + CLOSE;
         sure.then(|| if close { u64::MAX } else { self.busy - CLOSE })
     }

@@ -306,3 +306,6 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
