@@ -190,7 +190,9 @@ fn volley(address: &str) {
             let size = if number == 20 + volley { 50 } else { 90 };
             (0..size).map(|at| (at * 7 + number * 13 + volley) as u8).collect()
         };
-        (0..80).for_each(|number| drop(socket.send(&datagram(number)).expect("it is sent")));
+        for number in 0..80 {
+            socket.send(&datagram(number)).expect("it is sent");
+        }
         for number in 0..80 {
             let mut buffer = [0; 2048];
             let Ok(got) = socket.recv(&mut buffer) else { break };

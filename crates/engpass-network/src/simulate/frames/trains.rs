@@ -1,8 +1,8 @@
 //! Packets alike that somebody outside hands over at one instant: a train.
 //!
 //! The NIC of a host takes packets as they come, one behind the other. Where its line leads straight to another host and chance does nothing
-//! to them, all there is to find out is when each leaves. So they share a datagram and a packet; what is told and booked of each is
-//! what would be of packets that come one by one.
+//! to them, all there is to find out is when each leaves. So they share a datagram, a packet and an entry in the books; what is told
+//! and booked of each is what would be of packets that come one by one.
 
 use super::Packet;
 use super::Route;
@@ -52,16 +52,17 @@ impl Network {
         });
         let line = &mut self.frames.ports[port as usize];
         let mut until = self.now;
+        let mut first = None;
         for _ in 0..count {
             let sent = line.take(self.now, ip, &self.fabric.window);
             until = sent.transmission.end;
-            if line.watched {
-                let datagram = (datagram, &self.fabric.datagrams[datagram]);
-                self.fabric.ledger.transmits(0, datagram, id, &sent.transmission, line);
-            }
+            first.get_or_insert(sent.transmission);
             if let Some(at) = line.fly(sent.left, ip, id) {
                 self.events.push(at, line.port as usize, Event::Arrive(port));
             }
+        }
+        if let Some(first) = first.filter(|_| line.watched) {
+            self.fabric.ledger.transmits_train(datagram, count, &first, (until, line));
         }
         self.fabric.ledger.emitted_packet(sender, (elastic, id), self.now, until);
     }
