@@ -130,9 +130,13 @@ impl Later {
         self.holds.get(datagram as usize).is_some_and(|holds| *holds > 0)
     }
 
-    /// Entries of the datagram that are not booked.
-    pub(in crate::simulate) fn waiting(&self, datagram: u32) -> u32 {
-        self.holds.get(datagram as usize).copied().unwrap_or(0)
+    /// Frames of the datagram on a line that are not booked.
+    pub(super) fn waiting_on(&self, port: usize, datagram: u32) -> u32 {
+        if !self.holds(datagram) {
+            return 0;
+        }
+        let frames = self.lines[port].frames.iter().filter(|frame| frame.datagram == datagram);
+        frames.map(|frame| frame.count).sum()
     }
 
     /// A line has lost so much.
