@@ -53,12 +53,14 @@ impl<T> Arena<T> {
 
 impl<T> std::ops::Index<u32> for Arena<T> {
     type Output = T;
+    #[inline]
     fn index(&self, index: u32) -> &T {
         &self.items[index as usize]
     }
 }
 
 impl<T> std::ops::IndexMut<u32> for Arena<T> {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut T {
         &mut self.items[index as usize]
     }

@@ -285,6 +285,19 @@ impl FramePort {
         matches!(self.waiting, Waiting::All) && self.is_in_order()
     }
 
+    /// How many packets of `ip` bytes find room whenever they come from `now` on, if nothing else comes; none where it asks for more than room, or where
+    /// chance does something to them.
+    pub(super) fn has_room_for(&mut self, now: u64, ip: u32) -> u64 {
+        let Waiting::Room(limit) = self.waiting else { return 0 };
+        if !self.is_in_order() {
+            return 0;
+        }
+        self.sent.release(now);
+        let queue = self.sent.queue();
+        let bytes = limit.bytes.saturating_sub(queue.bytes) / u64::from(self.queue_bytes(ip));
+        bytes.min(limit.packets.saturating_sub(queue.packets))
+    }
+
     /// Whether it is known as soon as a packet comes what becomes of it.
     pub(super) fn decides_on_arrival(&self) -> bool {
         !matches!(self.waiting, Waiting::Service(_))

@@ -1,11 +1,12 @@
 //! Packets alike that somebody outside hands over at one instant: a train.
 //!
-//! The NIC of a host takes packets as they come, one behind the other. Where its line leads straight to another host and chance does nothing
-//! to them, all there is to find out is when each leaves. So they share a datagram and a packet; what is told and booked of each is
-//! what would be of packets that come one by one.
+//! The NIC of a host takes packets as they come, one behind the other. Where every line on their way tells the next port what comes, nothing
+//! else shares these lines, and neither chance nor want of room does anything to them, all there is to find out is when each leaves
+//! and arrives. So they share a datagram and a packet, and on their first line an entry in the books; what is told and booked of each
+//! is what would be of packets that come one by one.
 
-use super::Packet;
-use super::Route;
+use super::port::Limited;
+use super::{Packet, Route};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 
@@ -14,56 +15,97 @@ const LONGEST: u32 = 1 << 12;
 
 impl Network {
     /// How many of `count` packets of `ip` bytes, handed over now, are a train on this route: as many as find room in the memory of the NIC, which
-    /// nobody else waits for. None where each has to go by itself.
-    pub(in crate::simulate) fn train_on(&mut self, route: u32, ip: u32, count: u32) -> u32 {
+    /// nobody else waits for, and surely in all queues on the way. None where each has to go by itself.
+    pub(in crate::simulate) fn train_on(&mut self, route: u32, (ip, mut ttl): (u32, u8), count: u32) -> u32 {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port as usize];
         let port = line.port as usize;
-        if hops != 1 || step.is_routed() || !line.takes_all() || self.fabric.ledger.is_shared(port) {
+        // Who captures packets looks at each of them.
+        if self.fabric.trace.is_some()
+            || step.is_routed()
+            || !line.takes_all()
+            || self.fabric.ledger.is_shared(port)
+        {
             return 0;
         }
         let (occupied, _) = line.memory(self.now);
         let room = self.nics[port].capacity.checked_sub(occupied + u64::from(ip));
         // The first one fits, and so many behind it.
-        let fit = |room: u64| (room / u64::from(ip)).min(LONGEST.into()) as u32 + 1;
-        room.map_or(0, |room| count.min(fit(room)))
+        let fit = |room: u64| room / u64::from(ip) + 1;
+        let mut most = room.map_or(0, fit).min(LONGEST.into());
+        for place in first + 1..first + hops {
+            let step = self.frames.steps[place as usize];
+            let line = &mut self.frames.ports[step.port as usize];
+            if step.is_routed() {
+                ttl = ttl.saturating_sub(1);
+            }
+            if !step.is_told_port()
+                || self.fabric.ledger.is_shared(line.port as usize)
+                || step.is_routed() && (ttl == 0 || ip > step.mtu)
+            {
+                return 0;
+            }
+            most = most.min(line.has_room_for(self.now, ip));
+        }
+        most.min(count.into()) as u32
     }
 
     /// A train enters the NIC: the packets of this datagram, each of `ip` bytes.
     pub(in crate::simulate) fn emit_train(&mut self, sender: usize, datagram: u32, route: u32, ip: u32) {
-        let Route { first, .. } = self.frames.routes[route as usize];
-        let port = self.frames.steps[first as usize].port;
-        let this = &mut self.fabric.datagrams[datagram];
+        let Route { first, hops, .. } = self.frames.routes[route as usize];
+        let Self { frames, fabric, events, .. } = self;
+        let this = &mut fabric.datagrams[datagram];
         this.holds += 1;
         let (elastic, count) = (this.counted, this.fragments);
-        let fates = self.fabric.fates.as_ref().expect("trains come from outside");
-        let head = *fates.head(datagram);
-        let id = self.frames.packets.insert(Packet {
+        let head = *fabric.fates.as_ref().expect("trains come from outside").head(datagram);
+        let id = frames.packets.insert(Packet {
             datagram,
             ip,
             sender: head.flow,
-            step: first + 1,
+            step: first + hops,
             first,
             since: first,
             ttl: head.ttl,
             priority: head.priority,
             ecn: head.ecn,
         });
-        let line = &mut self.frames.ports[port as usize];
-        let mut until = self.now;
+        let steps = &frames.steps[first as usize..][..hops as usize];
+        let (mut until, mut begins) = (self.now, None);
         for _ in 0..count {
-            let sent = line.take(self.now, ip, &self.fabric.window);
-            until = sent.transmission.end;
-            if line.watched {
-                let datagram = (datagram, &self.fabric.datagrams[datagram]);
-                self.fabric.ledger.transmits(0, datagram, id, &sent.transmission, line);
-            }
-            if let Some(at) = line.fly(sent.left, ip, id) {
-                self.events.push(at, line.port as usize, Event::Arrive(port));
+            let mut at = self.now;
+            for (hop, step) in steps.iter().enumerate() {
+                let line = &mut frames.ports[step.port as usize];
+                let (sent, bytes) = if hop == 0 {
+                    let sent = line.take(at, ip, &fabric.window);
+                    until = sent.transmission.end;
+                    begins.get_or_insert(sent.transmission);
+                    (sent, ip)
+                } else {
+                    fabric.see_before(line, at);
+                    let bytes = line.queue_bytes(ip);
+                    let Limited::Leaves(sent) = line.join_limited(at, bytes, &fabric.window) else {
+                        unreachable!("there is room for a whole train");
+                    };
+                    if line.watched {
+                        let datagram = (datagram, &fabric.datagrams[datagram]);
+                        fabric.ledger.transmits(hop, datagram, id, &{ sent.transmission }, line);
+                    }
+                    (sent, bytes)
+                };
+                if hop + 1 < steps.len() {
+                    line.tell(sent.left, bytes);
+                    at = sent.left + line.delay;
+                } else if let Some(at) = line.fly(sent.left, bytes, id) {
+                    events.push(at, line.port as usize, Event::Arrive(step.port));
+                }
             }
         }
-        self.fabric.ledger.emitted_packet(sender, (elastic, id), self.now, until);
+        let line = &frames.ports[steps[0].port as usize];
+        if let Some(begins) = begins.filter(|_| line.watched) {
+            fabric.ledger.transmits_train(datagram, count, &begins, (until, line));
+        }
+        fabric.ledger.emitted_packet(sender, (elastic, id), self.now, until);
     }
 
     /// A packet of a train has arrived that is not its last one: the next one has its number and its token.

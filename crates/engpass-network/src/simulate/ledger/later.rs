@@ -10,7 +10,7 @@ use engpass_model::element::{Cells, Doing, FrameId};
 use engpass_model::wire::ethernet::GAP_BYTES;
 
 use super::waits::Sums;
-use super::{Ledger, Run, Transmission, User};
+use super::{Ledger, Line, Run, Transmission, User};
 use crate::limit::layers::Layers;
 use crate::simulate::fabric::{Datagram, Fabric};
 use crate::simulate::frames::FramePort;
@@ -58,13 +58,17 @@ struct LineLater {
     end_rounding: u64,
 }
 
-/// A frame on a line.
+/// A frame on a line; or a train of frames alike, each of which begins where the one before it has ended.
 #[derive(Clone, Copy, Debug)]
 struct SentFrame {
+    /// The first of them, and how many there are.
     sent: Transmission,
+    count: u32,
+    /// When the last of them has ended.
+    end: u64,
     datagram: u32,
     hop: u16,
-    /// The line's idle time up to its beginning, with what ends were rounded up by, and by how much its own is.
+    /// The line's idle time up to its beginning, with what ends were rounded up by, and by how much that of the last one is.
     idle: u64,
     rounding: u64,
     end_rounding: u64,
@@ -113,12 +117,12 @@ fn split(cells: &Cells, until: u64) -> (Option<Cells>, Option<Cells>) {
 }
 
 impl Later {
-    fn hold(&mut self, datagram: u32) {
+    fn hold(&mut self, datagram: u32, entries: u32) {
         let index = datagram as usize;
         if self.holds.len() <= index {
             self.holds.resize(index + 1, 0);
         }
-        self.holds[index] += 1;
+        self.holds[index] += entries;
     }
 
     /// Whether something of the datagram is not booked.
@@ -126,9 +130,13 @@ impl Later {
         self.holds.get(datagram as usize).is_some_and(|holds| *holds > 0)
     }
 
-    /// Entries of the datagram that are not booked.
-    pub(in crate::simulate) fn waiting(&self, datagram: u32) -> u32 {
-        self.holds.get(datagram as usize).copied().unwrap_or(0)
+    /// Frames of the datagram on a line that are not booked.
+    pub(super) fn waiting_on(&self, port: usize, datagram: u32) -> u32 {
+        if !self.holds(datagram) {
+            return 0;
+        }
+        let frames = self.lines[port].frames.iter().filter(|frame| frame.datagram == datagram);
+        frames.map(|frame| frame.count).sum()
     }
 
     /// A line has lost so much.
@@ -172,21 +180,47 @@ impl Ledger {
         let shows = self
             .is_attributed(port, datagram)
             .then(|| (self.book_of(datagram, hop), self.packet_stamps[packet as usize]));
+        self.put_later(id, (hop, 1), sent, (sent.end, from), shows.is_some());
+        if let (Some(later), Some(shows)) = (&mut self.later, shows) {
+            later.lines[port].shown.push_back(shows);
+        }
+    }
+
+    /// A line has put so many frames alike behind what it sends, one right behind the other, of which this is the first: packets of one
+    /// datagram, or of datagrams that share one. The last one ends then, and nobody else sends data on it.
+    pub(in crate::simulate) fn transmits_train(
+        &mut self,
+        datagram: u32,
+        count: u32,
+        first: &Transmission,
+        (end, from): (u64, &FramePort),
+    ) {
+        self.put_later(datagram, (0, count), first, (end, from), false);
+    }
+
+    #[inline]
+    fn put_later(
+        &mut self,
+        datagram: u32,
+        (hop, count): (usize, u32),
+        sent: &Transmission,
+        (end, from): (u64, &FramePort),
+        shows: bool,
+    ) {
         let Some(later) = &mut self.later else { return };
-        later.hold(id);
-        later.frames += 1;
-        let line = &mut later.lines[port];
-        let end_rounding = from.doing(sent.end).rounding;
-        line.frames.push_back(SentFrame {
+        later.hold(datagram, count);
+        later.frames += count as usize;
+        later.lines[from.port as usize].frames.push_back(SentFrame {
             sent: *sent,
-            datagram: id,
+            count,
+            end,
+            datagram,
             hop: hop as u16,
             idle: from.told.idle,
             rounding: from.told.rounding,
-            end_rounding,
-            shows: shows.is_some(),
+            end_rounding: from.doing(end).rounding,
+            shows,
         });
-        line.shown.extend(shows);
     }
 
     /// A line sends cells: of a datagram, or of a generator.
@@ -204,7 +238,7 @@ impl Ledger {
             .map(|(_, datagram)| (self.book_of(datagram, hop.into()), self.stamps[cells.frame as usize]));
         let datagram = datagram.map(|(id, _)| id);
         let Some(later) = &mut self.later else { return };
-        datagram.into_iter().for_each(|datagram| later.hold(datagram));
+        datagram.into_iter().for_each(|datagram| later.hold(datagram, 1));
         later.lines[port].cells.push_back(SentCells { cells, counter, hop, datagram, elastic, shows });
     }
 
@@ -213,24 +247,30 @@ impl Ledger {
         self.lines[port].user == User::Shared && datagram.counted
     }
 
-    /// Book a frame whose end has come.
+    /// Book a frame whose end has come, or a train that lies in the window, or before it, as a whole.
+    #[inline]
     fn book_frame(&mut self, port: usize, frame: &SentFrame) {
-        let SentFrame { sent, datagram, hop, idle, rounding, .. } = *frame;
+        let SentFrame { sent, count, end, datagram, hop, idle, rounding, shows, .. } = *frame;
         let window = self.window;
         let line = &mut self.lines[port];
         (line.idle, line.rounding) = (idle, rounding);
-        if window.holds_all(sent.begin.0, sent.end) {
-            line.frames += 1;
-            line.bytes += sent.bytes;
+        if window.holds_all(sent.begin.0, end) {
+            line.frames += u64::from(count);
+            line.bytes += u64::from(count) * sent.bytes;
             let place = datagram as usize * self.stride + usize::from(hop);
-            self.carried[place] += (sent.bytes - sent.physical) as u32;
-        } else {
+            self.carried[place] += count * (sent.bytes - sent.physical) as u32;
+            if let Some(later) = &mut self.later {
+                let left = &mut later.lines[port].left;
+                *left = (left.0 + u64::from(count), left.1 + u64::from(count) * sent.bytes);
+            }
+        } else if window.from.is_none_or(|from| end > from) {
             line.cut_off(&sent, window);
+            self.count_at_edge(port, &sent);
         }
-        self.attribute_frame(port, frame);
-        if frame.shows
-            && let Some(later) = &mut self.later
-        {
+        if shows || sent.held > 0 {
+            self.attribute_frame(port, frame);
+        }
+        if shows && let Some(later) = &mut self.later {
             later.lines[port].shown.pop_front();
         }
     }
@@ -257,17 +297,32 @@ impl Ledger {
         ticks.div_ceil(u128::from(line.ticks_per_ps)) as u64
     }
 
-    fn count_frame(&mut self, port: usize, sent: &Transmission) {
-        let window = self.window;
-        // Few lie at an edge.
-        let inside = window.holds_all(sent.begin.0, sent.end);
-        let outside = window.from.is_some_and(|from| sent.end <= from);
-        if (inside || !outside && window.holds(self.left_at(port, sent)))
+    /// Count a frame that an edge of the window cuts, if it has left in it.
+    #[cold]
+    fn count_at_edge(&mut self, port: usize, sent: &Transmission) {
+        if self.window.holds(self.left_at(port, sent))
             && let Some(later) = &mut self.later
         {
             let left = &mut later.lines[port].left;
             *left = (left.0 + 1, left.1 + sent.bytes);
         }
+    }
+
+    /// The first frame of a train that does not lie on one side of the edges of what is booked; it stays in the train no longer.
+    fn split_off(line: &Line, train: &mut SentFrame) -> SentFrame {
+        let per_ps = u128::from(line.ticks_per_ps);
+        // When so many bytes have been sent from that instant on: exactly, and rounded up.
+        let after = |(whole, ticks): (u64, u64)| {
+            let sum = u128::from(ticks) + u128::from(train.sent.bytes) * u128::from(line.ticks);
+            let exact = (whole + (sum / per_ps) as u64, (sum % per_ps) as u64);
+            (exact, exact.0 + u64::from(exact.1 > 0))
+        };
+        let (begin, end) = after(train.sent.begin);
+        let rounding = if begin.1 > 0 { line.ticks_per_ps - begin.1 } else { 0 };
+        let first = SentFrame { count: 1, end, end_rounding: rounding, ..*train };
+        train.sent = Transmission { idle: 0, held: 0, begin, end: after(begin).1, ..train.sent };
+        train.count -= 1;
+        first
     }
 
     /// What the line of frames does at `at`, up to which all is booked.
@@ -318,7 +373,7 @@ impl Ledger {
         if let Some(next) = next.filter(|next| next.sent.begin.0 < end) {
             self.lines[port].cut_off(&next.sent, self.window);
             self.attribute_frame(port, &next);
-            self.count_frame(port, &next.sent);
+            self.count_at_edge(port, &next.sent);
         }
         let begun = self.lines[port].edges[1].begun;
         self.closes(port, Doing { begun, ..doing });
@@ -361,20 +416,27 @@ impl Fabric {
     }
 
     fn write_frames(&mut self, port: usize, until: u64) {
+        let window = self.ledger.window;
         while let Some(later) = &mut self.ledger.later {
             let this = &mut later.lines[port];
-            if this.frames.front().is_none_or(|frame| frame.sent.end > until) {
-                return;
-            }
-            let Some(frame) = this.frames.pop_front() else { return };
-            later.frames -= 1;
+            let Some(front) = this.frames.front_mut().filter(|front| front.sent.end <= until) else { return };
+            let is_one = front.end <= until
+                && (window.holds_all(front.sent.begin.0, front.end)
+                    || window.from.is_some_and(|from| front.end <= from));
+            let frame = if front.count == 1 || is_one {
+                let frame = *front;
+                this.frames.pop_front();
+                frame
+            } else {
+                Ledger::split_off(&self.ledger.lines[port], front)
+            };
+            later.frames -= frame.count as usize;
             (this.idle, this.rounding) = (frame.idle, frame.rounding);
-            (this.end, this.end_rounding) = (frame.sent.end, frame.end_rounding);
-            this.totals.sent += 1;
-            this.totals.bits += frame.sent.bytes * 8;
+            (this.end, this.end_rounding) = (frame.end, frame.end_rounding);
+            this.totals.sent += u64::from(frame.count);
+            this.totals.bits += u64::from(frame.count) * frame.sent.bytes * 8;
             self.ledger.book_frame(port, &frame);
-            self.ledger.count_frame(port, &frame.sent);
-            self.release_later(frame.datagram);
+            self.release_later(frame.datagram, frame.count);
         }
     }
 
@@ -393,7 +455,7 @@ impl Fabric {
             this.totals.bits += ended.count * engpass_model::wire::aal5::CELL_BITS;
             self.write_sent(port, &sent);
             if let (None, Some(datagram)) = (rest, sent.datagram) {
-                self.release_later(datagram);
+                self.release_later(datagram, 1);
             }
         }
     }
@@ -439,11 +501,11 @@ impl Fabric {
         }
     }
 
-    /// An entry of the datagram is booked.
-    fn release_later(&mut self, datagram: u32) {
+    /// So many entries of the datagram are booked.
+    fn release_later(&mut self, datagram: u32, entries: u32) {
         let Some(later) = &mut self.ledger.later else { return };
         let holds = &mut later.holds[datagram as usize];
-        *holds -= 1;
+        *holds -= entries;
         if *holds == 0 && self.datagrams[datagram].holds == 0 {
             self.end_datagram(datagram);
         }

@@ -1,4 +1,4 @@
-//! Books of trains: datagrams alike, of one packet each, that share what is written down of the one line that carries them.
+//! Books of trains: datagrams alike, of one packet each, that share what is written down of the lines that carry them.
 
 use super::{Book, Cargo, Fate, Ledger, Load, User, book_all, booked, layers_of};
 use crate::simulate::fabric::{Datagram, Fabric};
@@ -9,9 +9,8 @@ impl Fabric {
         let Datagram { flow, counted, header, bytes, fragments, arrived, .. } = self.datagrams[datagram];
         let cargo = if counted { Cargo::Segment } else { Cargo::Control };
         let load = Load { cargo, header, bytes };
-        let waiting = self.ledger.later.as_ref().map_or(0, |later| later.waiting(datagram));
         let arrived = if open { arrived } else { fragments };
-        self.ledger.settle_train(flow, load, datagram, fragments - waiting, arrived);
+        self.ledger.settle_train(flow, load, datagram, fragments, arrived);
     }
 }
 
@@ -21,24 +20,31 @@ impl Ledger {
         self.lines[port].user == User::Shared
     }
 
-    /// The fate of datagrams of one frame each is known that share what is written down of their one line: so many of them have left it, the
-    /// last of these in the window, and so many have arrived.
-    fn settle_train(&mut self, flow: u32, load: Load, datagram: u32, left: u32, arrived: u32) {
-        let place = datagram as usize * self.stride;
-        let sum = self.carried[place];
-        if !self.on || sum == 0 {
+    /// The fate of datagrams of one packet each is known that share what is written down of each line: of so many packets, so many have arrived; those
+    /// that have left a line are the first of them, and those that it has carried in the window the last of these.
+    fn settle_train(&mut self, flow: u32, load: Load, datagram: u32, packets: u32, arrived: u32) {
+        if !self.on {
             return;
         }
-        let book = self.first[self.lane(flow, None)] as usize;
-        let Book { wire, cuts, line, .. } = &self.books[book];
-        let whole = booked(&layers_of(wire, load.header.into(), load.bytes, cuts));
-        let each = (whole / self.lines[*line as usize].unit) as u32;
-        // Those before them had left before the window began.
-        let counted = sum / each;
-        let delivered = arrived.min(left).saturating_sub(left - counted);
-        for (count, fate) in [(delivered, Fate::Delivered), (counted - delivered, Fate::InFlight)] {
-            let books = &mut self.books[book..=book];
-            book_all(books, &self.lines, Some(&[each]), count.into(), fate, load, 0);
+        let lane = self.lane(flow, None);
+        let place = datagram as usize * self.stride;
+        for (hop, book) in (self.first[lane] as usize..self.first[lane + 1] as usize).enumerate() {
+            let sum = self.carried[place + hop];
+            if sum == 0 {
+                continue;
+            }
+            let Book { wire, cuts, line, .. } = &self.books[book];
+            let whole = booked(&layers_of(wire, load.header.into(), load.bytes, cuts));
+            let each = (whole / self.lines[*line as usize].unit) as u32;
+            let waiting = self.later.as_ref().map_or(0, |later| later.waiting_on(*line as usize, datagram));
+            let left = packets - waiting;
+            // Those before them had left before the window began.
+            let counted = sum / each;
+            let delivered = arrived.min(left).saturating_sub(left - counted);
+            for (count, fate) in [(delivered, Fate::Delivered), (counted - delivered, Fate::InFlight)] {
+                let books = &mut self.books[book..=book];
+                book_all(books, &self.lines, Some(&[each]), count.into(), fate, load, 0);
+            }
         }
     }
 }

@@ -228,7 +228,7 @@ impl Network {
         if count < 2 || ip > mtu || waits {
             return 0;
         }
-        let count = self.train_on(route, ip as u32, count);
+        let count = self.train_on(route, (ip as u32, packet.ttl), count);
         if count < 2 {
             return 0;
         }

@@ -24,20 +24,41 @@ fn steps(most: u8) -> impl Strategy<Value = Vec<Step>> {
     vec((0u8..8, gap, (0usize..64, bytes, 0u8..3, 0u8..3), count), 1..60)
 }
 
-/// A line between two hosts.
+/// A line between two hosts, or several of them with switches or routers between, whose queues may be small.
 fn line() -> impl Strategy<Value = Testbed> {
-    let medium = prop::sample::select(vec!["ethernet-10", "ethernet-1g", "ethernet-100g"]);
+    let medium = || prop::sample::select(vec!["ethernet-10", "ethernet-1g", "ethernet-100g"]);
     let delay = prop::sample::select(vec!["", "delay = \"3 us\"", "delay = \"2 ms\"", "loss = \"3 %\""]);
-    (medium, delay, 1u32..60).prop_map(|(medium, delay, room)| {
-        let text = format!(
-            "name = \"line\"\n[host.a]\nnic_buffer = \"{} B\"\n[host.b]\n[link.line]\nends = [\"a\", \"b\"]\nmedium = \"{medium}\"\n{delay}\n\
-             [traffic.any]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n[run]\nduration = \"1 s\"\n",
-            room * 1500
-        );
-        let source = Source { name: "line.toml".into(), text };
-        let campaign = load(&source, &[], None).expect("a testbed");
-        campaign.point("base", &[]).expect("a point").testbed
-    })
+    let queue = prop::sample::select(vec!["7 packets", "30 packets", "20 kB", "2 MB"]);
+    ((medium(), medium(), medium()), delay, 1u32..60, 0u8..3, queue).prop_map(
+        |((first, second, third), delay, room, between, queue)| {
+            let own = |limit: &str| format!("queue = {{ drop-tail = {{ limit = \"{limit}\" }} }}\n");
+            let link = |name: &str, ends: [&str; 2], medium: &str, more: &str| {
+                format!("[link.{name}]\nends = {ends:?}\nmedium = \"{medium}\"\n{more}\n")
+            };
+            let inner = match between {
+                0 => link("line", ["a", "b"], first, delay),
+                1 => {
+                    let switch = format!("[switch.s]\nkind = \"ethernet\"\n{}", own(queue));
+                    switch + &link("line", ["a", "s"], first, "") + &link("last", ["s", "b"], second, delay)
+                }
+                _ => {
+                    let routers = format!("[router.r]\n[router.t]\nper_packet = \"0 s\"\n{}", own(queue));
+                    routers
+                        + &link("line", ["a", "r"], first, "")
+                        + &link("middle", ["r", "t"], second, delay)
+                        + &link("last", ["t", "b"], third, "mtu = \"1400 B\"")
+                }
+            };
+            let text = format!(
+                "name = \"line\"\n[host.a]\nnic_buffer = \"{} B\"\n[host.b]\n{inner}\
+                 [traffic.any]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n[run]\nduration = \"1 s\"\n",
+                room * 1500
+            );
+            let source = Source { name: "line.toml".into(), text };
+            let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.summary()));
+            campaign.point("base", &[]).expect("a point").testbed
+        },
+    )
 }
 
 fn outside(testbed: &Testbed) -> Outside {
