@@ -1,11 +1,24 @@
-//! Any bytes as what a device gives: never a panic, and what was cut is not cut again. `cargo +nightly fuzz run packet`.
+//! Any bytes as what a device gives: never a panic, what was cut is not cut again, and what routers say of it is a short packet.
+//! `cargo +nightly fuzz run packet`.
 
 #![no_main]
 
+use std::net::IpAddr;
+
 use libfuzzer_sys::fuzz_target;
 
+/// Of the virtio header.
+const HEADER: usize = 12;
+
 fuzz_target!(|given: &[u8]| {
-    for packet in engpass_live::cut(given) {
-        assert_eq!(engpass_live::cut(&packet), [packet]);
+    let router = [IpAddr::from([10, 0, 0, 9]), IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 9])];
+    for packet in engpass_live::cut(given, &router) {
+        assert_eq!(packet.alone.len(), packet.written.len() - HEADER);
+        if let Some(told) = &packet.exceeded {
+            let v4 = told[0] >> 4 == 4;
+            assert!(told.len() <= if v4 { 576 } else { 1280 });
+            assert!(!v4 || engpass_live::cut(&[&[0; HEADER], &told[..]].concat(), &router).len() == 1);
+        }
+        assert_eq!(engpass_live::cut(&packet.written, &router), [packet]);
     }
 });

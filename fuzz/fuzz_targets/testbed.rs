@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
         .collect();
     let found = match Source::from_bytes("fuzz.toml", file) {
         Err(found) => found,
-        Ok(source) => match load(&source, &overrides, Some(10_000)) {
+        Ok(source) => match load(&source, &overrides, Some(300)) {
             Err(found) => found,
             Ok(campaign) => {
                 for variant in campaign.variants() {

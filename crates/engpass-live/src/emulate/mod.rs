@@ -36,6 +36,7 @@ mod world;
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -244,8 +245,19 @@ fn create_log(path: &Path, config: &Config, seed: u64, segments: &[usize]) -> Re
         .map_err(|error| EmulateError::system(&format!("writing `{}`", path.display()), &error))
 }
 
-/// What a device gave, virtio header first, cut into packets as they would be written one by one. Nothing of what is malformed.
-pub fn cut(given: &[u8]) -> Vec<Vec<u8>> {
+/// One of the packets that a device gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// As it would be written by itself, virtio header first.
+    pub written: Vec<u8>,
+    /// As it stands on a wire.
+    pub alone: Vec<u8>,
+    /// What a router of these addresses says of it when it has been through too many.
+    pub exceeded: Option<Vec<u8>>,
+}
+
+/// What a device gave, virtio header first, cut into packets. Nothing of what is malformed.
+pub fn cut(given: &[u8], router: &[IpAddr]) -> Vec<Cut> {
     let whole = given.split_first_chunk().and_then(|(header, bytes)| {
         let packet = Packet::read(Offload::read(header)?, bytes).ok()?;
         Some((packet, bytes))
@@ -255,7 +267,10 @@ pub fn cut(given: &[u8]) -> Vec<Vec<u8>> {
         let run = segment..segment + 1;
         let mut head = [0; offload::LENGTH + HEAD];
         let length = packet.write(bytes, run.clone(), Change::default(), &[], &mut head);
-        [&head[..length], &bytes[packet.payload_of(run)]].concat()
+        let written = [&head[..length], &bytes[packet.payload_of(run)]].concat();
+        let alone = packet.alone(bytes, segment);
+        let exceeded = icmp::time_exceeded(router, &alone);
+        Cut { written, alone, exceeded }
     };
     (0..packet.segments()).map(one).collect()
 }

@@ -69,7 +69,8 @@ impl Packet {
         let offload = head.first_chunk().and_then(Offload::read);
         if let Some((start, place)) = offload.and_then(|offload| offload.checksum) {
             let udp = place == UDP_CHECKSUM;
-            let (start, place) = (usize::from(start), usize::from(start + place));
+            let start = usize::from(start);
+            let place = start + usize::from(place);
             // In its place is the sum of what stands before (virtio 1.2, section 5.1.6.2).
             let checksum = match !fold(sum(&packet[start..])) {
                 // Zero would say that there is none (RFC 768).

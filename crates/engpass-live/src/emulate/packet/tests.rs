@@ -189,6 +189,17 @@ prop_compose! {
     }
 }
 
+/// The longest packet is longer than 16 bits say, and so may be the place of its checksum.
+#[test]
+fn a_checksum_at_the_very_end_has_its_place() {
+    let mut bytes = vec![0x60, 0, 0, 0, 0xff, 0xff, 17, 64];
+    bytes.resize(65_575, 0);
+    let offload = Offload { checksum: Some((65_530, 43)), ..Offload::default() };
+    let packet = Packet::read(offload, &bytes).expect("it is whole");
+    let alone = packet.alone(&bytes, 0);
+    assert_eq!((alone.len(), &alone[65_573..]), (65_575, &[0xff; 2][..]));
+}
+
 proptest! {
     /// Each segment by itself is the packet that would be on a wire, its checksum made by the receiver.
     #[test]
