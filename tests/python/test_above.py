@@ -44,6 +44,15 @@ def test_who_leaves_its_share_to_another_is_named() -> None:
     assert above.reason(got("far", 12), all_, NETWORK).startswith("`late` does not send all the time")
 
 
+def test_many_flows_share_a_sentence() -> None:
+    ways = {f"f{i}": frozenset({("link", "l")}) for i in range(8)}
+    some = [got(f"f{i}", 10 + i - 3) for i in range(8)]
+    other = [Got(1, "simulate", one.flow, one.kind, 10, 10) for one in some]
+    (note,) = above.notes([*some, *other], Network(ways, ()))
+    who = "`f4`, `f5`, `f6` and 1 more are above their limits by up to 40.0 %"
+    assert note.startswith(f"{who} (simulate at 1 of 2 points): `f0` gets less than its own limit")
+
+
 @pytest.mark.parametrize(
     ("one", "why"),
     [
