@@ -7,6 +7,8 @@ real hosts give more than the file says of them.
 
 from __future__ import annotations
 
+import enum
+import math
 import tomllib
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,12 @@ from engpass.settings import Settings
 
 AT = 0.005
 """What exceeds its limit by no more than this share is at it."""
+
+_NAMED = 3
+"""Flows that a sentence names."""
+
+_TENFOLD = 10.0
+"""From this excess on it is not told: the limit is nearly nothing."""
 
 RANDOM = frozenset({"poisson", "udp-on-off", "on-off"})
 """Traffic whose times are drawn: its limit is that of the mean."""
@@ -92,41 +100,74 @@ def of_run(
 
 def reason(one: Got, others: Sequence[Got], of: Network) -> str:
     """Why this flow has more than its limit, from what all flows got at the same place by the same engine."""
+    return _words(*_cause(one, others, of))
+
+
+class _Cause(enum.Enum):
+    PART_TIME = "`{}` does not send all the time, as the limit has it"
+    UNFAIR = "`{}` gets less than its own limit there, and what flows share the limit divides fairly"
+    RANDOM = "datagrams are drawn at random, and the limit takes their mean"
+    REAL = "the limit is that of the hosts, lines and rates in the file, and the real ones give more"
+    WAITED = "what waited in queues when counting began is counted, too; a longer `duration` makes that less"
+
+
+def _cause(one: Got, others: Sequence[Got], of: Network) -> tuple[_Cause, Got | None]:
+    """The cause, and who left its share."""
     left = [
         other for other in others if other.flow != one.flow and other.below and of.meet(one.flow, other.flow)
     ]
     if left:
-        most = max(left, key=lambda other: other.limit - other.goodput)
-        if most.flow in of.part_time:
-            return f"`{most.flow}` does not send all the time, as the limit has it"
-        return (
-            f"`{most.flow}` gets less than its own limit there, and what flows share the limit divides fairly"
-        )
+        most = max(left, key=_left)
+        return (_Cause.PART_TIME if most.flow in of.part_time else _Cause.UNFAIR), most
     if one.kind in RANDOM:
-        return "its datagrams are drawn at random, and the limit takes their mean"
-    if one.engine in REAL:
-        return "the limit is that of the hosts, lines and rates in the file, and the real ones give more"
-    return "what waited in queues when counting began is counted, too; a longer `duration` makes that less"
+        return _Cause.RANDOM, None
+    return (_Cause.REAL if one.engine in REAL else _Cause.WAITED), None
+
+
+def _left(other: Got) -> float:
+    return other.limit - other.goodput
+
+
+def _words(cause: _Cause, other: Got | None) -> str:
+    return cause.value.format(other.flow if other else "")
+
+
+@dataclass
+class _Excess:
+    """Goodputs above their limits for one cause: whose, how many, the greatest, and who left the most."""
+
+    flows: dict[str, None]
+    points: set[Hashable]
+    most: float
+    other: Got | None
 
 
 def notes(all_: Iterable[Got], of: Network) -> list[str]:
-    """A sentence for each flow, engine and reason of goodputs above their limits, the greatest first."""
+    """A sentence for each engine and cause of goodputs above their limits, the greatest excess first."""
     places: dict[tuple[Hashable, str], list[Got]] = {}
     for got in all_:
         places.setdefault((got.place, got.engine), []).append(got)
-    total: dict[tuple[str, str], int] = {}
-    found: dict[tuple[str, str, str], list[float]] = {}
-    for together in places.values():
+    found: dict[tuple[str, _Cause], _Excess] = {}
+    for (place, engine), together in places.items():
         for got in together:
-            total[got.flow, got.engine] = total.get((got.flow, got.engine), 0) + 1
-            if got.above:
-                excess = got.goodput / got.limit - 1 if got.limit else float("inf")
-                found.setdefault((got.flow, got.engine, reason(got, together, of)), []).append(excess)
+            if not got.above:
+                continue
+            cause, other = _cause(got, together, of)
+            excess = found.setdefault((engine, cause), _Excess({}, set(), 0.0, other))
+            excess.flows[got.flow] = None
+            excess.points.add(place)
+            excess.most = max(excess.most, got.goodput / got.limit - 1 if got.limit else math.inf)
+            if other is not None and (excess.other is None or _left(other) > _left(excess.other)):
+                excess.other = other
     told = []
-    for (flow, engine, why), excesses in sorted(found.items(), key=lambda item: -max(item[1])):
-        most = max(excesses)
-        by = f" by {'up to ' if len(excesses) > 1 else ''}{say.percent(most)}" if most < 10 else ""
-        count = total[flow, engine]
-        where = f" at {len(excesses)} of {say.count(count, 'point')}" if count > 1 else ""
-        told.append(f"`{flow}` is above its limit{by} ({engine}{where}): {why}")
+    for (engine, cause), excess in sorted(found.items(), key=lambda item: -item[1].most):
+        names = [f"`{flow}`" for flow in excess.flows]
+        who = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        one = len(names) == 1
+        count = sum(1 for _, at in places if at == engine)
+        several = len(excess.points) > 1 or not one
+        by = f" by {'up to ' if several else ''}{say.percent(excess.most)}" if excess.most < _TENFOLD else ""
+        where = f" at {len(excess.points)} of {say.count(count, 'point')}" if count > 1 else ""
+        verb = "is above its limit" if one else "are above their limits"
+        told.append(f"{who} {verb}{by} ({engine}{where}): {_words(cause, excess.other)}")
     return told

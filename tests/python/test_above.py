@@ -44,6 +44,15 @@ def test_who_leaves_its_share_to_another_is_named() -> None:
     assert above.reason(got("far", 12), all_, NETWORK).startswith("`late` does not send all the time")
 
 
+def test_many_flows_share_a_sentence() -> None:
+    ways = {f"f{i}": frozenset({("link", "l")}) for i in range(8)}
+    some = [got(f"f{i}", 10 + i - 3) for i in range(8)]
+    other = [Got(1, "simulate", one.flow, one.kind, 10, 10) for one in some]
+    (note,) = above.notes([*some, *other], Network(ways, ()))
+    who = "`f4`, `f5`, `f6` and 1 more are above their limits by up to 40.0 %"
+    assert note.startswith(f"{who} (simulate at 1 of 2 points): `f0` gets less than its own limit")
+
+
 @pytest.mark.parametrize(
     ("one", "why"),
     [
@@ -111,3 +120,17 @@ def test_a_sender_that_starves_is_the_reason_everywhere(both_ways: Path, tmp_pat
     finding = explain(choose_in(testbed, None, [], "in"), advice=False).finding
     assert finding.key == "limit"
     assert why in finding.evidence
+
+
+def test_who_starves_is_told_of_whom_and_may_gain_by_the_others_way(both_ways: Path) -> None:
+    starved = explain(choose_in(engpass.load(both_ways), None, [], "out"), advice=False).finding
+    assert (starved.key, starved.bottleneck) == ("idle: CPU", "memory of host `busy`")
+    assert starved.evidence.endswith("while it is busy, also with `in`")
+    # What arrives does not fill the memory if it is not copied: 60 of 90 MB/s go to the copies of 20.
+    ends = 'from = "peer", to = "busy"'
+    paced = f'{{ kind = "udp-stream", {ends}, message = "8 kB", rate = "160 Mbit/s" }}'
+    slow = engpass.load(both_ways, set={"traffic.in": paced})
+    made = explain(choose_in(slow, None, [], "out")).advice
+    assert made is not None
+    gains = {tuple(dict(change.set)): change for change in made.changes}
+    assert gains[("traffic.in.receive_path",)].say == "receive `in` without a copy, as by `AF_XDP`"

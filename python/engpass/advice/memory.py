@@ -11,6 +11,8 @@ from engpass.settings import Amount, join
 
 _LEAST = 0.005
 _STEPS = 4
+_OTHERS = 3
+"""Other flows of a host whose ways are tried, at most."""
 
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -47,7 +49,10 @@ def propose(at: Situation) -> Iterator[Proposal]:
             continue
         if not _holds_back(at, host, side):
             continue
-        yield from _ways(at, host, side)
+        yield from _ways(at, host, at.flow, at.kind, side)
+        # What another flow leaves of the same memory and bus is this one's.
+        for flow, kind, other_side in at.beside(host)[:_OTHERS]:
+            yield from _ways(at, host, flow, kind, other_side)
         if isinstance(memory, Mapping):
             yield from _in_cache(host, memory)
             yield from _memory(host, memory)
@@ -67,15 +72,15 @@ def _holds_back(at: Situation, host: str, side: str) -> bool:
     return bool(at.lost_at("receive buffer")) or (at.tcp and windows >= _LEAST)
 
 
-def _ways(at: Situation, host: str, side: str) -> Iterator[Proposal]:
+def _ways(at: Situation, host: str, flow: str, kind: str, side: str) -> Iterator[Proposal]:
     key = f"{side}_path"
-    now = at.settings.get("traffic", at.flow, key) or at.settings.get("host", host, key)
+    now = at.settings.get("traffic", flow, key) or at.settings.get("host", host, key)
     for way in _LESS.get(str(now), ()):
         words = _HOW.get((side, way))
         if words is not None:
-            receive = "`TCP_ZEROCOPY_RECEIVE` or io_uring" if at.tcp else "`AF_XDP`"
-            say = words.format(flow=at.flow, receive=receive)
-            step = Candidate(say, ((join(("traffic", at.flow, key)), way),))
+            receive = "`TCP_ZEROCOPY_RECEIVE` or io_uring" if kind == "tcp-stream" else "`AF_XDP`"
+            say = words.format(flow=flow, receive=receive)
+            step = Candidate(say, ((join(("traffic", flow, key)), way),))
             yield Proposal("data path", Cost.APPLICATION, (step,))
 
 

@@ -168,7 +168,22 @@ def _waiting(at: Situation) -> Finding | None:
     name, doing = _IDLE[reason]
     start, end = at.ends
     filled = name.format(flow=at.flow, start=start, end=end, link=at.tight.link)
+    if reason == "CPU":
+        filled, doing = _busy(at, filled, doing)
     count = {"retransmission timer": "timeouts"}.get(reason)
     times = f" {at.counts[count]:,.0f} times" if count and count in at.counts else ""
     link = f"link `{at.tight.link}` is idle {say.percent(shares[reason])} of the time"
     return Finding(f"idle: {reason}", filled, f"{link} while {doing}{times}")
+
+
+def _busy(at: Situation, cpu: str, doing: str) -> tuple[str, str]:
+    """What the CPU of the sender stands for, and whom else it serves."""
+    start, _ = at.ends
+    limiting = str(at.limited.get("bottleneck") or "")
+    if limiting.endswith(f"of host `{start}`"):
+        cpu, doing = limiting, "it is busy"
+    others = at.beside(start)
+    if others:
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(name for name, _, _ in others[:3]))
+        doing = f"it is busy, also with {names}"
+    return cpu, doing

@@ -220,6 +220,21 @@ class Situation:
         ]
         return not self.tcp and bool(lines) and self.offered > 1.005 * min(lines)
 
+    def beside(self, host: str) -> tuple[tuple[str, str, str], ...]:
+        """The other flows that begin or end at a host: name, kind, and `send` or `receive`.
+
+        Generators apart: they are no programs of a host.
+        """
+        return tuple(
+            (str(flow["name"]), str(flow.get("kind", "")), side)
+            for flow in self.topology["flows"]
+            if flow["name"] != self.flow
+            and flow["name"] in self.outcomes[0]["flows"]
+            and flow.get("kind") not in GENERATORS
+            for key, side in (("from", "send"), ("to", "receive"))
+            if flow[key] == host
+        )
+
     def idle(self, reason: str) -> float:
         """Share of the tightest line that was idle for a reason, such as `CPU`.
 
