@@ -97,6 +97,7 @@ def _flow(
         "sender_cpu_s_per_gb": cpu[flow.sender],
         "receiver_cpu_s_per_gb": cpu[flow.receivers[0]],
     }
+    found |= {"schedule_kept": flow.kept(sender)}
     found |= explained(flow, found, ends, hosts, limit, kept.lines(flow.name))
     if (regularity := pacing(sender, first)) is not None:
         found["pacing"] = regularity
@@ -173,10 +174,11 @@ def _conversation(flow: Flow, asker: Mapping[str, Any], seconds: float) -> dict[
     latency = asker.get("latency") or {}
     answered = latency.get("count", asker["messages"])
     goodput = answered * flow.common["message_bytes"] * 8 / seconds
+    missed = (asker.get("unanswered") or 0) * flow.common["message_bytes"] * 8 / seconds
     return {
         "kind": flow.kind,
         "goodput_bit_per_s": goodput,
-        "offered_bit_per_s": goodput,
+        "offered_bit_per_s": goodput + missed,
         "transactions_per_s": answered / seconds,
         "unanswered": asker.get("unanswered"),
         **{
