@@ -56,7 +56,7 @@ class Flow:
         latest = (sender.get("late") or {}).get("max_ns")
         if latest is not None and latest < _GIVEN_UP_NS:
             return 1.0
-        sent = sender["bytes"] + (sender.get("unanswered") or 0) * self.common["message_bytes"]
+        sent = int(sender["bytes"]) + int(sender.get("unanswered") or 0) * int(self.common["message_bytes"])
         return min(1.0, sent * 8 * _SECOND_NS / self.duration_ns / asked)
 
     @property

@@ -139,11 +139,11 @@ class Bench:
 
     def _drawn(self, load: int, duration: float) -> float:
         """How many datagrams less than the mean a schedule may well make: one burst, or three deviations."""
-        mean = load * duration / (8 * self.message)
+        mean: float = load * duration / (8 * self.message)
         if self._flow["kind"] == "poisson":
             return 3.0 * math.sqrt(mean)
         if self._flow["kind"] == "udp-on-off":
-            on, off = self._flow["on_ns"] / 1e9, self._flow["off_ns"] / 1e9
+            on, off = float(self._flow["on_ns"]) / 1e9, float(self._flow["off_ns"]) / 1e9
             if self._flow["lengths"] == "fixed":
                 return mean / duration * off
             # The time that a two-state Markov process spends in one of them.
