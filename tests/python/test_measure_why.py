@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from engpass.measure import outcome
 from engpass.measure.counters import changes, thinned
 from engpass.measure.flows import Flow
 from engpass.measure.kept import Line
@@ -108,6 +109,16 @@ def test_a_window_with_less_than_the_mean_of_a_schedule_was_kept() -> None:
     assert flow().kept(end) is None
     said = {"schedule_kept": 1.0, "offered_bit_per_s": 36.8e6, "goodput_bit_per_s": 36.8e6}
     assert why(said, of=bursts)[0] == "the application"
+
+
+def test_what_the_send_buffer_held_at_a_stop_comes_in_time_of_its_own() -> None:
+    sender = {"ended": "stopped", "elapsed_ns": 8 * 10**8, "bytes": 4_900_000}
+    receiver = {"elapsed_ns": 9 * 10**8, "bytes": 5_400_000}
+    found = outcome._rates(flow(), sender, receiver, 0.8)
+    assert found["goodput_bit_per_s"] == pytest.approx(48e6), "54 Mbit/s would be more than the line has"
+    assert found["offered_bit_per_s"] == pytest.approx(49e6)
+    whole = outcome._rates(flow(), sender | {"ended": "duration"}, receiver, 0.8)
+    assert whole["goodput_bit_per_s"] == pytest.approx(54e6)
 
 
 def test_requests_without_answers_are_lost_and_not_the_senders_fault() -> None:

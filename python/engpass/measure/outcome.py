@@ -109,9 +109,14 @@ def _flow(
 def _rates(
     flow: Flow, sender: Mapping[str, Any], receiver: Mapping[str, Any], seconds: float
 ) -> dict[str, Any]:
+    taken = seconds
+    if flow.kind == "tcp-stream" and sender.get("ended") == "stopped" and receiver.get("elapsed_ns"):
+        # The receiver's window goes on when a sender ends before its time: what the send buffer held comes
+        # after the last write, and in time of its own.
+        taken = max(seconds, receiver["elapsed_ns"] / _S)
     return {
         "kind": flow.kind,
-        "goodput_bit_per_s": receiver["bytes"] * 8 / seconds,
+        "goodput_bit_per_s": receiver["bytes"] * 8 / taken,
         "offered_bit_per_s": sender["bytes"] * 8 / seconds,
     }
 
