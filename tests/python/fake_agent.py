@@ -1,6 +1,7 @@
 """An agent that makes no traffic: it keeps to docs/agent.md and invents round numbers.
 
-`FAKE_AGENT` says how it misbehaves: `die-in-run` at the start of a run, `fail=SIZE` for such messages.
+`FAKE_AGENT` says how it misbehaves: `die-in-run` at the start of a run, `fail=SIZE` for such messages,
+`freeze=SIZE` when traffic of such messages begins.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Fake:
                 sys.stderr.write("out of luck\n")
                 sys.stderr.flush()
                 os._exit(9)
+            if any(f"freeze={flow['message_bytes']}" == HOW for flow in self.flows):
+                threading.Event().wait(600)
             for flow in self.flows:
                 if flow["side"] == "connect":
                     done = {
@@ -100,6 +103,11 @@ class Fake:
 
 def main() -> None:
     if HOW == "silent":
+        sys.stdin.read()
+        return
+    if HOW == "garbage":
+        sys.stdout.buffer.write(b"\x1b[2Jhello\x07\xff\n" * 50)
+        sys.stdout.flush()
         sys.stdin.read()
         return
     if HOW == "broken":

@@ -16,6 +16,7 @@ import pytest
 from conftest import Cli, Program
 from engpass.error import EngpassError
 from engpass.measure import agent as agents
+from engpass.measure import point
 from engpass.measure.flows import flows, untold
 from engpass.measure.reach import way
 from engpass.testbed import loads
@@ -212,6 +213,8 @@ def test_a_failed_point_does_not_end_the_campaign(cli: Cli, file: Path, fake: py
         ("broken", "the agent of host `a` (local) ended with exit code 3: no libraries here"),
         ("old", "the agent of host `a` speaks protocol 9, and this is 1"),
         ("silent", "host `a` (local) does not answer within 0.3 s"),
+        # What a terminal would obey is not passed on, and three lines are enough.
+        ("garbage", "does not answer within 0.3 s: [2Jhello \ufffd; [2Jhello \ufffd; [2Jhello \ufffd"),
         ("die-in-run", "the agent of host `a` (local) ended with exit code 9: out of luck"),
     ],
 )
@@ -219,10 +222,41 @@ def test_an_agent_that_fails_is_told_with_its_reason(
     cli: Cli, file: Path, fake: pytest.MonkeyPatch, how: str, cause: str
 ) -> None:
     fake.setenv("FAKE_AGENT", how)
-    fake.setattr(agents, "HELLO_SECONDS", 0.3 if how == "silent" else 10.0)
+    fake.setattr(agents, "HELLO_SECONDS", 0.3 if how in ("silent", "garbage") else 10.0)
     errors = [o["error"].splitlines()[0] for o in outcomes(cli, code=1)]
     assert len(errors) == 3
     assert all(cause in error or cause.replace("`a`", "`b`") in error for error in errors), errors
+
+
+def test_an_agent_that_stops_to_answer_is_replaced(cli: Cli, file: Path, fake: pytest.MonkeyPatch) -> None:
+    fake.setenv("FAKE_AGENT", "freeze=2000")
+    fake.setattr(agents.Crew.answer, "__defaults__", (1.0,))
+    fake.setattr(point.Measurement._all, "__defaults__", (1.0,))
+    found = outcomes(cli, code=1)
+    assert ["error" in o for o in found] == [False, True, False], "the next point has another agent"
+    assert "(local) does not answer within 1 s\nhelp: the next point starts another one" in found[1]["error"]
+
+
+def test_an_agent_that_falls_silent_in_a_run_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents, "QUIET_SECONDS", 0.3)
+    crew = agents.Crew()
+    one = crew.add("a", "local", FAKE.split())
+    try:
+        crew.greeted([one])
+        one.watch()
+        time.sleep(0.4)
+        with pytest.raises(agents.GoneError, match=r"host `a` \(local\) does not answer within"):
+            one.watch()
+        assert one.gone
+    finally:
+        crew.end()
+
+
+def test_a_namespace_that_is_not_there_is_named() -> None:
+    said = ['Cannot open network namespace "lab": No such file or directory']
+    cause, cure = agents.why_gone("a", "netns lab", 255, said)
+    assert cause == f"host `a` (netns lab): {said[0]}"
+    assert cure == "`ip netns list` names those of this machine"
 
 
 def test_a_host_that_nobody_reaches(cli: Cli, file: Path) -> None:

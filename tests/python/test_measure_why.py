@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from engpass.measure import outcome
 from engpass.measure.counters import changes, thinned
 from engpass.measure.flows import Flow
 from engpass.measure.kept import Line
@@ -91,11 +94,50 @@ def test_losses_point_at_the_congestion_window() -> None:
 
 
 def test_an_application_that_offers_no_more() -> None:
-    assert why({}, of=flow("udp-stream", CBR))[0] == "the application"
-    slow = {"goodput_bit_per_s": 60e6, "offered_bit_per_s": 60e6}
+    assert why({"schedule_kept": 1.0}, of=flow("udp-stream", CBR))[0] == "the application"
+    slow = {"goodput_bit_per_s": 60e6, "offered_bit_per_s": 60e6, "schedule_kept": 0.75}
     name, said = why(slow, of=flow("udp-stream", CBR))
     assert name == "the sender of host `a`"
     assert "it kept up 75 % of the rate" in said
+
+
+def test_a_window_with_less_than_the_mean_of_a_schedule_was_kept() -> None:
+    bursts = flow("udp-on-off", {"kind": "on-off", "rate_bit_per_s": 80_000_000, "on_ns": 10, "off_ns": 10})
+    end = {"bytes": 4_600_000, "late": {"max_ns": 5_000_000}}
+    assert bursts.kept(end) == 1.0, "7 bursts of 7.5 fall into the window"
+    assert bursts.kept(end | {"late": {"max_ns": 200_000_000}}) == pytest.approx(0.92)
+    assert flow().kept(end) is None
+    said = {"schedule_kept": 1.0, "offered_bit_per_s": 36.8e6, "goodput_bit_per_s": 36.8e6}
+    assert why(said, of=bursts)[0] == "the application"
+
+
+def test_what_the_send_buffer_held_at_a_stop_comes_in_time_of_its_own() -> None:
+    sender = {"ended": "stopped", "elapsed_ns": 8 * 10**8, "bytes": 4_900_000}
+    receiver = {"elapsed_ns": 9 * 10**8, "bytes": 5_400_000}
+    found = outcome._rates(flow(), sender, receiver, 0.8)
+    assert found["goodput_bit_per_s"] == pytest.approx(48e6), "54 Mbit/s would be more than the line has"
+    assert found["offered_bit_per_s"] == pytest.approx(49e6)
+    whole = outcome._rates(flow(), sender | {"ended": "duration"}, receiver, 0.8)
+    assert whole["goodput_bit_per_s"] == pytest.approx(54e6)
+
+
+def test_requests_without_answers_are_lost_and_not_the_senders_fault() -> None:
+    asks = flow("request-response", CBR)
+    half = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 80e6, "schedule_kept": 1.0, "unanswered": 500}
+    name, said = why(half, of=asks)
+    assert name == "loss on the way"
+    assert "500 requests (50 %) had no answer within 1 s" in said
+
+
+@pytest.mark.parametrize("kind", ["tcp-stream", "udp-stream", "request-response"])
+def test_a_way_that_only_small_packets_pass_is_named(kind: str) -> None:
+    none = {"goodput_bit_per_s": 0.0, "unanswered": 9, "timeout_share": 0.99, "sent_datagrams": 9}
+    name, said = why(none | {"lost_datagrams": 9}, of=flow(kind), ends={"b": {"total_bytes": 0}})
+    assert name == "the way of large packets"
+    assert "`engpass path` finds it" in said
+    # Something came, though not in the window: that is another matter.
+    others = why(none | {"unanswered": None}, of=flow(kind), ends={"b": {"total_bytes": 1000}})
+    assert others[0] != "the way of large packets"
 
 
 def test_the_receivers_own_counters_say_where_datagrams_went() -> None:

@@ -136,6 +136,17 @@ def test_bursts_are_offered_at_their_mean(cli: Cli) -> None:
     assert last["result"]["throughput_bit_per_s"] == pytest.approx(CAPACITY, rel=0.02)
 
 
+def test_fewer_datagrams_than_the_mean_of_random_times_are_not_lost(cli: Cli) -> None:
+    text = NARROW.replace('kind = "udp-stream"', 'kind = "poisson"').replace(
+        'message = "1472 B"', 'message = "100 B"\nrate = "1 Mbit/s"'
+    )
+    method = ("--engine", "simulate", "--method", "frame-loss", "--whole")
+    *trials, _ = search(cli, *method, "--trial", "200 ms", "--max", "1 Mbit/s", text=text)
+    # 250 datagrams and less in a trial, of which a deviation is 6 % and more.
+    assert any(one["sent"] < 0.98 * one["load_bit_per_s"] * 0.2 / 800 for one in trials)
+    assert [one["loss"] for one in trials] == [0.0] * len(trials)
+
+
 def test_what_cannot_be_searched_is_told(cli: Cli) -> None:
     (cli.directory / "narrow.toml").write_text(NARROW)
     for args, cause in (

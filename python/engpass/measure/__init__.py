@@ -14,7 +14,7 @@ from typing import Any
 from engpass import _engpass, netlab
 from engpass.campaign import Axis, Point, sweep_numbers
 from engpass.environment import now
-from engpass.measure.agent import Crew, GoneError, MeasureError
+from engpass.measure.agent import Crew, MeasureError
 from engpass.measure.books import books
 from engpass.measure.flows import Flow, flows, rule, untold
 from engpass.measure.group import delays
@@ -82,7 +82,7 @@ class Session:
             found = self._found(point, seed, numbers)
         except KeyboardInterrupt:
             raise _engpass.Interrupted("interrupted") from None
-        except GoneError as error:
+        except MeasureError as error:
             self._dismiss()
             raise error from None
         return json.dumps(self._headed(point, seed, found), ensure_ascii=False)
@@ -152,7 +152,7 @@ class Session:
             return self._made(variant, numbers, planned)
         except KeyboardInterrupt:
             raise _engpass.Interrupted("interrupted") from None
-        except GoneError as error:
+        except MeasureError as error:
             self._dismiss()
             raise error from None
 
@@ -187,6 +187,9 @@ class Session:
         try:
             self._crew.greeted(fresh)
         except MeasureError as error:
+            # Those that still answer end together, not one after the other.
+            for agent in fresh:
+                agent.hang_up()
             for agent in fresh:
                 self._crew.drop(agent.host)
             said = next((agent for agent in fresh if f"`{agent.host}`" in error.message), None)

@@ -18,14 +18,19 @@ from engpass.error import EngpassError
 PROTOCOL = 1
 """The version of the contract that this controller knows."""
 
-HELLO_SECONDS = 10.0
-"""Who has not said hello by then is not there."""
+HELLO_SECONDS = 9.0
+"""Who has not said hello by then is not there. Together with its end, an error within 10 s."""
 
 ANSWER_SECONDS = 10.0
 """Longer than any request but `collect` may take."""
 
+QUIET_SECONDS = 6.0
+"""While traffic runs an agent tells of each interval, and answers pings: who says nothing is stuck."""
+
 _PING_SECONDS = 15.0
+_ASK_SECONDS = 2.0
 _END_SECONDS = 3.0
+_MOST_SAID = 3
 _MOST_LINE_BYTES = 8 << 20
 
 
@@ -54,7 +59,7 @@ class Agent:
         self.answers: dict[int, Mapping[str, Any]] = {}
         self.gone = False
         self._number = 0
-        self._spoke = time.monotonic()
+        self._spoke = self._heard = time.monotonic()
         self._said: deque[str] = deque(maxlen=20)
         self._inbox = inbox
         try:
@@ -88,17 +93,21 @@ class Agent:
                     data = None
                 if not isinstance(data, dict):
                     # A greeting of the remote shell, say.
-                    self._said.append(line.decode("utf-8", "replace").strip()[:200])
+                    self._note(line[:200])
                     continue
                 self._inbox.put(Reply(self, data))
         self._inbox.put(Reply(self, None))
 
     def _listen(self, stream: IO[bytes]) -> None:
         with contextlib.suppress(OSError, ValueError):
-            for line in stream:
-                text = line.decode("utf-8", "replace").strip()
-                if text:
-                    self._said.append(text[:500])
+            while line := stream.readline(_MOST_LINE_BYTES):
+                self._note(line[:500])
+
+    def _note(self, line: bytes) -> None:
+        """Keep what a host said besides the contract, without what would move a terminal's cursor."""
+        text = line.decode("utf-8", "replace")
+        if text := "".join(c if c.isprintable() else " " for c in text).strip():
+            self._said.append(text)
 
     def ask(self, do: str, **fields: Any) -> int:  # noqa: ANN401 (whatever the request has)
         """Send a request; returns its number. Raises `GoneError`."""
@@ -118,6 +127,26 @@ class Agent:
         if not self.gone and time.monotonic() - self._spoke > _PING_SECONDS:
             self.ask("ping")
 
+    def heard(self) -> None:
+        """Count a line of the agent as a sign of life."""
+        self._heard = time.monotonic()
+
+    def watch(self) -> None:
+        """Raise `GoneError` if nothing came for long, and ask for a sign of life before that."""
+        quiet = time.monotonic() - self._heard
+        if quiet > QUIET_SECONDS:
+            raise self.stuck(QUIET_SECONDS)
+        if quiet > _ASK_SECONDS and time.monotonic() - self._spoke > _ASK_SECONDS:
+            self.ask("ping")
+
+    def stuck(self, seconds: float) -> GoneError:
+        """The error for an agent that runs, or whose channel stands, and that does not answer."""
+        self.gone = True
+        return GoneError(
+            f"the agent of host `{self.host}` ({self.how}) does not answer within {seconds:.0f} s",
+            "the next point starts another one; look whether that host is overloaded, or the channel is dead",
+        )
+
     def lost(self) -> GoneError:
         """The error for a channel that has ended, with what was said on standard error."""
         self.gone = True
@@ -129,7 +158,7 @@ class Agent:
 
     def unheard(self) -> MeasureError:
         """The error for an agent that says nothing."""
-        said = "; ".join(self._said)
+        said = "; ".join(list(self._said)[-_MOST_SAID:])
         return MeasureError(
             f"host `{self.host}` ({self.how}) does not answer within {HELLO_SECONDS:g} s"
             + (f": {said}" if said else ""),
@@ -143,10 +172,10 @@ class Agent:
                 self._process.stdin.close()
 
     def end(self) -> None:
-        """End the channel, and the process if it does not."""
+        """End the channel, and the process if it does not: at once, if it has stopped to answer."""
         self.hang_up()
         try:
-            self._process.wait(_END_SECONDS)
+            self._process.wait(_END_SECONDS if self.hello and not self.gone else 0.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -160,7 +189,7 @@ class Agent:
 
 def why_gone(host: str, how: str, code: int | None, said: Sequence[str]) -> tuple[str, str]:
     """Cause and cure of an agent that has ended."""
-    told = "; ".join(said[-3:])
+    told = "; ".join(said[-_MOST_SAID:])
     if how.startswith("ssh ") and code == 255:
         return f"host `{host}`: {how} failed: {told or 'no reason given'}", _cure_for(how, told)
     if code == 127 or "not found" in told or "No module named" in told:
@@ -168,6 +197,8 @@ def why_gone(host: str, how: str, code: int | None, said: Sequence[str]) -> tupl
             f"host `{host}` ({how}) has no agent: {told or 'the command was not found'}",
             "install engpass there, or set ENGPASS_AGENT to the command that starts its agent",
         )
+    if "Cannot open network namespace" in told:
+        return f"host `{host}` ({how}): {told}", "`ip netns list` names those of this machine"
     what = (
         f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
     )
@@ -230,6 +261,7 @@ class Crew:
             return
         if reply.line is None:
             raise reply.agent.lost()
+        reply.agent.heard()
         event = reply.line.get("event")
         if event == "hello":
             reply.agent.hello = reply.line
@@ -268,10 +300,7 @@ class Crew:
                 break
         line = agent.answers.pop(number, None)
         if line is None:
-            raise MeasureError(
-                f"the agent of host `{agent.host}` does not answer within {seconds:.0f} s",
-                "look whether that host is overloaded",
-            )
+            raise agent.stuck(seconds)
         error = line.get("error")
         if error is not None:
             raise MeasureError(f"host `{agent.host}`: {error.get('cause', 'failed')}", error.get("help"))

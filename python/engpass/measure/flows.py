@@ -13,6 +13,7 @@ _SECOND_NS = 1_000_000_000
 _LEAST_INTERVAL_NS = 100_000_000
 _LEAST_SAMPLE_NS = 20_000_000
 _BEYOND_NS = 10 * _SECOND_NS
+_GIVEN_UP_NS = 100_000_000  # what is later than that when traffic ends leaves no more (docs/agent.md)
 _DATAGRAMS = frozenset({"udp-stream", "poisson", "udp-on-off", "multicast"})
 
 
@@ -42,6 +43,21 @@ class Flow:
         rate = float(schedule["rate_bit_per_s"]) * int(self.common.get("streams", 1))
         on, off = schedule.get("on_ns"), schedule.get("off_ns", 0)
         return rate * on / (on + off) if on is not None else rate
+
+    def kept(self, sender: Mapping[str, Any]) -> float | None:
+        """The share of its schedule that the sender's end kept; `None` without a schedule.
+
+        Bursts and random times make more or less in a window than their mean: who was never late for long has
+        sent all that was due.
+        """
+        asked = self.asked_bit_per_s
+        if asked is None:
+            return None
+        latest = (sender.get("late") or {}).get("max_ns")
+        if latest is not None and latest < _GIVEN_UP_NS:
+            return 1.0
+        sent = int(sender["bytes"]) + int(sender.get("unanswered") or 0) * int(self.common["message_bytes"])
+        return min(1.0, sent * 8 * _SECOND_NS / self.duration_ns / asked)
 
     @property
     def end_ns(self) -> int:

@@ -31,8 +31,7 @@ def waits(flow: Flow, end: Mapping[str, Any], *, behind: bool) -> Waits:
     """Of the sender of a flow; `behind`: at a line behind the one that bounds the flow."""
     if flow.kind == "request-response":
         return Waits({"application": 1.0}, elastic=False)
-    if (asked := flow.asked_bit_per_s) is not None:
-        kept = end["bytes"] * 8e9 / flow.duration_ns / asked
+    if (kept := flow.kept(end)) is not None:
         missed = 0.0 if kept >= _KEPT else 1.0 - kept
         return Waits({"application": 1.0 - missed, "CPU": missed}, elastic=False)
     if busy(end) >= _BUSY:

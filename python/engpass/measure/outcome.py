@@ -97,6 +97,7 @@ def _flow(
         "sender_cpu_s_per_gb": cpu[flow.sender],
         "receiver_cpu_s_per_gb": cpu[flow.receivers[0]],
     }
+    found |= {"schedule_kept": flow.kept(sender)}
     found |= explained(flow, found, ends, hosts, limit, kept.lines(flow.name))
     if (regularity := pacing(sender, first)) is not None:
         found["pacing"] = regularity
@@ -108,9 +109,14 @@ def _flow(
 def _rates(
     flow: Flow, sender: Mapping[str, Any], receiver: Mapping[str, Any], seconds: float
 ) -> dict[str, Any]:
+    taken = seconds
+    if flow.kind == "tcp-stream" and sender.get("ended") == "stopped" and receiver.get("elapsed_ns"):
+        # The receiver's window goes on when a sender ends before its time: what the send buffer held comes
+        # after the last write, and in time of its own.
+        taken = max(seconds, receiver["elapsed_ns"] / _S)
     return {
         "kind": flow.kind,
-        "goodput_bit_per_s": receiver["bytes"] * 8 / seconds,
+        "goodput_bit_per_s": receiver["bytes"] * 8 / taken,
         "offered_bit_per_s": sender["bytes"] * 8 / seconds,
     }
 
@@ -173,10 +179,11 @@ def _conversation(flow: Flow, asker: Mapping[str, Any], seconds: float) -> dict[
     latency = asker.get("latency") or {}
     answered = latency.get("count", asker["messages"])
     goodput = answered * flow.common["message_bytes"] * 8 / seconds
+    missed = (asker.get("unanswered") or 0) * flow.common["message_bytes"] * 8 / seconds
     return {
         "kind": flow.kind,
         "goodput_bit_per_s": goodput,
-        "offered_bit_per_s": goodput,
+        "offered_bit_per_s": goodput + missed,
         "transactions_per_s": answered / seconds,
         "unanswered": asker.get("unanswered"),
         **{

@@ -20,6 +20,7 @@ _LATE_SECONDS = 5.0  # what a sender may take longer than its time
 _RESIDUE_SECONDS = 0.02  # what is on its way when the senders have ended
 _MOST_RESIDUE_SECONDS = 2.0
 _MOST_SETTLING_SECONDS = 20.0
+_BLIND_SECONDS = 1.0
 
 
 @dataclass
@@ -151,9 +152,11 @@ class Measurement:
         left = {(flow.sender, flow.name) for flow in self._flows}
         stopping = False
         longest = max(flow.end_ns for flow in self._flows) / 1e9
+        looked = 0.0
         for _ in self._crew.wait(longest + _LATE_SECONDS):
             if self._stopped():
                 raise KeyboardInterrupt
+            looked = self._alive(looked)
             for agent, event in self._crew.events:
                 if event.get("event") == "done":
                     refuse_early_end(str(event.get("flow")), agent.host, event)
@@ -172,6 +175,16 @@ class Measurement:
             f"{hosts} did not end in time: {longest + _LATE_SECONDS:.1f} s",
             "look whether that host is overloaded",
         )
+
+    def _alive(self, looked: float) -> float:
+        """Raise `GoneError` for an agent that says nothing any more; takes and gives the time of the look."""
+        now = time.monotonic()
+        for agent in self._crew.agents.values():
+            if now - looked > _BLIND_SECONDS:
+                # We were stopped ourselves, and what was said meanwhile is still to be read.
+                agent.heard()
+            agent.watch()
+        return now
 
     def _end_all(self) -> None:
         """Let all senders end: what they measured is enough."""

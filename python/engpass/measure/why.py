@@ -26,6 +26,7 @@ _OTHERS = 0.01
 _MORE = 1.05
 _WAITED = 0.1
 _PER_CENT = 100.0
+_HEAD_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def explained(
     """Bottleneck, the next one, a sentence with the evidence, and all findings of a flow."""
     full = _lines(figures, lines)
     found = [
+        *_nothing(flow, figures, ends),
         *_application(flow, figures),
         *(full or _link(figures, limit)),
         *_tcp(figures),
@@ -85,12 +87,11 @@ def _share(value: float) -> str:
 
 def _application(flow: Flow, figures: Mapping[str, Any]) -> list[Finding]:
     """A sender on a schedule that it kept, and all of it came in."""
-    asked = flow.asked_bit_per_s
-    if asked is None:
+    kept = figures.get("schedule_kept")
+    if kept is None:
         if flow.kind == "request-response":
             return [Finding("the round trip", 1.0, "each request waits for the answer before it")]
         return []
-    kept, came = figures["offered_bit_per_s"] / asked, figures["goodput_bit_per_s"] / asked
     if kept < _OFFERED:
         missed = 1.0 - kept
         return [
@@ -100,9 +101,28 @@ def _application(flow: Flow, figures: Mapping[str, Any]) -> list[Finding]:
                 f"it kept up {_share(kept)} of the rate that it was asked for",
             )
         ]
+    offered = figures["offered_bit_per_s"]
+    came = figures["goodput_bit_per_s"] / offered if offered else 0.0
     if came < _OFFERED:
         return []
     return [Finding("the application", 1.0, f"{_share(min(came, 1.0))} of what it offers comes in")]
+
+
+def _nothing(flow: Flow, figures: Mapping[str, Any], ends: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    """Not a byte of a flow came in, though its ends had found each other with small packets."""
+    receiver, size = ends.get(flow.receivers[0]) or {}, flow.common["message_bytes"]
+    if flow.kind == "request-response":
+        silent, size = bool(figures.get("unanswered")), max(size, flow.common.get("response_bytes") or 0)
+    else:
+        silent = receiver.get("total_bytes") == 0 and bool(figures["offered_bit_per_s"])
+    if not silent or figures["goodput_bit_per_s"] or size <= _HEAD_BYTES:
+        return []
+    evidence = (
+        f"nothing came in, though the two agents had met with packets of {_HEAD_BYTES} B of payload: larger"
+        " ones do not pass, where a link has a smaller MTU and nobody tells (`engpass path` finds it), or the"
+        " way has gone dark"
+    )
+    return [Finding("the way of large packets", 1.0, evidence)]
 
 
 def _link(figures: Mapping[str, Any], limit: Mapping[str, Any] | None) -> list[Finding]:
@@ -172,7 +192,11 @@ def refused_by_socket(end: Mapping[str, Any], host: Mapping[str, Any] | None) ->
 def _losses(
     flow: Flow, figures: Mapping[str, Any], receiver: Mapping[str, Any], hosts: Mapping[str, Any]
 ) -> list[Finding]:
-    """Datagrams that the receiver's host lost, by its own counters."""
+    """Datagrams that the receiver's host lost, by its own counters; requests that nobody answered."""
+    if missed := figures.get("unanswered"):
+        share = 1.0 - figures["goodput_bit_per_s"] / (figures["offered_bit_per_s"] or 1.0)
+        evidence = f"{missed:,} requests ({_share(share)}) had no answer within 1 s"
+        return [Finding("loss on the way", min(1.0, ENOUGH + share), evidence)]
     lost, sent = figures.get("lost_datagrams") or 0, figures.get("sent_datagrams") or 0
     if not lost or not sent:
         return []

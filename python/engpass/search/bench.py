@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engpass import _engpass
 from engpass.campaign import MODEL, Point
 from engpass.error import EngpassError, nearest
-from engpass.search.trial import SearchError, Trial
+from engpass.search.trial import KEPT, SearchError, Trial
 from engpass.testbed import Testbed
 
 if TYPE_CHECKING:
@@ -129,7 +130,25 @@ class Bench:
                 f"engine `{self.engine}` does not count the datagrams of `{self.traffic}`",
                 "search with another engine",
             )
-        return Trial(load, duration, int(sent), int(lost), int(load * duration / (8 * self.message)))
+        asked = int(load * duration / (8 * self.message))
+        kept = flow.get("schedule_kept")
+        # What times that are drawn, and bursts, make less than their mean the sender did not fail to offer.
+        if kept >= KEPT if kept is not None else sent >= KEPT * asked - self._drawn(load, duration):
+            asked = min(asked, int(sent))
+        return Trial(load, duration, int(sent), int(lost), asked)
+
+    def _drawn(self, load: int, duration: float) -> float:
+        """How many datagrams less than the mean a schedule may well make: one burst, or three deviations."""
+        mean: float = load * duration / (8 * self.message)
+        if self._flow["kind"] == "poisson":
+            return 3.0 * math.sqrt(mean)
+        if self._flow["kind"] == "udp-on-off":
+            on, off = float(self._flow["on_ns"]) / 1e9, float(self._flow["off_ns"]) / 1e9
+            if self._flow["lengths"] == "fixed":
+                return mean / duration * off
+            # The time that a two-state Markov process spends in one of them.
+            return 3.0 * mean * math.sqrt(2.0 * off * off / ((on + off) * duration))
+        return 0.0
 
 
 def stream_of(testbed: Testbed, variant: str) -> str:
