@@ -167,6 +167,33 @@ pub(crate) fn in_time(due: u64, now: u64, end: u64) -> bool {
     due < end && (now < end || now - due < GRACE)
 }
 
+/// Less late than this a message is punctual.
+const PUNCTUAL: u64 = MILLISECOND;
+
+/// When messages count. A host that stumbles sends late what was due, and it counts when it was due; but of a schedule that cannot be kept that
+/// would be a part of the window only, so there it counts when it leaves.
+#[derive(Debug)]
+pub(crate) struct Behind {
+    /// When a message was punctual last.
+    punctual: u64,
+}
+
+impl Behind {
+    /// Nothing has been late before `start`.
+    pub(crate) fn new(start: u64) -> Self {
+        Self { punctual: start }
+    }
+
+    /// When a message counts that was due at `due` and leaves at `now`.
+    #[inline]
+    pub(crate) fn counts_at(&mut self, due: u64, now: u64) -> u64 {
+        if now < due + PUNCTUAL {
+            self.punctual = now;
+        }
+        if now.saturating_sub(self.punctual) < GRACE { due } else { now }
+    }
+}
+
 /// The longest sleep at once: a flow that is stopped ends within it.
 const NAP_AT_MOST: u64 = 50 * MILLISECOND;
 
@@ -220,6 +247,33 @@ impl Waiter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How many messages with these gaps count in a window from 1 s to 3 s, when each takes so long to send, and one takes longer.
+    fn counted(gap_us: u64, takes_us: u64, stumble: (u64, u64)) -> u64 {
+        let (mut behind, mut now, mut counted) = (Behind::new(0), 0, 0);
+        for number in 0.. {
+            let due = number * gap_us * MICROSECOND;
+            now = due.max(now);
+            if !in_time(due, now, 3000 * MILLISECOND) {
+                break;
+            }
+            counted += u64::from((1000..3000).contains(&(behind.counts_at(due, now) / MILLISECOND)));
+            now += takes_us * MICROSECOND + if number == stumble.0 { stumble.1 * MILLISECOND } else { 0 };
+        }
+        counted
+    }
+
+    #[test]
+    fn a_schedule_that_cannot_be_kept_is_counted_as_it_leaves() {
+        // Messages of 1 ms each, due every 0.5 ms, 0.8 ms and 0.98 ms: 2000 leave in the window.
+        assert_eq!(counted(500, 1000, (0, 0)), 2000);
+        assert_eq!(counted(800, 1000, (0, 0)), 2000);
+        assert_eq!(counted(980, 1000, (0, 0)), 2000);
+        // It can be kept: as many as are due, also if the host stumbles where the window begins or ends.
+        for stumble in [(0, 0), (960, 70), (1500, 300), (2970, 60)] {
+            assert_eq!(counted(1000, 100, stumble), 2000, "{stumble:?}");
+        }
+    }
 
     #[test]
     fn the_choice_follows_the_gap() {

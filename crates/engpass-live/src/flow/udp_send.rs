@@ -3,7 +3,7 @@
 use std::io;
 
 use super::control::Ended;
-use super::pacer::{Pacing, in_time};
+use super::pacer::{Behind, Pacing, in_time};
 use super::punctual::Punctual;
 use super::socket::{self, is_patience};
 use super::tally::{Tally, Window};
@@ -108,6 +108,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     worker.meter.began(start);
     let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
     let mut window = Window::new(start + asked.warmup_ns, asked.duration_ns);
+    let mut behind = Behind::new(start);
     let mut failure = None;
     let ended = loop {
         let mut now = clock::now();
@@ -122,8 +123,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             }
             let instant = if due < end { punctual.instant(due, waiter) } else { end };
             now = waiter.wait(instant, || worker.control.stopped());
-            // What counts is when it was due: a late start of the window does not move a datagram out of it.
-            measured = window.holds(due);
+            measured = window.holds(behind.counts_at(due, now));
             over = !in_time(due, now, end);
             if let Some(late) = late.as_mut().filter(|_| measured && !over) {
                 late.record(now.saturating_sub(due));
