@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engpass import _engpass
+from engpass.error import EngpassError
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def probe(
 
     `name` is what its table is called. Transfers past the page cache are tried in `directory`, else where
     temporary files go. `watch` is told the steps done, their number, and what the next one is about.
+    Raises `EngpassError` where no thread can be started.
     """
     called = name or platform.node().split(".")[0] or "probed"
     now = dt.datetime.now(dt.UTC)
@@ -93,7 +95,13 @@ def probe(
     for step, about in enumerate(steps):
         if watch is not None:
             watch(step, len(steps), about)
-        one.run(step)
+        try:
+            one.run(step)
+        except OSError as error:
+            raise EngpassError(
+                f"no thread can be started to measure with: {error.strerror or error}",
+                "raise `ulimit -u`, or the limit of the container for processes",
+            ) from None
     if watch is not None:
         watch(len(steps), len(steps), "")
     return Probed(called, f"{now:%Y-%m-%d %H:%M} UTC", json.loads(one.report()), one.table(called))

@@ -19,6 +19,7 @@ from conftest import Cli, Program
 from engpass import _engpass
 from engpass.cli import files
 from engpass.cli.probed import show
+from engpass.error import EngpassError
 from engpass.probe import FIGURES, facts, probe, rate, size
 from engpass.report.page import render_probe
 from engpass.report.probe import figures
@@ -243,3 +244,19 @@ def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     made = probe(name="x", watch=lambda *told: seen.append(told))
     assert seen == [(0, 2, "one"), (1, 2, "two"), (2, 2, "")]
     assert made.table == "x"
+
+
+def test_a_host_without_room_for_a_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def __init__(self, *_: object) -> None: ...
+
+        def steps(self) -> list[str]:
+            return ["clock and timers"]
+
+        def run(self, _step: int) -> None:
+            raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(_engpass, "Probe", Full)
+    with pytest.raises(EngpassError, match="no thread can be started") as caught:
+        probe(quick=True)
+    assert "ulimit -u" in str(caught.value.help)

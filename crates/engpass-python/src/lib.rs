@@ -417,6 +417,7 @@ impl PyProbe {
     }
 
     /// Run a step, by its place among them. Ctrl-C does not wait for its end: it runs in a thread that holds nothing which outlives the process.
+    /// Raises `OSError` where none can be started.
     fn run(&self, py: Python<'_>, step: usize) -> PyResult<()> {
         if step >= self.steps(py).len() {
             return Err(PyValueError::new_err(format!("there is no step {step}")));
@@ -424,11 +425,11 @@ impl PyProbe {
         let probe = Arc::clone(&self.0);
         let (done, mut ended) = mpsc::channel();
         #[allow(clippy::disallowed_methods, reason = "it measures, and simulates nothing")]
-        let worker = thread::spawn(move || {
+        let worker = thread::Builder::new().spawn(move || {
             lock(&probe).run(step);
             // Nobody waits any more after Ctrl-C.
             let _ = done.send(());
-        });
+        })?;
         loop {
             let told;
             (told, ended) = py.detach(move || (ended.recv_timeout(SIGNALS), ended));

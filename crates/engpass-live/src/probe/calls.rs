@@ -50,7 +50,7 @@ pub(super) fn kernel_copy(cpu: usize, bytes: u64, repeats: usize) -> io::Result<
         }
         Ok(KernelCopy { bytes, out: spread(&out), into: spread(&into) })
     };
-    std::thread::scope(|scope| scope.spawn(work).join().expect("it only copies"))
+    sys::aside(work)?
 }
 
 #[cfg(test)]

@@ -279,7 +279,7 @@ impl Probe {
         let memory = matches!(self.steps[step], Step::Memory { .. } | Step::More { .. });
         let before = memory.then(|| self.now()).flatten();
         match self.steps[step] {
-            Step::Timer => self.report.timer = Some(timer::timer(first, quick)),
+            Step::Timer => self.report.timer = timer::timer(first, quick).ok(),
             Step::Memory { place } => self.visit(place),
             Step::More { left } => {
                 let after = self.steps[step + 1..].iter().map(|step| step.takes(quick)).sum::<u64>();

@@ -80,7 +80,7 @@ fn one(calls: Calls, each: Duration) -> io::Result<Packets> {
     }
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let taking = scope.spawn(|| {
+        let taking = std::thread::Builder::new().spawn_scoped(scope, || {
             let mut buffer = vec![0; SHORT * BATCH];
             let mut count = 0_u64;
             while !over.load(Ordering::Relaxed) {
@@ -93,7 +93,7 @@ fn one(calls: Calls, each: Duration) -> io::Result<Packets> {
                 count += 1;
             }
             count
-        });
+        })?;
         let (begin, begin_cpu) = (sys::now(), sys::thread_cpu());
         let end = begin + each.as_nanos() as u64;
         let mut sent = 0_u64;

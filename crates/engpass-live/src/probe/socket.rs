@@ -125,7 +125,8 @@ fn stream(sending: Sending, receiving: Receiving, each: Duration) -> io::Result<
     let congestion = sys::congestion(&sender, "cubic");
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let taking = scope.spawn(|| receive(&receiver, receiving, &over));
+        let taking =
+            std::thread::Builder::new().spawn_scoped(scope, || receive(&receiver, receiving, &over))?;
         let sent = send(&sender, sending, each);
         over.store(true, Ordering::Relaxed);
         drop(sender);

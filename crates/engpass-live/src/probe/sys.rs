@@ -79,6 +79,17 @@ pub(super) fn cpus() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect()
 }
 
+/// Do it in a thread of its own: what it sets for itself ends with it.
+///
+/// # Errors
+/// When no thread can be started.
+pub(super) fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;
+        Ok(thread.join().expect("a worker only measures"))
+    })
+}
+
 /// Keep the calling thread on one CPU; it ends with the thread.
 pub(super) fn pin(cpu: usize) {
     // SAFETY: a set of zeros is an empty set; `cpu` came from [`cpus`]. A refusal only makes the figures less steady.

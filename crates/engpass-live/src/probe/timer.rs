@@ -1,5 +1,7 @@
 //! Clocks, timers and system calls.
 
+use std::io;
+
 use serde::Serialize;
 
 use super::statistic::quantile;
@@ -29,7 +31,10 @@ pub struct Timer {
 const PERIOD: u64 = 100_000;
 
 /// Measure them, on this CPU.
-pub(super) fn timer(cpu: usize, quick: bool) -> Timer {
+///
+/// # Errors
+/// When no thread can be started.
+pub(super) fn timer(cpu: usize, quick: bool) -> io::Result<Timer> {
     let (sleeps, calls) = if quick { (500, 50_000) } else { (3_000, 300_000) };
     let work = move || {
         sys::pin(cpu);
@@ -61,7 +66,7 @@ pub(super) fn timer(cpu: usize, quick: bool) -> Timer {
             stolen,
         }
     };
-    std::thread::scope(|scope| scope.spawn(work).join().expect("it reads clocks"))
+    sys::aside(work)
 }
 
 /// CPU time of one of many calls in nanoseconds, the least of some tries.
@@ -98,7 +103,7 @@ mod tests {
 
     #[test]
     fn timers_are_told_in_order() {
-        let found = timer(sys::cpus()[0], true);
+        let found = timer(sys::cpus()[0], true).unwrap();
         assert!(found.late_half <= found.late_99 && found.late_99 <= found.late_most, "{found:?}");
         assert!(found.reading > 0.0 && found.system_call > 0.0 && found.longest_gap > 0, "{found:?}");
         assert!((0.0..=1.0).contains(&found.stolen), "{found:?}");

@@ -82,11 +82,19 @@ pub(super) fn visit(
     let inner = (effort.sample / bytes).max(1);
     let taken: io::Result<Vec<Vec<Sample>>> = std::thread::scope(|scope| {
         let meeting = &meeting;
-        let workers: Vec<_> = cpus
+        let workers: Vec<io::Result<_>> = cpus
             .iter()
-            .map(|cpu| scope.spawn(move || thread(kernels, bytes, *cpu, (effort.repeats, inner), meeting)))
+            .map(|cpu| {
+                let work = move || thread(kernels, bytes, *cpu, (effort.repeats, inner), meeting);
+                let started = std::thread::Builder::new().spawn_scoped(scope, work);
+                started.inspect_err(|_| meeting.never_comes())
+            })
             .collect();
-        workers.into_iter().map(|worker| worker.join().expect("a worker only moves memory")).collect()
+        let join =
+            |worker: std::thread::ScopedJoinHandle<'_, _>| worker.join().expect("a worker only moves memory");
+        let (started, missing): (Vec<_>, Vec<_>) = workers.into_iter().partition(Result::is_ok);
+        let taken = started.into_iter().flatten().map(join).collect();
+        missing.into_iter().find_map(Result::err).map_or(taken, Err)
     });
     let taken = taken?;
     let all = kernels.iter().enumerate().map(|(index, _)| {
@@ -132,7 +140,7 @@ struct Meeting {
     threads: usize,
     here: AtomicUsize,
     held: AtomicUsize,
-    /// Whether one of them has no memory.
+    /// Whether one of them has no memory, or is not there at all.
     failed: AtomicBool,
 }
 
@@ -141,11 +149,25 @@ impl Meeting {
         Self { threads, here: AtomicUsize::new(0), held: AtomicUsize::new(0), failed: AtomicBool::new(false) }
     }
 
-    fn wait(&self) {
-        let held = self.held.load(Ordering::Acquire);
-        if self.here.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+    /// A thread could not be started: the others meet once without it, and go home.
+    fn never_comes(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+        self.come(self.held.load(Ordering::Acquire));
+    }
+
+    /// One more is here; whether it is the last.
+    fn come(&self, held: usize) -> bool {
+        let last = self.here.fetch_add(1, Ordering::AcqRel) + 1 == self.threads;
+        if last {
             self.here.store(0, Ordering::Relaxed);
             self.held.store(held + 1, Ordering::Release);
+        }
+        last
+    }
+
+    fn wait(&self) {
+        let held = self.held.load(Ordering::Acquire);
+        if self.come(held) {
             return;
         }
         let mut turns = 0_u32;
@@ -234,6 +256,19 @@ mod tests {
             assert!(bytes < 2 << 20 || region.bytes().as_ptr().addr().is_multiple_of(2 << 20), "{bytes}");
             assert!(region.bytes().iter().all(|byte| *byte == 1));
         }
+    }
+
+    #[test]
+    fn those_who_wait_for_one_that_cannot_be_started_go_home() {
+        let meeting = Meeting::new(3);
+        std::thread::scope(|scope| {
+            let region = || thread(&[Kernel::Read], 1 << 13, sys::cpus()[0], (1, 1), &meeting);
+            let waiting = [scope.spawn(region), scope.spawn(region)];
+            meeting.never_comes();
+            for one in waiting {
+                assert!(one.join().unwrap().is_err());
+            }
+        });
     }
 
     #[test]
