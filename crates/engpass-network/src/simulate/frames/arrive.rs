@@ -43,7 +43,11 @@ impl Network {
             self.lose_packet(landed.packet, Place::Line(number), self.now);
             return;
         }
-        let copies = if self.groups.is_idle() { Vec::new() } else { self.copy(landed.packet) };
+        if self.groups.is_idle() {
+            self.goes_on(landed.packet);
+            return;
+        }
+        let copies = self.copy(landed.packet);
         self.goes_on(landed.packet);
         copies.into_iter().for_each(|copy| self.goes_on(copy));
     }
@@ -84,8 +88,15 @@ impl Network {
         copies
     }
 
+    #[inline]
+    pub(super) fn packet_arrived(&mut self, packet: u32) {
+        if !self.take_plainly(packet) {
+            self.take_packet(packet);
+        }
+    }
+
     #[inline(never)]
-    fn packet_arrived(&mut self, packet: u32) {
+    fn take_packet(&mut self, packet: u32) {
         let Packet { datagram, ecn, step, since, .. } = self.frames.packets[packet];
         let this = &mut self.fabric.datagrams[datagram];
         this.lines = (step - since) as u16;
