@@ -212,8 +212,12 @@ impl Network {
     /// The connection has taken an input.
     #[inline(always)]
     fn after_input(&mut self, endpoint: usize, out: Out) {
-        if let Some(application) = &mut self.endpoints[endpoint].application {
+        let this = &mut self.endpoints[endpoint];
+        if let Some(application) = &mut this.application {
             application.connected |= out.established;
+        } else if this.connection.is_silent() {
+            self.see_to_wake(endpoint);
+            return;
         }
         self.go_on(endpoint);
     }

@@ -100,7 +100,17 @@ impl Network {
                     let counted = len > 0 && this.application.is_some();
                     let (occupied, _) = line.memory(now);
                     let room = nic.is_free() && (occupied == 0 || occupied + u64::from(ip) <= nic.capacity);
-                    let packet = packets.next();
+                    let packet = packets.insert_with(|| Packet {
+                        datagram: id,
+                        ip,
+                        sender: act.sender as u32,
+                        step: route.first + 1,
+                        first: route.first,
+                        since: route.first,
+                        ttl: route.ttl,
+                        priority: route.priority,
+                        ecn,
+                    });
                     let passed = if room {
                         line.pass::<true>(now, ip, packet, last, &fabric.window)
                     } else {
@@ -127,20 +137,10 @@ impl Network {
                         written: false,
                     });
                     if !sent {
+                        packets.release(packet);
                         (this.ip, this.formed) = (ip, Some(id));
                         return Pause::Formed;
                     }
-                    packets.insert_with(|| Packet {
-                        datagram: id,
-                        ip,
-                        sender: act.sender as u32,
-                        step: route.first + 1,
-                        first: route.first,
-                        since: route.first,
-                        ttl: route.ttl,
-                        priority: route.priority,
-                        ecn,
-                    });
                     fabric.ledger.sends_packet(act.sender, (counted, packet), now, line.free_at());
                     if line.watched {
                         fabric.ledger.shares_line(0, &fabric.datagrams[id], packet, ip, line);
@@ -174,7 +174,9 @@ impl Network {
                 return Pause::Write;
             }
             act.asked = false;
-            let bytes = this.connection.next_copy(application.left);
+            let left = application.left;
+            let bytes =
+                if shut { this.connection.next_copies(left) } else { this.connection.next_copy(left) };
             if bytes == 0 {
                 return Pause::Ends;
             }

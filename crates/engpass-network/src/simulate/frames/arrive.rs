@@ -45,15 +45,22 @@ impl Network {
         }
         if self.groups.is_idle() {
             self.goes_on(landed.packet);
-            return;
+        } else {
+            self.all_go_on(landed.packet);
         }
-        let copies = self.copy(landed.packet);
-        self.goes_on(landed.packet);
-        copies.into_iter().for_each(|copy| self.goes_on(copy));
+    }
+
+    /// A packet, and the copies that are made of it.
+    #[inline(never)]
+    fn all_go_on(&mut self, packet: u32) {
+        let copies = self.copy(packet);
+        for id in std::iter::once(packet).chain(copies) {
+            self.goes_on(id);
+        }
     }
 
     /// A packet is at a node: its host, or one that sends it on.
-    #[inline]
+    #[inline(always)]
     fn goes_on(&mut self, packet: u32) {
         let place = self.frames.packets[packet].step;
         let step = self.frames.steps[place as usize];
@@ -89,14 +96,15 @@ impl Network {
     }
 
     #[inline]
-    pub(super) fn packet_arrived(&mut self, packet: u32) {
-        if !self.take_plainly(packet) {
+    fn packet_arrived(&mut self, packet: u32) {
+        let Packet { datagram, ecn, .. } = self.frames.packets[packet];
+        if !self.take_plainly(packet, datagram, ecn) {
             self.take_packet(packet);
         }
     }
 
     #[inline(never)]
-    fn take_packet(&mut self, packet: u32) {
+    pub(super) fn take_packet(&mut self, packet: u32) {
         let Packet { datagram, ecn, step, since, .. } = self.frames.packets[packet];
         let this = &mut self.fabric.datagrams[datagram];
         this.lines = (step - since) as u16;

@@ -65,8 +65,11 @@ impl Network {
                 Passed::Told(then) if step.tells == Tells::Port => (place, at) = (place + 1, then),
                 Passed::Told(then) => {
                     endpoints[host].ahead = then;
+                    let Packet { datagram, ecn, .. } = *packet;
                     let now = std::mem::replace(&mut self.now, then);
-                    self.packet_arrived(id);
+                    if !self.take_plainly(id, datagram, ecn) {
+                        self.take_packet(id);
+                    }
                     self.now = now;
                     return;
                 }
@@ -81,8 +84,7 @@ impl Network {
 
     /// Take a packet at its host that carries a whole segment to an endpoint, if that costs nothing and nobody else holds the datagram.
     #[inline(always)]
-    pub(super) fn take_plainly(&mut self, packet: u32) -> bool {
-        let Packet { datagram, ecn, .. } = self.frames.packets[packet];
+    pub(super) fn take_plainly(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
         let this = &self.fabric.datagrams[datagram];
         let Some(to) = this.to else { return false };
         let whole = this.fragments == 1 && this.holds == 1 && !this.written && this.loss.is_none();

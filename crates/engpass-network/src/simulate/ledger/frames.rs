@@ -154,7 +154,7 @@ impl Ledger {
         let Some(place) = self.place_of(sender) else { return };
         let waits = &mut self.senders[place];
         waits.emit(now, until);
-        if elastic && self.stamped[place] {
+        if elastic && waits.stamped {
             put(&mut self.packet_stamps, packet, waits.sums());
         }
         waits.stir(now);
