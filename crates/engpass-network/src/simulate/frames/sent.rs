@@ -153,3 +153,42 @@ impl SentOff {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engpass_model::random::Stream;
+
+    #[test]
+    fn what_is_alone_counts_as_what_has_a_place() {
+        let mut random = Stream::new(5, "sent");
+        let (mut places, mut alone) = (SentOff::default(), SentOff::default());
+        let (mut now, mut free, mut found_free) = (0, 0, 0);
+        for packet in 0..20_000 {
+            now += random.below(120);
+            let (bytes, told) = (random.below(1500) as u32, random.below(4) > 0);
+            for line in [&mut places, &mut alone] {
+                line.release(now);
+            }
+            assert_eq!(places.queue(), alone.queue());
+            assert_eq!(places.idle_since(), alone.idle_since());
+            assert_eq!(places.first_leaves(), alone.first_leaves());
+            let left = free.max(now) + 50;
+            places.push(left, bytes, if told { TOLD } else { packet });
+            if told && now > free {
+                alone.push_alone(left, bytes);
+                found_free += 1;
+            } else {
+                alone.push(left, bytes, if told { TOLD } else { packet });
+            }
+            for at in [now, left - 1, left] {
+                assert_eq!(places.backlog(at), alone.backlog(at));
+            }
+            while places.flying != places.next && random.below(2) > 0 {
+                assert_eq!(places.land(), alone.land());
+            }
+            free = left;
+        }
+        assert!((2_000..18_000).contains(&found_free), "{found_free}");
+    }
+}
