@@ -2,7 +2,7 @@
 
 use super::congestion::{Control, Window};
 use super::limited::LimitedBy;
-use super::parameters::{RecoveryKind, Role, Shared};
+use super::parameters::{RecoveryKind, Role, SendBufferRule, Shared};
 use super::receive::Receiver;
 use super::recovery::{Phase, Recovery};
 use super::rtt::{Backoff, Rtt};
@@ -271,6 +271,13 @@ impl Connection {
     #[inline]
     pub fn next_copy(&mut self, left: u64) -> u64 {
         self.tx.next_copy(&self.p, self.window.mss(), left)
+    }
+
+    /// The same, of all pieces that the socket takes one after the other: where nothing of them can be sent before the last.
+    #[inline]
+    pub fn next_copies(&mut self, left: u64) -> u64 {
+        let alike = self.p.send_buffer_rule == SendBufferRule::Bytes;
+        self.tx.next_copy(&self.p, if alike { u64::MAX } else { self.window.mss() }, left)
     }
 
     /// What [`next_copy`](Self::next_copy) said is copied; `ends` when the write ends there.

@@ -260,3 +260,38 @@ impl Sender {
         ends_write && piece.len > 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+    use crate::tcp::Profile;
+
+    /// One after the other, as many pieces as there is room for; or all at once.
+    #[test]
+    fn pieces_come_to_what_is_copied_at_once() {
+        let p = TcpParameters { send_buffer: 20_000, ..Profile::Linux6.parameters(1500) };
+        assert_eq!(p.send_buffer_rule, SendBufferRule::Bytes);
+        let mut random = Stream::new(3, "copies");
+        let (mut pieces, mut whole) = (Sender::new(), Sender::new());
+        for _ in 0..5000 {
+            let mut left = random.below(30_000) + 1;
+            let all = whole.next_copy(&p, u64::MAX, left);
+            whole.put(&p, all, all == left);
+            let mut copied = 0;
+            loop {
+                let piece = pieces.next_copy(&p, 1448, left);
+                if piece == 0 {
+                    break;
+                }
+                left -= piece;
+                copied += piece;
+                pieces.put(&p, piece, left == 0);
+            }
+            whole.next_copy(&p, u64::MAX, left);
+            assert_eq!((copied, pieces.written, pieces.refused), (all, whole.written, whole.refused));
+            let sent = pieces.una + random.below(pieces.written - pieces.una + 1);
+            (pieces.una, pieces.next, whole.una, whole.next) = (sent, sent, sent, sent);
+        }
+    }
+}

@@ -72,6 +72,15 @@ pub(super) struct Datagram {
     pub(super) written: bool,
 }
 
+impl Datagram {
+    /// What it is to the books, if it is a segment.
+    #[inline(always)]
+    fn load(&self) -> Load {
+        let cargo = if self.counted { Cargo::Segment } else { Cargo::Control };
+        Load { cargo, header: self.header, bytes: self.bytes }
+    }
+}
+
 /// One direction of a circuit.
 #[derive(Debug)]
 pub(super) struct Vc {
@@ -185,9 +194,15 @@ impl Fabric {
     pub(super) fn segment_of(&mut self, datagram: u32) -> &mut Segment {
         let place = datagram as usize;
         if place >= self.segments.len() {
-            self.segments.resize(place + 1, Segment::default());
+            self.make_segments(place);
         }
         &mut self.segments[place]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_segments(&mut self, place: usize) {
+        self.segments.resize(place + 1, Segment::default());
     }
 
     /// A datagram comes into being; what is carried of it is `written` down, or not.
@@ -318,6 +333,19 @@ impl Fabric {
         }
     }
 
+    /// A segment has arrived whole at the endpoint `to`, and nobody holds it.
+    #[inline(always)]
+    pub(super) fn end_whole(&mut self, datagram: u32, to: u32) {
+        let this = &mut self.datagrams[datagram];
+        // Nearly all are like the one before.
+        if this.refused == 0 && self.ledger.settle_alike((this.flow, to), this.load()) {
+            self.datagrams.release(datagram);
+            return;
+        }
+        (this.arrived, this.holds) = (1, 0);
+        self.end_datagram(datagram);
+    }
+
     /// Nothing of a datagram is on the way, and all of it is booked.
     #[inline(never)]
     pub(super) fn end_datagram(&mut self, datagram: u32) {
@@ -325,9 +353,7 @@ impl Fabric {
         // What nearly all are: segments that have arrived whole like the one before.
         let booked = match this.to {
             Some(to) if this.loss.is_none() && this.refused == 0 && !this.written => {
-                let cargo = if this.counted { Cargo::Segment } else { Cargo::Control };
-                let load = Load { cargo, header: this.header, bytes: this.bytes };
-                self.ledger.settle_alike((this.flow, to), load)
+                self.ledger.settle_alike((this.flow, to), this.load())
             }
             _ => false,
         };

@@ -123,7 +123,7 @@ impl Endpoint {
 
     /// Whether it only reads, and has nothing to say.
     #[inline]
-    fn is_silent(&self) -> bool {
+    pub(super) fn is_silent(&self) -> bool {
         self.application.is_none() && self.connection.is_silent()
     }
 
@@ -133,12 +133,14 @@ impl Endpoint {
         self.application.as_ref().is_none_or(|application| application.open)
     }
 
-    /// Until when surely nothing happens to it but what comes from the network, if that is known.
+    /// Until when surely nothing happens to it but what comes from the network; zero if that is not known.
     #[inline]
-    pub(super) fn foreseen(&self) -> Option<u64> {
+    pub(super) fn foreseen(&self) -> u64 {
         let waits = self.application.as_ref().is_some_and(|this| !this.open || this.resume.is_some());
-        let wake = self.connection.next_wake().map_or(u64::MAX, |wake| wake.ps());
-        (!self.busy && !waits).then(|| wake.saturating_sub(1))
+        if self.busy || waits {
+            return 0;
+        }
+        self.connection.next_wake().map_or(u64::MAX, |wake| wake.ps()).saturating_sub(1)
     }
 
     /// What the endpoint waits for, when its connection sends nothing for this reason.
@@ -210,15 +212,19 @@ impl Network {
     /// The connection has taken an input.
     #[inline(always)]
     fn after_input(&mut self, endpoint: usize, out: Out) {
-        if let Some(application) = &mut self.endpoints[endpoint].application {
+        let this = &mut self.endpoints[endpoint];
+        if let Some(application) = &mut this.application {
             application.connected |= out.established;
+        } else if this.connection.is_silent() {
+            self.see_to_wake(endpoint);
+            return;
         }
         self.go_on(endpoint);
     }
 
     /// The application's next write begins, after a pause perhaps, if there is to be one.
     #[inline(never)]
-    fn next_write(&mut self, endpoint: usize) {
+    pub(super) fn next_write(&mut self, endpoint: usize) {
         let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
         let Some(application) = &mut self.endpoints[endpoint].application else { return };
         if !application.connected || application.resume.is_some() || now >= application.stop || now >= end {
@@ -273,7 +279,13 @@ impl Network {
         let this = &mut self.endpoints[endpoint];
         if !this.busy && !this.is_silent() {
             if this.is_free() && self.cpus[this.host as usize].is_idle() {
-                self.do_all(endpoint);
+                let (way, open) = (this.way, this.is_open());
+                match way {
+                    Way::Frames { route } if open && self.is_plain() && self.fabric.fates.is_none() => {
+                        self.act_plainly(endpoint, route);
+                    }
+                    _ => self.do_all(endpoint),
+                }
             } else {
                 self.ask(endpoint);
             }
@@ -356,7 +368,7 @@ impl Network {
     }
 
     /// What the endpoint waits for whose connection sends nothing for this reason.
-    fn wait_of(&self, endpoint: usize, limited: LimitedBy) -> Wait {
+    pub(super) fn wait_of(&self, endpoint: usize, limited: LimitedBy) -> Wait {
         let this = &self.endpoints[endpoint];
         if this.application.is_none() {
             return Wait::of(limited);
@@ -428,7 +440,7 @@ impl Network {
 
     /// The segment is in the NIC.
     #[inline(always)]
-    fn entered(&mut self, endpoint: usize) {
+    pub(super) fn entered(&mut self, endpoint: usize) {
         let datagram = self.endpoints[endpoint].formed.take().expect("what was handed over was a segment");
         self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
         self.datagram_sent(datagram);
@@ -449,6 +461,14 @@ impl Network {
         self.ask_cpu(self.endpoints[endpoint].host as usize, Item::Input(datagram));
     }
 
+    /// A segment has come to an endpoint that it costs nothing, and nobody else holds its datagram: the connection takes it, and it is booked.
+    #[inline(never)]
+    pub(super) fn take_whole(&mut self, datagram: u32, endpoint: usize) {
+        let out = self.on_segment(datagram, endpoint);
+        self.fabric.end_whole(datagram, endpoint as u32);
+        self.after_input(endpoint, out);
+    }
+
     /// CPU time of receiving a segment, in picoseconds.
     pub(super) fn input_cost(&self, datagram: u32) -> u64 {
         let this = &self.fabric.datagrams[datagram];
@@ -459,15 +479,21 @@ impl Network {
     /// The connection takes the segment.
     #[inline(never)]
     pub(super) fn take_segment(&mut self, datagram: u32) {
-        let now = self.now;
-        let this = &self.fabric.datagrams[datagram];
-        let endpoint = this.to.expect("a segment goes to an endpoint") as usize;
-        let mut out = Out::default();
-        let connection = &mut self.endpoints[endpoint].connection;
-        connection.on_segment(Time(now), &self.fabric.segments[datagram as usize], &mut out);
+        let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint") as usize;
+        let out = self.on_segment(datagram, endpoint);
+        self.after_input(endpoint, out);
+    }
+
+    /// The connection of an endpoint hears of a segment.
+    #[inline(always)]
+    fn on_segment(&mut self, datagram: u32, endpoint: usize) -> Out {
+        let (now, mut out) = (self.now, Out::default());
+        let Self { endpoints, fabric, .. } = self;
+        let (this, end) = (&mut fabric.datagrams[datagram], &mut endpoints[endpoint]);
+        end.connection.on_segment(Time(now), &fabric.segments[datagram as usize], &mut out);
+        let counts = fabric.window.holds(now);
         if this.counted {
-            let counts = self.fabric.window.holds(now);
-            let tally = &mut self.fabric.flows[this.flow as usize];
+            let tally = &mut fabric.flows[this.flow as usize];
             tally.in_flight -= 1;
             tally.receive(this.index, now);
             if counts {
@@ -478,17 +504,16 @@ impl Network {
                 tally.received_bytes += this.bytes.saturating_sub(out.refused);
             }
         }
-        let this = &self.endpoints[endpoint];
         if let Some(round_trip) = out.round_trip
-            && this.application.is_some()
-            && self.fabric.window.holds(now)
+            && end.application.is_some()
+            && counts
         {
-            self.fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
+            fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
         }
         if out.refused > 0 {
-            self.fabric.datagrams[datagram].refused = out.refused as u32;
+            this.refused = out.refused as u32;
         }
-        self.fabric.ledger.stirs(self.processes.len() + endpoint, now);
-        self.after_input(endpoint, out);
+        fabric.ledger.stirs(self.processes.len() + endpoint, now);
+        out
     }
 }

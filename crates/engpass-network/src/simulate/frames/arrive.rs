@@ -43,13 +43,24 @@ impl Network {
             self.lose_packet(landed.packet, Place::Line(number), self.now);
             return;
         }
-        let copies = if self.groups.is_idle() { Vec::new() } else { self.copy(landed.packet) };
-        self.goes_on(landed.packet);
-        copies.into_iter().for_each(|copy| self.goes_on(copy));
+        if self.groups.is_idle() {
+            self.goes_on(landed.packet);
+        } else {
+            self.all_go_on(landed.packet);
+        }
+    }
+
+    /// A packet, and the copies that are made of it.
+    #[inline(never)]
+    fn all_go_on(&mut self, packet: u32) {
+        let copies = self.copy(packet);
+        for id in std::iter::once(packet).chain(copies) {
+            self.goes_on(id);
+        }
     }
 
     /// A packet is at a node: its host, or one that sends it on.
-    #[inline]
+    #[inline(always)]
     fn goes_on(&mut self, packet: u32) {
         let place = self.frames.packets[packet].step;
         let step = self.frames.steps[place as usize];
@@ -84,8 +95,16 @@ impl Network {
         copies
     }
 
-    #[inline(never)]
+    #[inline]
     fn packet_arrived(&mut self, packet: u32) {
+        let Packet { datagram, ecn, .. } = self.frames.packets[packet];
+        if !self.take_plainly(packet, datagram, ecn) {
+            self.take_packet(packet);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn take_packet(&mut self, packet: u32) {
         let Packet { datagram, ecn, step, since, .. } = self.frames.packets[packet];
         let this = &mut self.fabric.datagrams[datagram];
         this.lines = (step - since) as u16;

@@ -5,7 +5,7 @@ use engpass_model::wire::Framing;
 use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
-use super::{END, Engine, FramePort, Frames, Route, Step};
+use super::{END, Engine, FramePort, Frames, Route, Step, Tells};
 use crate::simulate::SimError;
 use crate::simulate::tally::Window;
 
@@ -70,7 +70,7 @@ impl Frames {
                     priority: traffic.priority(),
                     ttl: traffic.ttl().unwrap_or(u8::MAX),
                 });
-                frames.steps.push(Step { port: END, router: END, mtu: 0, told: false });
+                frames.steps.push(Step { port: END, router: END, mtu: 0, tells: Tells::Nobody });
             }
         }
         frames.steps.shrink_to_fit();
@@ -103,8 +103,9 @@ impl Frames {
             }
             let in_order = self.ports[from as usize].is_in_order();
             let at_once = !this.is_routed() || self.routers[this.router as usize].per_packet == 0;
-            self.steps[place].told =
-                in_order && at_once && self.ports[this.port as usize].decides_on_arrival();
+            if in_order && at_once && self.ports[this.port as usize].decides_on_arrival() {
+                self.steps[place - 1].tells = Tells::Port;
+            }
         }
     }
 
@@ -112,8 +113,8 @@ impl Frames {
     pub(in crate::simulate) fn tell_host(&mut self, route: usize) {
         let Route { first, hops, .. } = self.routes[route];
         let last = (first + hops) as usize;
-        if hops > 0 {
-            self.steps[last].told = self.ports[self.steps[last - 1].port as usize].is_in_order();
+        if hops > 0 && self.ports[self.steps[last - 1].port as usize].is_in_order() {
+            self.steps[last - 1].tells = Tells::Host;
         }
     }
 
@@ -128,6 +129,6 @@ impl Frames {
             _ => END,
         };
         let mtu = u32::try_from(topology.links[hop.link].mtu).unwrap_or(u32::MAX);
-        Ok(Step { port: self.places[port_of(topology, hop)], router, mtu, told: false })
+        Ok(Step { port: self.places[port_of(topology, hop)], router, mtu, tells: Tells::Nobody })
     }
 }

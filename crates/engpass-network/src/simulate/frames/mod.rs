@@ -5,8 +5,11 @@
 //! the next port of each when it knows of its departure, with the instant at which it comes. A line has one pending event
 //! however many packets are on it.
 
+mod act;
 mod arrive;
 mod build;
+mod clock;
+mod plain;
 mod port;
 mod sent;
 mod trains;
@@ -78,8 +81,18 @@ pub(super) struct Step {
     /// The router that stands before the port, [`END`] if none does.
     router: u32,
     pub(super) mtu: u32,
-    /// The line before this one tells the port what comes; behind the last hop: its host, where nothing else happens.
-    told: bool,
+    /// Whom its line tells what comes.
+    tells: Tells,
+}
+
+/// Whom a line tells what comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tells {
+    Nobody,
+    /// The next port.
+    Port,
+    /// The host behind the last hop, where nothing else happens.
+    Host,
 }
 
 /// No port: the packet is at its host.
@@ -92,10 +105,10 @@ impl Step {
         self.router != END
     }
 
-    /// Whether it is a port that is told what comes.
+    /// Whether its line tells the next port what comes.
     #[inline(always)]
-    fn is_told_port(&self) -> bool {
-        self.told && self.port != END
+    fn tells_port(&self) -> bool {
+        self.tells == Tells::Port
     }
 }
 
@@ -122,13 +135,6 @@ impl Frames {
         let Route { first, hops, .. } = self.routes[route];
         &self.steps[first as usize..][..hops as usize]
     }
-}
-
-/// The step at `place`, and the next one.
-#[inline(always)]
-fn hop(steps: &[Step], place: u32) -> (Step, Step) {
-    let pair = &steps[place as usize..place as usize + 2];
-    (pair[0], pair[1])
 }
 
 /// A packet that leaves the port of the step at `place`, where it takes so many bytes until then.
@@ -204,7 +210,7 @@ impl Network {
     #[doc(hidden)]
     pub fn tell_nothing(&mut self) {
         self.frames.silent = true;
-        self.frames.steps.iter_mut().for_each(|step| step.told = false);
+        self.frames.steps.iter_mut().for_each(|step| step.tells = Tells::Nobody);
     }
 
     /// A packet of a host enters its NIC.
@@ -241,12 +247,12 @@ impl Network {
             self.tap_emitted(Carrier::Packet(id), sender, sending);
         }
         let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
-        let (step, next) = hop(steps, first);
+        let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
         let sent = line.take(self.now, ip, &fabric.window);
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
         let leaving = Leaving { place: first, port: step.port, id, bytes: ip };
-        let tells = next.is_told_port().then_some(self.end);
+        let tells = step.tells_port().then_some(self.end);
         let told = leaving.on(line, &mut packets[id], &sent, tells, fabric, events);
         if !sent.whole {
             self.cut_off(first, id, &{ sent.transmission });
@@ -256,12 +262,12 @@ impl Network {
         }
     }
 
-    /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between: to
-    /// its host at most, if it `arrives` there ahead of the clock.
-    fn go(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
+    /// As [`Self::go`], whatever is to be seen to.
+    #[inline(never)]
+    fn go_watched(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         loop {
             let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
-            let (step, next) = hop(steps, place);
+            let step = steps[place as usize];
             let packet = &mut packets[id];
             if step.is_routed() {
                 packet.ttl -= 1;
@@ -276,12 +282,16 @@ impl Network {
             let onward = match line.join_limited(at, bytes, &fabric.window) {
                 Limited::Leaves(sent) => {
                     let leaving = Leaving { place, port: step.port, id, bytes };
-                    let tells = if next.is_told_port() {
+                    let tells = if step.tells_port() {
                         Some(self.end)
-                    } else if next.told && arrives && line.is_clear() && fabric.trace.is_none() {
+                    } else if step.tells == Tells::Host
+                        && arrives
+                        && line.is_clear()
+                        && fabric.trace.is_none()
+                    {
                         // Nothing happens at the host until then but what this line brings.
                         let to = fabric.datagrams[packet.datagram].to;
-                        to.and_then(|to| self.endpoints[to as usize].foreseen()).map(|at| at.min(self.until))
+                        to.map(|to| self.endpoints[to as usize].foreseen().min(self.until))
                     } else {
                         None
                     };
@@ -290,7 +300,7 @@ impl Network {
                         self.cut_off(place, id, &{ sent.transmission });
                     }
                     match told {
-                        Some(at) if next.port == END => {
+                        Some(at) if step.tells == Tells::Host => {
                             self.arrive_ahead(id, at);
                             None
                         }
@@ -317,9 +327,9 @@ impl Network {
     fn depart(&mut self, leaving: Leaving, sent: &OnLine) -> Option<(u32, u64)> {
         let Leaving { place, port, id, .. } = leaving;
         let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
-        let (_, next) = hop(steps, place);
+        let step = steps[place as usize];
         let (line, packet) = (&mut ports[port as usize], &mut packets[id]);
-        let tells = next.is_told_port().then_some(self.end);
+        let tells = step.tells_port().then_some(self.end);
         let told = leaving.on(line, packet, sent, tells, fabric, events);
         if !sent.whole {
             self.cut_off(place, id, &sent.transmission);

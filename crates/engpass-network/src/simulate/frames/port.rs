@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use engpass_model::element::Doing;
-use engpass_model::queue::{self, Cause, Discipline, PortView, Scheduler, Verdict};
+use engpass_model::queue::{self, Backlog, Cause, Discipline, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{QueueLimit, Share};
 use engpass_model::wire::{Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 
+use super::clock::Clock;
 use super::sent::{SentOff, TOLD};
 use crate::simulate::ledger::Transmission;
 use crate::simulate::tally::Window;
@@ -40,70 +41,6 @@ pub(in crate::simulate) struct FramePort {
     /// What was sent and lost in the counted time, beside what the books are told.
     tally: PortTally,
     lottery: Option<Box<Lottery>>,
-}
-
-/// When transmissions end: nothing is added up from rounded times, and nothing is divided for a length that was there before.
-struct Clock {
-    pace: Pace,
-    /// Parts that make a picosecond, and of how many bytes at the end of a frame the line is silent: whole picoseconds and parts.
-    parts: u64,
-    gap: (u64, u64),
-    /// A length in bytes, and the time it takes.
-    length: u64,
-    takes: (u64, u64),
-    /// End of the last transmission, its gap included: exactly, and rounded up.
-    exact: (u64, u64),
-    end: u64,
-}
-
-impl Clock {
-    fn new(pace: Pace, gap: u64) -> Self {
-        let mut clock = Self {
-            pace,
-            parts: pace.ratio().1,
-            gap: (0, 0),
-            length: 0,
-            takes: (0, 0),
-            exact: (0, 0),
-            end: 0,
-        };
-        clock.gap = clock.time_of(gap);
-        clock
-    }
-
-    /// Picoseconds and parts that so many bytes take.
-    fn time_of(&self, bytes: u64) -> (u64, u64) {
-        let (num, den) = self.pace.ratio();
-        let parts = u128::from(bytes) * u128::from(num);
-        ((parts / u128::from(den)) as u64, (parts % u128::from(den)) as u64)
-    }
-
-    /// By how much the end of the last transmission is rounded up, in parts.
-    fn rounding(&self) -> u64 {
-        if self.exact.1 > 0 { self.parts - self.exact.1 } else { 0 }
-    }
-
-    /// The line was idle, and a transmission begins at `now`.
-    fn restart(&mut self, now: u64) {
-        self.exact = (now, 0);
-    }
-
-    /// So many bytes follow what was sent: when the last bit of them that is none of the gap has left.
-    #[inline]
-    fn send(&mut self, bytes: u64) -> u64 {
-        if bytes != self.length {
-            (self.length, self.takes) = (bytes, self.time_of(bytes));
-        }
-        let (mut whole, mut part) = (self.exact.0 + self.takes.0, self.exact.1 + self.takes.1);
-        if part >= self.parts {
-            (whole, part) = (whole + 1, part - self.parts);
-        }
-        self.exact = (whole, part);
-        self.end = whole + u64::from(part > 0);
-        let borrow = u64::from(part < self.gap.1);
-        let rest = part + borrow * self.parts - self.gap.1;
-        whole - self.gap.0 - borrow + u64::from(rest > 0)
-    }
 }
 
 /// What went through a port in the counted time: what was sent when its last bit had left in it.
@@ -189,6 +126,20 @@ pub(super) enum Limited {
     Undecided,
 }
 
+/// What became of a packet that came to a port.
+pub(super) enum Passed {
+    /// It is on the line, or will be, and comes to the next step then, which is told.
+    Told(u64),
+    /// It is on the line, or will be; it arrives behind what is there.
+    Flies,
+    /// The same; an event is to look for it then.
+    Awaited(u64),
+    /// There is no room.
+    Lost,
+    /// More is to be seen to than this: nothing was done.
+    Odd,
+}
+
 /// What became of a packet that was handed to a port.
 pub(super) enum Joined {
     /// It is on the line, or will be.
@@ -217,6 +168,16 @@ impl FramePort {
             .as_ref()
             .map(|queue| queue.build(Stream::new(seed, &format!("queue.{name}")), link.line_rate));
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
+        let waiting = match discipline {
+            None => Waiting::All,
+            Some(Discipline::Arrival(admission)) => match admission.only_limit() {
+                Some(limit) => Waiting::Room(limit),
+                None => Waiting::Arrival(admission),
+            },
+            Some(Discipline::Service(scheduler)) => {
+                Waiting::Service(Box::new(Service { scheduler, asked: u64::MAX, held_since: None }))
+            }
+        };
         Self {
             clock: Clock::new(Pace::of_bits(8, link.line_rate), gap),
             around: around as u32,
@@ -228,16 +189,7 @@ impl FramePort {
             opens: u64::MAX,
             wake: u64::MAX,
             sent: SentOff::default(),
-            waiting: match discipline {
-                None => Waiting::All,
-                Some(Discipline::Arrival(admission)) => match admission.only_limit() {
-                    Some(limit) => Waiting::Room(limit),
-                    None => Waiting::Arrival(admission),
-                },
-                Some(Discipline::Service(scheduler)) => {
-                    Waiting::Service(Box::new(Service { scheduler, asked: u64::MAX, held_since: None }))
-                }
-            },
+            waiting,
             lottery: chance.then(|| {
                 Box::new(Lottery {
                     random: Stream::new(seed, &format!("line.{name}")),
@@ -331,6 +283,112 @@ impl FramePort {
             return Limited::Lost;
         }
         Limited::Leaves(self.send(now, bytes, window))
+    }
+
+    /// A packet of `ip` bytes comes to the transmitter, and goes on as nearly all do: what becomes of it asks for nothing but room, and its
+    /// transmission lies in the window. The next step is told of what comes not later than at `last`. The memory of a host's `NIC` has room.
+    #[inline(always)]
+    pub(super) fn pass<const NIC: bool>(
+        &mut self,
+        now: u64,
+        ip: u32,
+        packet: u32,
+        last: u64,
+        window: &Window,
+    ) -> Passed {
+        let Some(room) = self.plain_room::<NIC>() else { return Passed::Odd };
+        let bytes = self.queue_bytes(ip);
+        let taken = u64::from(bytes) + u64::from(self.physical);
+        // What finds the line free waits for nothing.
+        if last > 0
+            && let Some((exact, end)) = self.clock.look_again(now, taken)
+            && now <= self.opens
+            && window.holds_all(now, end)
+            && Backlog::default().has_room(room, bytes)
+        {
+            let left = self.clock.left_of(exact, end);
+            let at = left + self.delay;
+            if at <= last {
+                self.told.idle += now - self.clock.end;
+                self.told.rounding += self.clock.rounding();
+                self.told.frames += 1;
+                self.told.bytes += taken;
+                self.clock.go_to(exact, end);
+                // A NIC holds packets, a queue frames.
+                self.sent.push_alone(left, if NIC { ip } else { bytes });
+                return Passed::Told(at);
+            }
+        }
+        self.join_plainly(now, (bytes, if NIC { ip } else { bytes }), packet, last, window)
+    }
+
+    /// What finds room, where all is known on arrival by that alone, and packets arrive in order.
+    #[inline(always)]
+    fn plain_room<const NIC: bool>(&self) -> Option<QueueLimit> {
+        match self.waiting {
+            _ if self.lottery.is_some() => None,
+            Waiting::Room(limit) => Some(limit),
+            Waiting::All if NIC => Some(QueueLimit { packets: u64::MAX, bytes: u64::MAX }),
+            _ => None,
+        }
+    }
+
+    /// The same of a packet that takes so many bytes of the line, those around it apart, and of what holds it.
+    #[inline(never)]
+    fn join_plainly(
+        &mut self,
+        now: u64,
+        (bytes, held): (u32, u32),
+        packet: u32,
+        last: u64,
+        window: &Window,
+    ) -> Passed {
+        let taken = u64::from(bytes) + u64::from(self.physical);
+        let before = self.clock.end;
+        let (exact, end) = self.clock.look(now, taken);
+        // It begins then or later.
+        let begin = if now > before { now } else { self.clock.exact.0 };
+        if now > self.opens || !window.holds_all(begin, end) {
+            return Passed::Odd;
+        }
+        if let Waiting::Room(limit) = self.waiting {
+            self.sent.release(now);
+            if !self.sent.queue().has_room(limit, bytes) {
+                return Passed::Lost;
+            }
+        }
+        if now > before {
+            self.told.idle += now - before;
+            self.told.rounding += self.clock.rounding();
+        }
+        self.told.frames += 1;
+        self.told.bytes += taken;
+        let left = self.clock.left_of(exact, end);
+        self.clock.go_to(exact, end);
+        let at = left + self.delay;
+        // What would come after the end does not.
+        let told = at <= last;
+        self.sent.push(left, held, if told { TOLD } else { packet });
+        if told {
+            return Passed::Told(at);
+        }
+        if at >= self.wake {
+            return Passed::Flies;
+        }
+        self.wake = at;
+        Passed::Awaited(at)
+    }
+
+    /// When the line is free again, by what it knows.
+    #[inline(always)]
+    pub(super) fn free_at(&self) -> u64 {
+        self.clock.end
+    }
+
+    /// Bytes that an IP packet of `ip` bytes takes of the line.
+    #[inline(always)]
+    pub(in crate::simulate) fn line_bytes(&self, ip: u32) -> u64 {
+        u64::from(self.queue_bytes(ip)) + u64::from(self.physical)
     }
 
     /// A packet comes to the transmitter. `mark` says whether it gets the mark of congestion.

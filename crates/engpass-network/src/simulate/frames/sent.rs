@@ -27,8 +27,10 @@ pub(super) struct SentOff {
     next: u32,
     /// Bytes in the queue.
     bytes: u64,
-    /// When the last one has left that was released.
-    released: u64,
+    /// When the last of all leaves.
+    last: u64,
+    /// The queue is one packet that has no place, whose arrival is told.
+    alone: bool,
 }
 
 impl SentOff {
@@ -45,6 +47,9 @@ impl SentOff {
     /// A packet is given to the line, behind all that were before.
     #[inline(always)]
     pub(super) fn push(&mut self, left: u64, bytes: u32, packet: u32) {
+        if self.alone {
+            self.give_place();
+        }
         let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
         if held as usize == self.places.len() {
             self.grow();
@@ -52,10 +57,25 @@ impl SentOff {
         let place = self.place(self.next);
         self.places[place] = Sent { left, bytes, packet };
         self.bytes += u64::from(bytes);
+        self.last = left;
         if packet == TOLD && self.flying == self.next {
             self.flying = self.flying.wrapping_add(1);
         }
         self.next = self.next.wrapping_add(1);
+    }
+
+    /// A packet that is told is given to the line when everything before has left.
+    #[inline(always)]
+    pub(super) fn push_alone(&mut self, left: u64, bytes: u32) {
+        (self.queued, self.bytes, self.last, self.alone) = (self.next, bytes.into(), left, true);
+    }
+
+    /// The one that is alone has a place like all others.
+    #[inline(never)]
+    fn give_place(&mut self) {
+        let (left, bytes) = (self.last, self.bytes);
+        (self.bytes, self.alone) = (0, false);
+        self.push(left, bytes as u32, TOLD);
     }
 
     #[cold]
@@ -74,6 +94,13 @@ impl SentOff {
     /// Forget of the queue what has left by `now`.
     #[inline(always)]
     pub(super) fn release(&mut self, now: u64) {
+        if now >= self.last {
+            (self.queued, self.bytes, self.alone) = (self.next, 0, false);
+            return;
+        }
+        if self.alone {
+            self.give_place();
+        }
         while self.queued != self.next {
             let first = self.get(self.queued);
             if first.left > now {
@@ -81,7 +108,6 @@ impl SentOff {
             }
             self.queued = self.queued.wrapping_add(1);
             self.bytes -= u64::from(first.bytes);
-            self.released = first.left;
         }
     }
 
@@ -91,13 +117,16 @@ impl SentOff {
         Backlog { bytes: self.bytes, packets: u64::from(self.next.wrapping_sub(self.queued)) }
     }
 
-    /// When the last one of the queue has left, if it is empty.
+    /// When the last one of the queue has left, if it is empty, by what was released.
     pub(super) fn idle_since(&self) -> Option<u64> {
-        (self.queued == self.next).then_some(self.released)
+        (self.queued == self.next).then_some(self.last)
     }
 
     /// Bytes of what has not left at `at`.
     pub(super) fn backlog(&self, at: u64) -> u64 {
+        if self.alone {
+            return if self.last > at { self.bytes } else { 0 };
+        }
         let queued =
             (0..self.next.wrapping_sub(self.queued)).map(|place| self.get(self.queued.wrapping_add(place)));
         queued.filter(|sent| sent.left > at).map(|sent| u64::from(sent.bytes)).sum()
@@ -122,5 +151,44 @@ impl SentOff {
                 return (landed, Some(next.left));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engpass_model::random::Stream;
+
+    #[test]
+    fn what_is_alone_counts_as_what_has_a_place() {
+        let mut random = Stream::new(5, "sent");
+        let (mut places, mut alone) = (SentOff::default(), SentOff::default());
+        let (mut now, mut free, mut found_free) = (0, 0, 0);
+        for packet in 0..20_000 {
+            now += random.below(120);
+            let (bytes, told) = (random.below(1500) as u32, random.below(4) > 0);
+            for line in [&mut places, &mut alone] {
+                line.release(now);
+            }
+            assert_eq!(places.queue(), alone.queue());
+            assert_eq!(places.idle_since(), alone.idle_since());
+            assert_eq!(places.first_leaves(), alone.first_leaves());
+            let left = free.max(now) + 50;
+            places.push(left, bytes, if told { TOLD } else { packet });
+            if told && now > free {
+                alone.push_alone(left, bytes);
+                found_free += 1;
+            } else {
+                alone.push(left, bytes, if told { TOLD } else { packet });
+            }
+            for at in [now, left - 1, left] {
+                assert_eq!(places.backlog(at), alone.backlog(at));
+            }
+            while places.flying != places.next && random.below(2) > 0 {
+                assert_eq!(places.land(), alone.land());
+            }
+            free = left;
+        }
+        assert!((2_000..18_000).contains(&found_free), "{found_free}");
     }
 }

@@ -55,6 +55,25 @@ impl Ledger {
         }
     }
 
+    /// The same of a line that several senders use, and that has held nothing back: it sends a packet of `ip` bytes.
+    #[inline]
+    pub(in crate::simulate) fn shares_line(
+        &mut self,
+        hop: usize,
+        datagram: &Datagram,
+        packet: u32,
+        ip: u32,
+        from: &FramePort,
+    ) {
+        let place = self.book_of(datagram, hop);
+        let line = &mut self.lines[from.port as usize];
+        line.idle = from.told.idle;
+        if datagram.counted {
+            line.elastic += from.line_bytes(ip);
+            line.frame_left(&mut self.books[place as usize], place, &self.packet_stamps[packet as usize]);
+        }
+    }
+
     /// The book of a datagram at a hop of its way.
     #[inline]
     pub(super) fn book_of(&self, datagram: &Datagram, hop: usize) -> u32 {
@@ -118,6 +137,27 @@ impl Ledger {
         if let Some(place) = self.emit(sender, elastic, now, until) {
             put(&mut self.packet_stamps, packet, self.senders[place].sums());
         }
+    }
+
+    /// The same, and its sender's connection was spoken to.
+    #[inline(always)]
+    pub(in crate::simulate) fn sends_packet(
+        &mut self,
+        sender: usize,
+        (elastic, packet): (bool, u32),
+        now: u64,
+        until: u64,
+    ) {
+        if !self.on {
+            return;
+        }
+        let Some(place) = self.place_of(sender) else { return };
+        let waits = &mut self.senders[place];
+        waits.emit(now, until);
+        if elastic && waits.stamped {
+            put(&mut self.packet_stamps, packet, waits.sums());
+        }
+        waits.stir(now);
     }
 
     /// A fragment of a packet has come into being.

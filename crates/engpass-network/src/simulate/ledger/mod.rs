@@ -57,10 +57,8 @@ pub(super) struct Ledger {
     /// Processes, endpoints: the senders are these and who sends from outside, in this order.
     processes: usize,
     endpoints: usize,
-    /// One for every sender but the endpoints that only read, and whether its frames carry its sums with them, because a line on their
-    /// way is shared.
+    /// One for every sender but the endpoints that only read.
     senders: Vec<Waits>,
-    stamped: Vec<bool>,
     /// Their sums when the window began, if it did not at the beginning.
     before: Vec<Sums>,
     /// By frame of cells and by packet: the sender's sums when it had been emitted.
@@ -494,7 +492,7 @@ impl Ledger {
         let place = self.place_of(sender)?;
         let waits = &mut self.senders[place];
         waits.emit(now, until);
-        (elastic && self.stamped[place]).then_some(place)
+        (elastic && waits.stamped).then_some(place)
     }
 }
 

@@ -64,7 +64,6 @@ impl Ledger {
             processes,
             endpoints,
             senders: vec![Waits::default(); senders],
-            stamped: vec![false; senders],
             before: vec![[0; Wait::COUNT]; if window.from.is_some() { senders } else { 0 }],
             stamps: Vec::new(),
             packet_stamps: Vec::new(),
@@ -191,7 +190,7 @@ impl Ledger {
             for book in own.filter(|_| stamped) {
                 let Some(sender) = self.books[book].sender else { continue };
                 let place = self.place_of(sender as usize).expect("who sends data has states");
-                self.stamped[place] = true;
+                self.senders[place].stamped = true;
                 if self.lines[self.books[book].line as usize].user == User::Shared {
                     self.books[book].stamp = Some(Box::new([0; Wait::COUNT]));
                 }

@@ -57,12 +57,14 @@ pub(super) struct Waits {
     /// A bit for every state in which the sums are others than when something last came in or went out, and what they were then.
     moved: u16,
     active: Sums,
+    /// Its frames carry its sums with them, because a line on their way is shared.
+    pub(super) stamped: bool,
 }
 
 impl Default for Waits {
     fn default() -> Self {
         let nothing = [0; Wait::COUNT];
-        Self { sums: nothing, until: 0, state: Wait::Application, moved: 0, active: nothing }
+        Self { sums: nothing, until: 0, state: Wait::Application, moved: 0, active: nothing, stamped: false }
     }
 }
 

@@ -1,0 +1,107 @@
+//! When transmissions end.
+
+use engpass_model::time::Pace;
+
+/// When transmissions end: nothing is added up from rounded times, and nothing is divided for a length that was there before.
+pub(super) struct Clock {
+    pace: Pace,
+    /// For how long the line is silent at the end of a frame: whole picoseconds and parts, of which the pace says how many make one.
+    gap: (u64, u64),
+    /// A length in bytes, and the time it takes.
+    length: u64,
+    takes: (u64, u64),
+    /// End of the last transmission, its gap included: exactly, and rounded up.
+    pub(super) exact: (u64, u64),
+    pub(super) end: u64,
+}
+
+impl Clock {
+    pub(super) fn new(pace: Pace, gap: u64) -> Self {
+        let mut clock = Self { pace, gap: (0, 0), length: 0, takes: (0, 0), exact: (0, 0), end: 0 };
+        clock.gap = clock.time_of(gap);
+        clock
+    }
+
+    /// Parts that make a picosecond.
+    #[inline(always)]
+    fn parts(&self) -> u64 {
+        self.pace.ratio().1
+    }
+
+    /// Picoseconds and parts that so many bytes take.
+    fn time_of(&self, bytes: u64) -> (u64, u64) {
+        let (num, den) = self.pace.ratio();
+        let parts = u128::from(bytes) * u128::from(num);
+        ((parts / u128::from(den)) as u64, (parts % u128::from(den)) as u64)
+    }
+
+    /// By how much the end of the last transmission is rounded up, in parts.
+    #[inline(always)]
+    pub(super) fn rounding(&self) -> u64 {
+        if self.exact.1 > 0 { self.parts() - self.exact.1 } else { 0 }
+    }
+
+    /// The line was idle, and a transmission begins at `now`.
+    #[inline(always)]
+    pub(super) fn restart(&mut self, now: u64) {
+        self.exact = (now, 0);
+    }
+
+    /// So many bytes follow what was sent: when the last bit of them that is none of the gap has left.
+    #[inline(always)]
+    pub(super) fn send(&mut self, bytes: u64) -> u64 {
+        if bytes != self.length {
+            self.learn(bytes);
+        }
+        let (mut whole, mut part) = (self.exact.0 + self.takes.0, self.exact.1 + self.takes.1);
+        if part >= self.parts() {
+            (whole, part) = (whole + 1, part - self.parts());
+        }
+        self.exact = (whole, part);
+        self.end = whole + u64::from(part > 0);
+        self.without_gap(whole, part)
+    }
+
+    #[inline(always)]
+    fn without_gap(&self, whole: u64, part: u64) -> u64 {
+        let borrow = u64::from(part < self.gap.1);
+        let rest = part + borrow * self.parts() - self.gap.1;
+        whole - self.gap.0 - borrow + u64::from(rest > 0)
+    }
+
+    /// Where so many bytes would end that come to the line at `now`, exactly, and rounded up.
+    #[inline(always)]
+    pub(super) fn look(&mut self, now: u64, bytes: u64) -> ((u64, u64), u64) {
+        if bytes != self.length {
+            self.learn(bytes);
+        }
+        let (whole, part) = if now > self.end { (now, 0) } else { self.exact };
+        let (whole, part) = (whole + self.takes.0, part + self.takes.1);
+        let exact = if part >= self.parts() { (whole + 1, part - self.parts()) } else { (whole, part) };
+        (exact, exact.0 + u64::from(exact.1 > 0))
+    }
+
+    #[cold]
+    fn learn(&mut self, bytes: u64) {
+        (self.length, self.takes) = (bytes, self.time_of(bytes));
+    }
+
+    /// The same, if it finds the line free and is as long as the last one.
+    #[inline(always)]
+    pub(super) fn look_again(&self, now: u64, bytes: u64) -> Option<((u64, u64), u64)> {
+        let exact = (now + self.takes.0, self.takes.1);
+        (now > self.end && bytes == self.length).then_some((exact, exact.0 + u64::from(exact.1 > 0)))
+    }
+
+    /// When the last bit that is none of the gap has left, of a transmission that ends there.
+    #[inline(always)]
+    pub(super) fn left_of(&self, exact: (u64, u64), end: u64) -> u64 {
+        if self.gap == (0, 0) { end } else { self.without_gap(exact.0, exact.1) }
+    }
+
+    /// The last transmission ends there.
+    #[inline(always)]
+    pub(super) fn go_to(&mut self, exact: (u64, u64), end: u64) {
+        (self.exact, self.end) = (exact, end);
+    }
+}

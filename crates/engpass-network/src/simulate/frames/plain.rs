@@ -1,0 +1,99 @@
+//! The way of packets that nobody watches, over lines that know on arrival what becomes of them: nearly all of them.
+
+use engpass_model::queue::{Cause, Ecn};
+
+use super::port::Passed;
+use super::{Frames, Packet, Tells};
+use crate::simulate::Network;
+use crate::simulate::event::Event;
+
+impl Network {
+    /// Whether what is put on a line is neither captured nor booked later.
+    #[inline(always)]
+    pub(in crate::simulate) fn is_plain(&self) -> bool {
+        self.fabric.trace.is_none() && self.fabric.ledger.later.is_none()
+    }
+
+    /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between: to
+    /// its host at most, if it `arrives` there ahead of the clock.
+    pub(super) fn go(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
+        if !self.is_plain() {
+            self.go_watched(id, place, at, arrives);
+            return;
+        }
+        loop {
+            let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, endpoints, .. } = self;
+            let step = steps[place as usize];
+            let packet = &mut packets[id];
+            let line = &mut ports[step.port as usize];
+            let mut host = 0;
+            let last = match step.tells {
+                Tells::Nobody => 0,
+                Tells::Port => self.end,
+                // Nothing happens at the host until then but what this line brings.
+                Tells::Host if arrives && line.is_clear() => match fabric.datagrams[packet.datagram].to {
+                    Some(to) => {
+                        host = to as usize;
+                        endpoints[host].foreseen().min(self.until)
+                    }
+                    None => 0,
+                },
+                Tells::Host => 0,
+            };
+            // A router stops what has been through too many, and cuts what is too large.
+            let stops = step.is_routed() && (packet.ttl <= 1 || packet.ip > step.mtu);
+            let passed =
+                if stops { Passed::Odd } else { line.pass::<false>(at, packet.ip, id, last, &fabric.window) };
+            match passed {
+                Passed::Odd => {
+                    self.go_watched(id, place, at, arrives);
+                    return;
+                }
+                Passed::Lost => {
+                    self.refuse(step.port, id, Cause::Full, at);
+                    return;
+                }
+                Passed::Told(_) | Passed::Flies | Passed::Awaited(_) => {}
+            }
+            packet.ttl -= u8::from(step.is_routed());
+            packet.step = place + 1;
+            if line.watched {
+                let hop = (place - packet.first) as usize;
+                fabric.ledger.shares_line(hop, &fabric.datagrams[packet.datagram], id, packet.ip, line);
+            }
+            match passed {
+                Passed::Told(then) if step.tells == Tells::Port => (place, at) = (place + 1, then),
+                Passed::Told(then) => {
+                    endpoints[host].ahead = then;
+                    let Packet { datagram, ecn, .. } = *packet;
+                    let now = std::mem::replace(&mut self.now, then);
+                    if !self.take_plainly(id, datagram, ecn) {
+                        self.take_packet(id);
+                    }
+                    self.now = now;
+                    return;
+                }
+                Passed::Awaited(then) => {
+                    events.push(then, line.port as usize, Event::Arrive(step.port));
+                    return;
+                }
+                Passed::Flies | Passed::Lost | Passed::Odd => return,
+            }
+        }
+    }
+
+    /// Take a packet at its host that carries a whole segment to an endpoint, if that costs nothing and nobody else holds the datagram.
+    #[inline(always)]
+    pub(super) fn take_plainly(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
+        let this = &self.fabric.datagrams[datagram];
+        let Some(to) = this.to else { return false };
+        let whole = this.fragments == 1 && this.holds == 1 && !this.written && this.loss.is_none();
+        let plain = whole && ecn != Ecn::Marked && self.fabric.ledger.later.is_none();
+        if !plain || !self.endpoints[to as usize].is_free() {
+            return false;
+        }
+        self.frames.packets.release(packet);
+        self.take_whole(datagram, to as usize);
+        true
+    }
+}
