@@ -99,7 +99,8 @@ impl Network {
                     let ip = IP_HEADER_BYTES as u32 + header + len;
                     let counted = len > 0 && this.application.is_some();
                     let (occupied, _) = line.memory(now);
-                    let room = nic.is_free() && (occupied == 0 || occupied + u64::from(ip) <= nic.capacity);
+                    let room =
+                        !nic.is_waited_for() && (occupied == 0 || occupied + u64::from(ip) <= nic.capacity);
                     let packet = packets.insert_with(|| Packet {
                         datagram: id,
                         ip,

@@ -35,12 +35,12 @@ impl Network {
         let fit = |room: u64| room / u64::from(ip) + 1;
         let mut most = room.map_or(0, fit).min(LONGEST.into());
         for place in first + 1..first + hops {
-            let step = self.frames.steps[place as usize];
+            let (before, step) = (self.frames.steps[place as usize - 1], self.frames.steps[place as usize]);
             let line = &mut self.frames.ports[step.port as usize];
             if step.is_routed() {
                 ttl = ttl.saturating_sub(1);
             }
-            if !step.is_told_port()
+            if !before.tells_port()
                 || self.fabric.ledger.is_shared(line.port as usize)
                 || step.is_routed() && (ttl == 0 || ip > step.mtu)
             {
