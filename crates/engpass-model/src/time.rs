@@ -218,19 +218,6 @@ impl Stepper {
         self.quotient + u64::from(self.remainder > 0)
     }
 
-    /// A unit in picoseconds, rounded down.
-    #[inline]
-    pub fn unit(&self) -> u64 {
-        self.whole
-    }
-
-    /// So many units, some thousands at most, in picoseconds, rounded down.
-    #[inline]
-    pub fn units(&self, many: u64) -> u64 {
-        let parts = u128::from(many) * u128::from(self.rest) / u128::from(self.den);
-        many * self.whole + parts as u64
-    }
-
     /// By how much the instant of [`Self::after`] is rounded up, in parts of a picosecond: as many as [`Pace::ratio`]'s
     /// denominator make one.
     #[inline]

@@ -87,7 +87,7 @@ impl Channel {
             }
         } else if !self.extend_last(&cells) {
             let train = self.first.wrapping_add(self.trains.len() as u32);
-            self.pieces.push_back(Piece::solid(cells.n, cells.count, train));
+            self.pieces.push_back(Piece { n: cells.n, count: cells.count, train });
             self.trains.push_back(cells);
         }
     }
@@ -103,7 +103,6 @@ impl Channel {
             (train.cell, train.count) = (cell, self.rest);
         }
         if (train.base, train.pace) != (cells.base, cells.pace)
-            || !piece.is_solid()
             || piece.n + piece.count != cells.n
             || !train.comes_before(cells)
         {
@@ -124,7 +123,8 @@ impl Channel {
         self.last = trains[last.train as usize].last + later;
         let number = self.first.wrapping_add(self.trains.len() as u32);
         self.trains.extend(trains.iter().map(|train| train.shifted(later)));
-        self.pieces.extend(pieces.iter().map(|piece| piece.behind(number)));
+        self.pieces
+            .extend(pieces.iter().map(|piece| Piece { train: piece.train.wrapping_add(number), ..*piece }));
         if self.current.count == 0 {
             self.rest = 0;
             self.next_piece();
@@ -254,71 +254,24 @@ impl Channel {
             }
             total += self.current.count;
             self.pass_over(self.current.count);
-            let (runs, last) = self.take_runs(end).unwrap_or((0, behind - 1));
-            total += runs;
             let goes_on = self
                 .pieces
                 .front()
                 .is_some_and(|next| self.rest > 0 && next.train == self.train && next.n <= end);
             if !goes_on {
                 self.next_piece();
-                return (total, last);
+                return (total, behind - 1);
             }
             self.next_of_train();
         }
     }
 
-    /// The next piece, if it is of the same train.
-    #[inline]
-    fn goes_on(&self) -> Option<&Piece> {
-        self.pieces.front().filter(|next| self.rest > 0 && next.train == self.train)
-    }
-
-    /// Take the whole runs of the next piece that end at or before place `end`, if there are several and they are of the same train,
-    /// whose current piece has been taken: how many cells, and the place of the last.
-    fn take_runs(&mut self, end: u64) -> Option<(u64, u64)> {
-        let piece = *self.goes_on().filter(|next| !next.is_solid() && next.n <= end)?;
-        let many = piece.whole_runs_up_to(end);
-        if many == 0 {
-            return None;
-        }
-        self.skip(many);
-        Some((many, piece.place(many - 1)))
-    }
-
-    /// Take so many cells of the next piece, which is of the same train: all, or whole runs.
-    fn skip(&mut self, count: u64) {
-        let piece = self.pieces.front_mut().expect("a train with a rest has a piece");
-        piece.skip(count);
-        if piece.count == 0 {
-            self.pieces.pop_front();
-        }
-        self.current.cell += self.current.step() * count as u32;
-        self.rest -= count;
-        self.retire_without_rest();
-    }
-
-    /// The next piece is of the same train: it, or its first run, is current.
+    /// The next piece is of the same train: it is current.
     #[inline]
     fn next_of_train(&mut self) {
-        (self.current.n, self.current.count) = self.next_run();
-        self.rest -= self.current.count;
-        self.retire_without_rest();
-    }
-
-    /// Take the next piece, or its first run.
-    #[inline]
-    fn next_run(&mut self) -> (u64, u64) {
-        let piece = self.pieces.front_mut().expect("a train with a rest has a piece");
-        let run = piece.take_run();
-        if piece.count == 0 {
-            self.pieces.pop_front();
-        }
-        run
-    }
-
-    #[inline]
-    fn retire_without_rest(&mut self) {
+        let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
+        (self.current.n, self.current.count) = (piece.n, piece.count);
+        self.rest -= piece.count;
         if self.rest == 0 {
             let place = self.train.wrapping_sub(self.first) as usize;
             self.trains[place].count = 0;
@@ -335,15 +288,15 @@ impl Channel {
         if self.rest > 0 && piece.train == self.train {
             self.next_of_train();
         } else {
-            let (n, count) = self.next_run();
+            self.pieces.pop_front();
             if self.rest > 0 {
                 let place = self.train.wrapping_sub(self.first) as usize;
                 (self.trains[place].cell, self.trains[place].count) = (self.current.cell, self.rest);
             }
             let train = &mut self.trains[piece.train.wrapping_sub(self.first) as usize];
-            self.rest = train.count - count;
+            self.rest = train.count - piece.count;
             train.count = self.rest;
-            self.current = Cells { n, count, ..*train };
+            self.current = Cells { n: piece.n, count: piece.count, ..*train };
             self.train = piece.train;
             self.retire();
         }
@@ -405,50 +358,23 @@ impl Channel {
 
     /// The walk has come to the end of a piece: go on with the next one if it is of the same train.
     pub(super) fn walk_on(&mut self, mut walk: Walk) -> Walk {
-        if self.goes_on().is_none() {
+        let goes_on = self.rest > 0 && self.pieces.front().is_some_and(|next| next.train == self.train);
+        if !goes_on {
             walk.head = u64::MAX;
             return walk;
         }
+        let n = self.current.n + self.current.count;
         self.pass_over(self.current.count);
         self.next_of_train();
-        walk.stepper.seek(self.current.n);
-        walk.left = self.current.count;
-        walk.head = walk.base + walk.stepper.after();
-        walk
-    }
-
-    /// The cells evenly apart that the walk stands before.
-    #[inline]
-    pub(super) fn stretch(&self, walk: &Walk) -> Stretch {
-        let Cells { base, n, pace, count, .. } = self.current;
-        let (n, apart) = (n + count - walk.left, walk.apart());
-        let stretch = Stretch { base, pace, n, stride: 1, count: walk.left, apart };
-        if walk.left > 1 {
-            return stretch;
-        }
-        let next = self.goes_on().and_then(|next| next.stride().map(|stride| (next, stride)));
-        match next {
-            Some((next, stride)) if next.n - n == stride => {
-                Stretch { stride, count: 1 + next.count, apart: walk.stepper.units(stride), ..stretch }
-            }
-            _ => stretch,
-        }
-    }
-
-    /// The walk goes past the next `count` cells of its [`Self::stretch`].
-    pub(super) fn walk_past(&mut self, mut walk: Walk, count: u64) -> Walk {
-        if count > walk.left {
-            // The front of a piece with gaps: what it says is the walk's now.
-            self.pass_over(self.current.count);
-            self.skip(count - walk.left);
-            walk.left = 0;
+        let between = self.current.n - n;
+        if between > 8 {
+            walk.stepper.seek(self.current.n);
         } else {
-            walk.left -= count;
+            for _ in 0..between {
+                walk.stepper.step();
+            }
         }
-        if walk.left == 0 {
-            return self.walk_on(walk);
-        }
-        walk.stepper.seek(self.current.n + self.current.count - walk.left);
+        walk.left = self.current.count;
         walk.head = walk.base + walk.stepper.after();
         walk
     }
@@ -483,63 +409,7 @@ pub(super) struct Walk {
     stepper: Stepper,
 }
 
-/// Cells of one train at a constant pace, from the next one of a [`Walk`] on: see [`Self::nth`].
-pub(super) struct Stretch {
-    base: u64,
-    n: u64,
-    pub(super) pace: Pace,
-    /// Places from one cell to the next.
-    pub(super) stride: u64,
-    /// How many.
-    pub(super) count: u64,
-    /// Picoseconds from one cell to the next, rounded down.
-    pub(super) apart: u64,
-}
-
-impl Stretch {
-    /// When cell number `k` arrives, from 0.
-    #[inline]
-    pub(super) fn nth(&self, k: u64) -> u64 {
-        self.base + self.pace.after(self.n + k * self.stride)
-    }
-
-    /// Whether the first of these cells comes, exactly, not later than the end of unit `n` since `base`, at the pace of the cells.
-    pub(super) fn comes_before(&self, (base, n): (u64, u64)) -> bool {
-        let (num, den) = self.pace.ratio();
-        let later = (i128::from(base) - i128::from(self.base)) * i128::from(den);
-        later + (i128::from(n) - i128::from(self.n)) * i128::from(num) >= 0
-    }
-
-    /// Whether `many` intervals between its cells are exactly as long as one of `other`.
-    #[inline]
-    pub(super) fn is_part_of(&self, other: &Self, many: u64) -> bool {
-        self.fill((other.pace, other.stride), many)
-    }
-
-    /// Whether `many` intervals between its cells are exactly as long as a unit of `pace`.
-    #[inline]
-    pub(super) fn fills(&self, pace: Pace, many: u64) -> bool {
-        self.fill((pace, 1), many)
-    }
-
-    #[inline]
-    fn fill(&self, (pace, units): (Pace, u64), many: u64) -> bool {
-        let ((num, den), (other_num, other_den)) = (self.pace.ratio(), pace.ratio());
-        // Where a product does not fit, the answer is no, and cells are taken one by one.
-        let own = u128::from(num) * u128::from(self.stride.saturating_mul(many));
-        let other = u128::from(other_num) * u128::from(units);
-        own.checked_mul(u128::from(other_den))
-            .is_some_and(|own| other.checked_mul(u128::from(den)) == Some(own))
-    }
-}
-
 impl Walk {
-    /// Picoseconds between its places, rounded down.
-    #[inline(always)]
-    pub(super) fn apart(&self) -> u64 {
-        self.stepper.unit()
-    }
-
     /// Go on to the next cell of the piece. Behind its last, ask [`Channel::walk_on`].
     #[inline(always)]
     pub(super) fn step(&mut self) {
@@ -600,7 +470,7 @@ mod tests {
         };
         let trains = [train(1, 1, 5, 80), train(2, 3, 3, 60)];
         let pieces = [(1, 2, 0), (3, 1, 1), (4, 1, 0), (5, 2, 1), (7, 2, 0)];
-        let pieces = pieces.map(|(n, count, train)| Piece::solid(n, count, train));
+        let pieces = pieces.map(|(n, count, train)| Piece { n, count, train });
         let mut channel = Channel::new(Pace::new(25, 10));
         channel.announce_along(&trains, &pieces, 1000);
         assert_eq!(channel.last(), 1080);
@@ -649,7 +519,7 @@ mod tests {
         let mut channel = Channel::new(Pace::new(25, 10));
         let train = Cells { count: 4, last: 100, ..cells(0, 1, 1) };
         let train = Cells { pace: Pace::new(10, 1), ..train };
-        let pieces = [(1, 1), (3, 2), (10, 1)].map(|(n, count)| Piece::solid(n, count, 0));
+        let pieces = [(1, 1), (3, 2), (10, 1)].map(|(n, count)| Piece { n, count, train: 0 });
         channel.announce_along(&[train], &pieces, 0);
         channel.announce(Cells { frame: 2, ..cells(500, 0, 1) });
         let mut walk = channel.walk();

@@ -94,34 +94,22 @@ impl Departures {
     /// `count` cells from place `n` on.
     #[inline]
     pub(super) fn piece(&mut self, open: Open, n: u64, count: u64) {
-        if open.way == 0 && self.gather || count == 0 {
+        if open.way == 0 && self.gather {
             return;
         }
-        let piece = Piece::solid(n, count, open.train);
         let pieces = &mut self.ways[open.way].pieces;
-        if !pieces.last_mut().is_some_and(|last| last.goes_on_with(&piece)) {
-            pieces.push(piece);
+        match pieces.last_mut() {
+            Some(last) if last.train == open.train && last.n + last.count == n => last.count += count,
+            _ => pieces.push(Piece { n, count, train: open.train }),
         }
     }
 
-    /// `count` cells from place `n` on in runs of `run`, `period` places apart.
-    pub(super) fn runs(&mut self, open: Open, n: u64, count: u64, (run, period): (u64, u64)) {
-        if open.way == 0 && self.gather || count == 0 {
-            return;
+    /// The same where cells of another train are before it.
+    #[inline(always)]
+    pub(super) fn new_piece(&mut self, open: Open, n: u64, count: u64) {
+        if open.way > 0 || !self.gather {
+            self.ways[open.way].pieces.push(Piece { n, count, train: open.train });
         }
-        if run == period {
-            return self.piece(open, n, count);
-        }
-        let piece = Piece::in_runs(n, count, open.train, run as u16, period as u16);
-        let pieces = &mut self.ways[open.way].pieces;
-        if !pieces.last_mut().is_some_and(|last| last.goes_on_with(&piece)) {
-            pieces.push(piece);
-        }
-    }
-
-    /// Whether cells of two trains may come between each other without an order: nobody asks, or they go different ways.
-    pub(super) fn may_mix(&self, one: Open, other: Open) -> bool {
-        one.way != other.way || one.way == 0 && self.gather
     }
 
     /// `count` cells were added to a train, at places from the first to the last of these, whether the last ends its frame or not.

@@ -76,8 +76,11 @@ pub trait Outlet {
     /// pieces.
     fn sent_along(&mut self, way: usize, trains: &mut [Cells], pieces: &[Piece]) {
         let _ = way;
-        for cells in one_by_one(trains, pieces) {
-            self.sent(cells);
+        for piece in pieces {
+            let train = &mut trains[piece.train as usize];
+            let last = train.base + train.pace.after(piece.n + piece.count - 1);
+            self.sent(Cells { n: piece.n, count: piece.count, last, ..*train });
+            train.take(piece.count);
         }
     }
     /// Cells that leave by this instant need only be counted if they go to a host.
@@ -87,24 +90,6 @@ pub trait Outlet {
     /// Cells of one frame, or of one generator, that have left by this instant may be handed to [`Self::sent`] together
     /// whatever was sent between them: only the record's first and last instant are then true.
     fn gathers_until(&self) -> u64;
-}
-
-/// The cells of `trains` in the order of `pieces`, run by run; the trains are taken.
-pub fn one_by_one(trains: &mut [Cells], pieces: &[Piece]) -> impl Iterator<Item = Cells> {
-    let mut left = pieces.iter().copied();
-    let mut piece = left.next();
-    std::iter::from_fn(move || {
-        let this = piece.as_mut()?;
-        let (n, count) = this.take_run();
-        let train = &mut trains[this.train as usize];
-        let last = train.base + train.pace.after(n + count - 1);
-        let cells = Cells { n, count, last, ..*train };
-        train.take(count);
-        if this.count == 0 {
-            piece = left.next();
-        }
-        Some(cells)
-    })
 }
 
 /// What a line is doing at an instant up to which its queue was advanced.

@@ -1,7 +1,7 @@
 //! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
 
 use engpass_model::element::{
-    Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of, one_by_one,
+    Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of,
 };
 use engpass_model::tcp::Segment;
 
@@ -465,8 +465,11 @@ impl Outlet for Behind<'_> {
         let inside = |train: &Cells| self.lies_inside(train);
         if way == MIXED || !trains.iter().all(inside) {
             // One by one: the order of frames counts, or the edge of the window goes through them.
-            for cells in one_by_one(trains, pieces) {
-                self.sent(cells);
+            for piece in pieces {
+                let train = &mut trains[piece.train as usize];
+                let last = train.base + train.pace.after(piece.n + piece.count - 1);
+                self.sent(Cells { n: piece.n, count: piece.count, last, ..*train });
+                train.take(piece.count);
             }
             return;
         }

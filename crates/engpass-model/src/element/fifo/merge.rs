@@ -5,34 +5,33 @@ use super::super::departures::{Departures, Open};
 use super::super::inputs::Two;
 use super::super::{Cells, Channel, Loss, Outlet, Rule};
 use super::Fifo;
-use super::stretch::{MANY, duet, overflow, solo};
 use crate::time::Pace;
 
 /// The line in the midst of a busy period, in registers.
-pub(super) struct Line {
-    pub(super) base: u64,
-    pub(super) slot: Pace,
-    pub(super) slot_at_least: u64,
-    pub(super) n: u64,
+struct Line {
+    base: u64,
+    slot: Pace,
+    slot_at_least: u64,
+    n: u64,
     /// It is busy until then at least.
-    pub(super) busy: u64,
-    pub(super) capacity: u64,
+    busy: u64,
+    capacity: u64,
     /// So many cells surely find room.
-    pub(super) spare: u64,
+    spare: u64,
     /// When there is none: the next one does from this instant on.
-    pub(super) room_at: u64,
+    room_at: u64,
 }
 
 /// One of the two: its channel, how far it is, and what became of its cells.
-pub(super) struct Side<'a> {
-    pub(super) channel: &'a mut Channel,
-    pub(super) open: Open,
+struct Side<'a> {
+    channel: &'a mut Channel,
+    open: Open,
     joined: u64,
     /// Places of the first and the last one that joined.
     places: (u64, u64),
-    pub(super) lost: u64,
+    lost: u64,
     lost_at: u64,
-    pub(super) last_lost: bool,
+    last_lost: bool,
 }
 
 /// Why the next cell of one side is not taken.
@@ -60,52 +59,13 @@ impl Line {
         if at < self.room_at {
             return (self, false);
         }
-        self.look(at);
-        let room = self.spare > 0;
-        (self, room)
-    }
-
-    /// How many cells have left by `at` if the line is busy until then.
-    #[inline]
-    pub(super) fn left_by(&self, at: u64) -> u64 {
-        self.slot.ended_within(at - self.base)
-    }
-
-    /// See how many places there are at `at`.
-    pub(super) fn look(&mut self, at: u64) {
-        self.spare = self.capacity - (self.n - self.left_by(at).min(self.n));
+        let left = self.slot.ended_within(at - self.base).min(self.n);
+        self.spare = self.capacity - (self.n - left);
         if self.spare == 0 {
             self.room_at = self.base + self.slot.after(self.n + 1 - self.capacity);
         }
-    }
-
-    /// So many cells join.
-    pub(super) fn join(&mut self, cells: u64) {
-        self.n += cells;
-        self.busy += cells * self.slot_at_least;
-        // If more have left meanwhile, the next one looks.
-        (self.spare, self.room_at) = (self.spare.saturating_sub(cells), 0);
-    }
-}
-
-impl Side<'_> {
-    /// So many of its cells join, at places from the first to the last of these.
-    pub(super) fn join(&mut self, cells: u64, (first, last): (u64, u64)) {
-        if self.joined == 0 {
-            self.places.0 = first;
-        }
-        (self.joined, self.places.1, self.last_lost) = (self.joined + cells, last, false);
-    }
-
-    /// So many of its cells are lost, the first of them at `at`.
-    pub(super) fn lose(&mut self, cells: u64, at: u64) {
-        if cells == 0 {
-            return;
-        }
-        if self.lost == 0 {
-            self.lost_at = at;
-        }
-        (self.lost, self.last_lost) = (self.lost + cells, true);
+        let room = self.spare > 0;
+        (self, room)
     }
 }
 
@@ -150,24 +110,6 @@ impl Fifo {
         true
     }
 
-    /// Take cells of the train that comes next, up to `limit` or until the line runs empty or the train ends.
-    pub(super) fn merge_one(&mut self, channel: &mut Channel, limit: u64, out: &mut impl Outlet) {
-        let head = channel.head();
-        if head > self.last_end {
-            self.idle(head - self.last_end, self.rounded(), out);
-            self.start(head);
-            self.last_end = head;
-        }
-        let walk = channel.walk();
-        let mut side = self.side(channel, out);
-        let (line, walk, _) = run(self.line(), &mut side, walk, limit, &mut self.departures);
-        self.n = line.n;
-        self.end.seek(self.n);
-        self.last_end = self.base + self.end.after();
-        self.tell(&side, &walk, out);
-        side.channel.walked(walk);
-    }
-
     fn line(&self) -> Line {
         let capacity = self.plain.expect("only plain queues are merged in this way");
         let (base, slot, n) = (self.base, self.slot, self.n);
@@ -203,27 +145,14 @@ impl Fifo {
 }
 
 /// Take the cells of both sides up to `limit`, `tie` being 1 where those of the other side go first if two come together.
-fn merge<'a>(
+fn merge(
     mut line: Line,
-    (one, other): (&mut Side<'a>, &mut Side<'a>),
+    (one, other): (&mut Side<'_>, &mut Side<'_>),
     (mut one_walk, mut other_walk): (Walk, Walk),
     (limit, tie): (u64, u64),
     departures: &mut Departures,
 ) -> (Line, (Walk, Walk)) {
-    let may_mix = departures.may_mix(one.open, other.open);
-    let mut patience = 0;
     loop {
-        if may_mix && patience == 0 {
-            let (sides, walks) = ([&mut *one, &mut *other], [&mut one_walk, &mut other_walk]);
-            if duet(&mut line, sides, walks, limit, departures) {
-                if one_walk.head == u64::MAX || other_walk.head == u64::MAX {
-                    break;
-                }
-            } else {
-                patience = if line.spare < 3 { 1 } else { MANY / 2 };
-            }
-        }
-        patience = patience.saturating_sub(1);
         let bound = limit.min(other_walk.head.saturating_sub(tie));
         if one_walk.head <= bound {
             let stop;
@@ -255,15 +184,7 @@ fn run(
     bound: u64,
     departures: &mut Departures,
 ) -> (Line, Walk, Stop) {
-    if bound - walk.head > MANY * walk.apart() {
-        solo(&mut line, side, &mut walk, bound, departures);
-        if walk.head > bound {
-            let stop = if walk.head == u64::MAX { Stop::Ended } else { Stop::Bound };
-            return (line, walk, stop);
-        }
-    }
     let from = line.n;
-    let mut overflows = bound - walk.head > MANY * walk.apart();
     let stop = loop {
         let at = walk.head;
         if at > line.busy {
@@ -276,16 +197,6 @@ fn run(
         let mut room = true;
         if line.spare == 0 {
             (line, room) = line.has_room(at);
-            if !room && overflows {
-                overflows = false;
-                overflow(&mut line, side, &mut walk, bound);
-                if walk.head > bound {
-                    break if walk.head == u64::MAX { Stop::Ended } else { Stop::Bound };
-                }
-                if walk.head > at {
-                    continue;
-                }
-            }
         }
         side.last_lost = !room;
         if room {
@@ -293,7 +204,10 @@ fn run(
             line.n += 1;
             line.busy += line.slot_at_least;
         } else {
-            side.lose(1, at);
+            if side.lost == 0 {
+                side.lost_at = at;
+            }
+            side.lost += 1;
         }
         walk.step();
         if walk.left == 0 {
@@ -304,11 +218,14 @@ fn run(
         }
     };
     if line.n > from {
-        let many = line.n - from;
-        departures.piece(side.open, from + 1, many);
-        let last_lost = side.last_lost;
-        side.join(many, (from + 1, line.n));
-        side.last_lost = last_lost;
+        if side.joined == 0 {
+            side.places.0 = from + 1;
+            departures.piece(side.open, from + 1, line.n - from);
+        } else {
+            departures.new_piece(side.open, from + 1, line.n - from);
+        }
+        side.joined += line.n - from;
+        side.places.1 = line.n;
     }
     (line, walk, stop)
 }

@@ -1,7 +1,6 @@
 //! One queue, first in, first out, in front of a line.
 
 mod merge;
-mod stretch;
 
 use super::departures::Departures;
 use super::{Cells, Channel, Doing, Gate, Inputs, Loss, Outlet, Rule, VcId};
@@ -100,12 +99,7 @@ impl Fifo {
             let (channel, limit) = inputs.earliest().expect("there was a next cell");
             let limit = limit.min(until);
             while channel.head() <= limit {
-                if self.pass(channel, limit, rules, out) {
-                    continue;
-                }
-                if self.plain.is_some() && rules[channel.vc() as usize].policer.is_none() {
-                    self.merge_one(channel, limit, out);
-                } else {
+                if !self.pass(channel, limit, rules, out) {
                     self.merge(channel, limit, rules, out);
                 }
             }
@@ -353,6 +347,3 @@ impl Batch {
         self.cells.count = 0;
     }
 }
-
-#[cfg(test)]
-mod tests;
