@@ -100,6 +100,17 @@ def test_datagrams_that_are_lost_behind_the_first_link_are_dead_there() -> None:
     assert found.notes == []
 
 
+def test_datagrams_that_stood_in_a_queue_cross_the_last_link_later() -> None:
+    sent = {"messages": 900, "bytes": 874_800}
+    got = {"messages": 900, "bytes": 874_800, "elapsed_ns": 3 * S // 2, "sequence": {"received": 900}}
+    found = kept(ROUTED, flow(), results(sent, got))
+    near, far = accounts(found, "near", "a"), accounts(found, "far", "r")
+    assert near["delivered"] == far["delivered"] == 600 * 972 * 8
+    assert near["in flight"] == 300 * 972 * 8
+    assert (near["IP headers"], far["IP headers"]) == (900 * 160, 600 * 160)
+    assert "in flight" not in far
+
+
 def test_what_the_receivers_buffer_refused_has_crossed_the_last_link() -> None:
     sent = {"messages": 1000, "bytes": 972_000}
     got = {"messages": 900, "bytes": 874_800, "sequence": {"received": 900}}

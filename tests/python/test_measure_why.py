@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,11 +115,22 @@ def test_a_window_with_less_than_the_mean_of_a_schedule_was_kept() -> None:
 def test_what_the_send_buffer_held_at_a_stop_comes_in_time_of_its_own() -> None:
     sender = {"ended": "stopped", "elapsed_ns": 8 * 10**8, "bytes": 4_900_000}
     receiver = {"elapsed_ns": 9 * 10**8, "bytes": 5_400_000}
-    found = outcome._rates(flow(), sender, receiver, 0.8)
+    short = replace(flow(), duration_ns=8 * 10**8)
+    found = outcome._rates(short, sender, receiver)
     assert found["goodput_bit_per_s"] == pytest.approx(48e6), "54 Mbit/s would be more than the line has"
     assert found["offered_bit_per_s"] == pytest.approx(49e6)
-    whole = outcome._rates(flow(), sender | {"ended": "duration"}, receiver, 0.8)
+    whole = outcome._rates(short, sender | {"ended": "duration"}, receiver)
     assert whole["goodput_bit_per_s"] == pytest.approx(54e6)
+
+
+def test_datagrams_that_stood_in_a_queue_come_in_time_of_their_own() -> None:
+    stream = replace(flow("udp-stream"), duration_ns=10**9)
+    sender, receiver = {"ended": "duration", "bytes": 1_876_000}, {"bytes": 1_876_000}
+    stood = outcome._rates(stream, sender, receiver | {"elapsed_ns": 15 * 10**8})
+    assert stood["goodput_bit_per_s"] == pytest.approx(10.005e6, rel=1e-3), "the line has 10 Mbit/s"
+    assert stood["offered_bit_per_s"] == pytest.approx(15.008e6, rel=1e-3)
+    stumbled = outcome._rates(stream, sender, receiver | {"elapsed_ns": 1_010_000_000})
+    assert stumbled["goodput_bit_per_s"] == stood["offered_bit_per_s"]
 
 
 def test_requests_without_answers_are_lost_and_not_the_senders_fault() -> None:

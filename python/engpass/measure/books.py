@@ -177,8 +177,13 @@ class _Way:
         parts, counted = wire.of(size + UDP_BYTES, UDP_BYTES), wire.counted(size + UDP_BYTES)
         sent, fresh = self.sent["messages"], self._fresh()
         lost = sent - fresh
-        there.delivered(parts, fresh)
-        there.book("delivered", fresh * size * 8)
+        # What stood in a queue when the window closed has left the sender, and crosses the last link later.
+        late = fresh - fresh * self.flow.duration_ns // self.flow.arrived_ns(self.sent, self.got)
+        came = fresh - late
+        there.delivered(parts, came if last else fresh)
+        there.book("delivered", came * size * 8)
+        if not last:
+            there.book("in flight", late * size * 8)
         if first:
             # What the sender's own queue dropped never crossed.
             queues = (

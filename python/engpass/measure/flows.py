@@ -14,6 +14,8 @@ _LEAST_INTERVAL_NS = 100_000_000
 _LEAST_SAMPLE_NS = 20_000_000
 _BEYOND_NS = 10 * _SECOND_NS
 _GIVEN_UP_NS = 100_000_000  # what is later than that when traffic ends leaves no more (docs/agent.md)
+_STANDING_NS = 20_000_000
+"""What comes later than this after the window has stood in a queue, and not in a host that stumbled."""
 _DATAGRAMS = frozenset({"udp-stream", "poisson", "udp-on-off", "multicast"})
 
 
@@ -58,6 +60,17 @@ class Flow:
             return 1.0
         sent = int(sender["bytes"]) + int(sender.get("unanswered") or 0) * int(self.common["message_bytes"])
         return min(1.0, sent * 8 * _SECOND_NS / self.duration_ns / asked)
+
+    def arrived_ns(self, sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> int:
+        """The time in which came what was sent in the window: longer where a queue on the way filled up."""
+        span = int(receiver.get("elapsed_ns") or 0)
+        if self.kind == "tcp-stream":
+            # The receiver's window goes on when a sender ends before its time: what the send buffer held
+            # comes after the last write.
+            return max(self.duration_ns, span) if sender.get("ended") == "stopped" else self.duration_ns
+        if self.kind in _DATAGRAMS and span > self.duration_ns + _STANDING_NS:
+            return span
+        return self.duration_ns
 
     @property
     def end_ns(self) -> int:

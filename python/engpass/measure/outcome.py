@@ -86,11 +86,11 @@ def _flow(
     if flow.kind == "request-response":
         found = _conversation(flow, sender, seconds)
     elif flow.kind == "tcp-stream":
-        found = _rates(flow, sender, first, seconds) | _tcp(sender)
+        found = _rates(flow, sender, first) | _tcp(sender)
     elif flow.kind == "multicast":
-        found = _group(flow, sender, receivers, seconds)
+        found = _group(flow, sender, receivers)
     else:
-        found = _rates(flow, sender, first, seconds) | _datagrams(sender, first)
+        found = _rates(flow, sender, first) | _datagrams(sender, first)
     ends = {flow.sender: sender, **receivers}
     cpu = {host: _cpu(end, found["goodput_bit_per_s"] * seconds / 8) for host, end in ends.items()}
     found |= {
@@ -106,18 +106,11 @@ def _flow(
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _rates(
-    flow: Flow, sender: Mapping[str, Any], receiver: Mapping[str, Any], seconds: float
-) -> dict[str, Any]:
-    taken = seconds
-    if flow.kind == "tcp-stream" and sender.get("ended") == "stopped" and receiver.get("elapsed_ns"):
-        # The receiver's window goes on when a sender ends before its time: what the send buffer held comes
-        # after the last write, and in time of its own.
-        taken = max(seconds, receiver["elapsed_ns"] / _S)
+def _rates(flow: Flow, sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "kind": flow.kind,
-        "goodput_bit_per_s": receiver["bytes"] * 8 / taken,
-        "offered_bit_per_s": sender["bytes"] * 8 / seconds,
+        "goodput_bit_per_s": receiver["bytes"] * 8 * _S / flow.arrived_ns(sender, receiver),
+        "offered_bit_per_s": sender["bytes"] * 8 * _S / flow.duration_ns,
     }
 
 
@@ -194,13 +187,10 @@ def _conversation(flow: Flow, asker: Mapping[str, Any], seconds: float) -> dict[
 
 
 def _group(
-    flow: Flow, sender: Mapping[str, Any], receivers: Mapping[str, Mapping[str, Any]], seconds: float
+    flow: Flow, sender: Mapping[str, Any], receivers: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Figures of the receiver that got least, and of each."""
-    each = {
-        host: {**_rates(flow, sender, end, seconds), **_datagrams(sender, end)}
-        for host, end in receivers.items()
-    }
+    each = {host: {**_rates(flow, sender, end), **_datagrams(sender, end)} for host, end in receivers.items()}
     worst = min(each.values(), key=lambda one: one["goodput_bit_per_s"])
     return {**worst, "receivers": each}
 

@@ -18,6 +18,7 @@ from engpass.measure.reach import Addresses, socket_address
 _LEAD_NS = 5_000_000  # senders of several hosts begin together, as well as their channels allow
 _LATE_SECONDS = 5.0  # what a sender may take longer than its time
 _RESIDUE_SECONDS = 0.02  # what is on its way when the senders have ended
+_SILENCE_SECONDS = 0.1  # a queue empties evenly, but a busy machine may stop for a while
 _MOST_RESIDUE_SECONDS = 2.0
 _MOST_SETTLING_SECONDS = 20.0
 _BLIND_SECONDS = 1.0
@@ -207,16 +208,40 @@ class Measurement:
         return {agent.host: answer for agent, answer in zip(agents, answers, strict=True)}
 
     def _settle(self) -> None:
+        """Wait until nothing is on its way: as the network knows, or because nothing comes any more."""
+        if self._settled is None:
+            self._wait_for_silence()
+            return
         last = time.monotonic() + _MOST_SETTLING_SECONDS
         self._pause(_RESIDUE_SECONDS)
-        while self._settled is not None and not self._settled() and time.monotonic() < last:
-            if self._stopped():
-                raise KeyboardInterrupt
+        while not self._settled() and time.monotonic() < last:
             self._pause(_RESIDUE_SECONDS)
+
+    def _wait_for_silence(self) -> None:
+        """Wait until the hosts of receivers get no datagrams, longer if they got some when it began."""
+        flows = [flow for flow in self._flows if flow.common["kind"] == "udp-stream"]
+        hosts = dict.fromkeys(host for flow in flows for host in flow.receivers)
+        agents = [self._crew.agents[host] for host in hosts]
+
+        def heard() -> int:
+            numbers = [agent.ask("readings") for agent in agents]
+            told = [self._crew.answer(agent, n) for agent, n in zip(agents, numbers, strict=True)]
+            return sum(map(_datagrams, told))
+
+        last = time.monotonic() + _MOST_RESIDUE_SECONDS
+        pause, before = _RESIDUE_SECONDS, heard()
+        while True:
+            self._pause(pause)
+            now = heard()
+            if now == before or time.monotonic() >= last:
+                return
+            pause, before = _SILENCE_SECONDS, now
 
     def _pause(self, seconds: float) -> None:
         for _ in self._crew.wait(seconds):
             pass
+        if self._stopped():
+            raise KeyboardInterrupt
 
     def _all(
         self, agents: Sequence[Agent], do: str, seconds: float = ANSWER_SECONDS
@@ -240,3 +265,10 @@ class Measurement:
 def _between(flow: Flow, error: MeasureError) -> MeasureError:
     to = ", ".join(f"`{host}`" for host in flow.receivers)
     return MeasureError(f"traffic `{flow.name}` from `{flow.sender}` to {to}: {error.message}", error.help)
+
+
+def _datagrams(readings: Mapping[str, Any]) -> int:
+    """How many datagrams a host has got, those that its sockets had no room for too."""
+    snmp = readings.get("snmp") or {}
+    keys = ("InDatagrams", "InErrors")
+    return sum(int((snmp.get(group) or {}).get(key) or 0) for group in ("Udp", "Udp6") for key in keys)
