@@ -195,3 +195,25 @@ def test_a_histogram_keeps_its_count() -> None:
     assert sum(count for _, count in short["late"]["histogram"]) == sum(count for _, count in bins)
     assert short["late"]["histogram"][-1][0] == 999
     assert short["bytes"] == 5
+
+
+def test_a_congestion_control_that_nobody_chose_is_told_where_the_model_has_another() -> None:
+    side = {"congestion": None, "model_congestion": "cubic"}
+    end = {
+        "flow": "bulk",
+        "role": "send",
+        "ended": "duration",
+        "streams": [{"granted": {"congestion": "bbr"}}],
+    }
+    stream = flow()
+
+    def told(side: dict[str, Any]) -> list[str]:
+        asked = {"flows": [{"name": stream.name, "tcp": [side, side]}]}
+        return outcome.own_congestion(
+            asked, [stream], {stream.sender: {"flows": [end | {"flow": stream.name}]}}
+        )
+
+    (said,) = told(side)
+    assert "`bbr`, and the model `cubic`" in said
+    assert told(side | {"congestion": "bbr"}) == []
+    assert told(side | {"model_congestion": "bbr"}) == []

@@ -19,7 +19,7 @@ from engpass.measure.books import books
 from engpass.measure.flows import Flow, flows, rule, untold
 from engpass.measure.group import delays
 from engpass.measure.multipath import prepare as prepare_multipath
-from engpass.measure.outcome import add_precision, lasted, outcome_flows, outcome_hosts
+from engpass.measure.outcome import add_precision, lasted, outcome_flows, outcome_hosts, own_congestion
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
@@ -102,7 +102,7 @@ class Session:
         hosts = outcome_hosts(self._hellos(), collected.results)
         limits = self._limits(point)
         kept = books(numbers, planned, collected.results, hosts, limits)
-        notes = untold(numbers) + kept.notes
+        notes = untold(numbers) + own_congestion(numbers, planned, collected.results) + kept.notes
         if self._lab is not None:
             notes += veth.notes(numbers)
         outcome: dict[str, Any] = {

@@ -72,6 +72,26 @@ def end_of(results: Mapping[str, Mapping[str, Any]], flow: Flow, host: str, role
     )
 
 
+def own_congestion(
+    numbers: Mapping[str, Any], planned: Sequence[Flow], results: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Whose TCP had the kernel's own congestion control where the model has another: a sentence for each."""
+    sides = {flow["name"]: (flow.get("tcp") or [None])[0] for flow in numbers["flows"]}
+    found = []
+    for flow in planned:
+        side = sides.get(flow.name)
+        if flow.kind != "tcp-stream" or side is None or side["congestion"] is not None:
+            continue
+        streams = end_of(results, flow, flow.sender, "send").get("streams") or [{}]
+        granted = (streams[0].get("granted") or {}).get("congestion")
+        if granted is not None and granted != side["model_congestion"]:
+            found.append(
+                f"TCP of `{flow.name}` has the kernel's own congestion control, `{granted}`, and the model"
+                f' `{side["model_congestion"]}`: `tcp = {{ congestion = "{granted}" }}` sets both'
+            )
+    return found
+
+
 def _flow(
     flow: Flow,
     results: Mapping[str, Mapping[str, Any]],
