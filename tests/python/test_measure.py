@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from conftest import Cli, Program
+from engpass import measure
 from engpass.error import EngpassError
 from engpass.measure import agent as agents
 from engpass.measure import point
@@ -267,6 +268,21 @@ def test_a_host_that_nobody_reaches(cli: Cli, file: Path) -> None:
     said = cli("run", "two.toml", "--engine", "measure", code=1).stderr
     assert "host `a`: ssh nobody.invalid failed" in said or "`ssh` cannot be run" in said
     assert "3 of 3 points failed" in said
+
+
+def test_a_host_that_was_not_reached_is_tried_again(
+    cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = iter([["false"]])
+
+    def fails_once(host: str, reach: str | None, lab: Any) -> tuple[str, list[str]]:
+        how, argv = way(host, reach, lab)
+        return how, next(first, argv)
+
+    monkeypatch.setattr(measure, "way", fails_once)
+    monkeypatch.setattr(measure, "TRY_AGAIN_SECONDS", 0.0)
+    failed = ["error" in o for o in outcomes(cli, code=1)]
+    assert sorted(failed) == [False, False, True], "points run in an order of their own"
 
 
 def test_some_hosts_say_how_they_are_reached(cli: Cli, file: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +26,9 @@ from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
 
 __all__ = ["MeasureError", "Session"]
+
+TRY_AGAIN_SECONDS = 60.0
+"""A host that could not be reached is left alone for so long: points say at once that it is not there."""
 
 
 class Session:
@@ -49,8 +53,8 @@ class Session:
         self._crew = Crew()
         self._lab: Lab | None = None
         self._network: object = None
-        # Hosts that could not be reached: the next points say so at once.
-        self._unreached: dict[tuple[str, str | None], MeasureError] = {}
+        # Hosts that could not be reached, why, and until when the next points say so at once.
+        self._unreached: dict[tuple[str, str | None], tuple[MeasureError, float]] = {}
 
     def __enter__(self) -> Session:
         return self
@@ -175,8 +179,8 @@ class Session:
             prepare_multipath(self._put_up(numbers), numbers)
         fresh = []
         for host, reach in reached.items():
-            if (known := self._unreached.get((host, reach))) is not None:
-                raise known
+            if (known := self._unreached.get((host, reach))) is not None and time.monotonic() < known[1]:
+                raise known[0]
             how, argv = way(host, reach, self._lab)
             agent = self._crew.agents.get(host)
             if agent is not None and (agent.how != how or agent.gone):
@@ -194,7 +198,8 @@ class Session:
                 self._crew.drop(agent.host)
             said = next((agent for agent in fresh if f"`{agent.host}`" in error.message), None)
             if said is not None:
-                self._unreached[said.host, reached[said.host]] = error
+                again = time.monotonic() + TRY_AGAIN_SECONDS
+                self._unreached[said.host, reached[said.host]] = error, again
             raise
 
     def _put_up(self, numbers: Mapping[str, Any]) -> Lab:

@@ -15,7 +15,8 @@ MAX_BARS = 24
 
 def applies(table: Table, _flow: str) -> bool:
     """Where several flows were measured at one point of each variant."""
-    return 1 < len(table.flows) <= MAX_BARS and table.x is None and bool(_points(table))
+    measured = {point.flow for point in _points(table)}
+    return table.x is None and len(measured) > 1 and len(table.flows) <= MAX_BARS
 
 
 def draw(table: Table, flow: str) -> base.Drawing:
