@@ -30,7 +30,7 @@ RANDOM = frozenset({"poisson", "udp-on-off", "on-off"})
 """Traffic whose times are drawn: its limit is that of the mean."""
 
 GENERATORS = frozenset({"cbr", "on-off"})
-"""Traffic that the limit does not make yield."""
+"""Traffic that takes what it takes and only loads the network: figures and explanations are of the others."""
 
 REAL = frozenset({"emulate", "measure"})
 """Engines with real hosts."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engpass import _engpass
+from engpass.above import GENERATORS
 from engpass.campaign import Axis, Plan, build
 from engpass.campaign import choose as choose_names
 from engpass.error import ChoiceError, EngpassError, nearest
 from engpass.explain.bench import interruptibly
-from engpass.explain.situation import GENERATORS
 from engpass.settings import Amount
 
 if TYPE_CHECKING:

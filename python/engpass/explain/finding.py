@@ -55,7 +55,7 @@ def find(at: Situation) -> Finding:
     if at.limit > 0 and at.goodput >= AT_LIMIT * at.limit:
         name = str(at.limited.get("bottleneck") or "its limit")
         evidence = f"more than {say.rate(at.limit)} are not possible"
-        if at.goodput > 1.005 * at.limit:
+        if at.goodput > (1 + above.AT) * at.limit:
             evidence = f"its limit is {say.rate(at.limit)}, but {_above(at)}"
         return Finding("limit", name, evidence)
     if (shared := _shared(at)) is not None:

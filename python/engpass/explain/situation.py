@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from engpass import ledger
+from engpass.above import GENERATORS
 from engpass.ledger import Books, Direction
 from engpass.settings import Settings
-
-GENERATORS = frozenset({"cbr", "on-off"})
-"""Traffic that takes what it takes, and that nobody asks an explanation for."""
 
 COUNTS = ("retransmitted_segments", "timeouts", "fast_retransmits")
 """What a TCP flow counts, beside its smoothed round trip."""

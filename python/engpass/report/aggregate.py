@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engpass import above
+from engpass.above import GENERATORS
 from engpass.report.axes import Axis, axis_of
 from engpass.report.books import Line, Shelf
 from engpass.report.html import clean
 from engpass.report.record import Outcome, Run
 from engpass.report.units import PERCENT, Unit, unit_for
-
-GENERATORS = ("cbr", "on-off")
-"""Kinds of traffic that only load the network: the figures are about the others, if there are others."""
 
 MAX_ROWS = 16_000
 MAX_SERIES = 24

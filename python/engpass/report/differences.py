@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from engpass.above import GENERATORS
 from engpass.apart import FAR, Apart, apart, reference
-from engpass.report.aggregate import GENERATORS, Point, Table
+from engpass.report.aggregate import Point, Table
 from engpass.report.html import esc
 from engpass.report.html import table as html_table
 from engpass.report.units import plain, say_share

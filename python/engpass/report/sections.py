@@ -6,8 +6,9 @@ Everything from outside is escaped here.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from engpass.above import GENERATORS
 from engpass.report import theme
-from engpass.report.aggregate import GENERATORS, Point, Table
+from engpass.report.aggregate import Point, Table
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Figure
 from engpass.report.figures.base import Block, Key
