@@ -16,6 +16,7 @@ from engpass import ledger
 from engpass.report import export_figures, figures, theme
 from engpass.report.aggregate import MAX_ROWS, tabulate
 from engpass.report.axes import axis_of, label
+from engpass.report.figures import waterfall
 from engpass.report.units import say_rate, say_share, unit_for
 from ledgers import with_ledgers
 from report_kyoto import MESSAGES, Record, axis, kyoto
@@ -182,6 +183,16 @@ def test_the_waterfall_has_every_stage_for_every_variant() -> None:
     assert left["congested", "policer"] == left["congested", "shaper"] == 20
     assert left["free", "policer"] == left["free", "cell headers"]
     assert left["free", "shaper"] == 30
+
+
+def test_a_waterfall_of_more_variants_than_colours_says_so_and_names_those_it_shows() -> None:
+    names = [f"variant {number}" for number in range(10)]
+    table = tabulate(*cases.swept(names, [], engines=("limit",)))
+    assert [block.text for block in waterfall.blocks(table, "stream")] == names[:8]
+    assert len({block.colour for block in waterfall.blocks(table, "stream")}) == 8
+    assert waterfall.says(table, "stream").endswith(
+        " The first 8 of 10 variants; the table of points has them all."
+    )
 
 
 def test_groups_keep_the_extremes() -> None:

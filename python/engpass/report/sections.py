@@ -113,7 +113,7 @@ def _figure_key(figure: Figure, table: Table, flow: str) -> str:
 def block_key(blocks: Iterable[Block]) -> str:
     """Blocks of colour and what they stand for."""
     items = "".join(f"<li>{_block(f'var(--{block.colour})')}{esc(block.text)}</li>" for block in blocks)
-    return f'<ul class="key">{items}</ul>'
+    return f'<ul class="key">{items}</ul>' if items else ""
 
 
 def _block(colour: str) -> str:
@@ -126,9 +126,8 @@ def _key(kind: Key, table: Table) -> str:
     if kind == "none":
         return ""
     items = []
-    names = table.variants if kind == "blocks" else table.series
-    if len(names) > 1:
-        items += [(_swatch(kind, index), name) for index, name in enumerate(names)]
+    if len(table.series) > 1:
+        items += [(_swatch(kind, index), name) for index, name in enumerate(table.series)]
     if kind == "lines" and len(table.engines) > 1:
         for engine in table.engines:
             dash = ",".join(str(length) for length in theme.dash(engine))
@@ -147,8 +146,6 @@ def line_key(names: Iterable[str]) -> str:
 
 def _swatch(kind: Key, index: int) -> str:
     colour = f"var(--{theme.colour(index)})"
-    if kind == "blocks":
-        return _block(colour)
     inner = f'<path d="{theme.shape(index)}" transform="translate(13 7) scale(4.4)" fill="{colour}"/>'
     if kind == "lines":
         inner = f'<path d="M1,7H25" stroke="{colour}" stroke-width="2"/>{inner}'

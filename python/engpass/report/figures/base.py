@@ -12,10 +12,10 @@ from engpass.report.axes import Axis
 
 Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 
-Key: TypeAlias = Literal["lines", "marks", "blocks", "none"]
-"""What tells series apart: lines with markers (and dashes), markers alone, blocks of colour.
+Key: TypeAlias = Literal["lines", "marks", "none"]
+"""What tells series apart: lines with markers (and dashes), or markers alone.
 
-`none` where labels do.
+`none` where labels or blocks of colour do.
 """
 
 
@@ -52,7 +52,7 @@ class Figure:
     says: Callable[[Table, str], str]
     key: Callable[[Table], Key]
     blocks: Callable[[Table, str], Sequence[Block]] | None = None
-    """What the colours of blocks mean, where they are not the variants'."""
+    """What blocks of colour mean, where they tell things apart."""
 
 
 def stack(layers: Sequence[alt.Chart]) -> alt.LayerChart:

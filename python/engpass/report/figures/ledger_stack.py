@@ -145,4 +145,4 @@ def _fixed(table: Table, line: Line) -> str:
     return ", ".join(f"{axis.label} {axis.texts[index]}" for axis, index in pairs)
 
 
-FIGURE = base.Figure("ledger", "The ledger over the sweep", applies, draw, says, lambda _: "blocks", blocks)
+FIGURE = base.Figure("ledger", "The ledger over the sweep", applies, draw, says, lambda _: "none", blocks)

@@ -178,6 +178,6 @@ FIGURE = base.Figure(
     applies,
     draw,
     says,
-    lambda _: "blocks",
+    lambda _: "none",
     blocks,
 )

@@ -8,9 +8,13 @@ from typing import Any
 
 import altair as alt
 
+from engpass.report import theme
 from engpass.report.aggregate import Point, Table
 from engpass.report.figures import base
 from engpass.report.units import unit_for
+
+MAX_VARIANTS = theme.SERIES
+"""Bars of a stage at most: as many as there are colours, for nothing but its colour tells a bar's variant."""
 
 
 def applies(table: Table, flow: str) -> bool:
@@ -32,8 +36,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
             bit_per_s = left.get(name, bit_per_s)
             value = rate.of(bit_per_s)
             rows.append({"series": point.variant, "stage": name, "rate": value, "label": rate.say(bit_per_s)})
-    shown = [point.variant for point in chosen]
-    domain = [name for name in table.variants if name in shown]
+    domain = [point.variant for point in chosen]
     y = alt.Y("stage:N").title(None).sort(order).axis(labelLimit=170)
     x = alt.X("rate:Q").title(f"left of the line rate, in {rate.name}").scale(zero=True).axis(tickCount=8)
     colour = (
@@ -66,13 +69,26 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 def says(table: Table, flow: str) -> str:
     """What the bars stand for."""
-    where = _where(table, _points(table, flow)[0])
-    at = f" The bars stand for {where}." if table.axes else ""
+    chosen, every = _points(table, flow), len(_together(table, flow))
+    at = f" The bars stand for {_where(table, chosen[0])}." if table.axes else ""
+    if len(chosen) < every:
+        at += f" The first {len(chosen)} of {every} variants; the table of points has them all."
     return f"What is left of the line rate after each layer, other traffic, the shaper and the hosts.{at}"
 
 
+def blocks(table: Table, flow: str) -> list[base.Block]:
+    """The variants that are drawn, where there are several."""
+    chosen = _points(table, flow)
+    return [base.Block(theme.colour(at), one.variant) for at, one in enumerate(chosen)] if chosen[1:] else []
+
+
 def _points(table: Table, flow: str) -> list[Point]:
-    """The limit's points with stages at one place of the sweep.
+    """The points that are drawn."""
+    return _together(table, flow)[:MAX_VARIANTS]
+
+
+def _together(table: Table, flow: str) -> list[Point]:
+    """The limit's points with stages at one place of the sweep, one per variant.
 
     Where the first variant's limit is highest.
     """
@@ -82,7 +98,7 @@ def _points(table: Table, flow: str) -> list[Point]:
     first = next(name for name in table.variants if any(point.variant == name for point in staged))
     best = max((p for p in staged if p.variant == first), key=lambda p: p.goodput.mean)
     there = {point.variant: point for point in staged if point.at == best.at}
-    return [there[name] for name in table.variants if name in there][:6]
+    return [there[name] for name in table.variants if name in there]
 
 
 def _merged(lists: Sequence[Sequence[str]]) -> list[str]:
@@ -102,4 +118,4 @@ def _where(table: Table, point: Point) -> str:
     return ", ".join(parts) if parts else "one point per variant"
 
 
-FIGURE = base.Figure("waterfall", "From line rate to goodput", applies, draw, says, lambda _: "blocks")
+FIGURE = base.Figure("waterfall", "From line rate to goodput", applies, draw, says, lambda _: "none", blocks)
