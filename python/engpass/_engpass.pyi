@@ -104,8 +104,8 @@ class Campaign:
     def rendered_warnings(self, color: bool) -> str:
         """The same as text with the lines of the file, empty if there is nothing; perhaps with colours."""
 
-    def left_out(self, variant: str) -> list[str]:
-        """What `limit` and `simulate` leave out of a variant at its first point: a sentence for each key."""
+    def left_out(self, variant: str, sweep: Sequence[tuple[str, str]]) -> list[str]:
+        """What `limit` and `simulate` leave out of a point: a sentence for each key."""
 
     def run(
         self, engine: str, variant: str, sweep: Sequence[tuple[str, str]], repeat: int, interrupt: Interrupt

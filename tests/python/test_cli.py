@@ -162,6 +162,15 @@ def test_run_as_json_is_one_line_per_point_in_order_and_nothing_else(cli: Cli, t
     assert cli("run", testbed_file.name, "--json", "--jobs", "1").stdout == shown.stdout
 
 
+def test_a_run_does_not_ask_for_the_value_that_its_sweep_replaces(cli: Cli, testbed_file: Path) -> None:
+    # More than a datagram holds; a stream of bytes holds it, and no point has it.
+    text = TESTBED.replace('kind = "udp-stream"', 'kind = "tcp-stream"')
+    text = text.replace('message = "1 kB"', 'message = "64 KiB"')
+    testbed_file.write_text(f'{text}[variant.datagrams]\n"traffic.stream.kind" = "udp-stream"\n')
+    shown = lines(cli("run", testbed_file.name, "--json", "--variant", "datagrams").stdout)
+    assert len(shown) == 4 + 8
+
+
 def test_run_takes_engines_variants_overrides_and_repeats(cli: Cli, testbed_file: Path) -> None:
     shown = cli(
         "run", testbed_file.name, "--json", "--engine", "simulate", "--variant", "fast", "--repeats", "3",

@@ -115,9 +115,14 @@ impl PyCampaign {
         self.0.campaign.warnings().render(color)
     }
 
-    /// What the engines of the model leave out of a variant at its first point: a sentence for each key.
-    fn left_out(&self, py: Python<'_>, variant: &str) -> PyResult<Vec<String>> {
-        let point = self.point(py, variant, &[])?;
+    /// What the engines of the model leave out of a point: a sentence for each key.
+    fn left_out(
+        &self,
+        py: Python<'_>,
+        variant: &str,
+        sweep: Vec<(String, String)>,
+    ) -> PyResult<Vec<String>> {
+        let point = self.point(py, variant, &sweep)?;
         Ok(engpass_network::left_out(&point.testbed))
     }
 

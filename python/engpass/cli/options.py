@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -90,18 +91,31 @@ def overrides(given: list[str] | None) -> list[tuple[str, str]]:
     return pairs
 
 
-def tell_left_out(testbed: Testbed, engines: Iterable[str], variants: Iterable[str]) -> None:
-    """Say which keys the engines leave out."""
-    told: dict[str, None] = {}
-    named = " and ".join(name for name in engines if name in MODEL)
-    for variant in variants:
-        if named:
-            told |= {f"{named}: {text}": None for text in testbed.campaign.left_out(variant)}
-        live = " and ".join(name for name in engines if name not in MODEL)
-        if live:
-            from engpass.measure import left_out
+def tell_left_out(
+    testbed: Testbed,
+    engines: Iterable[str],
+    variants: Iterable[str],
+    sweep: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Say which keys the engines leave out of variants at a point of the sweep, else at the file's values.
 
-            told |= {f"{live}: {text}": None for text in left_out(testbed.campaign, variant)}
+    A variant that cannot be run so says it by itself, where it is run.
+    """
+    from engpass._engpass import InvalidTestbed
+
+    told: dict[str, None] = {}
+    modelled = " and ".join(name for name in engines if name in MODEL)
+    live = " and ".join(name for name in engines if name not in MODEL)
+    for variant in variants:
+        with contextlib.suppress(InvalidTestbed):
+            if modelled:
+                found = testbed.campaign.left_out(variant, sweep)
+                told |= {f"{modelled}: {text}": None for text in found}
+            if live:
+                from engpass.measure import left_out
+
+                found = left_out(testbed.campaign, variant, sweep)
+                told |= {f"{live}: {text}": None for text in found}
     for text in told:
         console.tell(f"note: {text}")
 

@@ -79,7 +79,7 @@ def command(
     plan = testbed.plan(engines, variant, repeats)
     if captures is not None:
         capturing.check(captures, testbed.campaign, plan)
-    options.tell_left_out(testbed, plan.engines, plan.variants)
+    options.tell_left_out(testbed, plan.engines, plan.variants, plan.sweep(0))
     with Store.open(store) as opened:
         anew = fresh or captures is not None
         started = testbed.start(plan, opened, jobs=jobs, fresh=anew, max_points=limit, emulation=how)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from engpass import _engpass, netlab
@@ -240,9 +240,6 @@ class Session:
         return {}
 
 
-def left_out(campaign: _engpass.Campaign, variant: str) -> list[str]:
-    """What of a variant `measure` leaves out, at its first point: a sentence for each."""
-    with contextlib.suppress(_engpass.InvalidTestbed):
-        numbers = json.loads(campaign.numbers(variant, []))
-        return untold(numbers)
-    return []
+def left_out(campaign: _engpass.Campaign, variant: str, sweep: Sequence[tuple[str, str]]) -> list[str]:
+    """What of a point `measure` leaves out: a sentence for each. Raises `InvalidTestbed`."""
+    return untold(json.loads(campaign.numbers(variant, sweep)))
