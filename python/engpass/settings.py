@@ -39,6 +39,22 @@ def join(parts: Sequence[str]) -> str:
     )
 
 
+_UNITS_OF: Mapping[str, Mapping[str, int | str]] = {
+    "B": {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
+    "bit/s": {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9},
+    "B/s": {"B/s": 1, "kB/s": 10**3, "MB/s": 10**6, "GB/s": 10**9},
+    "s": {"ps": "1e-12", "ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": 1, "min": 60},
+    "": {"%": "0.01"},
+    "cells": {"cell": 1, "cells": 1},
+    "packets": {"packet": 1, "packets": 1},
+    "cells/s": {"cells/s": 1},
+}
+UNITS: Mapping[str, tuple[str, Decimal]] = {
+    name: (base, Decimal(factor)) for base, units in _UNITS_OF.items() for name, factor in units.items()
+}
+"""Units as written: the base unit, and what one of it is there. Shares have the empty unit."""
+
+
 @dataclass(frozen=True)
 class Amount:
     """A quantity as a file writes it: `384 cells`."""
@@ -56,6 +72,11 @@ class Amount:
             return Amount(Decimal(match[1].replace("_", "")), match[2])
         except InvalidOperation:
             return None
+
+    def in_base(self) -> tuple[Decimal, str]:
+        """The number in the base unit, and that; as written where the unit has none, as in `Mbit/s line`."""
+        base, factor = UNITS.get(self.unit, (self.unit, Decimal(1)))
+        return self.number * factor, base
 
     def times(self, factor: Decimal | int) -> Amount:
         """The same unit, another number."""

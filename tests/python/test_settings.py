@@ -95,3 +95,19 @@ def test_the_study_reads_as_the_core_reads_it() -> None:
     same = engpass.load(gallery.study("kyoto-1997").testbed, set={path: "18 %"})
     there = study.limit(["shaped-18"])["shaped-18"]["flows"]["stream"]["goodput_bit_per_s"]
     assert there == same.limit(["congested"])["congested"]["flows"]["stream"]["goodput_bit_per_s"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("9 kB", "9000 B"), ("0.01 s", "10 ms"), ("1 min", "60 s"), ("1 GiB", "1024 MiB")]
+)
+def test_two_spellings_are_one_amount(one: str, other: str) -> None:
+    first, second = Amount.read(one), Amount.read(other)
+    assert first is not None
+    assert second is not None
+    assert first.in_base() == second.in_base()
+
+
+def test_an_amount_of_a_unit_of_its_own_is_as_written() -> None:
+    line = Amount.read("130 Mbit/s line")
+    assert line is not None
+    assert line.in_base() == (Decimal(130), "Mbit/s line")

@@ -14,8 +14,6 @@ _STEPS = 4
 _OTHERS = 3
 """Other flows of a host whose ways are tried, at most."""
 
-_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-
 _LESS = {
     "one-copy": ("one-copy-pipelined", "zero-copy"),
     "one-copy-as-printed": ("one-copy-pipelined", "zero-copy"),
@@ -137,5 +135,5 @@ def _bytes(value: object) -> Decimal | None:
     amount = Amount.read(value)
     if amount is None:
         return None
-    factor = _BYTES.get(amount.unit.removesuffix("/s"))
-    return amount.number * factor if factor else None
+    number, unit = amount.in_base()
+    return number if unit in ("B", "B/s") else None

@@ -5,30 +5,9 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 
-# Unit as written: base unit, and what one of it is there. Shares have the empty unit.
-_UNITS = {
-    "B": ("B", 1.0),
-    "kB": ("B", 1e3),
-    "MB": ("B", 1e6),
-    "KiB": ("B", 1024.0),
-    "MiB": ("B", 1024.0**2),
-    "bit/s": ("bit/s", 1.0),
-    "kbit/s": ("bit/s", 1e3),
-    "Mbit/s": ("bit/s", 1e6),
-    "Gbit/s": ("bit/s", 1e9),
-    "B/s": ("B/s", 1.0),
-    "kB/s": ("B/s", 1e3),
-    "MB/s": ("B/s", 1e6),
-    "GB/s": ("B/s", 1e9),
-    "ns": ("s", 1e-9),
-    "us": ("s", 1e-6),
-    "ms": ("s", 1e-3),
-    "s": ("s", 1.0),
-    "%": ("", 0.01),
-    "cells": ("cells", 1.0),
-    "cells/s": ("cells/s", 1.0),
-}
+from engpass.settings import UNITS
 
 _WRITTEN = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(\S+)")
 
@@ -45,12 +24,10 @@ class Quantity:
     def parse(cls, text: str) -> Quantity:
         """Read `22.10 Mbit/s`; raises `ValueError` with what is wrong."""
         found = _WRITTEN.fullmatch(text.strip())
-        if found is None or found[2] not in _UNITS:
-            raise ValueError(f"`{text}` is no quantity: write a number and one of {', '.join(_UNITS)}")
-        unit, factor = _UNITS[found[2]]
-        # A division is exact where a multiplication by 0.01 is not: 16.41 % is 0.1641.
-        number = float(found[1])
-        return cls(number / round(1 / factor) if factor < 1 else number * factor, unit, text.strip())
+        if found is None or found[2] not in UNITS:
+            raise ValueError(f"`{text}` is no quantity: write a number and one of {', '.join(UNITS)}")
+        unit, factor = UNITS[found[2]]
+        return cls(float(Decimal(found[1]) * factor), unit, text.strip())
 
     def __str__(self) -> str:
         return self.text
@@ -77,7 +54,7 @@ def say(value: float, unit: str, decimals: int = 2) -> str:
     if not math.isfinite(value):
         raise ValueError(f"{value} {unit} is no result")
     name = _unit(value, unit)
-    number = value / _UNITS[name][1] if name in _UNITS else value
+    number = value / _factor(name)
     whole = unit not in _SHOWN and number == int(number)
     text = f"{number:,.0f}" if whole else f"{number:.{decimals}f}"
     return f"{text} {name}".strip()
@@ -88,8 +65,12 @@ def say_range(low: float, high: float, unit: str, decimals: int = 2) -> str:
     if low == high:
         return say(low, unit, decimals)
     name = _unit(max(abs(low), abs(high)), unit)
-    factor = _UNITS[name][1] if name in _UNITS else 1.0
+    factor = _factor(name)
     return f"{low / factor:.{decimals}f} to {high / factor:.{decimals}f} {name}".strip()
+
+
+def _factor(name: str) -> float:
+    return float(UNITS[name][1]) if name in UNITS else 1.0
 
 
 def _unit(value: float, unit: str) -> str:
@@ -97,7 +78,7 @@ def _unit(value: float, unit: str) -> str:
     names = _SHOWN.get(unit, (unit,))
     least = {"Gbit/s": 1.0, "GB/s": 10.0}
     return (
-        next((name for name in names if abs(value) >= least.get(name, 0.1) * _UNITS[name][1]), names[-1])
+        next((name for name in names if abs(value) >= least.get(name, 0.1) * _factor(name)), names[-1])
         if value
         else ("Mbit/s" if unit == "bit/s" else names[-1])
     )

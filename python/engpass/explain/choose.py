@@ -201,17 +201,13 @@ def _value(axis: Axis, value: str) -> str:
     raise ChoiceError(f"`{axis.path}` has no value `{value}` in this run", nearest(value, texts))
 
 
-_FACTORS = {"kB": ("B", 10**3), "MB": ("B", 10**6), "KiB": ("B", 2**10), "MiB": ("B", 2**20)}
-_FACTORS |= {"kbit/s": ("bit/s", 10**3), "Mbit/s": ("bit/s", 10**6), "Gbit/s": ("bit/s", 10**9)}
-
-
 def _spelt(text: str) -> str:
     """A value in one spelling of several."""
     amount = Amount.read(text)
     if amount is None:
         return "".join(text.split())
-    unit, factor = _FACTORS.get(amount.unit, (amount.unit, 1))
-    return f"{amount.number * factor:f}".rstrip("0").rstrip(".") + " " + unit
+    number, unit = amount.in_base()
+    return f"{number.normalize():f} {unit}"
 
 
 def _indices(plan: Plan, wanted: Mapping[str, str]) -> Iterable[int]:
