@@ -116,12 +116,7 @@ impl PyCampaign {
     }
 
     /// What the engines of the model leave out of a point: a sentence for each key.
-    fn left_out(
-        &self,
-        py: Python<'_>,
-        variant: &str,
-        sweep: Vec<(String, String)>,
-    ) -> PyResult<Vec<String>> {
+    fn left_out(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<Vec<String>> {
         let point = self.point(py, variant, &sweep)?;
         Ok(engpass_network::left_out(&point.testbed))
     }

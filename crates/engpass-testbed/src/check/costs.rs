@@ -36,6 +36,9 @@ pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &
                 }
                 let cause = "memory or I/O bus of the host take longer for a byte, with it and without it";
                 (cause.into(), "take it out, or give the host a faster `memory` or `io_bus`".into())
+            } else if (udp || tcp) && twin(key).is_some_and(|twin| pays(twin, cost, side, &parts)) {
+                // A table of a whole host, as a probe writes it, has what both protocols cost.
+                continue;
             } else {
                 nobody(name, (table, key), (udp, tcp), side, &parts)
             };
@@ -77,6 +80,29 @@ fn keys(cost: &Cost, side: Side) -> [(&'static str, bool, bool, bool); 6] {
     ]
 }
 
+/// The cost of the other protocol that a table with this one has beside it.
+fn twin(key: &str) -> Option<&'static str> {
+    like(if key == "per_ack" { "per_segment" } else { key })
+}
+
+/// What is to the other protocol as this cost to its own.
+fn like(key: &str) -> Option<&'static str> {
+    match key {
+        "per_datagram" => Some("per_write"),
+        "per_write" => Some("per_datagram"),
+        "per_fragment" => Some("per_segment"),
+        "per_segment" => Some("per_fragment"),
+        _ => None,
+    }
+}
+
+/// Whether this cost is given and some traffic of the host has it.
+fn pays(key: &str, cost: &Cost, side: Side, parts: &[Part<'_>]) -> bool {
+    keys(cost, side).into_iter().any(|(name, given, udp, tcp)| {
+        name == key && given && parts.iter().any(|part| part.side == side && if part.tcp { tcp } else { udp })
+    })
+}
+
 /// Cause and cure of a cost that nothing has to pay.
 fn nobody(
     host: &str,
@@ -101,14 +127,7 @@ fn nobody(
     let cause = format!("no {protocol}traffic {does} at `{host}`");
     let here = parts.iter().any(|part| part.side == side);
     let there = parts.iter().any(|part| part.side != side && if part.tcp { tcp } else { udp });
-    let instead = match key {
-        "per_datagram" => Some("per_write"),
-        "per_fragment" => Some("per_segment"),
-        "per_write" => Some("per_datagram"),
-        "per_segment" => Some("per_fragment"),
-        _ => None,
-    };
-    let help = match instead.filter(|_| here) {
+    let help = match like(key).filter(|_| here) {
         _ if there => format!("put it into `{other}` instead of `{table}`"),
         Some("per_write") if side == Side::Receive => "take it out".into(),
         Some(instead) => {
