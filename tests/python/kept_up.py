@@ -50,7 +50,7 @@ def late_ms(made: Any) -> float:
     found = [0.0]
     if isinstance(made, dict):
         told = [made[key] for key in ("late", "lateness") if isinstance(made.get(key), dict)]
-        found += [one["max_ns"] / 1e6 for one in told]
+        found += [one.get("max_ns", 0) / 1e6 for one in told]
         found += map(late_ms, made.values())
     elif isinstance(made, list | tuple):
         found += map(late_ms, made)

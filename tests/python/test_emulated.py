@@ -19,7 +19,7 @@ import pytest
 from conftest import Cli, Program
 from engpass import netlab
 from engpass.netlab import emulated, kernel, registry
-from test_netlab import seen, settle
+from test_netlab import more, seen, settle
 
 pytestmark = pytest.mark.skipif(
     not kernel.privileged() or shutil.which("tc") is None or not os.access("/dev/net/tun", os.W_OK),
@@ -71,9 +71,9 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     kept = {path.name for path in registry.directory().iterdir()} | {"lock"}
     yield
     last = time.monotonic() + 20
-    while (*seen(), drivers()) != before and time.monotonic() < last:
+    while (left := more((*seen(), drivers()), before)) and time.monotonic() < last:
         time.sleep(0.05)
-    assert (*seen(), drivers()) == before
+    assert not left
     assert {path.name for path in registry.directory().iterdir()} <= kept
 
 

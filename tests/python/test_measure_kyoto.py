@@ -16,7 +16,7 @@ import pytest
 from conftest import Cli
 from engpass import ledger, netlab
 from engpass.netlab import Lab, kernel
-from kept_up import taken_ms
+from kept_up import late_ms, taken_ms
 
 pytestmark = pytest.mark.skipif(
     not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,
@@ -61,6 +61,10 @@ def see(found: dict[tuple[str, str, float], dict[str, Any]], lost_ms: float) -> 
             # a receiver without a CPU opens its window of a second comes on top.
             assert 0.3 * goodput(variant, size, "limit") < goodput(variant, size)
             assert goodput(variant, size) < (1.05 + lost_ms / 1e3) * goodput(variant, size, "limit")
+    # A generator that stands still leaves the link to the stream.
+    lost_ms = max(lost_ms, late_ms(list(found.values())))
+    if lost_ms > 100:
+        pytest.skip(f"the machine stood still for {lost_ms:.0f} ms: there was no congestion meanwhile")
     # Any of seven fragments lost is a datagram lost.
     assert goodput("udp", 64_000.0) < 0.5 * goodput("udp", 4000.0)
     whole = found["measure", "udp", 64_000.0]
@@ -75,12 +79,12 @@ def test_in_namespaces_beside_limit_and_simulation(cli: Cli) -> None:
     (cli.directory / "kyoto.toml").write_text(short(FILE.read_text()))
     with taken_ms() as lost_ms:
         found = measured(cli, "--engine", "limit,simulate,measure")
-    see(found, *lost_ms)
     assert {engine for engine, *_ in found} == {"limit", "simulate", "measure"}
     cli("report", "last", "-o", "kyoto.html")
     page = (cli.directory / "kyoto.html").read_text()
     assert "From line rate to what is delivered" in page
     assert "as simulate and measure have booked it" in page
+    see(found, *lost_ms)
 
 
 @pytest.fixture
@@ -132,7 +136,7 @@ def test_over_ssh_to_servers_in_the_namespaces(cli: Cli, over_ssh: Lab) -> None:
     (cli.directory / "kyoto.toml").write_text(text)
     with taken_ms() as lost_ms:
         found = measured(cli, "--engine", "limit,measure")
-    see(found, *lost_ms)
     assert {outcome["measured"]["carrier"] for outcome in found.values() if "measured" in outcome} == {
         "hosts"
     }
+    see(found, *lost_ms)

@@ -96,7 +96,7 @@ def ours() -> set[str]:
 def nothing_is_left() -> Iterator[None]:
     before = ours()
     yield
-    assert ours() == before
+    assert not ours() - before
 
 
 def run(cli: Cli, text: str, *args: str, code: int = 0) -> list[dict[str, Any]]:

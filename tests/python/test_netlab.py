@@ -8,8 +8,10 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +64,11 @@ def seen() -> tuple[set[str], set[str], set[int]]:
     return {path.name for path in paths}, devices, processes
 
 
+def more(now: Sequence[AbstractSet[Any]], before: Sequence[AbstractSet[Any]]) -> list[Any]:
+    """What is there that was not. What others on this machine have taken down meanwhile is theirs."""
+    return [one for here, there in zip(now, before, strict=True) for one in here - there]
+
+
 def settle() -> None:
     """Wait for the batch of a process that was killed, which ends after it: only then is all of it there."""
     before = None
@@ -76,9 +83,9 @@ def nothing_is_left() -> Iterator[None]:
     kept = {path.name for path in registry.directory().iterdir()} | {"lock"}
     yield
     last = time.monotonic() + 20
-    while seen() != before and time.monotonic() < last:
+    while (left := more(seen(), before)) and time.monotonic() < last:
         time.sleep(0.05)
-    assert seen() == before
+    assert not left
     assert {path.name for path in registry.directory().iterdir()} <= kept
 
 
