@@ -171,7 +171,8 @@ pub(crate) fn in_time(due: u64, now: u64, end: u64) -> bool {
 const PUNCTUAL: u64 = MILLISECOND;
 
 /// When messages count. A host that stumbles sends late what was due, and it counts when it was due; but of a schedule that cannot be kept that
-/// would be a part of the window only, so there it counts when it leaves.
+/// would be a part of the window only, so there it counts when it leaves. Who has stood still for a time catches up at twice the rate, which
+/// takes as long again.
 #[derive(Debug)]
 pub(crate) struct Behind {
     /// When a message was punctual last.
@@ -190,7 +191,7 @@ impl Behind {
         if now < due + PUNCTUAL {
             self.punctual = now;
         }
-        if now.saturating_sub(self.punctual) < GRACE { due } else { now }
+        if now.saturating_sub(self.punctual) < 2 * GRACE { due } else { now }
     }
 }
 
@@ -273,6 +274,8 @@ mod tests {
         for stumble in [(0, 0), (960, 70), (1500, 300), (2970, 60)] {
             assert_eq!(counted(1000, 100, stumble), 2000, "{stumble:?}");
         }
+        // And if it catches up at twice the rate.
+        assert_eq!(counted(1000, 500, (2920, 90)), 2000);
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn bursts_leave_together_at_the_mean_rate() {
         json!({ "message_bytes": 1000, "duration_ns": 200 * MS, "schedule": schedule }),
     );
     let plan = plan.connect(json!({ "pacing": "burst", "burst_messages": 20 }));
-    let Some(results) = measure_in_time(&plan, 100 * MS) else { return };
+    let Some(results) = measure_in_time(&plan, 45 * MS) else { return };
     assert_eq!(number(&results.connect["messages"]), 2000);
     assert!(number(&results.connect["gaps"]["longest_burst"]) >= 20);
     assert_eq!(results.connect["pacing"]["method"], "burst");
@@ -76,7 +76,7 @@ fn several_streams_share_a_port() {
         "udp-stream",
         json!({ "message_bytes": 1000, "streams": 4, "duration_ns": 100 * MS, "schedule": schedule }),
     );
-    let Some(results) = measure_in_time(&plan, 100 * MS) else { return };
+    let Some(results) = measure_in_time(&plan, 45 * MS) else { return };
     assert_eq!(number(&results.connect["messages"]), 400);
     for stream in results.listen["streams"].as_array().expect("streams") {
         assert_eq!(number(&stream["sequence"]["received"]), 100, "{stream}");

@@ -201,7 +201,7 @@ pub(crate) fn measure(plan: &Plan) -> Results {
 }
 
 /// Run one flow with a schedule between two fresh agents, again while its sender was late by `late` ns or more; nothing, and a word, if it
-/// always was. Who is late by 100 ms leaves messages out, and a busy machine may stop for longer.
+/// always was. Who is late by 100 ms leaves messages out, and a busy machine stops for longer.
 pub(crate) fn measure_in_time(plan: &Plan, late: u64) -> Option<Results> {
     for _ in 0..5 {
         let results = measure(plan);
