@@ -32,8 +32,9 @@ run: $(STAMP) ## reproduce the Kyoto study: progress, table of claims, report
 
 test: $(STAMP) rust-test python-test ## all tests
 
+# Doc comments have no examples to run, and examples are built by the lints.
 rust-test:
-	cargo test --workspace --exclude engpass-python --quiet
+	cargo test --workspace --exclude engpass-python --lib --bins --tests --quiet
 
 python-test: $(STAMP)
 	$(BIN)/pytest -q tests/python

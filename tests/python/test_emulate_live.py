@@ -1,6 +1,7 @@
 """Emulated testbeds with the real driver: real programs across the model. Needs root and `/dev/net/tun`.
 
-The machine of a test may be slow: what is asserted is what the model decides, not how late it came.
+The machine of a test may be slow: what is asserted is what the model decides, not how late it came; rates are
+of runs in which it kept up.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 from conftest import Cli, Program
 from engpass import _engpass, netlab
 from engpass.netlab import emulated
+from kept_up import when_it_keeps_up
 from test_capture import packets
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
 from test_emulated import pytestmark as needs_tun
@@ -54,6 +56,7 @@ kind = "udp-stream"
 from = "near"
 to = "far"
 message = "9 kB"
+live = { send_buffer = "500 kB" }
 [traffic.interference]
 kind = "cbr"
 from = "generator"
@@ -81,17 +84,22 @@ def atm(tmp_path: Path) -> Path:
     return path
 
 
-# A datagram there, its echo back; prints the milliseconds.
+# A datagram there, its echo back, some times; prints the milliseconds of the quickest.
 PING = """
 import socket, sys, time
 here, there = sys.argv[1:]
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as a:
-    a.bind((here, 0)); a.settimeout(10); a.connect((there, 7)); begin = time.monotonic()
-    a.send(b"x" * 100)
-    try:
-        a.recv(200)
-    except ConnectionRefusedError:
-        print((time.monotonic() - begin) * 1e3)
+    a.bind((here, 0)); a.settimeout(10); a.connect((there, 7))
+    took = []
+    for _ in range(5):
+        begin = time.monotonic()
+        a.send(b"x" * 100)
+        try:
+            a.recv(200)
+        except ConnectionRefusedError:
+            took.append(time.monotonic() - begin)
+    assert len(took) == 5
+    print(min(took) * 1e3)
 """
 
 
@@ -100,17 +108,17 @@ def test_a_round_trip_takes_what_the_model_says_and_more(cli: Cli, program: Prog
     cli("up", "atm.toml", "--log", "atm.log")
     try:
         said = program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
-        assert 10.0 < float(said.stdout) < 500.0
+        assert 10.0 < float(said.stdout) < 200.0
         status = json.loads(cli("watch", "atm.toml", "--once", "--json", "--interval", "0.2").stdout)
         hosts = {host["name"]: host for host in status["hosts"]}
-        # The datagram, and the answer that nobody listens.
-        assert hosts["near"]["sent_packets"] == hosts["far"]["received_packets"] == 1
-        assert hosts["far"]["sent_packets"] == hosts["near"]["received_packets"] == 1
-        assert status["lateness"]["packets"] == 2
+        # The datagrams, and the answers that nobody listens.
+        assert hosts["near"]["sent_packets"] == hosts["far"]["received_packets"] == 5
+        assert hosts["far"]["sent_packets"] == hosts["near"]["received_packets"] == 5
+        assert status["lateness"]["packets"] == 10
     finally:
         cli("down", "atm.toml")
     replayed = cli("replay", "atm.log").stdout
-    assert re.fullmatch(r"2 inputs, 2 outputs: identical\n", replayed)
+    assert re.fullmatch(r"10 inputs, 10 outputs: identical\n", replayed)
 
 
 def points(cli: Cli, *args: str) -> dict[str, dict[str, Any]]:
@@ -119,37 +127,67 @@ def points(cli: Cli, *args: str) -> dict[str, dict[str, Any]]:
     return {f"{one['engine']} {one['variant']}": one for one in found}
 
 
+# What the shaper and the device of a sender store makes up for shorter stops of the machine.
+LOST_MS = 60
+
+
+def goodput(point: dict[str, Any]) -> float:
+    """What the receiver was given."""
+    rate: float = point["flows"]["stream"]["goodput_bit_per_s"]
+    return rate
+
+
+def carried(point: dict[str, Any]) -> float:
+    """What the network carried, in its own time."""
+    rate: float = point["emulated"]["ways"]["near to far"]["goodput_bit_per_s"]
+    return rate
+
+
 @pytest.mark.usefixtures("atm")
-def test_a_shaper_just_below_what_is_left_saves_all_and_without_it_nothing_comes(cli: Cli) -> None:
-    found = points(cli, "--engine", "simulate,emulate")
-    # A sender that has no CPU for some milliseconds leaves room in the full queue. That only lets more in:
-    # the least of three is what the network does.
-    overruns = [found["emulate overrun"]]
-    while overruns[-1]["flows"]["stream"]["received_datagrams"] > 2 and len(overruns) < 3:
-        overruns += points(cli, "--engine", "emulate", "--variant", "overrun").values()
-    found["emulate overrun"] = min(overruns, key=lambda one: one["flows"]["stream"]["received_datagrams"])
-    for variant in ("shaped", "overrun"):
-        simulated, real = (
-            found[f"{engine} {variant}"]["flows"]["stream"] for engine in ("simulate", "emulate")
-        )
-        wanted = simulated["goodput_bit_per_s"]
-        # A datagram more or less at the edges of a second, and a busy machine.
-        assert real["goodput_bit_per_s"] == pytest.approx(wanted, rel=0.1, abs=200_000)
-    shaped, overrun = (found[f"emulate {variant}"] for variant in ("shaped", "overrun"))
-    assert shaped["flows"]["stream"]["lost_datagrams"] == 0
-    assert overrun["flows"]["stream"]["received_datagrams"] <= 2
-    assert any(drop["flow"] == "stream" and drop["cells"] > 1000 for drop in overrun["drops"])
-    # The books of the model, of the measured second.
-    assert shaped["links"]["out"]["ledger"]["other: interference"] > 0
-    assert shaped["flows"]["interference"]["kind"] == "cbr"
-    assert shaped["valid"]
+def test_a_shaper_just_below_what_is_left_saves_all(cli: Cli) -> None:
+    (simulated,) = points(cli, "--engine", "simulate", "--variant", "shaped").values()
+
+    def emulated() -> dict[str, Any]:
+        (point,) = points(cli, "--engine", "emulate", "--variant", "shaped").values()
+        assert point["flows"]["stream"]["lost_datagrams"] == 0
+        # The books of the model, of the measured second.
+        assert point["links"]["out"]["ledger"]["other: interference"] > 0
+        assert point["flows"]["interference"]["kind"] == "cbr"
+        assert point["valid"]
+        # No machine makes the shaper of the model faster.
+        assert carried(point) < 1.01 * goodput(simulated)
+        return point
+
+    # A datagram more or less at the edges of a second, and what was lost.
+    kept = when_it_keeps_up(emulated, lost_ms=LOST_MS)
+    assert goodput(kept) == pytest.approx(goodput(simulated), rel=0.1)
+    assert carried(kept) == pytest.approx(goodput(simulated), rel=0.1)
+
+
+@pytest.mark.usefixtures("atm")
+def test_without_a_shaper_nothing_comes(cli: Cli) -> None:
+    found = points(cli, "--engine", "simulate,emulate", "--variant", "overrun")
+    assert goodput(found["simulate overrun"]) == 0
+    point = found["emulate overrun"]
+    # A sender that has no CPU leaves room in the full queue. A datagram needs 165 free places, beside the 25
+    # cells of its own that leave meanwhile, and 13 % of the line is left: 1250 cells that were not sent.
+    (books,) = (side["ledger"] for side in point["links"]["in"]["directions"] if side["from"] == "near")
+    unsent = point["links"]["in"]["capacity_cells"] * books.get("idle: application", 0) / sum(books.values())
+    assert point["flows"]["stream"]["received_datagrams"] <= 2 + unsent / 1250
+    assert any(drop["flow"] == "stream" and drop["cells"] > 1000 for drop in point["drops"])
 
 
 @pytest.mark.usefixtures("atm")
 def test_slow_motion_gives_the_same(cli: Cli) -> None:
-    found = points(cli, "--engine", "simulate,emulate", "--variant", "shaped", "--slow", "3")
-    rates = [one["flows"]["stream"]["goodput_bit_per_s"] for one in found.values()]
-    assert rates[1] == pytest.approx(rates[0], rel=0.1)
+    (simulated,) = points(cli, "--engine", "simulate", "--variant", "shaped").values()
+
+    def slow() -> dict[str, Any]:
+        (point,) = points(cli, "--engine", "emulate", "--variant", "shaped", "--slow", "3").values()
+        assert carried(point) < 1.01 * goodput(simulated)
+        return point
+
+    kept = when_it_keeps_up(slow, lost_ms=2 * LOST_MS)
+    assert goodput(kept) == pytest.approx(goodput(simulated), rel=0.1)
 
 
 SHAPED = ("run", "atm.toml", "--engine", "emulate", "--variant", "shaped", "--fresh", "--limit", "1 s")
@@ -160,11 +198,12 @@ SHAPED = ("run", "atm.toml", "--engine", "emulate", "--variant", "shaped", "--fr
     "how", [(), ("--wire-true",), ("--slow", "2", "--clock", "hybrid")], ids=["super", "wire-true", "slow"]
 )
 def test_a_capture_of_real_packets_is_told_as_it_is(cli: Cli, how: tuple[str, ...]) -> None:
-    said = cli(*SHAPED, *how, "--json", "--capture", "link.out.s=out.pcapng", "--capture-as", "ip").stderr
-    (told,) = re.findall(r"captured ([\d,]+) to `out.pcapng`\n", said)
+    said = cli(*SHAPED, *how, "--json", "--capture", "link.out.s=out.pcapng", "--capture-as", "ip")
+    (told,) = re.findall(r"captured ([\d,]+) to `out.pcapng`\n", said.stderr)
     written = packets(cli.directory / "out.pcapng")
-    # A second at 16 % of 149.76 Mbit/s in datagrams of 9 kB; and what the agents tell each other.
-    assert written == int(told.replace(",", "")) > 200
+    # What came in the measured second, and more; and what the agents tell each other.
+    (point,) = (json.loads(line) for line in said.stdout.splitlines())
+    assert written == int(told.replace(",", "")) > point["flows"]["stream"]["received_datagrams"] > 0
 
 
 @pytest.mark.usefixtures("atm")
@@ -190,8 +229,8 @@ def test_what_a_testbed_captured_is_told_when_it_goes_down(cli: Cli, program: Pr
     cli("up", "atm.toml", "--capture", "link.in.near=near.pcapng", "--capture-as", "ip")
     program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
     said = cli("down", "atm.toml").stderr
-    assert f"captured 1 to `{cli.directory / 'near.pcapng'}`\n" in said
-    assert packets(cli.directory / "near.pcapng") == 1
+    assert f"captured 5 to `{cli.directory / 'near.pcapng'}`\n" in said
+    assert packets(cli.directory / "near.pcapng") == 5
 
 
 @pytest.mark.usefixtures("atm")

@@ -18,11 +18,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 import engpass
+from kept_up import when_it_keeps_up
 from test_emulate_live import PING
 from test_emulated import FAR, drivers
 
@@ -113,10 +115,10 @@ def user() -> Iterator[User]:
     someone("clean")
     assert "no testbed is up" in someone("ps").stderr
     assert {path.name for path in (home / "run/engpass").iterdir()} == {"lock"}
-    last = time.monotonic() + 5
-    while drivers() != before and time.monotonic() < last:
+    last = time.monotonic() + 20
+    while drivers() - before and time.monotonic() < last:
         time.sleep(0.05)
-    assert drivers() == before
+    assert not drivers() - before
     shutil.rmtree(home)
 
 
@@ -127,20 +129,23 @@ def test_all_verbs_work_without_root(user: User) -> None:
     python = _python()
     assert python is not None
     pinged = user("exec", "far.toml", "a", "--", python, "-c", PING, "10.64.0.1", "10.64.0.2")
-    assert 40.0 < float(pinged.stdout) < 1000.0
+    assert 40.0 < float(pinged.stdout) < 200.0
     seen = json.loads(user("watch", "far.toml", "--once", "--json", "--interval", "0.1").stdout)
-    assert {host["name"]: host["sent_packets"] for host in seen["hosts"]} == {"a": 1, "b": 1}
+    assert {host["name"]: host["sent_packets"] for host in seen["hosts"]} == {"a": 5, "b": 5}
     down = user("down", "far.toml").stderr
-    assert f"captured 1 to `{user.home / 'a.pcapng'}`" in down
-    assert re.fullmatch(r"2 inputs, 2 outputs: identical\n", user("replay", "far.log").stdout)
+    assert f"captured 5 to `{user.home / 'a.pcapng'}`" in down
+    assert re.fullmatch(r"10 inputs, 10 outputs: identical\n", user("replay", "far.log").stdout)
 
 
 def test_a_run_makes_its_traffic_without_root(user: User) -> None:
-    ran = user(
-        "run", "far.toml", "--engine", "simulate,emulate", "--json", "--repeats", "1", "--limit", "1 s",
-        "--set", "run.duration=1 s",
-    )  # fmt: skip
-    simulated, real = (json.loads(line)["flows"]["stream"] for line in ran.stdout.splitlines())
+    def run() -> list[dict[str, Any]]:
+        ran = user(
+            "run", "far.toml", "--engine", "simulate,emulate", "--json", "--repeats", "1", "--limit", "1 s",
+            "--set", "run.duration=1 s", "--fresh",
+        )  # fmt: skip
+        return [json.loads(line) for line in ran.stdout.splitlines()]
+
+    simulated, real = (one["flows"]["stream"] for one in when_it_keeps_up(run, lost_ms=60))
     assert real["goodput_bit_per_s"] == pytest.approx(simulated["goodput_bit_per_s"], rel=0.1)
 
 

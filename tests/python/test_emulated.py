@@ -19,7 +19,7 @@ import pytest
 from conftest import Cli, Program
 from engpass import netlab
 from engpass.netlab import emulated, kernel, registry
-from test_netlab import seen
+from test_netlab import more, seen, settle
 
 pytestmark = pytest.mark.skipif(
     not kernel.privileged() or shutil.which("tc") is None or not os.access("/dev/net/tun", os.W_OK),
@@ -70,10 +70,10 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = (*seen(), drivers())
     kept = {path.name for path in registry.directory().iterdir()} | {"lock"}
     yield
-    last = time.monotonic() + 5
-    while (*seen(), drivers()) != before and time.monotonic() < last:
+    last = time.monotonic() + 20
+    while (left := more((*seen(), drivers()), before)) and time.monotonic() < last:
         time.sleep(0.05)
-    assert (*seen(), drivers()) == before
+    assert not left
     assert {path.name for path in registry.directory().iterdir()} <= kept
 
 
@@ -204,7 +204,7 @@ def test_what_a_killed_driver_leaves_is_cleaned(cli: Cli, far: Path) -> None:
     lab = netlab.find(str(far))
     assert lab.driver is not None
     os.kill(lab.driver, signal.SIGKILL)
-    last = time.monotonic() + 5
+    last = time.monotonic() + 20
     while lab.has_driver() and time.monotonic() < last:
         time.sleep(0.01)
     assert "left behind" in cli("ps").stdout
@@ -224,7 +224,7 @@ def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> Non
         making.send_signal(number)
         making.communicate(timeout=20)
         if number == signal.SIGKILL:
-            time.sleep(0.3)
+            settle()
             assert "removed testbed" in cli("clean").stderr
         else:
             assert making.returncode == 130

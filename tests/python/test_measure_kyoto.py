@@ -16,6 +16,7 @@ import pytest
 from conftest import Cli
 from engpass import ledger, netlab
 from engpass.netlab import Lab, kernel
+from kept_up import late_ms, taken_ms
 
 pytestmark = pytest.mark.skipif(
     not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,
@@ -49,16 +50,21 @@ def idle(outcome: dict[str, Any], link: str, start: str) -> float:
     return sides[0].books.idle
 
 
-def see(found: dict[tuple[str, str, float], dict[str, Any]]) -> None:
+def see(found: dict[tuple[str, str, float], dict[str, Any]], lost_ms: float) -> None:
     def goodput(variant: str, size: float, engine: str = "measure") -> float:
         rate: float = found[engine, variant, size]["flows"]["stream"]["goodput_bit_per_s"]
         return rate
 
     for variant in ("udp-free", "tcp-free"):
         for size in (4000.0, 64_000.0):
-            # The bucket holds some packets beyond the rate; a busy machine may reach less.
+            # The bucket holds some packets beyond the rate. A busy machine may reach less; what has come when
+            # a receiver without a CPU opens its window of a second comes on top.
             assert 0.3 * goodput(variant, size, "limit") < goodput(variant, size)
-            assert goodput(variant, size) < 1.05 * goodput(variant, size, "limit")
+            assert goodput(variant, size) < (1.05 + lost_ms / 1e3) * goodput(variant, size, "limit")
+    # A generator that stands still leaves the link to the stream.
+    lost_ms = max(lost_ms, late_ms(list(found.values())))
+    if lost_ms > 100:
+        pytest.skip(f"the machine stood still for {lost_ms:.0f} ms: there was no congestion meanwhile")
     # Any of seven fragments lost is a datagram lost.
     assert goodput("udp", 64_000.0) < 0.5 * goodput("udp", 4000.0)
     whole = found["measure", "udp", 64_000.0]
@@ -71,13 +77,14 @@ def see(found: dict[tuple[str, str, float], dict[str, Any]]) -> None:
 
 def test_in_namespaces_beside_limit_and_simulation(cli: Cli) -> None:
     (cli.directory / "kyoto.toml").write_text(short(FILE.read_text()))
-    found = measured(cli, "--engine", "limit,simulate,measure")
-    see(found)
+    with taken_ms() as lost_ms:
+        found = measured(cli, "--engine", "limit,simulate,measure")
     assert {engine for engine, *_ in found} == {"limit", "simulate", "measure"}
     cli("report", "last", "-o", "kyoto.html")
     page = (cli.directory / "kyoto.html").read_text()
     assert "From line rate to what is delivered" in page
     assert "as simulate and measure have booked it" in page
+    see(found, *lost_ms)
 
 
 @pytest.fixture
@@ -127,8 +134,9 @@ def test_over_ssh_to_servers_in_the_namespaces(cli: Cli, over_ssh: Lab) -> None:
         reach = f'reach = "ssh {host}"\naddress = "{over_ssh.members[host].addresses[0]}"\n'
         text = text.replace(f"[host.{host}]\n", f"[host.{host}]\n{reach}")
     (cli.directory / "kyoto.toml").write_text(text)
-    found = measured(cli, "--engine", "limit,measure")
-    see(found)
+    with taken_ms() as lost_ms:
+        found = measured(cli, "--engine", "limit,measure")
     assert {outcome["measured"]["carrier"] for outcome in found.values() if "measured" in outcome} == {
         "hosts"
     }
+    see(found, *lost_ms)

@@ -17,6 +17,7 @@ import pytest
 from conftest import Cli, Program
 from engpass import netlab
 from engpass.netlab import kernel, registry
+from kept_up import when_it_keeps_up
 
 pytestmark = [
     pytest.mark.skipif(
@@ -95,7 +96,7 @@ def ours() -> set[str]:
 def nothing_is_left() -> Iterator[None]:
     before = ours()
     yield
-    assert ours() == before
+    assert not ours() - before
 
 
 def run(cli: Cli, text: str, *args: str, code: int = 0) -> list[dict[str, Any]]:
@@ -105,9 +106,10 @@ def run(cli: Cli, text: str, *args: str, code: int = 0) -> list[dict[str, Any]]:
 
 
 def test_tcp_gets_no_more_than_its_limit_and_much_of_it(cli: Cli) -> None:
-    limit, measured = run(cli, SHAPED + BULK)
+    # A receiver without a CPU when its window of 400 ms opens is then given what has come meanwhile, too.
+    limit, measured = when_it_keeps_up(lambda: run(cli, SHAPED + BULK, "--fresh"), lost_ms=20)
     most, got = (o["flows"]["bulk"]["goodput_bit_per_s"] for o in (limit, measured))
-    # The bucket holds some frames beyond the rate; a busy machine may reach little.
+    # The bucket holds some frames beyond the rate.
     assert 0.3 * most < got < 1.05 * most
     bulk = measured["flows"]["bulk"]
     assert bulk["ends"]["a"]["streams"][0]["granted"]["congestion"] == "cubic"
@@ -117,11 +119,16 @@ def test_tcp_gets_no_more_than_its_limit_and_much_of_it(cli: Cli) -> None:
 
 def test_datagrams_and_questions_side_by_side(cli: Cli) -> None:
     (cli.directory / "live.toml").write_text(SHAPED + PACED)
-    said = cli("run", "live.toml", "--engine", "measure", "--json")
-    flows = json.loads(said.stdout)["flows"]
+
+    def measured() -> dict[str, Any]:
+        said = cli("run", "live.toml", "--engine", "measure", "--json", "--fresh")
+        flows: dict[str, Any] = json.loads(said.stdout)["flows"]
+        return flows
+
+    flows = when_it_keeps_up(measured, lost_ms=90)
     paced, probe = flows["paced"], flows["probe"]
-    # 400 ms of 500 datagrams a second; a busy machine may skip some.
-    assert 150 <= paced["sent_datagrams"] <= 201
+    # 400 ms of 500 datagrams a second; who is late by 100 ms leaves some out.
+    assert 199 <= paced["sent_datagrams"] <= 201
     assert paced["sent_datagrams"] == paced["received_datagrams"] + paced["lost_datagrams"]
     assert paced["goodput_bit_per_s"] == paced["received_datagrams"] * 8000 / 0.4
     assert 0 < probe["latency_p50_s"] <= probe["latency_p99_s"]

@@ -131,6 +131,15 @@ def test_datagrams_that_stood_in_a_queue_come_in_time_of_their_own() -> None:
     assert stood["offered_bit_per_s"] == pytest.approx(15.008e6, rel=1e-3)
     stumbled = outcome._rates(stream, sender, receiver | {"elapsed_ns": 1_010_000_000})
     assert stumbled["goodput_bit_per_s"] == stood["offered_bit_per_s"]
+    # What a sender with a schedule sent late came late, and did not stand.
+    late = outcome._rates(
+        stream, sender | {"late": {"max_ns": 9 * 10**7}}, receiver | {"elapsed_ns": 1_090_000_000}
+    )
+    assert late["goodput_bit_per_s"] == stood["offered_bit_per_s"]
+    held = outcome._rates(
+        stream, sender | {"late": {"max_ns": 5 * 10**8}}, receiver | {"elapsed_ns": 15 * 10**8}
+    )
+    assert held["goodput_bit_per_s"] == stood["goodput_bit_per_s"]
 
 
 def test_requests_without_answers_are_lost_and_not_the_senders_fault() -> None:

@@ -68,9 +68,12 @@ class Flow:
             # The receiver's window goes on when a sender ends before its time: what the send buffer held
             # comes after the last write.
             return max(self.duration_ns, span) if sender.get("ended") == "stopped" else self.duration_ns
-        if self.kind in _DATAGRAMS and span > self.duration_ns + _STANDING_NS:
-            return span
-        return self.duration_ns
+        if self.kind not in _DATAGRAMS:
+            return self.duration_ns
+        # What left late came late. A sender that is too late gives up, or is held back, and that is a queue.
+        latest = int((sender.get("late") or {}).get("max_ns") or 0)
+        late = latest if latest < _GIVEN_UP_NS else 0
+        return span if span > self.duration_ns + late + _STANDING_NS else self.duration_ns
 
     @property
     def end_ns(self) -> int:

@@ -42,6 +42,10 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             window.pass(now, &worker.meter, &worker.socket);
         }
         if now >= end {
+            // A question that was due and is not asked any more tells how late it was.
+            if let Some(late) = late.as_mut().filter(|_| window.holds(due)) {
+                late.record(now - due);
+            }
             break Ended::Duration;
         }
         if worker.control.stopped() {

@@ -125,7 +125,9 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             now = waiter.wait(instant, || worker.control.stopped());
             measured = window.holds(behind.counts_at(due, now));
             over = !in_time(due, now, end);
-            if let Some(late) = late.as_mut().filter(|_| measured && !over) {
+            // The first that is left out because it is too late tells so, too: those before it need not.
+            let told = if over { due < end } else { measured };
+            if let Some(late) = late.as_mut().filter(|_| told) {
                 late.record(now.saturating_sub(due));
             }
         }

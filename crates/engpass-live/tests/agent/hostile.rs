@@ -33,7 +33,7 @@ fn beside(kind: &str, peers: &Value, strangers: impl Fn(u16)) -> Option<Value> {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     let plan = Plan::of(kind, json!({ "message_bytes": 100 }));
     let listening = crate::pair::with(&plan.listening(), &json!({ "peers": peers }));
-    let plan = plan.connect(json!({ "duration_ns": 100 * MS }));
+    let plan = plan.connect(json!({ "duration_ns": 500 * MS }));
     let prepared = listen.ok("prepare", listening);
     strangers(number(&prepared["port"]) as u16);
     let connected = connect.ask("prepare", plan.connecting(&prepared["port"]));
