@@ -63,6 +63,7 @@ pub(crate) enum Event {
     EndpointStarts { endpoint: usize },
     /// The application of an endpoint goes on after a pause.
     EndpointAwakes { endpoint: usize },
+    WriteIsDue { endpoint: usize },
     /// The time of an endpoint's timer, unless it has another by now.
     TimerExpires { endpoint: usize },
     /// A process has a fragment that the CPU has paid for.
