@@ -212,8 +212,9 @@ impl Engine<'_> {
         if now >= end || application.stop.is_some_and(|stop| now >= stop) {
             return;
         }
-        let due =
-            application.pace.map_or(0, |pace| application.start + after(pace, application.writes * application.message));
+        let due = application
+            .pace
+            .map_or(0, |pace| application.start + after(pace, application.writes * application.message));
         if now < due {
             application.early = true;
             let place = self.place_of(Sender::Endpoint(endpoint));

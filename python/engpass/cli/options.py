@@ -93,6 +93,9 @@ def overrides(given: list[str] | None) -> list[tuple[str, str]]:
 def tell_left_out(testbed: Testbed, engines: Iterable[str], variants: Iterable[str]) -> None:
     """Say which keys the engines leave out."""
     told: dict[str, None] = {}
+    engines = tuple(engines)
+    if not set(engines) <= set(MODEL):
+        console.tell_unmade(testbed)
     named = " and ".join(name for name in engines if name in MODEL)
     for variant in variants:
         if named:

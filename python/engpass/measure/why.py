@@ -93,6 +93,9 @@ def _application(flow: Flow, figures: Mapping[str, Any]) -> list[Finding]:
             return [Finding("the round trip", 1.0, "each request waits for the answer before it")]
         return []
     if kept < _OFFERED:
+        if flow.kind == "tcp-stream":
+            # A write waits for the connection: what that waits for says more.
+            return []
         missed = 1.0 - kept
         return [
             Finding(
