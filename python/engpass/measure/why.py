@@ -206,7 +206,7 @@ def _losses(
     counted = hosts.get(flow.receivers[0], {}).get("changes") or {}
     snmp = counted.get("snmp") or {}
     overflow = refused_by_socket(receiver, hosts.get(flow.receivers[0])) or 0
-    broken = sum((snmp.get(ip) or {}).get("ReasmFails") or 0 for ip in ("Ip", "Ip6"))
+    broken = _unassembled(snmp)
     backlog = sum(core.get("dropped", 0) for core in counted.get("softnet") or [])
     found = []
     for name, count in (
@@ -219,11 +219,23 @@ def _losses(
                 Finding(name, weight, f"it overflowed {count:,} times, and {lost:,} of {sent:,} are lost")
             )
     if broken:
-        evidence = f"{broken:,} fragments came in for nothing, and {lost:,} of {sent:,} datagrams are lost"
+        evidence = f"fragments could not be put together {broken:,} times, and {lost:,} of {sent:,} are lost"
         found.append(Finding("loss of fragments", min(1.0, ENOUGH + lost / sent), evidence))
     if not found:
         evidence = f"{lost:,} of {sent:,} datagrams are lost, and no counter of the receiver saw them"
         found.append(Finding("loss on the way", min(1.0, ENOUGH + lost / sent), evidence))
+    return found
+
+
+def _unassembled(snmp: Mapping[str, Any]) -> int:
+    """How often reassembly failed, of fragments that came in during the run.
+
+    Those of an earlier run are given up for a second after it, and failures are counted then.
+    """
+    found = 0
+    for ip in ("Ip", "Ip6"):
+        counted = snmp.get(ip) or {}
+        found += min(counted.get("ReasmFails") or 0, counted.get("ReasmReqds") or 0)
     return found
 
 
