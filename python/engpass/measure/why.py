@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engpass import say
 from engpass.measure.flows import Flow
 from engpass.measure.kept import Line
 
@@ -169,14 +170,14 @@ def _tcp(figures: Mapping[str, Any]) -> list[Finding]:
         found.append(Finding("the send buffer", buffer, f"it was too small {_share(buffer)} of the time"))
     timer = figures.get("timeout_share")
     if timer:
-        evidence = f"{figures.get('timeouts') or 0:,} time-outs took {_share(timer)} of the time"
+        evidence = f"{say.count(figures.get('timeouts') or 0, 'time-out')} took {_share(timer)} of the time"
         found.append(Finding("the retransmission timer", timer, evidence))
     again = figures.get("retransmitted_segments")
     if again:
         rest = max(0.0, 1.0 - (window or 0.0) - (buffer or 0.0) - (timer or 0.0))
         # What is lost may be lost on purpose: by a full queue of a link that is busy, which weighs more then.
         found.append(
-            Finding("the congestion window", rest * 0.8, f"{again:,} segments were lost and sent again")
+            Finding("the congestion window", rest * 0.8, f"{say.count(again, 'segment')} lost and sent again")
         )
     return found
 

@@ -1,5 +1,7 @@
 //! What the agents of real hosts cannot be asked for, with its line: `measure` and `emulate` refuse it, and the model does not.
 
+use std::collections::BTreeMap;
+
 use engpass_model::complaint::Complaints;
 use engpass_model::source::agents::SEGMENT;
 use engpass_model::unit::Duration;
@@ -47,20 +49,17 @@ fn segment_size(checker: &mut Checker<'_>, testbed: &Testbed, name: &str) {
 
 /// The agent of a host has one start for all that it sends.
 fn starts(checker: &mut Checker<'_>, testbed: &Testbed) {
-    let sends = |traffic: &engpass_model::source::Traffic| {
+    let mut first: BTreeMap<&str, (&str, Duration)> = BTreeMap::new();
+    for (name, traffic) in &testbed.traffic {
         let start = traffic.window().0.unwrap_or(Duration(0));
-        (traffic.live().is_some() && start < testbed.run.duration).then_some(start)
-    };
-    for (index, (name, traffic)) in testbed.traffic.iter().enumerate() {
-        let Some(start) = sends(traffic) else { continue };
-        let before = testbed.traffic.iter().take(index);
-        let other = before
-            .filter(|(_, other)| other.ends().0 == traffic.ends().0)
-            .find_map(|(other, traffic)| Some((other, sends(traffic)?)));
-        if let Some((other, first)) = other.filter(|(_, first)| *first != start) {
+        if traffic.live().is_none() || start >= testbed.run.duration {
+            continue;
+        }
+        let host = traffic.ends().0;
+        let (other, before) = *first.entry(host).or_insert((name, start));
+        if start != before {
             let message = format!(
-                "traffic `{name}` starts at {start} and `{other}` at {first}, both at host `{}`: agents start all that a host sends together",
-                traffic.ends().0
+                "traffic `{name}` starts at {start} and `{other}` at {before}, both at host `{host}`: agents start all that a host sends together"
             );
             let help = "give them the same `start`, or let them come from different hosts";
             checker.report(&["traffic", name, "start"], Diagnostic::error("not-live", message).help(help));
