@@ -98,6 +98,12 @@ class Campaign:
     def numbers(self, variant: str, sweep: Sequence[tuple[str, str]]) -> str:
         """Hosts, links and traffic of one point in whole numbers, as JSON; raises `InvalidTestbed`."""
 
+    def check_agents(self, variant: str, sweep: Sequence[tuple[str, str]]) -> None:
+        """Raise `InvalidTestbed` if agents of real hosts cannot be asked for the traffic of one point."""
+
+    def rendered_unmade(self, color: bool) -> str:
+        """What agents cannot be asked for and no warning says, as text; empty if there is nothing."""
+
     def warnings(self) -> str:
         """What is in order but probably not meant, as JSON."""
 

@@ -1,13 +1,15 @@
 """An agent that makes no traffic: it keeps to docs/agent.md and invents round numbers.
 
 `FAKE_AGENT` says how it misbehaves: `die-in-run` at the start of a run, `fail=SIZE` for such messages,
-`freeze=SIZE` when traffic of such messages begins.
+`freeze=SIZE` when traffic of such messages begins; `stop=REQUEST=SIZE` stops it, as a signal does, at a
+request of a run with such messages.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 from typing import Any
@@ -118,6 +120,9 @@ def main() -> None:
     for text in sys.stdin:
         fields = json.loads(text)
         number, do = fields.pop("id"), fields.pop("do")
+        flows = [fields] if do == "prepare" else fake.flows
+        if any(f"stop={do}={flow['message_bytes']}" == HOW for flow in flows):
+            os.kill(os.getpid(), signal.SIGSTOP)
         tell({"id": number, **fake.serve(do, fields)})
 
 

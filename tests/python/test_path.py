@@ -11,6 +11,7 @@ from conftest import Cli
 from engpass.netlab import kernel
 from engpass.path import Asked, ideal_bit_per_s, largest, metrics
 from engpass.path.metrics import expected_bit_per_s, product_bytes
+from engpass.path.sequence import faster_than_ideal
 
 
 @pytest.mark.parametrize("size", [68, 576, 1200, 1280, 1400, 1437, 1476, 1492, 1500, 4000, 8999, 9000])
@@ -65,6 +66,16 @@ def test_a_window_below_the_product_is_what_limits() -> None:
     # 64 KB in 25 ms are 20.97 Mbit/s.
     assert expected_bit_per_s(65_536, 0.025, ideal) == pytest.approx(20.97e6, rel=1e-3)
     assert expected_bit_per_s(10**9, 0.025, ideal) == ideal
+
+
+def test_a_ratio_below_one_is_explained() -> None:
+    one = [{"transfer_time_ratio": 0.97}, {"transfer_time_ratio": 1.2}]
+    (note,) = faster_than_ideal(one, known=False)
+    assert note.startswith("a transfer time ratio of 0.97: TCP got 3.1% more than its ideal throughput")
+    assert "token bucket" in note
+    (note,) = faster_than_ideal(one, known=True)
+    assert note.endswith("so the path carries more than `--bandwidth` says")
+    assert faster_than_ideal([{"transfer_time_ratio": 0.996}], known=False) == []
 
 
 def test_short_transfers_are_told() -> None:

@@ -222,6 +222,7 @@ impl<'a> Engine<'a> {
             Event::PauseEnds { flow } => self.begin_message(now, flow),
             Event::EndpointStarts { endpoint } => self.endpoint_starts(now, endpoint),
             Event::EndpointAwakes { endpoint } => self.endpoint_awakes(now, endpoint),
+            Event::WriteIsDue { endpoint } => self.write_is_due(now, endpoint),
             Event::TimerExpires { endpoint } => self.timer_expires(now, endpoint),
             Event::PacketHanded { flow } => self.packet_handed(now, Sender::Process(flow)),
             Event::RoomFreed(nic) => self.serve_waiting(now, nic),

@@ -4,10 +4,11 @@ use engpass_model::host::{CpuCost, Side, ps};
 use engpass_model::random::Stream;
 use engpass_model::source::TcpStream;
 use engpass_model::tcp::{Connection, Out, Role, Stats, TcpParameters};
-use engpass_model::time::{SECOND, Time};
+use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::unit::Share;
 
 use crate::agenda::{Event, Group, Sender};
+use crate::cell::after;
 use crate::cpu::Item;
 use crate::engine::Engine;
 use crate::ledger::Datagram;
@@ -42,6 +43,12 @@ struct Application {
     message: u64,
     start: u64,
     stop: Option<u64>,
+    /// Of a payload byte, where writes have a rate.
+    pace: Option<Pace>,
+    /// Writes begun.
+    writes: u64,
+    /// The next write waits until it is due.
+    early: bool,
     /// The connection may be opened.
     started: bool,
     /// It is established.
@@ -74,6 +81,9 @@ impl Engine<'_> {
                 message: config.message.bytes(),
                 start: ps(config.start),
                 stop: config.stop.map(|stop| stop.0),
+                pace: config.rate.map(|rate| Pace::of_bits(8, rate.0)),
+                writes: 0,
+                early: false,
                 started: false,
                 connected: false,
                 pauses: false,
@@ -196,11 +206,19 @@ impl Engine<'_> {
         let end = self.end();
         let pauses = self.testbed.hosts[self.endpoints[endpoint].host].pauses.clone();
         let application = self.application(endpoint);
-        if !application.connected || application.pauses {
+        if !application.connected || application.pauses || application.early {
             return;
         }
         if now >= end || application.stop.is_some_and(|stop| now >= stop) {
             return;
+        }
+        let due = application
+            .pace
+            .map_or(0, |pace| application.start + after(pace, application.writes * application.message));
+        if now < due {
+            application.early = true;
+            let place = self.place_of(Sender::Endpoint(endpoint));
+            return self.agenda.put(due, Group::ProcessReady, place, Event::WriteIsDue { endpoint });
         }
         if let Some(pauses) = pauses
             && application.random.below(Share::WHOLE) < pauses.share.0
@@ -210,13 +228,21 @@ impl Engine<'_> {
             let place = self.place_of(Sender::Endpoint(endpoint));
             return self.agenda.put(awake, Group::ProcessReady, place, Event::EndpointAwakes { endpoint });
         }
+        application.writes += 1;
         application.left = Some(application.message);
+    }
+
+    /// The next write is due.
+    pub(crate) fn write_is_due(&mut self, now: u64, endpoint: usize) {
+        self.application(endpoint).early = false;
+        self.look_after(now, endpoint);
     }
 
     /// A pause before a write is over.
     pub(crate) fn endpoint_awakes(&mut self, now: u64, endpoint: usize) {
         let application = self.application(endpoint);
         application.pauses = false;
+        application.writes += 1;
         application.left = Some(application.message);
         self.look_after(now, endpoint);
     }

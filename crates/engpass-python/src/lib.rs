@@ -105,6 +105,17 @@ impl PyCampaign {
         Ok(engpass_testbed::numbers(&point).to_string())
     }
 
+    /// Raises `InvalidTestbed` if the agents of real hosts cannot be asked for the traffic of one point.
+    fn check_agents(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<()> {
+        let checked = py.detach(|| self.0.campaign.check_agents(variant, &sweep));
+        checked.map_err(|diagnostics| invalid(py, &diagnostics))
+    }
+
+    /// What agents cannot be asked for and no warning says, as text with the lines of the file; empty if there is nothing.
+    fn rendered_unmade(&self, color: bool) -> String {
+        self.0.campaign.unmade().render(color)
+    }
+
     /// What is in order but probably not meant, as JSON.
     fn warnings(&self) -> String {
         self.0.campaign.warnings().to_json().to_string()

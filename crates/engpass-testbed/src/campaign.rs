@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::unit::Duration;
 
+use crate::check;
 use crate::diagnostic::{self, Diagnostic, Diagnostics, Sameness, Severity};
 use crate::faulty::Faulty;
 use crate::origin::Origin;
@@ -39,6 +40,8 @@ pub struct Campaign {
     axes: Vec<Axis>,
     swept: Vec<Swept>,
     warnings: Diagnostics,
+    /// What agents of real hosts cannot be asked for, where the file does not speak of any.
+    unmade: Diagnostics,
 }
 
 /// Read and check a file with the `--set` values of a command line.
@@ -111,6 +114,23 @@ impl Everywhere {
     }
 }
 
+/// What agents of real hosts cannot be asked for, and whether the file speaks of them.
+#[derive(Default)]
+struct Agents {
+    meant: bool,
+    found: Vec<Diagnostic>,
+}
+
+impl Agents {
+    fn note(&mut self, testbed: &Testbed, tree: &Node) {
+        self.meant |= check::agents::are_meant(testbed);
+        // Points are many, and what is wrong is often the same.
+        if self.found.len() < diagnostic::MOST {
+            check::agents::check(testbed, tree, &mut self.found);
+        }
+    }
+}
+
 impl Campaign {
     fn read(
         source: &Source,
@@ -149,6 +169,7 @@ impl Campaign {
             axes: swept.iter().map(|axis| axis.axis.clone()).collect(),
             source: source.clone(),
             warnings: Diagnostics::new(source, Vec::new()),
+            unmade: Diagnostics::new(source, Vec::new()),
             tree,
             overrides,
             variants,
@@ -161,7 +182,9 @@ impl Campaign {
         for (variant, changes) in campaign.variants.iter().zip(&campaign.changes) {
             found.extend(sweep::overruled(&campaign.swept, variant, changes));
         }
-        let run = campaign.every_point(found);
+        let mut unmade = Vec::new();
+        let run = campaign.every_point(found, &mut unmade);
+        campaign.unmade = Diagnostics::new(source, unmade);
         // The sweep would have given what is missing now.
         let given: Vec<String> = impossible.iter().map(|path| path::join(path)).collect();
         found.retain(|problem| {
@@ -179,7 +202,9 @@ impl Campaign {
     ///
     /// All points where there are not too many of them; else every variant at the first values, and the first variant
     /// at every value of every axis.
-    fn every_point(&self, found: &mut Vec<Diagnostic>) -> Option<Run> {
+    ///
+    /// What agents do not make is a warning where the file speaks of real hosts, and `unmade` where it does not.
+    fn every_point(&self, found: &mut Vec<Diagnostic>, unmade: &mut Vec<Diagnostic>) -> Option<Run> {
         /// Values that are read, all points together.
         const WORK: usize = 2_000_000;
         let most = (WORK / self.tree.size().max(1)).clamp(8, 4096);
@@ -216,10 +241,11 @@ impl Campaign {
         let mut seen: BTreeSet<Sameness> = found.iter().map(Diagnostic::sameness).collect();
         let mut set = Refusals::default();
         let mut everywhere = Everywhere::default();
+        let mut agents = Agents::default();
         for (variant, places) in points.take(most) {
             let values = self.swept.iter().zip(&places).map(|(axis, place)| axis.nth(*place)).collect();
             let mut here = Vec::new();
-            let (draft, point) = self.build(variant, values, &mut here);
+            let (draft, point) = self.build(variant, values, &mut here, &mut agents);
             set.note(variant, &here);
             everywhere.note(&mut here);
             found.extend(here.into_iter().filter(|problem| seen.insert(problem.sameness())));
@@ -231,6 +257,13 @@ impl Campaign {
         }
         set.soften(&self.variants, found);
         found.extend(everywhere.found());
+        let warn = |found: Diagnostic| Diagnostic { severity: Severity::Warning, ..found };
+        let told = agents.found.into_iter().filter(|problem| seen.insert(problem.sameness())).map(warn);
+        if agents.meant {
+            found.extend(told)
+        } else {
+            unmade.extend(told)
+        };
         run
     }
 
@@ -239,6 +272,7 @@ impl Campaign {
         variant: usize,
         values: Vec<Override>,
         found: &mut Vec<Diagnostic>,
+        agents: &mut Agents,
     ) -> (Draft, Option<Point>) {
         let before = found.iter().filter(|problem| problem.severity == Severity::Error).count();
         let mut tree = self.tree.clone();
@@ -251,13 +285,16 @@ impl Campaign {
         }
         let begin = found.len();
         let mut draft = read::read(&tree, found);
-        crate::check::check(&mut draft, &tree, found, begin);
+        check::check(&mut draft, &tree, found, begin);
         let faulty = Faulty::of(&found[begin..]);
         let topology = crate::resolve::resolve(&draft, &tree, found, &faulty);
         let after = found.iter().filter(|problem| problem.severity == Severity::Error).count();
         let point = topology
             .filter(|_| after == before)
             .and_then(|topology| Some(Point { testbed: whole(&draft, &self.name)?, topology }));
+        if let Some(point) = &point {
+            agents.note(&point.testbed, &tree);
+        }
         (draft, point)
     }
 
@@ -268,6 +305,25 @@ impl Campaign {
     /// # Errors
     /// When there is no such variant, or the testbed is not in order at this point.
     pub fn point(&self, variant: &str, sweep: &[(String, String)]) -> Result<Point, Diagnostics> {
+        self.point_and(variant, sweep, &mut Agents::default())
+    }
+
+    /// Whether agents of real hosts can make the traffic at a point of the sweep.
+    ///
+    /// # Errors
+    /// As [`point`](Self::point), and for what the model knows and agents cannot be asked for.
+    pub fn check_agents(&self, variant: &str, sweep: &[(String, String)]) -> Result<(), Diagnostics> {
+        let mut agents = Agents::default();
+        self.point_and(variant, sweep, &mut agents)?;
+        if agents.found.is_empty() { Ok(()) } else { Err(Diagnostics::new(&self.source, agents.found)) }
+    }
+
+    fn point_and(
+        &self,
+        variant: &str,
+        sweep: &[(String, String)],
+        agents: &mut Agents,
+    ) -> Result<Point, Diagnostics> {
         let fail = |found| Err(Diagnostics::new(&self.source, found));
         let Some(variant_index) = self.variants.iter().position(|name| name == variant) else {
             let message = format!("there is no variant `{}`", tree::shortened(variant));
@@ -293,7 +349,7 @@ impl Campaign {
             }
         }
         let mut found = Vec::new();
-        match self.build(variant_index, values, &mut found) {
+        match self.build(variant_index, values, &mut found, agents) {
             (_, Some(point)) => Ok(point),
             _ => fail(found),
         }
@@ -342,6 +398,12 @@ impl Campaign {
     /// The axes of the sweep, in the order of the file; the last turns fastest.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
+    }
+
+    /// What the agents of real hosts cannot be asked for at some points, as warnings. Where the file speaks of such hosts it stands among the
+    /// [`warnings`](Self::warnings).
+    pub fn unmade(&self) -> &Diagnostics {
+        &self.unmade
     }
 
     /// What is in order but probably not meant.

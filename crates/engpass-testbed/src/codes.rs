@@ -34,6 +34,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("unknown-path", "a path that leads to nothing in the testbed"),
     ("impossible-sweep", "a sweep that has no values or cannot be counted out"),
     ("overruled", "a variant's value that the sweep always replaces"),
+    ("not-live", "traffic that the agents of real hosts do not make, though the model does"),
     ("too-many-points", "more points than were allowed"),
     ("unknown-variant", "a variant that the file does not have"),
 ];

@@ -153,6 +153,7 @@ fn flow(point: &Point, name: &str, traffic: &Traffic) -> Value {
         }),
         Traffic::TcpStream(config) => json!({
             "message_bytes": config.message.bytes(),
+            "rate_bit_per_s": config.rate.map(|rate| rate.0),
             "streams": config.streams,
         }),
         Traffic::Poisson(config) => json!({

@@ -111,6 +111,12 @@ def tell_warnings(testbed: Testbed, *, as_json: bool = False) -> None:
         tell(testbed.campaign.rendered_warnings(_colour()))
 
 
+def tell_unmade(testbed: Testbed) -> None:
+    """Print what of a testbed the agents of real hosts cannot be asked for, as warnings are printed."""
+    if told := testbed.campaign.rendered_unmade(_colour()):
+        tell(told)
+
+
 def tell_captured(captured: Sequence[Mapping[str, Any]]) -> bool:
     """Say what is in the files of captures; whether each has all that was asked for."""
     for file in captured:

@@ -104,6 +104,9 @@ def tell_left_out(
     from engpass._engpass import InvalidTestbed
 
     told: dict[str, None] = {}
+    engines = tuple(engines)
+    if not set(engines) <= set(MODEL):
+        console.tell_unmade(testbed)
     modelled = " and ".join(name for name in engines if name in MODEL)
     live = " and ".join(name for name in engines if name not in MODEL)
     for variant in variants:

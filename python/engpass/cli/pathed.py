@@ -37,6 +37,8 @@ def show(record: SearchRecord, out: Console) -> None:
         out.print(
             Text(f"{asked - tried} smaller windows are not tried: they would be less than two segments")
         )
+    for note in result.get("notes", []):
+        out.print(Text(f"note: {note}"))
     for departure in result.get("departures", []):
         out.print(Text(f"not conforming: {departure}"))
 

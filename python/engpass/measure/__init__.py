@@ -18,7 +18,7 @@ from engpass.environment import now
 from engpass.measure.agent import Crew, MeasureError
 from engpass.measure.books import books
 from engpass.measure.flows import Flow, flows, rule, untold
-from engpass.measure.group import delays
+from engpass.measure.group import delays, unknown
 from engpass.measure.multipath import prepare as prepare_multipath
 from engpass.measure.outcome import add_precision, lasted, outcome_flows, outcome_hosts, own_congestion
 from engpass.measure.point import Collected, Measurement
@@ -78,6 +78,7 @@ class Session:
 
         Raises `MeasureError`, `LabError`, `InvalidTestbed`, and `Interrupted` if that was asked for.
         """
+        self._campaign.check_agents(point.variant, list(point.sweep))
         numbers = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))
         if not (self._precise and self.stops_by_rule):
             numbers["run"] |= {"precision": None, "most_ns": numbers["run"]["duration_ns"]}
@@ -121,6 +122,7 @@ class Session:
                 "notes": notes,
             },
         }
+        notes += unknown(groups)
         for flow, receivers in groups.items():
             for host, told in receivers.items():
                 outcome["flows"][flow]["receivers"][host] |= told

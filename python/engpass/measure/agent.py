@@ -18,18 +18,19 @@ from engpass.error import EngpassError
 PROTOCOL = 1
 """The version of the contract that this controller knows."""
 
-HELLO_SECONDS = 9.0
+HELLO_SECONDS = 8.0
 """Who has not said hello by then is not there. Together with its end, an error within 10 s."""
 
-ANSWER_SECONDS = 10.0
-"""Longer than any request but `collect` may take."""
+ANSWER_SECONDS = 9.0
+"""Longer than any request may take of an agent that lives."""
 
 QUIET_SECONDS = 6.0
-"""While traffic runs an agent tells of each interval, and answers pings: who says nothing is stuck."""
+"""An agent answers pings at once, whatever it is doing: who says nothing for so long is stuck."""
 
 _PING_SECONDS = 15.0
 _ASK_SECONDS = 2.0
 _END_SECONDS = 3.0
+_BLIND_SECONDS = 1.0
 _MOST_SAID = 3
 _MOST_LINE_BYTES = 8 << 20
 
@@ -230,6 +231,7 @@ class Crew:
         self.inbox: SimpleQueue[Reply] = SimpleQueue()
         self.agents: dict[str, Agent] = {}
         self.events: list[tuple[Agent, Mapping[str, Any]]] = []
+        self._looked = 0.0
 
     def add(self, host: str, how: str, argv: Sequence[str]) -> Agent:
         """Start an agent; it has not said hello yet."""
@@ -278,6 +280,17 @@ class Crew:
             self.step(min(left, 0.2))
             yield
 
+    def look(self) -> None:
+        """Raise `GoneError` for an agent that says nothing any more; to be called again and again."""
+        now = time.monotonic()
+        # Nobody looked for a while, or we were stopped ourselves: what was said is still to be read.
+        blind, self._looked = now - self._looked > _BLIND_SECONDS, now
+        for agent in self.agents.values():
+            if blind:
+                agent.heard()
+            if not agent.gone:
+                agent.watch()
+
     def greeted(self, agents: Sequence[Agent]) -> None:
         """Wait until agents have said hello; raises `MeasureError`."""
         for _ in self.wait(HELLO_SECONDS):
@@ -298,6 +311,7 @@ class Crew:
         for _ in self.wait(seconds):
             if number in agent.answers:
                 break
+            self.look()
         line = agent.answers.pop(number, None)
         if line is None:
             raise agent.stuck(seconds)

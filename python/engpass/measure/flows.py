@@ -91,11 +91,6 @@ def flows(numbers: Mapping[str, Any], seed: int) -> list[Flow]:
                 f"traffic `{flow['name']}` is `{flow['kind']}`: it sends cells, and no host does",
                 "use `udp-stream` with a `rate` for interfering traffic",
             )
-        if flow.get("sizes") == "exponential":
-            raise MeasureError(
-                f"traffic `{flow['name']}` draws the sizes of its datagrams, which agents do not",
-                "take `sizes` out, or run it with `--engine simulate`",
-            )
         begin = flow["start_ns"]
         most = run["most_ns"]
         end = min(most, flow["stop_ns"] if flow["stop_ns"] is not None else most)

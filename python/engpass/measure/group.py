@@ -17,7 +17,7 @@ from engpass.measure.reach import Addresses, socket_address
 
 _S = 1_000_000_000
 _BEFORE_SECONDS = 0.15
-_MEMBER_SECONDS = 0.35
+_MEMBER_SECONDS = 0.8
 _LEFT_SECONDS = 3.4
 """Two queries for the last member, 1 s apart (RFC 3376 section 8), and a second without a datagram."""
 _LENGTH_NS = 8 * _S
@@ -26,13 +26,16 @@ _LENGTH_NS = 8 * _S
 def delays(
     crew: Crew, addresses: Addresses, flow: Flow, stopped: Callable[[], bool]
 ) -> dict[str, dict[str, Any]]:
-    """For each receiver `join_delay_s` and `leave_delay_s`, or under `leave` why there is none.
+    """For each receiver `join_delay_s` and `leave_delay_s`, or under `join` and `leave` why there is none.
 
-    Raises `MeasureError`; the agents have forgotten the trial then, as after it.
+    The agents have forgotten the trial afterwards. What goes wrong in it takes nothing from the point: that
+    has been measured.
     """
     token = secrets.token_hex(16)
     try:
         return _trial(crew, addresses, flow, token, stopped)
+    except MeasureError as error:
+        return {host: dict.fromkeys(("join", "leave"), error.message) for host in flow.receivers}
     finally:
         _forget(crew, flow, token)
 
@@ -76,15 +79,27 @@ def _trial(
     return {host: _told(ask(host, "collect")) for host in flow.receivers}
 
 
+def unknown(delays: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
+    """What is not known of the delays of flows, by flow and receiver: a sentence for each reason."""
+    why: dict[tuple[str, str], list[str]] = {}
+    for flow, receivers in delays.items():
+        for host, told in receivers.items():
+            if "join" in told:
+                why.setdefault((flow, told["join"]), []).append(f"`{host}`")
+    return [
+        f"how long joining the group of `{flow}` takes is not known at {' and '.join(hosts)}: {reason};"
+        " look whether the routers and switches on the way forward multicast"
+        for (flow, reason), hosts in why.items()
+    ]
+
+
 def _told(answer: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for change in answer["flows"][0].get("membership") or []:
         if "join_ns" in change:
             if change.get("first_ns") is None:
-                raise MeasureError(
-                    "a receiver joined its group, and nothing came",
-                    "look whether the routers on the way forward multicast",
-                )
+                # Neither is known when it would have ended.
+                return {"join": f"nothing came within {_MEMBER_SECONDS:g} s", "leave": "nothing had come"}
             found["join_delay_s"] = (change["first_ns"] - change["join_ns"]) / _S
         elif change.get("seen_by") is None:
             found["leave"] = "not seen: that needs CAP_NET_RAW"

@@ -21,7 +21,6 @@ _RESIDUE_SECONDS = 0.02  # what is on its way when the senders have ended
 _SILENCE_SECONDS = 0.1  # a queue empties evenly, but a busy machine may stop for a while
 _MOST_RESIDUE_SECONDS = 2.0
 _MOST_SETTLING_SECONDS = 20.0
-_BLIND_SECONDS = 1.0
 
 
 @dataclass
@@ -131,13 +130,7 @@ class Measurement:
 
     def _start(self) -> None:
         self._all(self._receivers, "start")
-        begin: dict[str, int] = {}
-        for flow in self._flows:
-            if begin.setdefault(flow.sender, flow.start_ns) != flow.start_ns:
-                raise MeasureError(
-                    f"host `{flow.sender}` starts traffic at several times, which its agent does not",
-                    "let all traffic of a host start together",
-                )
+        begin = {flow.sender: flow.start_ns for flow in self._flows}
         at = time.monotonic() + _LEAD_NS / 1e9
         numbers = [
             (agent, agent.ask("start", run=self._token, after_ns=begin[agent.host] + _LEAD_NS))
@@ -153,11 +146,10 @@ class Measurement:
         left = {(flow.sender, flow.name) for flow in self._flows}
         stopping = False
         longest = max(flow.end_ns for flow in self._flows) / 1e9
-        looked = 0.0
         for _ in self._crew.wait(longest + _LATE_SECONDS):
             if self._stopped():
                 raise KeyboardInterrupt
-            looked = self._alive(looked)
+            self._crew.look()
             for agent, event in self._crew.events:
                 if event.get("event") == "done":
                     refuse_early_end(str(event.get("flow")), agent.host, event)
@@ -177,16 +169,6 @@ class Measurement:
             "look whether that host is overloaded",
         )
 
-    def _alive(self, looked: float) -> float:
-        """Raise `GoneError` for an agent that says nothing any more; takes and gives the time of the look."""
-        now = time.monotonic()
-        for agent in self._crew.agents.values():
-            if now - looked > _BLIND_SECONDS:
-                # We were stopped ourselves, and what was said meanwhile is still to be read.
-                agent.heard()
-            agent.watch()
-        return now
-
     def _end_all(self) -> None:
         """Let all senders end: what they measured is enough."""
         numbers = []
@@ -204,7 +186,7 @@ class Measurement:
             self._settle()
         # Receivers empty their sockets and stop before anybody reads a counter.
         agents = [*self._receivers, *self._senders]
-        answers = self._all(agents, "collect", ANSWER_SECONDS + _MOST_RESIDUE_SECONDS)
+        answers = self._all(agents, "collect")
         return {agent.host: answer for agent, answer in zip(agents, answers, strict=True)}
 
     def _settle(self) -> None:

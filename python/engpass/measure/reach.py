@@ -34,7 +34,8 @@ def way(host: str, reach: str | None, lab: Lab | None) -> tuple[str, list[str]]:
     remote = os.environ.get(AGENT, "engpass agent")
     # Without a terminal nobody could answer a question of ssh.
     quiet = [] if sys.stdin is not None and sys.stdin.isatty() else ["-o", "BatchMode=yes"]
-    alive = ["-o", "ConnectTimeout=8", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"]
+    # Time for the SYN and two more, 1 and 3 s later (RFC 6298).
+    alive = ["-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"]
     return reach, ["ssh", "-T", *quiet, *alive, "--", name, shlex.join(shlex.split(remote))]
 
 

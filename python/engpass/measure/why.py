@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engpass import say
 from engpass.measure.flows import Flow
 from engpass.measure.kept import Line
 
@@ -93,6 +94,9 @@ def _application(flow: Flow, figures: Mapping[str, Any]) -> list[Finding]:
             return [Finding("the round trip", 1.0, "each request waits for the answer before it")]
         return []
     if kept < _OFFERED:
+        if flow.kind == "tcp-stream":
+            # A write waits for the connection: what that waits for says more.
+            return []
         missed = 1.0 - kept
         return [
             Finding(
@@ -166,14 +170,14 @@ def _tcp(figures: Mapping[str, Any]) -> list[Finding]:
         found.append(Finding("the send buffer", buffer, f"it was too small {_share(buffer)} of the time"))
     timer = figures.get("timeout_share")
     if timer:
-        evidence = f"{figures.get('timeouts') or 0:,} time-outs took {_share(timer)} of the time"
+        evidence = f"{say.count(figures.get('timeouts') or 0, 'time-out')} took {_share(timer)} of the time"
         found.append(Finding("the retransmission timer", timer, evidence))
     again = figures.get("retransmitted_segments")
     if again:
         rest = max(0.0, 1.0 - (window or 0.0) - (buffer or 0.0) - (timer or 0.0))
         # What is lost may be lost on purpose: by a full queue of a link that is busy, which weighs more then.
         found.append(
-            Finding("the congestion window", rest * 0.8, f"{again:,} segments were lost and sent again")
+            Finding("the congestion window", rest * 0.8, f"{say.count(again, 'segment')} lost and sent again")
         )
     return found
 
@@ -203,7 +207,7 @@ def _losses(
     counted = hosts.get(flow.receivers[0], {}).get("changes") or {}
     snmp = counted.get("snmp") or {}
     overflow = refused_by_socket(receiver, hosts.get(flow.receivers[0])) or 0
-    broken = sum((snmp.get(ip) or {}).get("ReasmFails") or 0 for ip in ("Ip", "Ip6"))
+    broken = _unassembled(snmp)
     backlog = sum(core.get("dropped", 0) for core in counted.get("softnet") or [])
     found = []
     for name, count in (
@@ -216,11 +220,23 @@ def _losses(
                 Finding(name, weight, f"it overflowed {count:,} times, and {lost:,} of {sent:,} are lost")
             )
     if broken:
-        evidence = f"{broken:,} fragments came in for nothing, and {lost:,} of {sent:,} datagrams are lost"
+        evidence = f"fragments could not be put together {broken:,} times, and {lost:,} of {sent:,} are lost"
         found.append(Finding("loss of fragments", min(1.0, ENOUGH + lost / sent), evidence))
     if not found:
         evidence = f"{lost:,} of {sent:,} datagrams are lost, and no counter of the receiver saw them"
         found.append(Finding("loss on the way", min(1.0, ENOUGH + lost / sent), evidence))
+    return found
+
+
+def _unassembled(snmp: Mapping[str, Any]) -> int:
+    """How often reassembly failed, of fragments that came in during the run.
+
+    Those of an earlier run are given up for a second after it, and failures are counted then.
+    """
+    found = 0
+    for ip in ("Ip", "Ip6"):
+        counted = snmp.get(ip) or {}
+        found += min(counted.get("ReasmFails") or 0, counted.get("ReasmReqds") or 0)
     return found
 
 

@@ -46,6 +46,9 @@ CONFORMING_SECONDS = 30.0
 CONNECTIONS_AT_MOST = 128
 """What an agent makes of one flow."""
 
+_AS_GOOD_AS_CAN_BE = 0.995
+"""A transfer time ratio that rounds to 1."""
+
 _SLOWEST = 12
 """A transfer may take so many times its time before it is ended."""
 
@@ -213,6 +216,7 @@ class _Path:
             "connections": self._asked.connections,
             "invalid_runs": self.invalid,
             "departures": self._asked.departures(),
+            "notes": faster_than_ideal(transfers, known=self._asked.bandwidth is not None),
         }
 
     def _run(
@@ -389,6 +393,21 @@ class _Path:
         tcp = self._flow["tcp"][0]
         kept = {key: tcp[key] for key in ("congestion", "mss_bytes", "nodelay")}
         return {key: value for key, value in kept.items() if value is not None}
+
+
+def faster_than_ideal(transfers: list[dict[str, Any]], *, known: bool) -> list[str]:
+    """Why a transfer took less than its ideal time, if one did; `known`: the bandwidth was given."""
+    least = min((one["transfer_time_ratio"] for one in transfers), default=1.0)
+    if least >= _AS_GOOD_AS_CAN_BE:
+        return []
+    more = f"a transfer time ratio of {least:.2f}: TCP got {1 / least - 1:.1%} more than its ideal throughput"
+    if known:
+        return [f"{more}, so the path carries more than `--bandwidth` says"]
+    why = (
+        "time runs from the first bytes that arrive, and a token bucket lets a burst of them pass at once;"
+        " or other traffic had a part of the path while its bandwidth was measured"
+    )
+    return [f"{more}: {why}"]
 
 
 def _segment(mtu: int) -> int:

@@ -133,6 +133,7 @@ def _warnings(record: SearchRecord) -> str:
     found += [
         f'<span class="badge mark">not conforming</span> {esc(one)}' for one in result.get("departures", [])
     ]
+    found += [esc(one) for one in result.get("notes", [])]
     return "".join(f"<p>{one}</p>" for one in found)
 
 

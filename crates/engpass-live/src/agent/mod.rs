@@ -18,6 +18,7 @@ use serde_json::Value;
 
 pub use hello::PROTOCOL;
 use lines::Lines;
+use request::Request;
 pub use request::parse;
 use session::Session;
 
@@ -126,10 +127,19 @@ pub fn run(
     let (sender, receiver) = sync_channel(16);
     let ended = Arc::clone(&gone);
     // Its own thread, so that the end of the input is seen whatever the agent is doing.
+    let pongs = output.clone();
     thread::spawn(move || {
         let mut lines = Lines::new(input);
         while let Some(line) = lines.next() {
-            if sender.send(line).is_err() {
+            let (id, request) = request::of(line);
+            // At once, whatever the agent is doing: who does not even answer this has stopped.
+            let asked = if let Ok(Request::Ping) = request {
+                pongs.line(&session::pong(&id));
+                None
+            } else {
+                Some((id, request))
+            };
+            if sender.send(asked).is_err() {
                 break;
             }
         }
@@ -143,8 +153,10 @@ pub fn run(
             break Ended::Output;
         }
         match receiver.recv_timeout(LOOK) {
-            Ok(line) => {
-                session.answer(line);
+            Ok(asked) => {
+                if let Some((id, request)) = asked {
+                    session.answer(&id, request);
+                }
                 quiet = Duration::ZERO;
             }
             Err(RecvTimeoutError::Timeout) => {

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::lines::Line;
 use crate::flow::Prepare;
 use crate::problem::{Code, Problem, Result};
 
@@ -56,8 +57,19 @@ fn tenth() -> u64 {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
+/// What came in, as its number and what it asks.
+pub(super) fn of(line: Line) -> (Value, Result<Request>) {
+    match line {
+        Line::Text(text) => read(&text),
+        Line::TooLong => {
+            let problem = Problem::new(Code::BadLine, "the line is longer than 1 MiB", "send shorter lines");
+            (Value::Null, Err(problem))
+        }
+    }
+}
+
 /// A line as its number and what it asks; the number is there as soon as it could be read.
-pub(super) fn read(line: &[u8]) -> (Value, Result<Request>) {
+fn read(line: &[u8]) -> (Value, Result<Request>) {
     let bad = |cause: String| {
         Problem::new(Code::BadLine, cause, "send one JSON object per line: `{\"id\": 1, \"do\": \"ping\"}`")
     };

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::lines::Line;
-use super::request::{self, Of, Request, Start};
+use super::request::{Of, Request, Start};
 use super::{Limits, Output, hello};
 use crate::flow::{Flow, Prepare, Spec, Tell, Timer};
 use crate::problem::{Code, Problem, Result};
@@ -41,6 +40,11 @@ pub(super) struct Session {
     run: Option<Run>,
 }
 
+/// The answer to `ping`.
+pub(super) fn pong(id: &Value) -> Value {
+    json!({ "id": id, "ok": { "now_ns": clock::now(), "realtime_ns": clock::realtime() } })
+}
+
 fn unknown_flow(flow: &str) -> Problem {
     Problem::new(Code::UnknownFlow, format!("this run has no flow `{flow}` here"), "prepare it first")
 }
@@ -67,15 +71,8 @@ impl Session {
         }
     }
 
-    /// Answer one line.
-    pub(super) fn answer(&mut self, line: Line) {
-        let (id, request) = match line {
-            Line::Text(text) => request::read(&text),
-            Line::TooLong => {
-                let help = "send shorter lines";
-                (Value::Null, Err(Problem::new(Code::BadLine, "the line is longer than 1 MiB", help)))
-            }
-        };
+    /// Answer one request.
+    pub(super) fn answer(&mut self, id: &Value, request: Result<Request>) {
         let answer = match request.and_then(|request| self.serve(request)) {
             Ok(ok) => json!({ "id": id, "ok": ok }),
             Err(problem) => json!({ "id": id, "error": problem }),
@@ -92,7 +89,7 @@ impl Session {
             Request::Drop(of) => self.drop_run(&of),
             Request::Join(of) => self.flow(&of)?.join(),
             Request::Leave(of) => self.flow(&of)?.leave(),
-            Request::Ping => Ok(json!({ "now_ns": clock::now(), "realtime_ns": clock::realtime() })),
+            Request::Ping => unreachable!("it is answered as soon as it is read"),
             Request::Calibrate(asked) => {
                 self.timer = Arc::new(Timer::calibrate(asked.duration_ns.min(10 * SECOND)));
                 Ok(self.timer.to_json())

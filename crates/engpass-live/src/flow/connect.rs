@@ -110,13 +110,13 @@ impl Talk<'_> {
             Problem::new(
                 Code::WrongPeer,
                 format!("what answers at {to} does not know this run's token"),
-                "give the port that the peer's `prepare` answered with",
+                "look whether another program or a proxy answers there; else give that host the `address` at which its agent is found",
             )
         } else {
             Problem::new(
                 Code::NoAnswer,
                 format!("no agent answers at {to}"),
-                "check that the peer is prepared for this flow and this host, and that no firewall drops the packets",
+                "look whether a firewall between the two hosts drops packets to other ports than ssh's, and whether that address is the peer's: `address` of its host says another one",
             )
         })
     }
@@ -127,12 +127,12 @@ impl Talk<'_> {
             ErrorKind::ConnectionRefused => Problem::new(
                 Code::Refused,
                 format!("{to} refuses datagrams"),
-                "prepare the listening end first, and give the port that it answered with",
+                "look whether the agent there still runs, and whether a firewall rejects its ports",
             ),
             ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Problem::new(
                 Code::WrongPeer,
                 format!("{to} closed the connection: it takes this end for a stranger"),
-                "check `peers` there, and that both ends have the same `run` and `flow`",
+                "packets of this host come from an address that the peer does not know: give it the `address` that is seen there",
             ),
             _ => Problem::system(&format!("talk to {to}"), error),
         }

@@ -198,7 +198,7 @@ impl Flow {
         Err(Problem::new(
             Code::WrongOrder,
             format!("flow `{flow}` has {there} of {streams} streams connected"),
-            "prepare the connecting end first",
+            "its peer has not come through: look at the way between the two hosts (a controller of its own prepares both ends before `start`)",
         ))
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use engpass_model::source::agents;
 use serde::Deserialize;
 
 use super::pacer::Pacing;
@@ -157,9 +158,11 @@ fn interval() -> u64 {
 }
 
 /// The most streams of one end of a flow: each is a thread.
-const STREAMS: u16 = 128;
+const STREAMS: u16 = agents::MOST_STREAMS as u16;
 /// The largest message of a byte stream.
-const MESSAGE: u64 = 64 << 20;
+const MESSAGE: u64 = agents::MOST_WRITE;
+/// A testbed file is told of it before anybody is asked.
+const _: () = assert!(STAMP as u64 == agents::LEAST_DATAGRAM);
 /// The largest payload of a UDP datagram over IPv4.
 const DATAGRAM: u64 = 65_507;
 /// The longest time that a flow may be asked to run: a week.
@@ -289,7 +292,12 @@ impl Spec {
         between("socket.dscp", asked.socket.dscp.unwrap_or(0).into(), 0, 63)?;
         between("socket.ttl", asked.socket.ttl.unwrap_or(1).into(), 1, 255)?;
         between("socket.priority", asked.socket.priority.unwrap_or(0).into(), 0, 7)?;
-        between("socket.mss_bytes", asked.socket.mss_bytes.unwrap_or(536).into(), 88, 32_767)?;
+        between(
+            "socket.mss_bytes",
+            asked.socket.mss_bytes.unwrap_or(536).into(),
+            agents::SEGMENT.0,
+            agents::SEGMENT.1,
+        )?;
         between("burst_messages", asked.burst_messages.into(), 1, 1024)
     }
 
@@ -322,7 +330,7 @@ impl Spec {
         no_use(
             "pacing",
             !kernel || (even && asked.kind != Kind::RequestResponse),
-            "the kernel paces even streams",
+            "the kernel can keep an even rate, and neither bursts nor random times nor no rate at all",
         )
     }
 

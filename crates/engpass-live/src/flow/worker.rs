@@ -20,6 +20,9 @@ use crate::time::SECOND;
 /// How long a receiver waits for its first data, and goes on waiting after a sender of unknown length fell silent.
 pub(crate) const SILENCE: u64 = 60 * SECOND;
 
+/// How much longer than its sender may send a receiver listens: what fills a queue on the way comes after the sender's end.
+const ON_ITS_WAY: u64 = SECOND;
+
 /// What a stream's thread works with.
 #[derive(Clone)]
 pub(crate) struct Worker {
@@ -124,9 +127,9 @@ impl Worker {
         self.control.reason().unwrap_or(otherwise)
     }
 
-    /// When this end gives up, if its traffic began at `first`: a little after the sender must have ended, or when the owner says.
+    /// When this end gives up, if its traffic began at `first`: a second after the sender must have ended, for what is still on its way then.
     pub(crate) fn deadline(&self, first: u64) -> u64 {
         let longest = self.spec.limits.duration_ns.unwrap_or(u64::MAX);
-        first.saturating_add(longest).saturating_add(SECOND)
+        first.saturating_add(longest).saturating_add(ON_ITS_WAY)
     }
 }

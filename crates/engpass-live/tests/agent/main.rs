@@ -1,5 +1,6 @@
 //! Two agents in one process, over loopback: short runs, ephemeral ports, no privileges.
 
+mod alive;
 mod datagrams;
 mod hostile;
 mod life;

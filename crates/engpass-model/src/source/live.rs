@@ -31,9 +31,10 @@ pub struct Live {
     pub mptcp: Option<bool>,
     /// Send buffer of a UDP socket; that of TCP is `tcp.send_buffer`.
     pub send_buffer: Option<Size>,
-    /// Cores of the sender's threads, one after the other; the scheduler's choice if not given.
+    /// Cores that the sender's threads are bound to, counted from 0: the first stream's thread to the first one, the next to the next, and round again
+    /// where there are more threads than cores. Where the scheduler puts them if not given.
     pub send_cores: Vec<u32>,
-    /// Cores of the receiver's threads, one after the other; the scheduler's choice if not given.
+    /// The same of the receiver's threads.
     pub receive_cores: Vec<u32>,
 }
 
@@ -49,7 +50,7 @@ pub enum Pacing {
     Hybrid,
     /// It sleeps until then: as exact as the host's timer.
     Sleep,
-    /// The kernel paces (`SO_MAX_PACING_RATE`); UDP only with the queue discipline `fq`.
+    /// The kernel keeps the rate of the stream (`SO_MAX_PACING_RATE`); UDP only with the queue discipline `fq`.
     Kernel,
     /// Several messages leave together, so that it wakes less often.
     Burst,

@@ -1,5 +1,6 @@
 //! Sources of traffic.
 
+pub mod agents;
 pub mod cbr;
 pub mod live;
 pub mod multicast;

@@ -1,15 +1,15 @@
-//! A bulk TCP transfer.
+//! A bulk TCP transfer, or writes at a rate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
-use crate::complaint::Complaints;
+use crate::complaint::{Complaints, FASTEST};
 use crate::host::DataPath;
 use crate::tcp::TcpConfig;
-use crate::unit::{Duration, Size};
+use crate::unit::{Duration, Rate, Size};
 
-/// Writes of one size into a TCP connection, one after the other (netperf's TCP_STREAM).
+/// Writes of one size into a TCP connection, one after the other (netperf's TCP_STREAM), or paced.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpStream {
@@ -19,6 +19,9 @@ pub struct TcpStream {
     pub to: String,
     /// Size of one write.
     pub message: Size,
+    /// Rate of payload at which each connection is written to, evenly spaced; writes that are late follow at once. As fast as the connection takes
+    /// them if not given.
+    pub rate: Option<Rate>,
     /// The circuit to take, where there are several.
     pub circuit: Option<String>,
     /// Parallel connections, each writing by itself. Their goodput is the sum.
@@ -64,6 +67,9 @@ impl TcpStream {
         complaints.between(&["message"], self.message.bytes(), (1, MAX_WRITE), "B", cause);
         let cause = "no application opens so many";
         complaints.between(&["streams"], u64::from(self.streams), (1, MAX_STREAMS), "connections", cause);
+        if let Some(rate) = self.rate {
+            complaints.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "no application offers that");
+        }
         super::check_tcp(&self.tcp, complaints);
         self.live.check(Transport::Tcp, complaints);
         super::check_packets(self.priority, self.ttl, complaints);

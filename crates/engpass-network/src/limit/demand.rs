@@ -243,10 +243,7 @@ impl<'a> Builder<'a> {
                     |cost| cost.datagram(message, received) as f64,
                 );
                 if let Some(rate) = rate {
-                    // The payload of a message: an empty one has no rate of payload.
-                    let offered = self.resources.get(Resource::Application(flow), || rate.0 as f64);
-                    let payload = demand.payload_bits;
-                    demand.add(CandidateKind::Application, application(name), &[(offered, payload)]);
+                    self.offers(&mut demand, flow, rate.0 as f64);
                 }
             }
             Traffic::TcpStream(config) => {
@@ -265,6 +262,9 @@ impl<'a> Builder<'a> {
                 let writing = |cost: &CpuCost| writes * cost.write() as f64 + reading(cost);
                 self.hosts(&mut demand, flow, writing, reading);
                 self.acknowledgements(&mut demand, &tcp);
+                if let Some(rate) = config.rate {
+                    self.offers(&mut demand, flow, rate.0 as f64 * f64::from(config.streams));
+                }
             }
             Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
                 panic!("`unmodelled` refuses traffic that the model does not carry")
@@ -276,6 +276,14 @@ impl<'a> Builder<'a> {
             }
         }
         demand
+    }
+
+    /// An application that writes this much payload in a second, in bit/s, and no more.
+    fn offers(&mut self, demand: &mut Demand<'_>, flow: usize, bit_per_s: f64) {
+        let offered = self.resources.get(Resource::Application(flow), || bit_per_s);
+        // The payload of a message: an empty one has no rate of payload.
+        let payload = demand.payload_bits;
+        demand.add(CandidateKind::Application, application(demand.name), &[(offered, payload)]);
     }
 
     /// The IP payloads of the packets that carry a datagram on each leg: cut by the host for the first one, and by routers

@@ -3,7 +3,7 @@
 use engpass_model::host::{ByteTime, CpuCost, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::tcp::{Connection, LimitedBy, Out, Stats};
-use engpass_model::time::Time;
+use engpass_model::time::{Pace, Time};
 use engpass_model::unit::Share;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
@@ -90,8 +90,26 @@ pub(super) struct Application {
     pub(super) open: bool,
     /// The connection is established: writes may begin.
     pub(super) connected: bool,
-    /// When a pause ends.
+    /// When the next write begins that is paced, and how many were begun.
+    pub(super) pace: Option<Pace>,
+    pub(super) begun: u64,
+    /// When a pause ends, or the next write is due.
     pub(super) resume: Option<u64>,
+    /// It is due then: there is no pause, or it comes after that.
+    pub(super) early: bool,
+}
+
+impl Application {
+    /// When the next write is due.
+    fn due(&self) -> u64 {
+        let bytes = self.begun.saturating_mul(self.message);
+        self.pace.map_or(0, |pace| self.start.saturating_add(pace.after(bytes)))
+    }
+
+    fn begin_write(&mut self) {
+        self.left = self.message;
+        self.begun += 1;
+    }
 }
 
 impl Endpoint {
@@ -187,7 +205,9 @@ impl Network {
             application.open |= now >= application.start;
             if application.resume.is_some_and(|resume| resume <= now) {
                 application.resume = None;
-                application.left = application.message;
+                if !std::mem::take(&mut application.early) {
+                    application.begin_write();
+                }
             }
         }
         let this = &mut self.endpoints[index];
@@ -222,12 +242,22 @@ impl Network {
         self.go_on(endpoint);
     }
 
-    /// The application's next write begins, after a pause perhaps, if there is to be one.
+    /// The application's next write begins, when it is due and after a pause perhaps, if there is to be one.
     #[inline(never)]
     pub(super) fn next_write(&mut self, endpoint: usize) {
         let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
         let Some(application) = &mut self.endpoints[endpoint].application else { return };
         if !application.connected || application.resume.is_some() || now >= application.stop || now >= end {
+            return;
+        }
+        let due = application.due();
+        if now < due {
+            // What is due after the end is never written.
+            if due < end {
+                application.resume = Some(due);
+                application.early = true;
+                self.events.push(due, flow as usize, Event::Wake(endpoint as u32));
+            }
             return;
         }
         if let Some(pauses) = &application.pauses
@@ -238,7 +268,7 @@ impl Network {
             self.events.push(resume, flow as usize, Event::Wake(endpoint as u32));
             return;
         }
-        application.left = application.message;
+        application.begin_write();
     }
 
     /// The next piece of the application's writes, if the send buffer takes one and none is being copied.

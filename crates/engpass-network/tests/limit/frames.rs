@@ -52,6 +52,25 @@ fn full_segments() {
     }
 }
 
+/// A connection is written to at a rate, and each of several.
+#[test]
+fn tcp_gets_what_its_application_writes() {
+    let paced = |streams: u32| {
+        stream("t", "tcp-stream", 65_536) + &format!("rate = \"30 Mbit/s\"\nstreams = {streams}\n")
+    };
+    for (streams, goodput, bottleneck) in [
+        (1, 30e6, "application `t`"),
+        (3, 90e6, "application `t`"),
+        (4, 100e6 * 1460.0 / 1538.0, "link `l0`"),
+    ] {
+        let outcome = limits(&chain(&[FAST], &[], &paced(streams)));
+        check(&outcome);
+        let flow = &outcome.flows["t"];
+        assert!(close(flow.goodput_bit_per_s, goodput), "{streams}: {flow:?}");
+        assert_eq!(flow.bottleneck, bottleneck);
+    }
+}
+
 /// Timestamps take 12 bytes of every segment, acknowledgements included, where both hosts have them: 1448/1538, the 94.15
 /// Mbit/s that iperf shows.
 #[test]

@@ -103,6 +103,7 @@ struct TcpDraw {
     /// As in [`UdpDraw`].
     circuit: (usize, bool),
     message: u64,
+    rate: Option<u64>,
     streams: u32,
     times: TimesDraw,
 }

@@ -1,5 +1,6 @@
 //! What a file must keep to beyond the types of its values.
 
+pub(crate) mod agents;
 mod costs;
 mod paths;
 mod ranges;

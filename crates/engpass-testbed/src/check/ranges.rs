@@ -87,6 +87,17 @@ const DEPENDENT: &[(&str, &str)] = &[
 impl Checker<'_> {
     /// Report what a component at `base` complains about, unless the value or one it depends on was reported before.
     fn complain(&mut self, faulty: &Faulty, base: &[&str], complaints: Complaints) {
+        self.complain_as("out-of-range", faulty, base, complaints);
+    }
+
+    /// The same, under a code.
+    pub(super) fn complain_as(
+        &mut self,
+        code: &'static str,
+        faulty: &Faulty,
+        base: &[&str],
+        complaints: Complaints,
+    ) {
         let mut complained: Vec<&str> = Vec::new();
         for complaint in complaints {
             let path: Vec<&str> = base.iter().copied().chain(complaint.path).collect();
@@ -104,7 +115,7 @@ impl Checker<'_> {
                 "" => format!("`{key}` is out of range: {}", complaint.cause),
                 written => format!("`{key}` is {written}: {}", complaint.cause),
             };
-            self.report(&path, Diagnostic::error("out-of-range", message).help(complaint.help));
+            self.report(&path, Diagnostic::error(code, message).help(complaint.help));
         }
     }
 }

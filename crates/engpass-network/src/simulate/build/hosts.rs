@@ -71,7 +71,10 @@ impl Builder<'_> {
             copying: 0,
             open: false,
             connected: false,
+            pace: config.rate.map(|rate| Pace::of_bits(8, rate.0)),
+            begun: 0,
             resume: None,
+            early: false,
         });
         let cost = host.occupation(side, self.testbed.traffic[flow].data_path(side));
         let cost = SegmentCost::from(&cost);

@@ -233,8 +233,8 @@ impl Parts {
         let tcp = self.tcp.iter().enumerate().map(|(i, draw)| {
             let (from, to, name) = on(draw.circuit);
             let (start, stop) = instants(draw.times);
-            let (message, streams, circuit) = (Size(draw.message), draw.streams, Some(name));
-            let stream = tcp::table((from, to), (message, streams, circuit), (0, 64), (start, stop));
+            let sizes = (Size(draw.message), draw.rate.map(Rate), draw.streams, Some(name));
+            let stream = tcp::table((from, to), sizes, (0, 64), (start, stop));
             (format!("t{i}"), Traffic::TcpStream(stream))
         });
         let generators = self.generators.iter().enumerate().map(|(i, draw)| {

@@ -291,7 +291,7 @@ impl Parts {
         });
         let tcp = self.tcp.iter().enumerate().map(|(i, (draw, (ends, priority, ttl)))| {
             let ([from, to], (start, stop)) = (two(*ends, hosts), instants(draw.times));
-            let sizes = (Size(draw.message), draw.streams, None);
+            let sizes = (Size(draw.message), draw.rate.map(Rate), draw.streams, None);
             let stream = tcp::table((from, to), sizes, (*priority, *ttl), (start, stop));
             (format!("t{i}"), Traffic::TcpStream(stream))
         });

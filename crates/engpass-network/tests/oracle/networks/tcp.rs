@@ -4,7 +4,8 @@ use engpass_model::source::{Live, TcpStream};
 use engpass_model::tcp::congestion::Congestion;
 use engpass_model::tcp::parameters::RecoveryKind;
 use engpass_model::tcp::{Profile, TcpConfig};
-use engpass_model::unit::{Duration, Size};
+use engpass_model::time::SECOND;
+use engpass_model::unit::{Duration, Rate, Size};
 use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -14,14 +15,19 @@ use super::{TcpDraw, times};
 pub(super) fn stream() -> impl Strategy<Value = TcpDraw> {
     let message = prop_oneof![1u64..=100, 100u64..=2_000, 2_000u64..=20_000, 20_000u64..=200_000];
     let streams = prop_oneof![3 => Just(1u32), 1 => 2u32..=3];
-    ((0usize..5, prop::bool::weighted(0.7)), message, streams, times())
-        .prop_map(|(circuit, message, streams, times)| TcpDraw { circuit, message, streams, times })
+    // From one write to the next, in picoseconds: some faster than any line here.
+    let gap = weighted(0.3, 1_000_000u64..=3_000_000_000);
+    let written =
+        (message, gap).prop_map(|(message, gap)| (message, gap.map(|gap| message * 8 * SECOND / gap)));
+    ((0usize..5, prop::bool::weighted(0.7)), written, streams, times()).prop_map(
+        |(circuit, (message, rate), streams, times)| TcpDraw { circuit, message, rate, streams, times },
+    )
 }
 
-/// The table of a stream: ends; size of a write, connections and circuit; priority and time to live; start and stop.
+/// The table of a stream: ends; size and rate of writes, connections and circuit; priority and time to live; start and stop.
 pub(super) fn table(
     (from, to): (String, String),
-    (message, streams, circuit): (Size, u32, Option<String>),
+    (message, rate, streams, circuit): (Size, Option<Rate>, u32, Option<String>),
     (priority, ttl): (u8, u8),
     (start, stop): (Option<Duration>, Option<Duration>),
 ) -> TcpStream {
@@ -29,6 +35,7 @@ pub(super) fn table(
         from,
         to,
         message,
+        rate,
         circuit,
         streams,
         send_path: None,

@@ -1,0 +1,125 @@
+//! What the agents of real hosts cannot be asked for, though the model may know it.
+
+use super::Traffic;
+use super::live::{Method, Pacing};
+use super::poisson::Sizes;
+use crate::complaint::Complaints;
+use crate::wire::ip::MAX_UDP_PAYLOAD;
+
+/// The least payload of a datagram, in bytes: its number, and what tells it from strangers.
+pub const LEAST_DATAGRAM: u64 = 12;
+/// The largest message of a byte stream, in bytes: it is held in memory.
+pub const MOST_WRITE: u64 = 64 << 20;
+/// The most streams of a flow: each is a thread.
+pub const MOST_STREAMS: u64 = 128;
+/// The segment sizes that a socket of Linux can be told, in bytes.
+pub const SEGMENT: (u64, u64) = (88, 32_767);
+
+impl Traffic {
+    /// What is wrong with the values where real hosts are to make it: of `measure` and `emulate`.
+    pub fn check_agents(&self, complaints: &mut Complaints) {
+        if let Some((bytes, _)) = self.datagrams() {
+            let cause = "agents number their datagrams, and the number does not fit";
+            complaints.between(&["message"], bytes, (LEAST_DATAGRAM, MAX_UDP_PAYLOAD), "B", cause);
+        }
+        match self {
+            Self::TcpStream(config) => {
+                let cause = "agents hold a message in memory";
+                complaints.between(&["message"], config.message.bytes(), (1, MOST_WRITE), "B", cause);
+                let (streams, cause) = (u64::from(config.streams), "agents have a thread for each");
+                complaints.between(&["streams"], streams, (1, MOST_STREAMS), "connections", cause);
+            }
+            Self::Poisson(config) if config.sizes == Sizes::Exponential => {
+                complaints.add(&["sizes"], "agents send datagrams of one size", "take it out");
+            }
+            _ => {}
+        }
+        self.check_how(complaints);
+    }
+
+    fn check_how(&self, complaints: &mut Complaints) {
+        let Some(live) = self.live() else { return };
+        let (talks, even) = match self {
+            Self::RequestResponse(_) => (true, false),
+            Self::UdpStream(config) => (false, config.rate.is_some()),
+            Self::TcpStream(config) => (false, config.rate.is_some()),
+            Self::Multicast(_) => (false, true),
+            _ => (false, false),
+        };
+        let tcp = matches!(self, Self::TcpStream(_));
+        if live.pacing == Some(Pacing::Kernel) && !even {
+            let cause = "the kernel knows a rate, and neither bursts nor random times nor questions";
+            let help = "give the stream a `rate`, or take another `pacing`, such as `sleep`";
+            complaints.add(&["live", "pacing"], cause, help);
+        }
+        if live.pacing == Some(Pacing::Burst) && (tcp || talks) {
+            let help = "take another `pacing`, such as `sleep`";
+            complaints.add(&["live", "pacing"], "only streams of datagrams leave in bursts", help);
+        }
+        if talks {
+            let streams = [
+                ("method", live.method.is_some_and(|method| method != Method::Write)),
+                ("truncate", live.truncate == Some(true)),
+                ("segmentation", live.segmentation == Some(true)),
+            ];
+            for (key, _) in streams.into_iter().filter(|(_, given)| *given) {
+                complaints.add(&["live", key], "it is of streams, and this asks and answers", "take it out");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn complaints(change: Value) -> Vec<String> {
+        let mut table = json!({ "from": "a", "to": "b", "message": "1 kB" });
+        if let (Some(table), Value::Object(change)) = (table.as_object_mut(), change) {
+            table.extend(change);
+        }
+        let kind = table.as_object_mut().and_then(|table| table.shift_remove("kind")).expect("a kind");
+        let traffic = match kind.as_str().expect("a word") {
+            "udp-stream" => Traffic::UdpStream(serde_json::from_value(table).expect("in order")),
+            "tcp-stream" => Traffic::TcpStream(serde_json::from_value(table).expect("in order")),
+            "poisson" => Traffic::Poisson(serde_json::from_value(table).expect("in order")),
+            _ => {
+                table.as_object_mut().expect("a table").shift_remove("message");
+                Traffic::RequestResponse(serde_json::from_value(table).expect("in order"))
+            }
+        };
+        let mut found = Complaints::default();
+        traffic.check_agents(&mut found);
+        found.into_iter().map(|complaint| complaint.path.join(".")).collect()
+    }
+
+    #[test]
+    fn what_agents_do_not_make_is_refused_by_key() {
+        let rr = json!({ "request": "64 B", "response": "64 B" });
+        let rr = |live: Value| {
+            let mut table = rr.clone();
+            table["kind"] = json!("request-response");
+            table["live"] = live;
+            table
+        };
+        for (table, keys) in [
+            (json!({ "kind": "udp-stream", "message": "12 B" }), vec![]),
+            (json!({ "kind": "udp-stream", "message": "11 B" }), vec!["message"]),
+            (json!({ "kind": "udp-stream", "live": { "pacing": "kernel" } }), vec!["live.pacing"]),
+            (json!({ "kind": "udp-stream", "rate": "1 Mbit/s", "live": { "pacing": "kernel" } }), vec![]),
+            (json!({ "kind": "poisson", "rate": "1 Mbit/s", "sizes": "exponential" }), vec!["sizes"]),
+            (json!({ "kind": "tcp-stream", "message": "1 B" }), vec![]),
+            (
+                json!({ "kind": "tcp-stream", "message": "65 MiB", "streams": 129 }),
+                vec!["message", "streams"],
+            ),
+            (json!({ "kind": "tcp-stream", "live": { "pacing": "burst" } }), vec!["live.pacing"]),
+            (rr(json!({ "pacing": "burst", "method": "sendfile" })), vec!["live.pacing", "live.method"]),
+            (rr(json!({ "pacing": "sleep", "method": "write" })), vec![]),
+        ] {
+            assert_eq!(complaints(table.clone()), keys, "{table}");
+        }
+    }
+}

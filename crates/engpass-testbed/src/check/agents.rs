@@ -1,0 +1,68 @@
+//! What the agents of real hosts cannot be asked for, with its line: `measure` and `emulate` refuse it, and the model does not.
+
+use std::collections::BTreeMap;
+
+use engpass_model::complaint::Complaints;
+use engpass_model::source::agents::SEGMENT;
+use engpass_model::unit::Duration;
+
+use super::Checker;
+use crate::diagnostic::Diagnostic;
+use crate::faulty::Faulty;
+use crate::testbed::Testbed;
+use crate::tree::Node;
+
+/// Check a testbed that is in order.
+pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Vec<Diagnostic>) {
+    let checker = &mut Checker::new(tree, found);
+    for (name, traffic) in &testbed.traffic {
+        let mut complaints = Complaints::default();
+        traffic.check_agents(&mut complaints);
+        checker.complain_as("not-live", &Faulty::default(), &["traffic", name], complaints);
+        segment_size(checker, testbed, name);
+    }
+    starts(checker, testbed);
+}
+
+/// Whether the file speaks of real hosts: how they are reached, or what only they know.
+pub(crate) fn are_meant(testbed: &Testbed) -> bool {
+    testbed.hosts.values().any(|host| host.reach.is_some())
+        || testbed.traffic.values().any(|traffic| traffic.live().is_some_and(|live| !live.is_default()))
+}
+
+fn segment_size(checker: &mut Checker<'_>, testbed: &Testbed, name: &str) {
+    let Some(own) = testbed.traffic[name].tcp() else { return };
+    let (from, to) = testbed.traffic[name].ends();
+    for host in [from, to] {
+        let (path, mss) = match own.mss {
+            Some(mss) => (["traffic", name], mss),
+            None => match testbed.hosts[host].tcp.mss {
+                Some(mss) => (["host", host], mss),
+                None => continue,
+            },
+        };
+        let mut complaints = Complaints::default();
+        complaints.between(&["tcp", "mss"], mss.bytes(), SEGMENT, "B", "no socket takes that");
+        checker.complain_as("not-live", &Faulty::default(), &path, complaints);
+    }
+}
+
+/// The agent of a host has one start for all that it sends.
+fn starts(checker: &mut Checker<'_>, testbed: &Testbed) {
+    let mut first: BTreeMap<&str, (&str, Duration)> = BTreeMap::new();
+    for (name, traffic) in &testbed.traffic {
+        let start = traffic.window().0.unwrap_or(Duration(0));
+        if traffic.live().is_none() || start >= testbed.run.duration {
+            continue;
+        }
+        let host = traffic.ends().0;
+        let (other, before) = *first.entry(host).or_insert((name, start));
+        if start != before {
+            let message = format!(
+                "traffic `{name}` starts at {start} and `{other}` at {before}, both at host `{host}`: agents start all that a host sends together"
+            );
+            let help = "give them the same `start`, or let them come from different hosts";
+            checker.report(&["traffic", name, "start"], Diagnostic::error("not-live", message).help(help));
+        }
+    }
+}

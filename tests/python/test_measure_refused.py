@@ -1,0 +1,95 @@
+"""Values that the model knows and agents do not: told with their line, and before any traffic begins."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+from engpass.measure.flows import flows
+from engpass.measure.why import explained
+from engpass.testbed import loads
+
+FAKE = f"{sys.executable} {Path(__file__).parent / 'fake_agent.py'}"
+
+PLAIN = """\
+[host.a]
+[host.b]
+[link.cable]
+ends = ["a", "b"]
+medium = "ethernet-100"
+[traffic.tiny]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "8 B"
+rate = "1 Mbit/s"
+[run]
+duration = "20 ms"
+"""
+REAL = PLAIN.replace("[host.a]", '[host.a]\nreach = "local"').replace("[host.b]", '[host.b]\nreach = "local"')
+TOO_SMALL = "`message` is 8 B: agents number their datagrams, and the number does not fit"
+
+
+def test_check_says_it_where_the_file_speaks_of_real_hosts(cli: Cli) -> None:
+    (cli.directory / "tiny.toml").write_text(REAL)
+    said = cli("check", "tiny.toml").stderr
+    assert f"warning[not-live]: {TOO_SMALL}" in said
+    assert "tiny.toml:12:11" in said
+    assert "help: give 12 B to 65507 B" in said
+    (cli.directory / "plain.toml").write_text(PLAIN)
+    assert "not-live" not in cli("check", "plain.toml").stderr
+
+
+def test_the_model_has_no_such_bound(cli: Cli) -> None:
+    (cli.directory / "tiny.toml").write_text(PLAIN)
+    said = cli("run", "tiny.toml", "--engine", "limit,simulate", "--json")
+    assert "not-live" not in said.stderr
+    assert all(
+        json.loads(line)["flows"]["tiny"]["goodput_bit_per_s"] > 0 for line in said.stdout.splitlines()
+    )
+
+
+def test_run_says_it_before_and_the_other_points_are_measured(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENGPASS_AGENT", FAKE)
+    swept = REAL + '[sweep]\n"traffic.tiny.message" = ["8 B", "100 B"]\n'
+    (cli.directory / "tiny.toml").write_text(swept)
+    said = cli("run", "tiny.toml", "--engine", "measure", "--json", code=1)
+    small, large = (json.loads(line) for line in said.stdout.splitlines())
+    assert f"error[not-live]: {TOO_SMALL}" in small["error"]
+    assert large["flows"]["tiny"]["goodput_bit_per_s"] > 0
+
+
+def test_an_engine_that_is_asked_for_is_enough(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in the file speaks of real hosts; no namespace is made for a point that cannot be."""
+    monkeypatch.setattr("engpass.netlab.up", None)
+    (cli.directory / "tiny.toml").write_text(PLAIN)
+    for engine in ("measure", "emulate"):
+        said = cli("run", "tiny.toml", "--engine", engine, code=1).stderr
+        assert f"warning[not-live]: {TOO_SMALL}" in said
+        assert f"error[not-live]: {TOO_SMALL}" in said
+
+
+def test_a_host_starts_all_that_it_sends_together(cli: Cli) -> None:
+    other = '[traffic.late]\nkind = "tcp-stream"\nfrom = "a"\nto = "b"\nmessage = "1 kB"\nstart = "5 ms"\n'
+    (cli.directory / "late.toml").write_text(REAL.replace('"8 B"', '"80 B"') + other)
+    said = cli("check", "late.toml").stderr
+    assert "traffic `late` starts at 5 ms and `tiny` at 0 s, both at host `a`" in said
+
+
+def test_a_tcp_stream_is_written_to_at_a_rate() -> None:
+    text = REAL.replace("udp-stream", "tcp-stream") + "[host.c]\n"
+    campaign = loads(text.replace("[host.c]\n", ""), {"traffic.tiny.streams": "3"}).campaign
+    (flow,) = flows(json.loads(campaign.numbers("base", [])), 1)
+    assert flow.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 1_000_000}
+    assert flow.asked_bit_per_s == 3_000_000
+    # What it waited for is TCP's to say: the host is not blamed.
+    late = {"goodput_bit_per_s": 1e6, "offered_bit_per_s": 1e6, "schedule_kept": 0.3}
+    window = late | {"receive_window_limited_share": 0.9}
+    assert explained(flow, late, {}, {}, None)["bottleneck"] == "unknown"
+    assert explained(flow, window, {}, {}, None)["bottleneck"] == "the receive window"
