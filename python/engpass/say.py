@@ -70,6 +70,8 @@ def counted(key: str, value: float) -> str:
 
 def lateness(found: Mapping[str, Any]) -> str:
     """How late the packets of an emulated network were: `half by 12 us, 99.9 % by 80 us, at most 2 ms`."""
+    if found.get("packets") == 0:
+        return "no packet was carried yet"
     words = [
         f"{share} by {duration(found[key] / 1e9)}"
         for key, share in (("p50_ns", "half"), ("p99_ns", "99 %"), ("p999_ns", "99.9 %"))

@@ -164,6 +164,22 @@ def test_watch_shows_links_and_lateness(cli: Cli, far: Path) -> None:
         cli("down", "far.toml")
 
 
+def test_watch_into_a_pipe_shows_one_look_after_the_other(cli: Cli, program: Program, far: Path) -> None:
+    cli("up", "far.toml")
+    try:
+        with program.start("watch", "far.toml", "--interval", "0.05") as looks:
+            assert looks.stdout is not None
+            shown = 0
+            for line in looks.stdout:
+                shown += b"a -> b" in line
+                if shown == 2:
+                    looks.send_signal(signal.SIGINT)
+            assert looks.wait(30) == 130
+        assert shown >= 2
+    finally:
+        cli("down", "far.toml")
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [

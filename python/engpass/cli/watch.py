@@ -61,6 +61,10 @@ def _live(lab: Lab, control: Control, interval: float) -> None:
     from rich.live import Live
 
     screen = console.tables()
+    while not screen.is_terminal:
+        # Nothing can be drawn over: one look after the other.
+        screen.print(_view(lab, _look(control, interval)))
+        screen.file.flush()
     with Live(console=screen, auto_refresh=False) as live:
         while True:
             live.update(_view(lab, _look(control, interval)), refresh=True)

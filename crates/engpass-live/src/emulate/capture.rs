@@ -100,7 +100,7 @@ impl Capturing {
             let real = Box::new(Real(Rc::clone(&kept)));
             let file = CaptureFile::create(path)
                 .and_then(|out| File::begin(network.topology(), point, limit, real, about, out))
-                .map_err(|error| EmulateError::system(&format!("writing `{}`", path.display()), &error))?;
+                .map_err(|error| EmulateError::file("writing", path, &error))?;
             files.0.push(file);
         }
         network.capture(&files.ports());

@@ -144,11 +144,16 @@ impl<N: Network, W: World> Driver<N, W> {
         let held = self.runs.iter().filter_map(|run| run.ats.first()).map(|at| at + HOLD);
         let next = self.network.next_wake().into_iter().chain(held).min();
         let due = next.map_or(u64::MAX, |at| self.clock.due(at));
-        self.world.wait(due.min(now + LONGEST));
-        self.catch_up();
+        let slept = self.world.wait(due.min(now + LONGEST));
+        // Whoever is woken by a packet has nothing else to do, most of the time.
+        if !slept || self.world.now() >= due {
+            self.catch_up();
+        }
+        // Nor does another packet follow at once: the first one goes on before anybody looks.
+        let most = if slept { 1 } else { BATCH };
         for place in 0..self.hosts.len() {
             if self.world.is_ready(place) {
-                self.read(place);
+                self.read(place, most);
             }
         }
         self.catch_up();
@@ -215,10 +220,10 @@ impl<N: Network, W: World> Driver<N, W> {
         }
     }
 
-    /// Read what a device has, up to a bound.
-    fn read(&mut self, place: usize) {
+    /// Read what a device has, up to bounds: so many packets, and a time.
+    fn read(&mut self, place: usize, most: usize) {
         let end = self.world.now() + READING;
-        for count in 0..BATCH {
+        for count in 0..most {
             if count > 0 && self.world.now() >= end {
                 return;
             }

@@ -100,6 +100,20 @@ impl EmulateError {
         Self::Config { cause: cause.into(), help: help.into() }
     }
 
+    /// A file could not be written or read.
+    fn file(what: &str, path: &Path, error: &io::Error) -> Self {
+        let help = match error.kind() {
+            io::ErrorKind::NotFound if what == "writing" => "make its directory first, or name another",
+            io::ErrorKind::NotFound => "name what `log` of `emulate` wrote",
+            io::ErrorKind::InvalidData => "take a log that `emulate` wrote",
+            io::ErrorKind::PermissionDenied => "see who may write there, or name another place",
+            io::ErrorKind::IsADirectory => "name a file in it",
+            io::ErrorKind::StorageFull => "make room on the disk, or name another",
+            _ => "see the error of the system call",
+        };
+        Self::System { cause: format!("{what} `{}`: {error}", path.display()), help: help.to_owned() }
+    }
+
     fn system(what: &str, error: &io::Error) -> Self {
         let help = match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
@@ -112,7 +126,6 @@ impl EmulateError {
             Some(libc::EBUSY) => "another process has the device open: end it, or take another name",
             Some(libc::EADDRINUSE) => "another driver listens there, or another file has that name",
             Some(libc::EINVAL) => "check the name: a device that is there already must be of that kind",
-            Some(libc::ENOSPC) => "make room on the disk, or leave the log out",
             _ => "see the error of the system call",
         };
         Self::System { cause: format!("{what}: {error}"), help: help.to_owned() }
@@ -241,8 +254,7 @@ fn create_log(path: &Path, config: &Config, seed: u64, segments: &[usize]) -> Re
         "segments": segments,
         "hosts": config.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
     });
-    Log::create(path, &header)
-        .map_err(|error| EmulateError::system(&format!("writing `{}`", path.display()), &error))
+    Log::create(path, &header).map_err(|error| EmulateError::file("writing", path, &error))
 }
 
 /// One of the packets that a device gave.
@@ -280,8 +292,7 @@ pub fn cut(given: &[u8], router: &[IpAddr]) -> Vec<Cut> {
 /// # Errors
 /// [`EmulateError`] when the log cannot be read or its testbed cannot be built.
 pub fn replay(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<Value, EmulateError> {
-    let unreadable =
-        |error: &io::Error| EmulateError::system(&format!("reading `{}`", path.display()), error);
+    let unreadable = |error: &io::Error| EmulateError::file("reading", path, error);
     let mut log = Reading::open(path).map_err(|error| unreadable(&error))?;
     if log.header["engpass-log"] != LOG_VERSION {
         return Err(EmulateError::config(

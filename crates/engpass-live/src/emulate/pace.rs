@@ -39,12 +39,16 @@ const NEAR: u64 = 3 * MICROSECOND;
 const AWAKE: u64 = 50 * MICROSECOND;
 /// Where between these hybrid wakes before an instant, in nanoseconds.
 const MARGIN: (u64, u64) = (50 * MICROSECOND, 100 * MICROSECOND);
+/// The most by which `sleep` wakes before an instant, in nanoseconds. Nine of ten sleeps of a host end at least so late that none of this is
+/// spent awake: a hypervisor takes tens of microseconds to tell its guest that a timer has expired.
+const EARLY: u64 = 50 * MICROSECOND;
 
 /// A way to wait, and why.
 pub(super) struct Pace {
     clock: Clock,
     /// By name.
     asked: bool,
+    /// How long before an instant a sleep is to end, in nanoseconds.
     margin: u64,
     awake: u64,
     why: String,
@@ -67,7 +71,11 @@ impl Pace {
             let why = format!("sleeps end up to {} late, more than a quarter of the limit", us(late));
             (Clock::Hybrid, why)
         };
-        let margin = timer.late(900_000).clamp(MARGIN.0, MARGIN.1);
+        let margin = match clock {
+            Clock::Hybrid => timer.late(900_000).clamp(MARGIN.0, MARGIN.1),
+            Clock::Sleep => timer.late(100_000).min(EARLY),
+            Clock::Spin | Clock::Auto => 0,
+        };
         // On one core nobody answers while the driver is awake; and one that spins always is.
         let awake = if thread::cores().len() < 2 || clock == Clock::Spin { 0 } else { AWAKE };
         Self { clock, asked: asked != Clock::Auto, margin, awake, why, timer }
@@ -92,27 +100,20 @@ impl Pace {
         match self.clock {
             Clock::Spin => 0,
             _ if now < last + self.awake => 0,
-            Clock::Hybrid => left.saturating_sub(self.margin),
-            Clock::Sleep | Clock::Auto => left,
+            Clock::Hybrid | Clock::Sleep | Clock::Auto => left.saturating_sub(self.margin),
         }
     }
 
     /// Whether to keep idle cores awake, too: where somebody has asked for instants that are kept.
     pub(super) fn keeps_cores_awake(&self) -> bool {
-        self.asked && self.spins()
-    }
-
-    /// Whether a sleep ends before it is time.
-    #[inline]
-    pub(super) fn spins(&self) -> bool {
-        matches!(self.clock, Clock::Spin | Clock::Hybrid)
+        self.asked && matches!(self.clock, Clock::Spin | Clock::Hybrid)
     }
 
     pub(super) fn to_json(&self) -> Value {
         json!({
             "mode": self.clock.name(),
             "why": self.why,
-            "margin_ns": if self.clock == Clock::Hybrid { self.margin } else { 0 },
+            "margin_ns": self.margin,
             "timer": self.timer.to_json(),
         })
     }
@@ -137,8 +138,9 @@ mod tests {
     fn naps_end_when_they_should() {
         let now = 1_000_000;
         let naps = |clock, last| [5, 70_000, 10_000_000].map(|left| pace(clock).nap(now, now + left, last));
-        assert_eq!(naps(Clock::Sleep, 0), [5, 70_000, 10_000_000]);
-        assert_eq!(naps(Clock::Hybrid, 0), [0, 10_000, 9_940_000]);
+        for clock in [Clock::Sleep, Clock::Hybrid] {
+            assert_eq!(naps(clock, 0), [0, 10_000, 9_940_000]);
+        }
         for clock in [Clock::Sleep, Clock::Hybrid] {
             assert_eq!(naps(clock, now - 39_999), [0; 3], "it stays awake after a packet");
             assert_ne!(naps(clock, now - 40_000), [0; 3]);
@@ -156,6 +158,9 @@ mod tests {
         assert_eq!(chosen(u64::MAX), Clock::Sleep);
         assert!(pace(Clock::Spin).keeps_cores_awake() && !pace(Clock::Sleep).keeps_cores_awake());
         assert!(!Pace::choose(Clock::Auto, Timer::calibrate(0), 0).keeps_cores_awake());
+        let margin = |clock| Pace::choose(clock, Timer::calibrate(1_000_000), u64::MAX).margin;
+        assert!(margin(Clock::Sleep) <= EARLY && margin(Clock::Spin) == 0);
+        assert!((MARGIN.0..=MARGIN.1).contains(&margin(Clock::Hybrid)));
         let narrow = if thread::cores().len() < 2 { Clock::Sleep } else { Clock::Hybrid };
         assert_eq!(chosen(0), narrow);
     }

@@ -11,6 +11,7 @@ use crate::sys::clock;
 use crate::sys::signal::Bell;
 use crate::sys::tun::{self, Tun, Waits};
 use crate::sys::urgent::Awake;
+use crate::time::MICROSECOND;
 
 /// A clock and devices.
 pub(super) trait World {
@@ -20,8 +21,8 @@ pub(super) trait World {
     /// Whether the device of a host is waited for from now on.
     fn listen(&mut self, host: usize, on: bool);
 
-    /// Wait until a device can be read that is listened to, somebody rings, or it is `due`.
-    fn wait(&mut self, due: u64);
+    /// Wait until a device can be read that is listened to, somebody rings, or it is `due`; whether nothing could be read when it began to wait.
+    fn wait(&mut self, due: u64) -> bool;
 
     /// Whether a host's device could be read when the last wait ended.
     fn is_ready(&self, host: usize) -> bool;
@@ -48,6 +49,8 @@ pub(super) struct Real {
     _awake: Option<Awake>,
 }
 
+/// A wait that takes longer than this has slept, in nanoseconds, and not only looked.
+const LOOK: u64 = 3 * MICROSECOND;
 /// So many devices are read without being asked whether there is anything to read, where there is no time to ask.
 const FEW: usize = 4;
 
@@ -98,9 +101,10 @@ impl World for Real {
         self.waits.listen(host, on);
     }
 
-    fn wait(&mut self, due: u64) {
+    fn wait(&mut self, due: u64) -> bool {
+        let began = clock::now();
+        let mut now = began;
         loop {
-            let now = clock::now();
             self.urgency.look(now);
             let stirred = std::mem::take(&mut self.stirred);
             if stirred && self.pace.stays_awake() && !self.contention.is_some(now) {
@@ -108,16 +112,18 @@ impl World for Real {
             }
             if Pace::is_near(now, due) {
                 self.wait_near(due);
-                return;
+                return false;
             }
             let nap = self.pace.nap(now, due, self.last);
             let ready = self.waits.wait(nap);
             if ready && self.waits.is_ready(self.devices.len()) {
                 self.bell.hush();
             }
-            // A sleep ends when it is due, when there is something to do, or by a signal, which somebody is to see.
-            if ready || (nap > 0 && !self.pace.spins()) || clock::now() >= due {
-                return;
+            // A wait ends when it is due, when there is something to do, or by a signal, which somebody is to see; a nap that ends before it
+            // is due is followed by looks.
+            let looked = std::mem::replace(&mut now, clock::now());
+            if ready || now >= due || now < looked + nap {
+                return now > began + LOOK;
             }
         }
     }

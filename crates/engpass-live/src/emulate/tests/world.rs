@@ -69,17 +69,19 @@ impl World for Fake {
         self.listens[host] = on;
     }
 
-    fn wait(&mut self, due: u64) {
+    fn wait(&mut self, due: u64) -> bool {
         if self.gone.is_some_and(|host| self.listens[host]) {
-            return;
+            return false;
         }
         let heard = self.scripts.iter().zip(&self.listens).filter(|(_, on)| **on);
         let next = heard.filter_map(|(script, _)| script.front()).map(|(at, _)| *at).min();
         let wake = due.min(next.unwrap_or(u64::MAX));
-        if wake > self.now {
+        let sleeps = wake > self.now;
+        if sleeps {
             // As a host that wakes late.
             self.now = wake + self.random(60_000);
         }
+        sleeps
     }
 
     fn is_ready(&self, host: usize) -> bool {
