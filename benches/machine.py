@@ -20,7 +20,7 @@ from engpass.environment import environment
 ROOT = Path(__file__).resolve().parent.parent
 ENGPASS = ROOT / ".venv/bin/engpass"
 KYOTO = str(ROOT / "benches/testbeds/kyoto.toml")
-HOT_LOOPS = ("cargo", "bench", "--quiet", "-p", "engpass-bench", "--bench", "hot")
+HOT_LOOPS = ("cargo", "bench", "--quiet", "-p", "engpass-bench", "--features", "hot", "--bench", "hot")
 
 HEAVY = ("setsid", "--wait", "sh", "-c", 'echo -20 2>/dev/null >/proc/self/autogroup; exec "$@"', "-")
 """Before a program that others at work are not to hold up: the scheduler weighs sessions."""

@@ -1,4 +1,4 @@
-//! The hot loops. `cargo bench -p engpass-bench` runs them; `make bench` does, and puts them beside the targets.
+//! The hot loops. `cargo bench -p engpass-bench --features hot` runs them; `make bench` does, and puts them beside the targets.
 //!
 //! What a loop handles (a cell or packet over a link, a cell, an event) is its throughput: the figures are ns for one.
 
