@@ -1,5 +1,8 @@
 //! Places for things that come and go.
 
+/// So many places are worth giving back.
+const CROWD: usize = 256;
+
 /// An arena with a list of free places.
 #[derive(Debug)]
 pub(super) struct Arena<T> {
@@ -48,6 +51,15 @@ impl<T> Arena<T> {
 
     pub(super) fn release(&mut self, index: u32) {
         self.free.push(index);
+    }
+
+    /// Give the memory back that a crowd has taken, if nothing is there. Returns whether it was.
+    pub(super) fn rest(&mut self) -> bool {
+        let rests = self.items.len() >= CROWD && self.free.len() == self.items.len();
+        if rests {
+            *self = Self::default();
+        }
+        rests
     }
 }
 

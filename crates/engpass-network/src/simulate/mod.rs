@@ -164,6 +164,7 @@ impl Network {
                     continue;
                 }
                 self.next_question = self.handled + QUESTIONS;
+                self.rest();
             } else if limit < until {
                 self.sweep();
             } else {
@@ -175,6 +176,7 @@ impl Network {
                 return Err(SimError::Interrupted);
             }
         }
+        self.rest();
         Ok(())
     }
 
@@ -193,6 +195,16 @@ impl Network {
             Event::Room(nic) => self.serve_waiting(nic),
             Event::Hand(sender) => self.hand_over(sender),
             Event::Lose(packet) => self.lose_now(packet),
+        }
+    }
+
+    /// Give the memory back that many packets have taken, if none is on its way.
+    fn rest(&mut self) {
+        if self.frames.packets.rest() {
+            self.fabric.ledger.forget_packets();
+        }
+        if self.fabric.datagrams.rest() {
+            self.fabric.segments = Vec::new();
         }
     }
 

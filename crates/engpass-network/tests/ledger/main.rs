@@ -25,7 +25,7 @@ fn part(accounts: &Accounts, account: &str) -> u128 {
 /// The accounts that have at least `least` parts, but for overheads.
 fn idle_names(accounts: &Accounts, least: u128) -> Vec<&str> {
     let idle = accounts.iter().filter(|(name, parts)| name.starts_with("idle: ") && **parts >= least);
-    idle.map(|(name, _)| name.as_str()).collect()
+    idle.map(|(name, _)| name.as_ref()).collect()
 }
 
 /// The direction of a link from this node.

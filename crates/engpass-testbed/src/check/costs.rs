@@ -20,11 +20,14 @@ pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &
     if draft.traffic.values().any(Option::is_none) || draft.elsewhere.contains_key("traffic") {
         return;
     }
+    let costs = [(Side::Send, "cost", &host.cost), (Side::Receive, "receive_cost", &host.receive_cost)];
+    // Most hosts have none, and all traffic is looked through for one that has.
+    if costs.iter().all(|(side, _, cost)| keys(cost, *side).iter().all(|(_, given, ..)| !given)) {
+        return;
+    }
     let parts: Vec<Part<'_>> =
         draft.traffic.values().flatten().flat_map(|traffic| parts(traffic, name)).collect();
-    for (side, table, cost) in
-        [(Side::Send, "cost", &host.cost), (Side::Receive, "receive_cost", &host.receive_cost)]
-    {
+    for (side, table, cost) in costs {
         for (key, given, udp, tcp) in keys(cost, side) {
             if !given {
                 continue;

@@ -3,16 +3,17 @@
 use engpass_model::time::Pace;
 
 /// When transmissions end: nothing is added up from rounded times, and nothing is divided for a length that was there before.
+#[repr(C)]
 pub(super) struct Clock {
-    pace: Pace,
-    /// For how long the line is silent at the end of a frame: whole picoseconds and parts, of which the pace says how many make one.
-    gap: (u64, u64),
-    /// A length in bytes, and the time it takes.
-    length: u64,
-    takes: (u64, u64),
     /// End of the last transmission, its gap included: exactly, and rounded up.
     pub(super) exact: (u64, u64),
     pub(super) end: u64,
+    /// A length in bytes, and the time it takes.
+    length: u64,
+    takes: (u64, u64),
+    pace: Pace,
+    /// For how long the line is silent at the end of a frame: whole picoseconds and parts, of which the pace says how many make one.
+    gap: (u64, u64),
 }
 
 impl Clock {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use engpass_model::element::Doing;
-use engpass_model::queue::{self, Backlog, Cause, Discipline, PortView, Scheduler, Verdict};
+use engpass_model::queue::{self, Cause, Discipline, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{QueueLimit, Share};
@@ -16,32 +16,41 @@ use crate::simulate::ledger::Transmission;
 use crate::simulate::tally::Window;
 
 /// A transmitter with what waits for it and what is on its way behind it.
+///
+/// In a large network each packet finds those of its flow outside of the caches: what every packet asks for stands together.
+#[repr(C, align(64))]
 pub(in crate::simulate) struct FramePort {
     clock: Clock,
-    /// Bytes of the line for an IP packet: the larger of its own and `least`, plus `around`.
-    around: u32,
-    least: u32,
-    /// Bytes of the line around a frame, which no queue holds.
-    physical: u32,
-    /// The books are told of every transmission.
-    pub(in crate::simulate) watched: bool,
-    /// The transmitter's number: twice that of the link, and its end.
-    pub(in crate::simulate) port: u32,
+    /// What the books are told when they are opened and closed.
+    pub(in crate::simulate) told: Told,
     /// From the last bit of a frame on the line to the queue behind the other end.
     pub(super) delay: u64,
     /// The books are opened before anything that comes later than this; `u64::MAX` when they are open.
     pub(in crate::simulate) opens: u64,
-    /// When the next arrival is looked at.
-    wake: u64,
+    /// The longest packet that finds room and whose fate is known when it comes, if the line is free: with what is around it,
+    /// physical framing apart; zero if there is none.
+    largest: u32,
+    /// Bytes of the line for an IP packet: the larger of its own and `least`, plus `around`.
+    around: u32,
+    least: u16,
+    /// Bytes of the line around a frame, which no queue holds.
+    physical: u8,
+    /// The books are told of every transmission.
+    pub(in crate::simulate) watched: bool,
+    /// The transmitter's number: twice that of the link, and its end.
+    pub(in crate::simulate) port: u32,
     /// What waits, is being sent, and is on its way.
     pub(super) sent: SentOff,
+    /// When the next arrival is looked at.
+    wake: u64,
     waiting: Waiting,
-    /// What the books are told when they are opened and closed.
-    pub(in crate::simulate) told: Told,
+    lottery: Option<Box<Lottery>>,
     /// What was sent and lost in the counted time, beside what the books are told.
     tally: PortTally,
-    lottery: Option<Box<Lottery>>,
 }
+
+// Four lines of a cache, of which a packet that finds the line free needs three.
+const _: () = assert!(size_of::<FramePort>() == 256);
 
 /// What went through a port in the counted time: what was sent when its last bit had left in it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -178,11 +187,18 @@ impl FramePort {
                 Waiting::Service(Box::new(Service { scheduler, asked: u64::MAX, held_since: None }))
             }
         };
+        let largest = match waiting {
+            _ if chance => 0,
+            Waiting::All => u32::MAX,
+            Waiting::Room(limit) if limit.packets > 0 => limit.bytes.min(u32::MAX.into()) as u32,
+            _ => 0,
+        };
         Self {
             clock: Clock::new(Pace::of_bits(8, link.line_rate), gap),
+            largest,
             around: around as u32,
-            least: (link.line_bytes(0) - around) as u32,
-            physical: physical as u32,
+            least: (link.line_bytes(0) - around) as u16,
+            physical: physical as u8,
             watched: false,
             port,
             delay: link.delay.ps() + latency,
@@ -258,7 +274,7 @@ impl FramePort {
     /// Bytes of its frame, for an IP packet of `ip` bytes, that count in a queue.
     #[inline(always)]
     pub(super) fn queue_bytes(&self, ip: u32) -> u32 {
-        ip.max(self.least) + self.around - self.physical
+        ip.max(self.least.into()) + self.around - u32::from(self.physical)
     }
 
     /// A packet comes to the transmitter of a host, which takes everything.
@@ -296,7 +312,6 @@ impl FramePort {
         last: u64,
         window: &Window,
     ) -> Passed {
-        let Some(room) = self.plain_room::<NIC>() else { return Passed::Odd };
         let bytes = self.queue_bytes(ip);
         let taken = u64::from(bytes) + u64::from(self.physical);
         // What finds the line free waits for nothing.
@@ -304,7 +319,7 @@ impl FramePort {
             && let Some((exact, end)) = self.clock.look_again(now, taken)
             && now <= self.opens
             && window.holds_all(now, end)
-            && Backlog::default().has_room(room, bytes)
+            && bytes <= self.largest
         {
             let left = self.clock.left_of(exact, end);
             let at = left + self.delay;
@@ -319,17 +334,20 @@ impl FramePort {
                 return Passed::Told(at);
             }
         }
+        if !self.is_plain::<NIC>() {
+            return Passed::Odd;
+        }
         self.join_plainly(now, (bytes, if NIC { ip } else { bytes }), packet, last, window)
     }
 
-    /// What finds room, where all is known on arrival by that alone, and packets arrive in order.
+    /// Whether all is known on arrival by room alone, and packets arrive in order.
     #[inline(always)]
-    fn plain_room<const NIC: bool>(&self) -> Option<QueueLimit> {
+    fn is_plain<const NIC: bool>(&self) -> bool {
         match self.waiting {
-            _ if self.lottery.is_some() => None,
-            Waiting::Room(limit) => Some(limit),
-            Waiting::All if NIC => Some(QueueLimit { packets: u64::MAX, bytes: u64::MAX }),
-            _ => None,
+            _ if self.lottery.is_some() => false,
+            Waiting::Room(_) => true,
+            Waiting::All => NIC,
+            _ => false,
         }
     }
 

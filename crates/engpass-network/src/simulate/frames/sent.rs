@@ -18,19 +18,20 @@ struct Sent {
 
 /// What a line was given, in the order in which it leaves: one ring with two beginnings.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct SentOff {
-    /// A power of two of places.
-    places: Box<[Sent]>,
-    /// Numbers, modulo 2^32, of the first that may still be in the queue, of the first that is to arrive, and of the next one.
-    queued: u32,
-    flying: u32,
-    next: u32,
-    /// Bytes in the queue.
-    bytes: u64,
     /// When the last of all leaves.
     last: u64,
+    /// Bytes in the queue.
+    bytes: u64,
+    /// Numbers, modulo 2^32, of the first that may still be in the queue, of the next one, and of the first that is to arrive.
+    queued: u32,
+    next: u32,
+    flying: u32,
     /// The queue is one packet that has no place, whose arrival is told.
     alone: bool,
+    /// A power of two of places.
+    places: Box<[Sent]>,
 }
 
 impl SentOff {

@@ -1,5 +1,7 @@
 //! The books are closed: every bit-time of every line is in one account, and the accounts balance.
 
+use std::borrow::Cow;
+
 use engpass_model::time::SECOND;
 use engpass_testbed::Topology;
 use indexmap::IndexMap;
@@ -10,7 +12,7 @@ use crate::limit::layers::Layer;
 use crate::simulate::SimError;
 
 /// Parts of a line by account, in the order in which they are shown; those without anything are left out.
-pub type Accounts = IndexMap<String, u128>;
+pub type Accounts = IndexMap<Cow<'static, str>, u128>;
 
 /// The accounts of the layers of a packet.
 const LAYERS: [(Layer, &str); 6] = [
@@ -133,7 +135,7 @@ impl Ledger {
             (carried - physical - header) as i128,
         )?;
         for (name, parts) in NAMES.iter().zip(divide(left - of_left, &reasons)) {
-            put(&mut accounts, name, parts);
+            put(&mut accounts, *name, parts);
         }
         let total: u128 = accounts.values().sum();
         wrong.unless_equal("the accounts exceed the capacity", total as i128, capacity as i128)?;
@@ -159,7 +161,7 @@ impl Ledger {
         put(accounts, "control", units(|book| book.control) * unit);
         for book in books().filter(|book| book.generated > 0) {
             let name = &topology.flows[book.flow as usize].name;
-            put(accounts, &format!("other: {name}"), u128::from(book.generated) * unit);
+            put(accounts, format!("other: {name}"), u128::from(book.generated) * unit);
         }
         accounts.values().sum::<u128>() - before - cut_off
     }
@@ -227,23 +229,24 @@ impl Book {
 
 /// Add the accounts of one direction to those of the link.
 pub(in crate::simulate) fn add(sum: &mut Accounts, accounts: &Accounts) {
-    accounts.iter().for_each(|(account, parts)| put(sum, account, *parts));
-    sum.sort_by_key(|account, _| rank(account));
+    accounts.iter().for_each(|(account, parts)| put(sum, account.clone(), *parts));
+    sum.sort_by_cached_key(|account, _| rank(account));
 }
+
+/// Accounts of overheads around a packet, and of payload by fate.
+const AROUND: [&str; 2] = ["physical framing", "cell headers"];
+const FATES: [&str; 5] = ["delivered", "duplicate", "dead", "in flight", "control"];
 
 /// Place of an account: overheads from the outside to the inside, payload by fate, what others sent, idle time.
 fn rank(account: &str) -> usize {
-    let before = ["physical framing", "cell headers"];
-    let fates = ["delivered", "duplicate", "dead", "in flight", "control"];
     let layers = LAYERS.iter().map(|(_, name)| *name);
-    let names = before.into_iter().chain(layers).chain(fates);
-    let all: Vec<&str> = names.chain(["other: "]).chain(NAMES).collect();
-    all.iter().position(|name| account.starts_with(name)).unwrap_or(all.len())
+    let names = AROUND.into_iter().chain(layers).chain(FATES).chain(["other: "]).chain(NAMES);
+    names.enumerate().find(|(_, name)| account.starts_with(name)).map_or(usize::MAX, |(place, _)| place)
 }
 
-fn put(accounts: &mut Accounts, account: &str, parts: u128) {
+fn put(accounts: &mut Accounts, account: impl Into<Cow<'static, str>>, parts: u128) {
     if parts > 0 {
-        *accounts.entry(account.to_owned()).or_default() += parts;
+        *accounts.entry(account.into()).or_default() += parts;
     }
 }
 

@@ -160,6 +160,11 @@ impl Ledger {
         waits.stir(now);
     }
 
+    /// No packet is on its way, and those to come begin anew.
+    pub(in crate::simulate) fn forget_packets(&mut self) {
+        self.packet_stamps = Vec::new();
+    }
+
     /// A fragment of a packet has come into being.
     pub(in crate::simulate) fn cut(&mut self, packet: u32, fragment: u32) {
         if let Some(&stamp) = self.packet_stamps.get(packet as usize) {

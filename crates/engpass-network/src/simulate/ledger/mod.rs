@@ -15,8 +15,6 @@ mod tests;
 mod trains;
 mod waits;
 
-use std::sync::Arc;
-
 use engpass_model::element::{Cells, Doing, FrameId};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
@@ -42,6 +40,8 @@ pub(super) struct Ledger {
     lines: Vec<Line>,
     /// For every lane and direction the books of its lines, in the order of the hops.
     books: Vec<Book>,
+    /// How packets come onto the lines of their books.
+    entries: Vec<Entry>,
     /// Place of the first book of lane `l` in its own direction at `2 l`, against it at `2 l + 1`, and the number of all books behind
     /// them. The first lanes are the flows', and behind them every TCP connection has its own.
     first: Vec<u32>,
@@ -133,6 +133,14 @@ enum User {
     Shared,
 }
 
+/// How packets of a flow come onto a line: most books have one that others have, too.
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    wire: Wire,
+    /// MTUs that cut packets at the sender and on their way to this line.
+    cuts: Box<[u64]>,
+}
+
 /// What a flow has carried over a line in one direction.
 #[derive(Debug)]
 struct Book {
@@ -142,9 +150,8 @@ struct Book {
     against: bool,
     /// Of a `udp-stream`: a datagram's units.
     of: u32,
-    wire: Wire,
-    /// MTUs that cut packets at the sender and on their way to this line.
-    cuts: Arc<[u64]>,
+    /// Place among the [`Entry`]s.
+    entry: u32,
     /// Datagrams of a `udp-stream` that were delivered and carried wholly in the window.
     whole: u64,
     /// Units of datagrams that were not delivered, or not wholly in the window; and without data.
@@ -366,7 +373,8 @@ impl Ledger {
         }
         let alike = written.then(|| &self.alike[lane * self.stride..][..self.stride]);
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
-        book_all(books, &self.lines, alike, count, Fate::Delivered, load, 0);
+        let how = (&self.lines[..], &self.entries[..]);
+        book_all(books, how, alike, count, Fate::Delivered, load, 0);
         self.runs[lane].count = 0;
     }
 
@@ -379,14 +387,15 @@ impl Ledger {
     #[inline(never)]
     fn book(&mut self, lane: usize, fate: Fate, load: Load, carried: Carried, refused: u32) {
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
+        let how = (&self.lines[..], &self.entries[..]);
         match carried {
             Carried::Whole(lines) => {
                 let lines = if fate == Fate::Delivered { books.len() } else { usize::from(lines) };
-                book_all(&mut books[..lines], &self.lines, None, 1, fate, load, refused);
+                book_all(&mut books[..lines], how, None, 1, fate, load, refused);
             }
             Carried::Written(datagram) => {
                 let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
-                book_all(books, &self.lines, Some(carried), 1, fate, load, refused);
+                book_all(books, how, Some(carried), 1, fate, load, refused);
             }
         }
     }
@@ -526,14 +535,21 @@ impl Line {
 
 impl Book {
     /// `count` datagrams, of each of which `units` were carried.
-    fn settle(&mut self, (units, count): (u64, u64), unit: u64, fate: Fate, load: Load, refused: u64) {
+    fn settle(
+        &mut self,
+        (units, count): (u64, u64),
+        (unit, entry): (u64, &Entry),
+        fate: Fate,
+        load: Load,
+        refused: u64,
+    ) {
         let (header, bytes) = (u64::from(load.header), load.bytes);
         match (fate, load.cargo) {
             (_, Cargo::Control) => self.control += units * count,
             (Fate::Dead, _) => self.dead += units * count,
             (Fate::Delivered, Cargo::Datagram) if units == u64::from(self.of) => self.whole += count,
             (Fate::Delivered, Cargo::Segment) => {
-                let layers = layers_of(&self.wire, header, bytes, &self.cuts);
+                let layers = entry.layers(header, bytes);
                 if units * unit != booked(&layers) {
                     self.in_flight += units * count;
                     return;
@@ -550,7 +566,7 @@ impl Book {
 /// Book `count` datagrams alike: on each line what is written down, or all.
 fn book_all(
     books: &mut [Book],
-    lines: &[Line],
+    (lines, entries): (&[Line], &[Entry]),
     written: Option<&[u32]>,
     count: u64,
     fate: Fate,
@@ -558,14 +574,21 @@ fn book_all(
     refused: u32,
 ) {
     for (hop, book) in books.iter_mut().enumerate() {
-        let unit = lines[book.line as usize].unit;
+        let (unit, entry) = (lines[book.line as usize].unit, &entries[book.entry as usize]);
         let units = match written {
             Some(written) => u64::from(written[hop]),
-            None => booked(&layers_of(&book.wire, load.header.into(), load.bytes, &book.cuts)) / unit,
+            None => booked(&entry.layers(load.header.into(), load.bytes)) / unit,
         };
         if units > 0 {
-            book.settle((units, count), unit, fate, load, refused.into());
+            book.settle((units, count), (unit, entry), fate, load, refused.into());
         }
+    }
+}
+
+impl Entry {
+    /// A packet of so many bytes on the line.
+    fn layers(&self, transport: u64, payload: u64) -> Layers {
+        layers_of(&self.wire, transport, payload, &self.cuts)
     }
 }
 

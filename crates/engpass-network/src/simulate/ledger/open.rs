@@ -1,7 +1,5 @@
 //! Books before anything is written in them.
 
-use std::sync::Arc;
-
 use engpass_model::source::Traffic;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
@@ -10,7 +8,7 @@ use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Testbed, Topology};
 
 use super::waits::{Wait, Waits};
-use super::{Book, Cargo, Edge, Ledger, Line, Load, Run, User, booked, layers_of};
+use super::{Book, Cargo, Edge, Entry, Ledger, Line, Load, Run, User, booked};
 use crate::limit::layers::{Layer, Wire};
 use crate::simulate::fabric::Vc;
 use crate::simulate::frames::Frames;
@@ -55,6 +53,7 @@ impl Ledger {
             window,
             lines: Vec::new(),
             books: Vec::new(),
+            entries: Vec::new(),
             first: Vec::new(),
             flows: topology.flows.len() as u32,
             stride: hops.chain(steps).max().unwrap_or(0),
@@ -132,14 +131,14 @@ impl Ledger {
 
     /// The book of a lane on one line, before which the MTU of the sender and those of routers have cut its packets.
     fn add_book(&mut self, lane: &Lane<'_>, port: usize, wire: Wire, cut: (u64, &[u64]), shaped: bool) {
-        let cuts = [&[cut.0], cut.1].concat();
-        // Most ways are like one before.
-        let known = self.books.iter().rev().take(2 * self.stride).find(|book| *book.cuts == *cuts);
-        let shared = known.map_or_else(|| Arc::from(&*cuts), |book| Arc::clone(&book.cuts));
+        let entry = Entry { wire, cuts: [&[cut.0], cut.1].concat().into() };
+        // Most lines come after one like them.
+        let known = self.entries.iter().rev().take(2 * self.stride).position(|known| *known == entry);
+        let place = known.map_or(self.entries.len(), |back| self.entries.len() - 1 - back);
         let line = &mut self.lines[port];
         let datagram = match lane.traffic {
             Some(Traffic::UdpStream(config)) => {
-                Some(Box::new(layers_of(&wire, UDP_HEADER_BYTES, config.message.bytes(), &cuts)))
+                Some(Box::new(entry.layers(UDP_HEADER_BYTES, config.message.bytes())))
             }
             _ => None,
         };
@@ -149,7 +148,7 @@ impl Ledger {
             line: port as u32,
             against: lane.against,
             of: datagram.as_ref().map_or(0, |datagram| booked(datagram) / line.unit) as u32,
-            cuts: shared,
+            entry: place as u32,
             whole: 0,
             dead: 0,
             in_flight: 0,
@@ -157,12 +156,14 @@ impl Ledger {
             generated: 0,
             datagram,
             segments: wire.nothing(),
-            wire,
             duplicate: 0,
             sender: lane.sender.map(|sender| sender as u32),
             shaped,
             stamp: None,
         });
+        if known.is_none() {
+            self.entries.push(entry);
+        }
     }
 
     /// Find out whose reasons the idle time of each line has.

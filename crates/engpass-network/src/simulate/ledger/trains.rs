@@ -1,6 +1,6 @@
 //! Books of trains: datagrams alike, of one packet each, that share what is written down of the lines that carry them.
 
-use super::{Book, Cargo, Fate, Ledger, Load, User, book_all, booked, layers_of};
+use super::{Book, Cargo, Fate, Ledger, Load, User, book_all, booked};
 use crate::simulate::fabric::{Datagram, Fabric};
 
 impl Fabric {
@@ -33,17 +33,17 @@ impl Ledger {
             if sum == 0 {
                 continue;
             }
-            let Book { wire, cuts, line, .. } = &self.books[book];
-            let whole = booked(&layers_of(wire, load.header.into(), load.bytes, cuts));
-            let each = (whole / self.lines[*line as usize].unit) as u32;
-            let waiting = self.later.as_ref().map_or(0, |later| later.waiting_on(*line as usize, datagram));
+            let Book { entry, line, .. } = self.books[book];
+            let whole = booked(&self.entries[entry as usize].layers(load.header.into(), load.bytes));
+            let each = (whole / self.lines[line as usize].unit) as u32;
+            let waiting = self.later.as_ref().map_or(0, |later| later.waiting_on(line as usize, datagram));
             let left = packets - waiting;
             // Those before them had left before the window began.
             let counted = sum / each;
             let delivered = arrived.min(left).saturating_sub(left - counted);
             for (count, fate) in [(delivered, Fate::Delivered), (counted - delivered, Fate::InFlight)] {
                 let books = &mut self.books[book..=book];
-                book_all(books, &self.lines, Some(&[each]), count.into(), fate, load, 0);
+                book_all(books, (&self.lines, &self.entries), Some(&[each]), count.into(), fate, load, 0);
             }
         }
     }

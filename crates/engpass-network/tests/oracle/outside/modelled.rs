@@ -100,7 +100,7 @@ pub(crate) fn way(outside: &Outside, (from, to): &(String, String)) -> u32 {
 fn accounts(direction: &Direction) -> BTreeMap<&str, u128> {
     let mut accounts = BTreeMap::new();
     for (account, parts) in &direction.ledger {
-        let name = if account.starts_with("idle") { "idle" } else { account.as_str() };
+        let name = if account.starts_with("idle") { "idle" } else { account.as_ref() };
         *accounts.entry(name).or_default() += parts;
     }
     accounts
