@@ -1,4 +1,5 @@
-//! Costs of which the check warns that they change nothing: nothing changes without them, in `limit` and in `simulate`; and it warns of no other.
+//! Costs of which the check warns that they change nothing: nothing changes without them, in `limit` and in `simulate`; and it warns of no other
+//! but where its like for the other protocol is given, too.
 
 use engpass_network::limit::limit;
 use engpass_network::simulate::simulate;
@@ -65,6 +66,17 @@ fn warned(campaign: &Campaign) -> Vec<String> {
     found.as_array().expect("a list").iter().map(path).collect()
 }
 
+/// What the other protocol has in the place of a cost.
+fn like(key: &str) -> &'static str {
+    match key {
+        "per_datagram" => "per_write",
+        "per_write" => "per_datagram",
+        "per_fragment" => "per_segment",
+        "per_segment" | "per_ack" => "per_fragment",
+        _ => panic!("a byte costs both: `{key}`"),
+    }
+}
+
 #[test]
 fn what_is_warned_of_changes_nothing_and_all_else_does() {
     let small = "memory = { bandwidth = \"500 MB/s\" }";
@@ -82,7 +94,11 @@ fn what_is_warned_of_changes_nothing_and_all_else_does() {
                 if !idle.contains(&one) {
                     // What `simulate` hides behind the memory, `limit` has as the CPU's.
                     let without = rates(&pair(stream, memory, std::slice::from_ref(&one)));
-                    assert_ne!(without, rates(&full), "{stream}: `{one}` counts");
+                    if without == rates(&full) {
+                        let alone = pair(stream, memory, &[format!("{host}.{table}.{}", like(key))]);
+                        assert_ne!(rates(&alone), without, "{stream}: the like of `{one}` counts");
+                        assert!(warned(&alone).contains(&one), "{stream}: `{one}` alone");
+                    }
                 }
             }
         }
