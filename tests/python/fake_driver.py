@@ -87,15 +87,16 @@ class Driver:
         waits.register(peer, selectors.EVENT_READ, lambda _fd: self.answer(peer, waits))
 
     def answer(self, peer: socket.socket, waits: selectors.BaseSelector) -> None:
-        asked = peer.recv(1 << 16)
-        if not asked:
-            waits.unregister(peer)
-            peer.close()
-            return
-        for line in asked.splitlines():
-            peer.sendall(json.dumps(self.does(json.loads(line)["do"])).encode() + b"\n")
-            if json.loads(line)["do"] == "stop":
-                sys.exit(0)
+        # Who asked may be gone before it is answered.
+        with contextlib.suppress(ConnectionError):
+            if asked := peer.recv(1 << 16):
+                for line in asked.splitlines():
+                    peer.sendall(json.dumps(self.does(json.loads(line)["do"])).encode() + b"\n")
+                    if json.loads(line)["do"] == "stop":
+                        sys.exit(0)
+                return
+        waits.unregister(peer)
+        peer.close()
 
     def does(self, what: str) -> dict[str, Any]:
         lateness = self.lateness()
