@@ -44,72 +44,39 @@ pub(crate) enum Event {
     /// A cell is, whole, at the far end of a line.
     CellArrives(LineId, Cell),
     /// A packet is, whole, at the far end of a line.
-    FrameArrives {
-        line: LineId,
-        packet: usize,
-        damaged: bool,
-    },
+    FrameArrives { line: LineId, packet: usize, damaged: bool },
     /// A router has processed its packet.
-    RouterDone {
-        router: usize,
-    },
+    RouterDone { router: usize },
     /// A transmitter may take its next cell or packet.
     Takes(LineId),
     /// A shaper hears of a PDU, and whether it had the EFCI mark.
-    Answer {
-        vc: usize,
-        marked: bool,
-    },
+    Answer { vc: usize, marked: bool },
     /// All cells of a good PDU are at the host.
-    PacketComplete {
-        packet: usize,
-    },
+    PacketComplete { packet: usize },
     /// The item on a host's CPU is done, if it was not interrupted: items are numbered.
-    CpuEnds {
-        host: usize,
-        item: u64,
-    },
+    CpuEnds { host: usize, item: u64 },
     /// A process begins its next message, unless it ends.
-    ProcessReady {
-        flow: usize,
-    },
+    ProcessReady { flow: usize },
     /// A process goes on after a pause.
-    PauseEnds {
-        flow: usize,
-    },
+    PauseEnds { flow: usize },
     /// An endpoint begins.
-    EndpointStarts {
-        endpoint: usize,
-    },
+    EndpointStarts { endpoint: usize },
     /// The application of an endpoint goes on after a pause.
-    EndpointAwakes {
-        endpoint: usize,
-    },
-    WriteIsDue {
-        endpoint: usize,
-    },
+    EndpointAwakes { endpoint: usize },
+    /// The application of an endpoint writes by its schedule.
+    WriteIsDue { endpoint: usize },
     /// The time of an endpoint's timer, unless it has another by now.
-    TimerExpires {
-        endpoint: usize,
-    },
+    TimerExpires { endpoint: usize },
     /// A process has a fragment that the CPU has paid for.
-    PacketHanded {
-        flow: usize,
-    },
+    PacketHanded { flow: usize },
     /// A NIC looks at those who wait for room.
     RoomFreed(LineId),
     /// A shaper lets its first cell go.
-    ShaperEmits {
-        vc: usize,
-    },
+    ShaperEmits { vc: usize },
     /// A generator's next cell.
-    GeneratorEmits {
-        flow: usize,
-    },
+    GeneratorEmits { flow: usize },
     /// A generator's next on-time begins.
-    OnTimeBegins {
-        flow: usize,
-    },
+    OnTimeBegins { flow: usize },
 }
 
 /// Who hands packets to a NIC.

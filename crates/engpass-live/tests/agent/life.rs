@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use engpass_live::{Ended, Limits, PROTOCOL};
 use serde_json::json;
 
-use crate::pair::{Agent, MS, Plan, RUN, measure, number, run_pair, with};
+use crate::pair::{Agent, MS, Plan, RUN, measure, number, run_pair, start_pair, with};
 
 #[test]
 fn hello_tells_the_host_and_its_timer() {
@@ -24,10 +24,7 @@ fn hello_tells_the_host_and_its_timer() {
 fn an_agent_ends_in_the_middle_of_traffic_with_its_channel() {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": 600_000 * MS }));
-    let prepared = listen.ok("prepare", plan.listening());
-    connect.ok("prepare", plan.connecting(&prepared["port"]));
-    listen.ok("start", json!({ "run": RUN }));
-    connect.ok("start", json!({ "run": RUN }));
+    start_pair(&mut listen, &mut connect, &plan);
     let begin = Instant::now();
     assert_eq!(connect.close(), Ended::Input);
     // Its peer sees the end of the stream and is free for another run.
@@ -142,10 +139,7 @@ fn a_sender_keeps_to_an_allowed_rate() {
 fn counters_are_read_before_and_after() {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     let plan = Plan::of("udp-stream", json!({ "message_bytes": 100, "duration_ns": 50 * MS }));
-    let prepared = listen.ok("prepare", plan.listening());
-    connect.ok("prepare", plan.connecting(&prepared["port"]));
-    listen.ok("start", json!({ "run": RUN }));
-    connect.ok("start", json!({ "run": RUN }));
+    start_pair(&mut listen, &mut connect, &plan);
     connect.event("done");
     let result = connect.ok("collect", json!({ "run": RUN }));
     let sent = number(&result["flows"][0]["total_messages"]);

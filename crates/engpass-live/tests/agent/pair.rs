@@ -64,14 +64,19 @@ impl Agent {
         let Value::Object(fields) = fields else { panic!("fields") };
         request.as_object_mut().expect("an object").extend(fields);
         self.write(format!("{request}\n").as_bytes());
+        let answer = self.answer();
+        assert_eq!(answer["id"], self.next, "answers come in order");
+        answer
+    }
+
+    /// The next answer, to whatever it is; events before it are kept.
+    pub(crate) fn answer(&mut self) -> Value {
         loop {
             let line = self.line();
-            if line.get("event").is_some() {
-                self.events.push(line);
-            } else {
-                assert_eq!(line["id"], self.next, "answers come in order");
+            if line.get("event").is_none() {
                 return line;
             }
+            self.events.push(line);
         }
     }
 
@@ -172,13 +177,18 @@ pub(crate) struct Results {
     pub(crate) connect: Value,
 }
 
-/// Run one flow between two agents.
-pub(crate) fn run_pair(listen: &mut Agent, connect: &mut Agent, plan: &Plan) -> Results {
+/// Start one flow between two agents.
+pub(crate) fn start_pair(listen: &mut Agent, connect: &mut Agent, plan: &Plan) {
     let prepared = listen.ok("prepare", plan.listening());
     connect.ok("prepare", plan.connecting(&prepared["port"]));
+    listen.ok("start", json!({ "run": RUN }));
+    connect.ok("start", json!({ "run": RUN }));
+}
+
+/// Run one flow between two agents.
+pub(crate) fn run_pair(listen: &mut Agent, connect: &mut Agent, plan: &Plan) -> Results {
+    start_pair(listen, connect, plan);
     let run = json!({ "run": RUN });
-    listen.ok("start", run.clone());
-    connect.ok("start", run.clone());
     let asker = plan.both["kind"] == "request-response";
     let turned = plan.connect["role"] == "receive";
     if turned && !asker {
