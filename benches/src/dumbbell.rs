@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 /// Plain Reno with NewReno's recovery, everything else as in Linux (its timeout is the smoothed round trip and 200 ms at least).
-pub const NEW_RENO: &str = "{ congestion = \"reno\", recovery = \"new-reno\" }";
+pub const NEW_RENO: &str = "{ congestion = \"reno\", recovery = \"new-reno\", whole_segments = false }";
 
 /// What `ns3/dumbbell.cc` has: Reno with SACK's recovery (RFC 6675), acknowledgments for every second segment or after 200 ms
 /// (RFC 5681), the timeout of RFC 6298 with its minimum of 1 s, buffers of 4 MiB.
-pub const SACK: &str = "{ congestion = \"reno\", recovery = \"sack\", byte_counting = 0, quick_acks = 0, ack_every = 2, ack_delay = \"200 ms\", rto_initial = \"1 s\", rto_minimum = \"1 s\", rto_floor = \"timeout\", send_buffer = \"4 MiB\", receive_buffer = \"4 MiB\" }";
+pub const SACK: &str = "{ congestion = \"reno\", recovery = \"sack\", whole_segments = false, byte_counting = 0, quick_acks = 0, ack_every = 2, ack_delay = \"200 ms\", rto_initial = \"1 s\", rto_minimum = \"1 s\", rto_floor = \"timeout\", send_buffer = \"4 MiB\", receive_buffer = \"4 MiB\" }";
 
 /// Bottleneck of the workload that others are compared on, in Mbit/s.
 pub const OC3: u64 = 155;

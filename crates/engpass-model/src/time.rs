@@ -135,10 +135,17 @@ impl Pace {
         self.num / self.den
     }
 
+    /// Whether no unit of a busy transmitter takes `ps` picoseconds or less.
+    #[inline]
+    pub fn takes_more_than(self, ps: u64) -> bool {
+        u128::from(self.num) >= (u128::from(ps) + 1) * u128::from(self.den)
+    }
+
     /// What a [`Stepper`] needs to go on by `units` at once, which take less than 213 days.
     pub fn leap(self, units: u64) -> Leap {
         let (parts, den) = (u128::from(units) * u128::from(self.num), u128::from(self.den));
-        Leap { whole: u64::try_from(parts / den).unwrap_or(u64::MAX), rest: (parts % den) as u64 }
+        let up = parts.div_ceil(den);
+        Leap { up: u64::try_from(up).unwrap_or(u64::MAX), under: (parts + den - up * den) as u64 }
     }
 
     /// Units per second, for reports only.
@@ -158,55 +165,59 @@ impl Pace {
 }
 
 /// So many units of a pace, for a [`Stepper`] to go on by at once.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leap {
-    whole: u64,
-    rest: u64,
+    /// Picoseconds, rounded up.
+    up: u64,
+    /// By how many parts that is less than one more.
+    under: u64,
 }
 
 /// Walks the ends of a [`Pace`] one by one without dividing: the same instants as [`Pace::after`].
+///
+/// It keeps the rounded instant and by how much it is rounded up, so that a step is two sums and, now and then, a picosecond back.
 #[derive(Clone, Debug)]
 pub struct Stepper {
-    whole: u64,
-    rest: u64,
+    unit: Leap,
     den: u64,
-    quotient: u64,
-    remainder: u64,
+    after: u64,
+    rounding: u64,
 }
 
 impl Stepper {
     /// A walk that stands at unit 0.
     pub fn new(pace: Pace) -> Self {
-        Self {
-            whole: pace.num / pace.den,
-            rest: pace.num % pace.den,
-            den: pace.den,
-            quotient: 0,
-            remainder: 0,
-        }
+        let up = pace.num.div_ceil(pace.den);
+        let over = up.wrapping_mul(pace.den).wrapping_sub(pace.num);
+        Self { unit: Leap { up, under: pace.den - over }, den: pace.den, after: 0, rounding: 0 }
     }
 
     /// Go to the end of the `units`-th unit.
     pub fn seek(&mut self, units: u64) {
         if units == 0 {
-            (self.quotient, self.remainder) = (0, 0);
+            (self.after, self.rounding) = (0, 0);
             return;
         }
-        let (carry, remainder) = match units.checked_mul(self.rest) {
-            Some(rest) => (rest / self.den, rest % self.den),
-            None => {
-                let (rest, den) = (u128::from(units) * u128::from(self.rest), u128::from(self.den));
-                (u64::try_from(rest / den).unwrap_or(u64::MAX), (rest % den) as u64)
+        let (up, over) = (self.unit.up, self.den - self.unit.under);
+        if units == 1 {
+            (self.after, self.rounding) = (up, over);
+            return;
+        }
+        (self.after, self.rounding) = match (units.checked_mul(up), units.checked_mul(over)) {
+            (Some(up), Some(over)) => (up - over / self.den, over % self.den),
+            _ => {
+                let [up, over] = [up, over].map(|of| u128::from(units) * u128::from(of));
+                let den = u128::from(self.den);
+                (u64::try_from(up - over / den).unwrap_or(u64::MAX), (over % den) as u64)
             }
         };
-        self.quotient = units.saturating_mul(self.whole).saturating_add(carry);
-        self.remainder = remainder;
     }
 
     /// Go to the end of the `units`-th unit of `pace`.
     pub fn seek_at(&mut self, pace: Pace, units: u64) {
         // Most walks are at one pace for ever: a comparison in place of two divisions.
-        if pace.den != self.den || pace.num != self.whole * self.den + self.rest {
+        let Leap { up, under } = self.unit;
+        if pace.den != self.den || pace.num != (up - 1).wrapping_mul(self.den).wrapping_add(under) {
             *self = Self::new(pace);
         }
         self.seek(units);
@@ -215,36 +226,54 @@ impl Stepper {
     /// Picoseconds from the start to the end of the unit that the walk stands at.
     #[inline]
     pub fn after(&self) -> u64 {
-        self.quotient + u64::from(self.remainder > 0)
+        self.after
     }
 
     /// By how much the instant of [`Self::after`] is rounded up, in parts of a picosecond: as many as [`Pace::ratio`]'s
     /// denominator make one.
     #[inline]
     pub fn rounding(&self) -> u64 {
-        if self.remainder > 0 { self.den - self.remainder } else { 0 }
+        self.rounding
+    }
+
+    /// What it goes on by in a step.
+    #[inline]
+    pub fn unit(&self) -> Leap {
+        self.unit
+    }
+
+    /// Into how many parts it divides a picosecond.
+    #[inline]
+    pub fn den(&self) -> u64 {
+        self.den
+    }
+
+    /// Stand where another walk at the same pace does.
+    #[inline]
+    pub fn stand(&mut self, after: u64, rounding: u64) {
+        (self.after, self.rounding) = (after, rounding);
     }
 
     /// Go on by some units of its pace: see [`Pace::leap`].
     #[inline]
     pub fn leap(&mut self, by: Leap) {
-        self.quotient += by.whole;
-        self.remainder += by.rest;
-        if self.remainder >= self.den {
-            self.remainder -= self.den;
-            self.quotient += 1;
-        }
+        (self.after, self.rounding) = by.from(self.after, self.rounding, self.den);
     }
 
     /// Go on to the next unit.
     #[inline]
     pub fn step(&mut self) {
-        self.quotient += self.whole;
-        self.remainder += self.rest;
-        if self.remainder >= self.den {
-            self.remainder -= self.den;
-            self.quotient += 1;
-        }
+        self.leap(self.unit);
+    }
+}
+
+impl Leap {
+    /// Go on from an instant that is rounded up by `rounding` parts, of which `den` make a picosecond.
+    #[inline(always)]
+    pub fn from(self, after: u64, rounding: u64, den: u64) -> (u64, u64) {
+        let (less, below) = rounding.overflowing_sub(self.under);
+        // The end is up to a picosecond earlier than so many rounded up.
+        (after + self.up - u64::from(!below), less.wrapping_add(if below { den } else { 0 }))
     }
 }
 

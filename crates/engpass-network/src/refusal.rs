@@ -67,7 +67,7 @@ pub fn modelled<'a>(
 fn refused(name: &str, traffic: &Traffic, cause: &str) -> String {
     format!(
         "traffic `{name}` is `{}`, which only real hosts make: {cause}\n\
-         help: run it with `--engine measure`, or take it out in a variant of its own",
+         help: run it with `--engine measure` or `--engine emulate`, or take it out in a variant of its own",
         traffic.kind()
     )
 }

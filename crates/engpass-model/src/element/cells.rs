@@ -110,13 +110,171 @@ impl Cells {
     }
 }
 
-/// Cells of a train that follow each other without a gap. A train that others have come between has several.
+/// Cells of a train: a run of them without a gap, or a pattern of such as others have come between. A train has as many pieces
+/// as it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Place of the first of them in what the train belongs to: see [`Cells::n`].
-    pub n: u64,
-    /// How many.
-    pub count: u64,
+    n: u64,
+    /// How many, of a run.
+    count: u64,
+    /// Which of the places from `n` on are theirs, the first in the lowest bit, or 0 for a run.
+    pattern: u64,
     /// Number of the train among those that are listed with it.
-    pub train: u32,
+    train: u32,
+}
+
+impl Piece {
+    /// A run of `count` cells from place `n` on.
+    pub fn run(n: u64, count: u64, train: u32) -> Self {
+        Self { n, count, pattern: 0, train }
+    }
+
+    /// The cells at those places from `n` on, at least one, whose bits are set.
+    pub(super) fn pattern(n: u64, bits: u64, train: u32) -> Self {
+        let skipped = bits.trailing_zeros();
+        let (n, pattern) = (n + u64::from(skipped), bits >> skipped);
+        match pattern & pattern.wrapping_add(1) {
+            0 => Self::run(n, u64::from(pattern.trailing_ones()), train),
+            _ => Self { n, count: 0, pattern, train },
+        }
+    }
+
+    /// How many cells.
+    pub fn count(&self) -> u64 {
+        if self.is_run() { self.count } else { u64::from(self.pattern.count_ones()) }
+    }
+
+    /// Whether its cells follow each other without a gap.
+    #[inline]
+    pub(super) fn is_run(&self) -> bool {
+        self.pattern == 0
+    }
+
+    /// Number of its train.
+    #[inline]
+    pub(super) fn train(&self) -> u32 {
+        self.train
+    }
+
+    /// The same of the train `by` numbers later.
+    #[inline]
+    pub(super) fn renumbered(self, by: u32) -> Self {
+        Self { train: self.train.wrapping_add(by), ..self }
+    }
+
+    /// Its first run, and the pattern of what is behind it, 0 for nothing, with the place of its lowest bit.
+    #[inline]
+    pub(super) fn opened(&self) -> (u64, u64, Pattern) {
+        if self.pattern == 0 {
+            return (self.n, self.count, Pattern::default());
+        }
+        let mut pattern = Pattern { n: self.n, bits: self.pattern };
+        let (n, count) = pattern.take_run();
+        (n, count, pattern)
+    }
+
+    /// All of it as a pattern, if it is one.
+    #[inline]
+    pub(super) fn as_pattern(&self) -> Pattern {
+        Pattern { n: self.n, bits: self.pattern }
+    }
+
+    /// Place of its first cell.
+    #[inline]
+    pub(super) fn first(&self) -> u64 {
+        self.n
+    }
+
+    /// Whether cells from place `n` on go on with it as one run.
+    #[inline]
+    pub(super) fn ends_before(&self, n: u64) -> bool {
+        self.pattern == 0 && self.n + self.count == n
+    }
+
+    /// `count` cells more, behind its last.
+    #[inline]
+    pub(super) fn grow(&mut self, count: u64) {
+        self.count += count;
+    }
+
+    /// Say with it those of the cells from place `n` on whose bits are set, as far as it reaches: what is left of them.
+    #[inline]
+    pub(super) fn take_in(&mut self, n: u64, bits: u64) -> u64 {
+        let off = n - self.n;
+        if self.pattern == 0 && self.count > 32 || off >= 64 {
+            return bits;
+        }
+        let before = if self.pattern == 0 { u64::MAX >> (64 - self.count) } else { self.pattern };
+        let pattern = before | bits << off;
+        *self = Self::pattern(self.n, pattern, self.train);
+        if off == 0 { 0 } else { bits >> (64 - off) << (64 - off) }
+    }
+
+    /// Its runs, in order: of each the first place, and how many cells.
+    fn runs(self) -> impl Iterator<Item = (u64, u64)> {
+        let (n, count, mut behind) = self.opened();
+        std::iter::once((n, count)).chain(std::iter::from_fn(move || behind.any().then(|| behind.take_run())))
+    }
+}
+
+/// Places of cells: those whose bits are set, counted from `n` on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pattern {
+    pub(super) n: u64,
+    pub(super) bits: u64,
+}
+
+impl Pattern {
+    #[inline]
+    pub(super) fn any(&self) -> bool {
+        self.bits != 0
+    }
+
+    #[inline]
+    pub(super) fn count(&self) -> u64 {
+        u64::from(self.bits.count_ones())
+    }
+
+    /// Take the first run, where there is one: its place, and how many cells.
+    #[inline]
+    pub(super) fn take_run(&mut self) -> (u64, u64) {
+        let skip = self.bits.trailing_zeros();
+        let count = (self.bits >> skip).trailing_ones();
+        self.bits &= !(u64::MAX >> (64 - count) << skip);
+        (self.n + u64::from(skip), u64::from(count))
+    }
+
+    /// Place of the first, where there is one.
+    #[inline]
+    pub(super) fn first(&self) -> u64 {
+        self.n + u64::from(self.bits.trailing_zeros())
+    }
+
+    /// Place of the last, where there is one.
+    #[inline]
+    pub(super) fn last(&self) -> u64 {
+        self.n + 63 - u64::from(self.bits.leading_zeros())
+    }
+
+    /// Take those at places up to `last`.
+    pub(super) fn take_until(&mut self, last: u64) -> Self {
+        let reach = last.checked_sub(self.n);
+        let bits =
+            reach.map_or(0, |reach| if reach >= 63 { self.bits } else { self.bits & ((2 << reach) - 1) });
+        self.bits &= !bits;
+        Self { n: self.n, bits }
+    }
+}
+
+/// The cells of `trains` in the order of their `pieces`, run by run. The trains are used up.
+pub fn one_by_one<'a>(trains: &'a mut [Cells], pieces: &'a [Piece]) -> impl Iterator<Item = Cells> + 'a {
+    let runs = pieces.iter().flat_map(|piece| piece.runs().map(|(n, count)| (n, count, piece.train)));
+    runs.map(|(n, count, train)| {
+        let train = &mut trains[train as usize];
+        let last = train.base + train.pace.after(n + count - 1);
+        let cells = Cells { n, count, last, ..*train };
+        train.take(count);
+        cells
+    })
 }

@@ -1,28 +1,41 @@
 //! Trains of cells on their way to a queue.
 
+mod walk;
+
+pub(super) use walk::Walk;
+
 use std::collections::VecDeque;
 
+use super::cells::Pattern;
 use super::{Cells, Generator, Piece};
 use crate::time::{Pace, Stepper};
+use walk::Leaps;
+
+/// Pieces that a channel has room for from the beginning: those of a shared line of OC-3c in 10 ms.
+const PIECES: usize = 256;
 
 /// Trains that arrive at one queue from one transmitter, in order of time.
 #[derive(Clone, Debug)]
 pub struct Channel {
     /// Trains with cells that were not taken: of each its next cell, and how many of them are in `pieces`. That of the current
-    /// piece may be out of date.
+    /// run may be out of date.
     trains: VecDeque<Cells>,
     /// Number of the first of them.
     first: u32,
     /// What comes behind the current piece.
     pieces: VecDeque<Piece>,
-    /// The cells of the current piece, none if nothing is announced; but the last instant is that of its train.
+    /// The cells of the current run, none if nothing is announced; but the last instant is that of its train.
     current: Cells,
     /// Number of its train.
     train: u32,
-    /// Cells of that train behind the current piece.
+    /// What comes behind the current run in its piece.
+    pattern: Pattern,
+    /// Cells of that train behind the current run.
     rest: u64,
-    /// Walks the cells of the current piece, if it has more than one.
+    /// Walks the cells of the current run, if it has more than one.
     walk: Stepper,
+    /// Steps over some places, at the pace of the last walk along a pattern.
+    leaps: Leaps,
     /// Arrival of the first cell that was not taken; `u64::MAX` when none is announced.
     head: u64,
     /// Arrival of the last cell that was announced.
@@ -39,8 +52,10 @@ impl Channel {
             pieces: VecDeque::new(),
             current: Cells::none(usual),
             train: 0,
+            pattern: Pattern::default(),
             rest: 0,
             walk: Stepper::new(usual),
+            leaps: Leaps::default(),
             head: u64::MAX,
             last: 0,
             generator: None,
@@ -78,7 +93,7 @@ impl Channel {
         if self.current.count == 0 {
             (self.current, self.rest, self.train) = (cells, 0, self.first);
             self.open();
-        } else if self.pieces.is_empty() && self.current.goes_on_with(&cells) {
+        } else if self.pieces.is_empty() && !self.pattern.any() && self.current.goes_on_with(&cells) {
             let single = self.current.count == 1;
             self.current.extend(&cells);
             if single {
@@ -87,7 +102,7 @@ impl Channel {
             }
         } else if !self.extend_last(&cells) {
             let train = self.first.wrapping_add(self.trains.len() as u32);
-            self.pieces.push_back(Piece { n: cells.n, count: cells.count, train });
+            self.pieces.push_back(Piece::run(cells.n, cells.count, train));
             self.trains.push_back(cells);
         }
     }
@@ -95,20 +110,20 @@ impl Channel {
     /// Say with the last piece also what `cells` say, if they go on with it.
     fn extend_last(&mut self, cells: &Cells) -> bool {
         let Some(piece) = self.pieces.back_mut() else { return false };
-        let place = piece.train.wrapping_sub(self.first) as usize;
-        let is_current = self.rest > 0 && piece.train == self.train;
+        let place = piece.train().wrapping_sub(self.first) as usize;
+        let is_current = self.rest > 0 && piece.train() == self.train;
         let train = &mut self.trains[place];
         if is_current {
             let cell = self.current.cell + self.current.step() * self.current.count as u32;
             (train.cell, train.count) = (cell, self.rest);
         }
         if (train.base, train.pace) != (cells.base, cells.pace)
-            || piece.n + piece.count != cells.n
+            || !piece.ends_before(cells.n)
             || !train.comes_before(cells)
         {
             return false;
         }
-        piece.count += cells.count;
+        piece.grow(cells.count);
         train.extend(cells);
         if is_current {
             self.rest = train.count;
@@ -120,11 +135,13 @@ impl Channel {
     /// Announce `trains` in `pieces`, all `later` picoseconds later. They come after all that were announced before.
     pub fn announce_along(&mut self, trains: &[Cells], pieces: &[Piece], later: u64) {
         let Some(last) = pieces.last() else { return };
-        self.last = trains[last.train as usize].last + later;
+        self.last = trains[last.train() as usize].last + later;
         let number = self.first.wrapping_add(self.trains.len() as u32);
+        if self.pieces.capacity() == 0 {
+            self.pieces.reserve(PIECES);
+        }
         self.trains.extend(trains.iter().map(|train| train.shifted(later)));
-        self.pieces
-            .extend(pieces.iter().map(|piece| Piece { train: piece.train.wrapping_add(number), ..*piece }));
+        self.pieces.extend(pieces.iter().map(|piece| piece.renumbered(number)));
         if self.current.count == 0 {
             self.rest = 0;
             self.next_piece();
@@ -254,50 +271,94 @@ impl Channel {
             }
             total += self.current.count;
             self.pass_over(self.current.count);
-            let goes_on = self
-                .pieces
-                .front()
-                .is_some_and(|next| self.rest > 0 && next.train == self.train && next.n <= end);
+            let mut last = behind - 1;
+            if self.pattern.any() {
+                let taken = self.pattern.take_until(end);
+                if taken.any() {
+                    last = taken.last();
+                }
+                let count = taken.count();
+                total += count;
+                self.current.cell += self.current.step() * count as u32;
+                self.is_rest_without(count);
+            }
+            let goes_on = self.next_is_of_train() && self.next_place() <= end;
             if !goes_on {
                 self.next_piece();
-                return (total, behind - 1);
+                return (total, last);
             }
             self.next_of_train();
         }
     }
 
-    /// The next piece is of the same train: it is current.
+    /// Whether what comes next, behind the current run, is of the same train.
     #[inline]
-    fn next_of_train(&mut self) {
-        let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
-        (self.current.n, self.current.count) = (piece.n, piece.count);
-        self.rest -= piece.count;
-        if self.rest == 0 {
+    fn next_is_of_train(&self) -> bool {
+        self.rest > 0
+            && (self.pattern.any() || self.pieces.front().is_some_and(|next| next.train() == self.train))
+    }
+
+    /// Place of what comes next, behind the current run, where there is something.
+    #[inline]
+    fn next_place(&self) -> u64 {
+        if self.pattern.any() {
+            self.pattern.first()
+        } else {
+            self.pieces.front().map_or(u64::MAX, Piece::first)
+        }
+    }
+
+    /// `count` cells of the train are no longer behind the current run.
+    #[inline]
+    fn is_rest_without(&mut self, count: u64) {
+        self.rest -= count;
+        if self.rest == 0 && count > 0 {
             let place = self.train.wrapping_sub(self.first) as usize;
             self.trains[place].count = 0;
             self.retire();
         }
     }
 
+    /// The next run is of the same train: it is current.
+    #[inline]
+    fn next_of_train(&mut self) {
+        (self.current.n, self.current.count) = if self.pattern.any() {
+            self.pattern.take_run()
+        } else {
+            let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
+            let (n, count, pattern) = piece.opened();
+            self.pattern = pattern;
+            (n, count)
+        };
+        self.is_rest_without(self.current.count);
+    }
+
     fn next_piece(&mut self) {
-        let Some(&piece) = self.pieces.front() else {
+        if self.pattern.any() {
+            self.next_of_train();
+            self.open();
+            return;
+        }
+        let Some(piece) = self.pieces.front() else {
             self.head = u64::MAX;
             self.refill();
             return;
         };
-        if self.rest > 0 && piece.train == self.train {
+        if self.rest > 0 && piece.train() == self.train {
             self.next_of_train();
         } else {
-            self.pieces.pop_front();
             if self.rest > 0 {
                 let place = self.train.wrapping_sub(self.first) as usize;
                 (self.trains[place].cell, self.trains[place].count) = (self.current.cell, self.rest);
             }
-            let train = &mut self.trains[piece.train.wrapping_sub(self.first) as usize];
-            self.rest = train.count - piece.count;
+            let number = piece.train();
+            let (n, count, pattern) = piece.opened();
+            self.pieces.pop_front();
+            let train = &mut self.trains[number.wrapping_sub(self.first) as usize];
+            self.rest = train.count - count;
             train.count = self.rest;
-            self.current = Cells { n: piece.n, count: piece.count, ..*train };
-            self.train = piece.train;
+            self.current = Cells { n, count, ..*train };
+            (self.train, self.pattern) = (number, pattern);
             self.retire();
         }
         self.open();
@@ -343,79 +404,6 @@ impl Channel {
     #[inline]
     pub(super) fn train(&self) -> &Cells {
         &self.current
-    }
-
-    /// Stand at the next cell, to walk along the cells of its train. What was walked is told to the channel at the end.
-    #[inline]
-    pub(super) fn walk(&self) -> Walk {
-        let Cells { base, n, pace, count, .. } = self.current;
-        let mut stepper = self.walk.clone();
-        if count == 1 && self.rest == 0 {
-            stepper.seek_at(pace, n);
-        }
-        Walk { head: self.head, left: count, base, stepper }
-    }
-
-    /// The walk has come to the end of a piece: go on with the next one if it is of the same train.
-    pub(super) fn walk_on(&mut self, mut walk: Walk) -> Walk {
-        let goes_on = self.rest > 0 && self.pieces.front().is_some_and(|next| next.train == self.train);
-        if !goes_on {
-            walk.head = u64::MAX;
-            return walk;
-        }
-        let n = self.current.n + self.current.count;
-        self.pass_over(self.current.count);
-        self.next_of_train();
-        let between = self.current.n - n;
-        if between > 8 {
-            walk.stepper.seek(self.current.n);
-        } else {
-            for _ in 0..between {
-                walk.stepper.step();
-            }
-        }
-        walk.left = self.current.count;
-        walk.head = walk.base + walk.stepper.after();
-        walk
-    }
-
-    /// Whether the last cell walked past ends its frame. All that come behind it are of others.
-    pub(super) fn has_ended_frame(&self, walk: &Walk) -> bool {
-        // Cells of the current piece are not taken yet.
-        let Cells { cell, count, of, .. } = self.current;
-        walk.left == 0 && (self.current.are_generated() || u64::from(cell) + count == u64::from(of))
-    }
-
-    /// The cells were taken up to where the walk stands.
-    #[inline]
-    pub(super) fn walked(&mut self, walk: Walk) {
-        self.pass_over(self.current.count - walk.left);
-        if walk.left > 0 {
-            (self.walk, self.head) = (walk.stepper, walk.head);
-        } else {
-            self.next_piece();
-        }
-    }
-}
-
-/// A walk along the cells of a channel in a tight loop, up to the end of a train.
-#[derive(Clone)]
-pub(super) struct Walk {
-    /// Arrival of the next cell; `u64::MAX` behind the last of what can be walked.
-    pub(super) head: u64,
-    /// Cells of the piece, from the next one on.
-    pub(super) left: u64,
-    base: u64,
-    stepper: Stepper,
-}
-
-impl Walk {
-    /// Go on to the next cell of the piece. Behind its last, ask [`Channel::walk_on`].
-    #[inline(always)]
-    pub(super) fn step(&mut self) {
-        self.left -= 1;
-        self.stepper.step();
-        self.head = self.base + self.stepper.after();
     }
 }
 
@@ -470,7 +458,7 @@ mod tests {
         };
         let trains = [train(1, 1, 5, 80), train(2, 3, 3, 60)];
         let pieces = [(1, 2, 0), (3, 1, 1), (4, 1, 0), (5, 2, 1), (7, 2, 0)];
-        let pieces = pieces.map(|(n, count, train)| Piece { n, count, train });
+        let pieces = pieces.map(|(n, count, train)| Piece::run(n, count, train));
         let mut channel = Channel::new(Pace::new(25, 10));
         channel.announce_along(&trains, &pieces, 1000);
         assert_eq!(channel.last(), 1080);
@@ -519,20 +507,17 @@ mod tests {
         let mut channel = Channel::new(Pace::new(25, 10));
         let train = Cells { count: 4, last: 100, ..cells(0, 1, 1) };
         let train = Cells { pace: Pace::new(10, 1), ..train };
-        let pieces = [(1, 1), (3, 2), (10, 1)].map(|(n, count)| Piece { n, count, train: 0 });
+        let pieces = [(1, 1), (3, 2), (10, 1)].map(|(n, count)| Piece::run(n, count, 0));
         channel.announce_along(&[train], &pieces, 0);
         channel.announce(Cells { frame: 2, ..cells(500, 0, 1) });
         let mut walk = channel.walk();
         let mut seen = Vec::new();
         while walk.head != u64::MAX {
             seen.push(walk.head);
-            walk.step();
-            if walk.left == 0 {
-                walk = channel.walk_on(walk);
-            }
+            assert_eq!(walk.step(&mut channel), walk.head != u64::MAX);
         }
         assert_eq!(seen, [10, 30, 40, 100]);
-        channel.walked(walk);
+        channel.walked(&walk);
         assert_eq!((channel.front().frame, channel.head()), (2, 500));
     }
 

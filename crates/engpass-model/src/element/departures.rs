@@ -35,6 +35,49 @@ pub(super) struct Open {
     train: u32,
 }
 
+/// Pieces of two trains that come between each other.
+pub(super) struct Pieces {
+    lists: [Vec<Piece>; 2],
+    /// Which of the lists is that of either.
+    list: [usize; 2],
+    train: [u32; 2],
+    kept: [bool; 2],
+}
+
+impl Pieces {
+    /// Whether both go the same way: then their cells are to be told in order.
+    pub(super) fn are_of_one_way(&self) -> bool {
+        self.list[0] == self.list[1]
+    }
+
+    /// Cells of one of them: those at the places from `n` on whose bits are set, of which there is one.
+    pub(super) fn add(&mut self, which: usize, n: u64, bits: u64) {
+        if !self.kept[which] {
+            return;
+        }
+        let (pieces, train) = (&mut self.lists[self.list[which]], self.train[which]);
+        let piece = Piece::pattern(n, bits, train);
+        let mut rest = bits;
+        if let Some(last) = pieces.last_mut().filter(|last| last.train() == train) {
+            if piece.is_run() && last.ends_before(piece.first()) {
+                last.grow(piece.count());
+                return;
+            }
+            rest = last.take_in(n, bits);
+        }
+        if rest != 0 {
+            pieces.push(Piece::pattern(n, rest, train));
+        }
+    }
+}
+
+fn add_piece(pieces: &mut Vec<Piece>, n: u64, count: u64, train: u32) {
+    match pieces.last_mut() {
+        Some(last) if last.train() == train && last.ends_before(n) => last.grow(count),
+        _ => pieces.push(Piece::run(n, count, train)),
+    }
+}
+
 impl Departures {
     /// Of a queue that holds so many cells.
     pub(super) fn of(capacity: u64) -> Self {
@@ -97,18 +140,28 @@ impl Departures {
         if open.way == 0 && self.gather {
             return;
         }
-        let pieces = &mut self.ways[open.way].pieces;
-        match pieces.last_mut() {
-            Some(last) if last.train == open.train && last.n + last.count == n => last.count += count,
-            _ => pieces.push(Piece { n, count, train: open.train }),
-        }
+        add_piece(&mut self.ways[open.way].pieces, n, count, open.train);
     }
 
-    /// The same where cells of another train are before it.
-    #[inline(always)]
-    pub(super) fn new_piece(&mut self, open: Open, n: u64, count: u64) {
-        if open.way > 0 || !self.gather {
-            self.ways[open.way].pieces.push(Piece { n, count, train: open.train });
+    /// The pieces of the ways of two trains, to add to.
+    pub(super) fn take_pieces(&mut self, open: [Open; 2]) -> Pieces {
+        let list = [0, usize::from(open[1].way != open[0].way)];
+        let mut lists = [Vec::new(), Vec::new()];
+        for (list, open) in list.into_iter().zip(open) {
+            if lists[list].capacity() == 0 {
+                lists[list] = std::mem::take(&mut self.ways[open.way].pieces);
+            }
+        }
+        let kept = open.map(|open| open.way > 0 || !self.gather);
+        Pieces { lists, list, train: open.map(|open| open.train), kept }
+    }
+
+    /// They were added to.
+    pub(super) fn put_pieces(&mut self, open: [Open; 2], pieces: Pieces) {
+        let [one, other] = pieces.lists;
+        self.ways[open[0].way].pieces = one;
+        if open[1].way != open[0].way {
+            self.ways[open[1].way].pieces = other;
         }
     }
 
@@ -149,6 +202,105 @@ impl Departures {
             out.sent_along(index, &mut way.trains, &way.pieces);
             way.trains.clear();
             way.pieces.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Channel, one_by_one};
+    use super::*;
+    use crate::time::Pace;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Blocks of places of one train, told as pieces; and these places.
+    fn told(blocks: &[(u64, u64)]) -> (Cells, Vec<Piece>, Vec<u64>) {
+        let mut pieces =
+            Pieces { lists: [Vec::new(), Vec::new()], list: [0, 1], train: [0; 2], kept: [true; 2] };
+        let (mut n, mut places) = (1, Vec::new());
+        for &(gap, bits) in blocks {
+            n += gap;
+            pieces.add(0, n, bits);
+            places.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| n + bit));
+            n += 64 - u64::from(bits.leading_zeros());
+        }
+        let pace = Pace::new(10, 1);
+        let (first, last, count) = (places[0], 10 * places[places.len() - 1], places.len() as u64);
+        let train = Cells { n: first, count, last, frame: 1, of: u16::MAX, ..Cells::none(pace) };
+        let [list, _] = pieces.lists;
+        (train, list, places)
+    }
+
+    fn blocks() -> impl Strategy<Value = Vec<(u64, u64)>> {
+        let dense = prop_oneof![
+            any::<u64>(),
+            Just(u64::MAX),
+            (1u32..64).prop_map(|count| u64::MAX >> count),
+            Just(1)
+        ];
+        let sparse =
+            (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(one, two, three)| one & two & three);
+        let bits = prop_oneof![dense, sparse].prop_map(|bits| bits.max(1));
+        vec((prop_oneof![Just(0u64), 0u64..100], bits), 1..12)
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_say_the_places_they_were_told(blocks in blocks()) {
+            let (train, pieces, places) = told(&blocks);
+            let seen = one_by_one(&mut [train], &pieces).flat_map(|cells| cells.n..cells.n + cells.count).collect::<Vec<_>>();
+            prop_assert_eq!(&seen, &places);
+            prop_assert_eq!(pieces.iter().map(Piece::count).sum::<u64>(), places.len() as u64);
+        }
+
+        #[test]
+        fn a_channel_takes_patterns_in_any_way(blocks in blocks(), ways in vec((0u8..4, 0u64..150), 1..40)) {
+            let (train, pieces, places) = told(&blocks);
+            let mut channel = Channel::new(train.pace);
+            channel.announce_along(&[train], &pieces, 0);
+            let mut left = &places[..];
+            for &(way, many) in ways.iter().cycle() {
+                if left.is_empty() {
+                    break;
+                }
+                prop_assert_eq!((channel.head(), channel.front().n), (10 * left[0], left[0]));
+                prop_assert_eq!(channel.front().cell as usize, places.len() - left.len());
+                let until = left[0] + many;
+                let taken = match way {
+                    0 => {
+                        let (count, last) = channel.take_train(10 * until);
+                        prop_assert_eq!(last, left[count as usize - 1]);
+                        prop_assert_eq!(count as usize, left.iter().filter(|place| **place <= until).count());
+                        count
+                    }
+                    1 => channel.take_front_until(10 * until),
+                    2 => {
+                        let mut count = 0;
+                        channel.take_until(10 * until, |at| {
+                            assert_eq!(at, 10 * left[count as usize]);
+                            count += 1;
+                        });
+                        count
+                    }
+                    _ => {
+                        let (mut walk, mut count) = (channel.walk(), 0);
+                        while count <= many {
+                            prop_assert_eq!((walk.head, walk.place()), (10 * left[count as usize], left[count as usize]));
+                            count += 1;
+                            if !walk.step(&mut channel) {
+                                break;
+                            }
+                        }
+                        channel.walked(&walk);
+                        count
+                    }
+                };
+                left = &left[taken as usize..];
+            }
+            if left.is_empty() {
+                prop_assert_eq!(channel.head(), u64::MAX);
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ mod overtaken;
 mod reassembly;
 mod shaper;
 
-pub use cells::{Cells, Piece};
+pub use cells::{Cells, Piece, one_by_one};
 pub use channel::Channel;
 pub use classes::Classes;
 pub use fifo::Fifo;
@@ -76,12 +76,7 @@ pub trait Outlet {
     /// pieces.
     fn sent_along(&mut self, way: usize, trains: &mut [Cells], pieces: &[Piece]) {
         let _ = way;
-        for piece in pieces {
-            let train = &mut trains[piece.train as usize];
-            let last = train.base + train.pace.after(piece.n + piece.count - 1);
-            self.sent(Cells { n: piece.n, count: piece.count, last, ..*train });
-            train.take(piece.count);
-        }
+        one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
     }
     /// Cells that leave by this instant need only be counted if they go to a host.
     fn counts_until(&self) -> u64 {

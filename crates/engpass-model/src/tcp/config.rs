@@ -68,6 +68,9 @@ pub struct TcpConfig {
     /// 0 counts acknowledgments; a number of segments counts bytes and bounds what one acknowledgment adds in slow
     /// start (RFC 3465).
     pub byte_counting: Option<u64>,
+    /// Whether congestion control counts whole segments, as stacks do: the threshold to which a loss reduces the window is cut to them, and CUBIC
+    /// grows as in Linux. The RFCs have bytes.
+    pub whole_segments: Option<bool>,
     /// Whether an idle time longer than the timeout makes the window start again.
     pub restart_after_idle: Option<bool>,
     /// Loss detection and recovery.
@@ -110,7 +113,7 @@ impl TcpConfig {
             profile, mss, send_buffer, send_low_water, send_buffer_rule, write_boundaries, receive_buffer,
             receive_minimum_segments, window_update, window_scaling, timestamps, nagle, naglim, ack_every, ack_counting,
             ack_delay, ack_heartbeat, quick_acks, rto_initial, rto_minimum, rto_floor, rto_maximum, rto_tick,
-            rto_heartbeat, initial_window, byte_counting, restart_after_idle, recovery, duplicate_threshold,
+            rto_heartbeat, initial_window, byte_counting, whole_segments, restart_after_idle, recovery, duplicate_threshold,
             limited_transmit, ecn, congestion
         )
     }
@@ -121,7 +124,7 @@ impl TcpConfig {
         overlay!(self, p:
             send_buffer_rule, write_boundaries, receive_minimum_segments, window_update, window_scaling, timestamps,
             nagle, ack_every, ack_counting, ack_heartbeat, quick_acks, rto_floor, rto_heartbeat, initial_window,
-            byte_counting, restart_after_idle, recovery, duplicate_threshold, limited_transmit, ecn, congestion;
+            byte_counting, whole_segments, restart_after_idle, recovery, duplicate_threshold, limited_transmit, ecn, congestion;
             sizes mss, send_buffer, send_low_water, receive_buffer, naglim;
             times ack_delay, rto_initial, rto_minimum, rto_maximum, rto_tick
         );

@@ -66,11 +66,38 @@ pub struct Out {
 
 /// What the handshake has agreed on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Agreed {
-    pub(super) timestamps: bool,
-    pub(super) sack: bool,
-    pub(super) ecn: bool,
-    pub(super) scaling: bool,
+pub(super) struct Agreed(u8);
+
+impl Agreed {
+    pub(super) const TIMESTAMPS: Self = Self(1);
+    pub(super) const SACK: Self = Self(2);
+    pub(super) const ECN: Self = Self(4);
+    pub(super) const SCALING: Self = Self(8);
+
+    /// These, and `others` where `agreed`.
+    pub(super) fn and_if(self, agreed: bool, others: Self) -> Self {
+        if agreed { Self(self.0 | others.0) } else { self }
+    }
+
+    #[inline]
+    pub(super) fn timestamps(self) -> bool {
+        self.0 & Self::TIMESTAMPS.0 != 0
+    }
+
+    #[inline]
+    pub(super) fn sack(self) -> bool {
+        self.0 & Self::SACK.0 != 0
+    }
+
+    #[inline]
+    pub(super) fn ecn(self) -> bool {
+        self.0 & Self::ECN.0 != 0
+    }
+
+    #[inline]
+    pub(super) fn scaling(self) -> bool {
+        self.0 & Self::SCALING.0 != 0
+    }
 }
 
 /// What may have to be undone if a retransmission was spurious.
@@ -134,6 +161,8 @@ pub(super) struct Rare {
     /// Bytes of payload sent again, window probes included.
     pub(super) bytes_again: u64,
     pub(super) saved: Option<Saved>,
+    /// How often the persist timer has expired in a row.
+    pub(super) persist_count: u8,
     /// ECN: no further reduction until everything below is acknowledged.
     pub(super) cwr_until: u64,
     /// The one segment that is timed, where not every acknowledgment gives a sample: its end, and when it was sent.
@@ -167,11 +196,8 @@ pub struct Connection {
     pub(super) special: Special,
     pub(super) agreed: Agreed,
     pub(super) backoff: Backoff,
-    /// A SYN was sent; more than one.
-    pub(super) syn_sent: bool,
+    /// More than one SYN was sent.
     pub(super) syn_resent: bool,
-    /// How often the persist timer has expired in a row.
-    pub(super) persist_count: u8,
     /// The retransmission timer has expired, without progress since.
     pub(super) expired: bool,
     /// ECN: CWR goes on the next new segment.
@@ -191,8 +217,8 @@ impl Connection {
             rx: Receiver::new(),
             board: Scoreboard::new(1),
             rtt: Rtt::new(),
-            window: Window::new(p.initial_window, p.mss, p.byte_counting),
-            control: Control::new(&p),
+            window: Window::new(&p),
+            control: Control::new(),
             timers: Timers::default(),
             recovery: Recovery::default(),
             active_at: Time::ZERO,
@@ -203,13 +229,16 @@ impl Connection {
             special,
             agreed: Agreed::default(),
             backoff: Backoff::default(),
-            syn_sent: false,
             syn_resent: false,
-            persist_count: 0,
             expired: false,
             cwr_due: false,
             p,
         }
+    }
+
+    /// Whether a SYN was sent: it is the first segment of all.
+    pub(super) fn has_sent_syn(&self) -> bool {
+        self.counts.segments_sent > 0
     }
 
     pub(super) fn rare(&mut self) -> &mut Rare {

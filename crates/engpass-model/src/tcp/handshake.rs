@@ -54,21 +54,21 @@ impl Connection {
         // RFC 9293 section 3.7.1: without the option the segment size is 536.
         let offered = if syn.mss > 0 { u64::from(syn.mss) } else { 536 };
         let flags = syn.flags;
-        self.agreed = Agreed {
-            timestamps: self.p.timestamps && syn.timestamps.is_some(),
-            sack: syn.sack_permitted && self.p.derived().sack,
-            // RFC 3168 section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK answers with ECE alone.
-            ecn: self.p.ecn && flags.has(Flags::ECE) && flags.has(Flags::CWR) != flags.has(Flags::ACK),
-            scaling: self.p.window_scaling && syn.window_scale.is_some(),
-        };
+        // RFC 3168 section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK answers with ECE alone.
+        let ecn = self.p.ecn && flags.has(Flags::ECE) && flags.has(Flags::CWR) != flags.has(Flags::ACK);
+        self.agreed = Agreed::default()
+            .and_if(self.p.timestamps && syn.timestamps.is_some(), Agreed::TIMESTAMPS)
+            .and_if(syn.sack_permitted && self.p.derived().sack, Agreed::SACK)
+            .and_if(ecn, Agreed::ECN)
+            .and_if(self.p.window_scaling && syn.window_scale.is_some(), Agreed::SCALING);
         let mss = self.p.mss.min(offered);
         let before = self.window.mss();
         // RFC 6691: the option does not count TCP options, so each segment has as much less room for data.
-        let mss = mss - if self.agreed.timestamps { 12 } else { 0 };
+        let mss = mss - if self.agreed.timestamps() { 12 } else { 0 };
         self.window.set_mss(mss);
-        let scale = self.agreed.scaling.then(|| self.rx.wanted_scale(&self.p, before));
+        let scale = self.agreed.scaling().then(|| self.rx.wanted_scale(&self.p, before));
         self.rx.synchronize(&self.p, mss, scale);
-        if let Some(stamp) = syn.timestamps.filter(|_| self.agreed.timestamps) {
+        if let Some(stamp) = syn.timestamps.filter(|_| self.agreed.timestamps()) {
             self.rx.note_syn_timestamp(stamp.value());
         }
     }
@@ -90,7 +90,7 @@ impl Connection {
 
     fn take_syn_sample(&mut self, now: Time) {
         // The SYN is all that was sent.
-        if self.syn_sent && !self.syn_resent {
+        if self.has_sent_syn() && !self.syn_resent {
             self.rtt.sample(&self.p, &mut self.backoff, self.sent_at, now);
         }
     }

@@ -106,7 +106,7 @@ impl Connection {
         let mut progress = self.new_progress(now, segment);
         let (before, outstanding) = (self.in_flight(), self.outstanding());
         self.board.acknowledge(segment.ack, &mut progress);
-        if self.agreed.sack {
+        if self.agreed.sack() {
             let acknowledged_at = progress.last_at;
             self.board.sack(&segment.sack.whole(segment.ack), &mut progress);
             // `tcp_ack` takes the blocks first.
@@ -126,7 +126,7 @@ impl Connection {
         let plain = outstanding > 0 && segment.len == 0 && !fin && !window_changed;
         let duplicate = progress.acked == 0
             && !self.special.has(Special::PROBING)
-            && if self.agreed.sack { progress.sacked > 0 } else { plain };
+            && if self.agreed.sack() { progress.sacked > 0 } else { plain };
         if duplicate {
             self.rare().stats.duplicate_acks += 1;
         }
@@ -149,7 +149,7 @@ impl Connection {
         };
         let limited = self.recovery.limited_transmitted();
         let waiting_before = self.board.waiting();
-        let verdict = self.recovery.on_ack(&self.p, self.agreed.sack, &mut self.board, &view);
+        let verdict = self.recovery.on_ack(&self.p, self.agreed.sack(), &mut self.board, &view);
         let recovering = phase_before == Phase::Fast || self.recovery.phase == Phase::Fast;
         self.apply(now, verdict, phase_before, limited);
         let lost = self.board.waiting() > waiting_before;
@@ -171,12 +171,12 @@ impl Connection {
                 rtt: newest.map(|newest| now.saturating_sub(newest.at)),
                 smoothed_rtt: self.rtt.smoothed(),
                 window_limited: self.is_window_limited(before),
-                marked: self.agreed.ecn && segment.flags.has(Flags::ECE),
+                marked: self.agreed.ecn() && segment.flags.has(Flags::ECE),
                 recovering,
                 lost: self.board.waiting().saturating_sub(waiting_before),
                 rate,
             };
-            self.control.get_mut().on_ack(&mut self.window, &ack);
+            self.control.get_mut(&self.p).on_ack(&mut self.window, &ack);
             self.window.size = self.window.size.min(self.largest_congestion_window());
         }
         self.restart_timer(now, &progress, verdict);
@@ -191,7 +191,7 @@ impl Connection {
 
     /// Whether RACK watches this connection.
     fn is_watched(&self) -> bool {
-        self.p.derived().rack && self.agreed.sack
+        self.p.derived().rack && self.agreed.sack()
     }
 
     /// An acknowledgment takes segments in order that were sent once: what [`receive_ack`](Self::receive_ack)
@@ -233,7 +233,7 @@ impl Connection {
                 lost: 0,
                 rate: None,
             };
-            self.control.get_mut().on_ack(&mut self.window, &ack);
+            self.control.get_mut(&self.p).on_ack(&mut self.window, &ack);
         }
         self.window.size = self.window.size.min(self.largest_congestion_window());
         if self.board.is_empty() {
@@ -250,7 +250,7 @@ impl Connection {
     fn judge_run(&mut self, now: Time, run: &Run) {
         let limited = self.recovery.limited_transmitted();
         self.recovery.advance();
-        if self.recovery.more().rack.note_run(run, now, &self.board) {
+        if self.recovery.rack_mut().note_run(run, now, &self.board) {
             let clock = self.clock(now);
             let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
             self.apply(now, verdict, Phase::Open, limited);
@@ -260,7 +260,7 @@ impl Connection {
     }
 
     fn new_progress(&self, now: Time, segment: &Segment) -> Progress {
-        let echo = segment.timestamps.and_then(|stamp| stamp.echo()).filter(|_| self.agreed.timestamps);
+        let echo = segment.timestamps.and_then(|stamp| stamp.echo()).filter(|_| self.agreed.timestamps());
         let answers = Answers {
             now,
             echo,
@@ -276,7 +276,7 @@ impl Connection {
 
     /// Set RACK's timer as its last look at the scoreboard asks for.
     fn watch_reordering(&mut self) {
-        match self.recovery.rack().and_then(|rack| rack.deadline) {
+        match self.recovery.rack().and_then(|rack| rack.deadline()) {
             Some(at) => self.timers.set(Timer::Reordering, at),
             None => self.timers.stop(Timer::Reordering),
         }
@@ -305,7 +305,7 @@ impl Connection {
 
     /// The congestion window need not grow beyond what a receive window can be (65 535 with the largest scale).
     fn largest_congestion_window(&self) -> u64 {
-        65535 << if self.agreed.scaling { 14 } else { 0 }
+        65535 << if self.agreed.scaling() { 14 } else { 0 }
     }
 
     #[inline]
@@ -320,7 +320,7 @@ impl Connection {
     fn measure(&mut self, now: Time, segment: &Segment, progress: &Progress, out: &mut Out) {
         let sent = if self.p.rtt_every_ack {
             let echo = segment.timestamps.and_then(|stamp| stamp.echo());
-            let echo = echo.filter(|_| self.agreed.timestamps && progress.acked > 0);
+            let echo = echo.filter(|_| self.agreed.timestamps() && progress.acked > 0);
             progress.sample.or(echo)
         } else {
             self.take_timed()
@@ -377,14 +377,14 @@ impl Connection {
         let Some(resent) = saved.resent_at else { return };
         rare.saved = None;
         let echo = segment.timestamps.and_then(|stamp| stamp.echo());
-        if !self.agreed.timestamps || echo.is_none_or(|echo| echo >= resent) {
+        if !self.agreed.timestamps() || echo.is_none_or(|echo| echo >= resent) {
             return;
         }
         rare.stats.spurious += 1;
         if self.p.undo {
             self.window.size = self.window.size.max(saved.window.size);
             self.window.threshold = self.window.threshold.max(saved.window.threshold);
-            self.control.get_mut().on_undo(&self.window);
+            self.control.get_mut(&self.p).on_undo(&self.window);
             self.board.unmark_lost();
             self.recovery.undo();
         }
@@ -401,25 +401,25 @@ impl Connection {
                 rare.cwr_until = next;
                 let flight = self.flight_size(limited);
                 let prior = self.window.size;
-                self.control.get_mut().on_signal(&mut self.window, Signal::Loss, flight, now);
+                self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Loss, flight, now);
                 if self.is_watched() && !self.p.derived().rules_recovery {
                     self.recovery.more().reduction = Some(Reduction::new(prior));
                 }
-                self.cwr_due = self.agreed.ecn;
+                self.cwr_due = self.agreed.ecn();
             }
             Verdict::Exit if phase_before == Phase::Fast => {
                 if !self.p.derived().rules_recovery {
                     self.window.size = self.window.threshold;
-                    if !(self.agreed.sack || self.p.recovery == RecoveryKind::Reno) {
+                    if !(self.agreed.sack() || self.p.recovery == RecoveryKind::Reno) {
                         // RFC 6582 section 3.2 step 3, option 1: "min (ssthresh, max(FlightSize, SMSS) + SMSS)".
                         let mss = self.window.mss();
                         let flight = self.outstanding().max(mss) + mss;
                         self.window.size = self.window.threshold.min(flight);
                     }
                 }
-                self.control.get_mut().on_recovered(&mut self.window, now);
+                self.control.get_mut(&self.p).on_recovered(&mut self.window, now);
             }
-            Verdict::Exit => self.control.get_mut().on_recovered(&mut self.window, now),
+            Verdict::Exit => self.control.get_mut(&self.p).on_recovered(&mut self.window, now),
             Verdict::Nothing | Verdict::Partial(_) => {}
         }
     }
@@ -435,10 +435,10 @@ impl Connection {
 
     /// React to an echoed mark, once for a window of data (RFC 3168 section 6.1.2).
     fn take_mark(&mut self, now: Time, segment: &Segment) {
-        let marked = self.agreed.ecn && segment.flags.has(Flags::ECE);
+        let marked = self.agreed.ecn() && segment.flags.has(Flags::ECE);
         if marked && self.recovery.phase == Phase::Open && self.tx.una > self.rare().cwr_until {
             let flight = self.flight_size(0);
-            self.control.get_mut().on_signal(&mut self.window, Signal::Mark, flight, now);
+            self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Mark, flight, now);
             self.cwr_due = true;
             let next = self.tx.next;
             let rare = self.rare();
@@ -453,6 +453,13 @@ impl Connection {
             self.timers.stop(Timer::Retransmission);
         } else if progress.acked > 0 && verdict != Verdict::Partial(false) {
             // RFC 6298 (5.3).
+            self.start_timer(now);
+        } else if progress.sacked > 0
+            && self.is_watched()
+            && progress.sample.is_some_and(|sent| sent < self.board.get(0).at)
+        {
+            // And in Linux, where data is SACKed that was sent before the first segment last was: not later data, or the timer would never
+            // expire (`tcp_clean_rtx_queue`).
             self.start_timer(now);
         }
         if progress.acked > 0 || progress.sacked > 0 {
@@ -489,14 +496,14 @@ impl Connection {
         rare.tail_probe = None;
         let again = std::mem::replace(&mut self.expired, true);
         let flight = self.flight_size(self.recovery.limited_transmitted());
-        self.control.get_mut().on_signal(&mut self.window, Signal::Timeout { again }, flight, now);
+        self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Timeout { again }, flight, now);
         let clock = self.clock(now);
-        self.recovery.on_timeout(&self.p, self.agreed.sack, &mut self.board, self.tx.next, &clock);
+        self.recovery.on_timeout(&self.p, self.agreed.sack(), &mut self.board, self.tx.next, &clock);
         self.timers.stop(Timer::TailProbe);
         self.timers.stop(Timer::Reordering);
         self.special.set(Special::TAIL_PROBE_DUE, false);
         self.special.set(Special::TAIL_PROBING, false);
-        self.cwr_due = self.agreed.ecn;
+        self.cwr_due = self.agreed.ecn();
         self.start_timer(now);
     }
 }

@@ -166,6 +166,9 @@ pub struct TcpParameters {
     /// 0: every acknowledgment counts as one segment (before RFC 3465). `n`: acknowledged bytes count, in slow start
     /// at most `n` segments of them for one acknowledgment.
     pub byte_counting: u64,
+    /// Whether congestion control counts whole segments: the threshold to which a loss reduces the window is cut to them, and CUBIC grows as in
+    /// Linux.
+    pub whole_segments: bool,
     /// Whether the window only grows while it is what limits the sender (RFC 7661, RFC 9438 section 5.8).
     pub window_validation: bool,
     /// Whether the window falls back to the initial one after an idle time longer than the timeout (RFC 5681
@@ -257,15 +260,16 @@ impl Deref for Shared {
 impl From<TcpParameters> for Shared {
     fn from(parameters: TcpParameters) -> Self {
         let tick = parameters.timestamp_tick.ps().max(1);
-        let control = Control::new(&parameters);
+        let mut control = Control::new();
+        let control = control.get_mut(&parameters);
         let derived = Derived {
             tick,
             inverse: u64::MAX / tick,
             sack: matches!(parameters.recovery, RecoveryKind::Sack | RecoveryKind::RackTlp),
             rack: parameters.recovery == RecoveryKind::RackTlp,
-            rates: control.get().wants_rates(),
-            exact_marks: control.get().wants_exact_marks(),
-            rules_recovery: control.get().rules_recovery(),
+            rates: control.wants_rates(),
+            exact_marks: control.wants_exact_marks(),
+            rules_recovery: control.rules_recovery(),
         };
         Self(Arc::new(Prepared { parameters, derived }))
     }

@@ -34,14 +34,15 @@ impl Connection {
         if !self.is_shut_out() {
             if !self.special.has(Special::PROBE_DUE) {
                 self.timers.stop(Timer::Persist);
-                self.persist_count = 0;
+                self.rare.iter_mut().for_each(|rare| rare.persist_count = 0);
                 self.special.set(Special::PERSISTING, false);
             }
         } else if !self.timers.is_set(Timer::Persist) {
             // "The transmitting host SHOULD send the first zero-window probe when a zero window has existed for the
             // retransmission timeout period […] and SHOULD increase exponentially the interval between successive
             // probes" (SHLD-29, SHLD-30).
-            let doubled = u128::from(self.timeout().ps()) << self.persist_count.min(32);
+            let doubled = u128::from(self.timeout().ps())
+                << self.rare.as_ref().map_or(0, |rare| rare.persist_count.min(32));
             let interval = u64::try_from(doubled).unwrap_or(u64::MAX);
             let interval = interval.clamp(self.p.persist_minimum.ps(), self.p.persist_maximum.ps());
             self.timers.set(Timer::Persist, now + Time(interval));
@@ -51,7 +52,8 @@ impl Connection {
 
     /// The persist timer has expired.
     pub(super) fn on_persist(&mut self) {
-        self.persist_count = self.persist_count.saturating_add(1);
+        let rare = self.rare();
+        rare.persist_count = rare.persist_count.saturating_add(1);
         self.special.set(Special::PROBE_DUE, true);
     }
 

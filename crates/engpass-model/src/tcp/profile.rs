@@ -117,6 +117,8 @@ fn solaris_25(mss: u64) -> TcpParameters {
         initial_window: 1,
         // One segment for each acknowledgment, as before RFC 3465.
         byte_counting: 0,
+        // illumos: `MAX(npkt, 2) * mss`. Estimate for 2.5.
+        whole_segments: true,
         window_validation: false,
         // illumos `tcp_slow_start_after_idle`; estimate for 2.5.
         restart_after_idle: true,
@@ -179,6 +181,8 @@ fn bsd_reno(mss: u64) -> TcpParameters {
         initial_window: 1,
         // `tcp_input` counts acknowledgments (section 29.3).
         byte_counting: 0,
+        // `tcp_input`: the window is halved in units of `t_maxseg` (section 29.4).
+        whole_segments: true,
         window_validation: false,
         // `tcp_output`: idle for a timeout (section 26.3).
         restart_after_idle: true,
@@ -234,6 +238,8 @@ fn windows_95(mss: u64) -> TcpParameters {
         time_wait: ms(240_000),
         initial_window: 1,
         byte_counting: 0,
+        // As in BSD: estimate.
+        whole_segments: true,
         window_validation: false,
         restart_after_idle: true,
         // Whether it had fast recovery is not known: Reno is the estimate.
@@ -296,6 +302,8 @@ fn linux_6(mss: u64) -> TcpParameters {
         initial_window: 10,
         // `tcp_slow_start` counts every acknowledged segment, without a limit.
         byte_counting: 1 << 20,
+        // `tcp_reno_ssthresh`, `cubictcp_recalc_ssthresh`: windows are whole segments.
+        whole_segments: true,
         // `tcp_is_cwnd_limited`.
         window_validation: true,
         // `tcp_slow_start_after_idle` 1.

@@ -259,6 +259,9 @@ impl Scoreboard {
 
     /// Mark what the blocks report; blocks below the cumulative acknowledgment are skipped (RFC 2883 duplicates).
     pub(super) fn sack(&mut self, blocks: &Blocks, progress: &mut Progress) {
+        if blocks.as_slice().is_empty() && self.more.is_none() {
+            return;
+        }
         let known = std::mem::replace(&mut self.more().known, *blocks);
         let mut ascending = *blocks;
         ascending.sort();

@@ -186,7 +186,10 @@ impl SackBlocks {
 /// A TCP segment as it crosses the network.
 ///
 /// Sequence numbers are absolute: the SYN is 0, the first byte of data is 1, and they never wrap.
+///
+/// What every segment has stands together, and the first block behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Segment {
     /// Sequence number of the first byte, or of the SYN.
     pub seq: u64,
@@ -194,8 +197,6 @@ pub struct Segment {
     pub ack: u64,
     /// Timestamps option.
     pub timestamps: Option<Timestamps>,
-    /// SACK option.
-    pub sack: SackBlocks,
     /// Bytes of payload.
     pub len: u32,
     /// Receive window in bytes, with the scale already applied.
@@ -212,6 +213,8 @@ pub struct Segment {
     pub ect: bool,
     /// The network has marked the packet: congestion experienced. Set it only where `ect`.
     pub ce: bool,
+    /// SACK option.
+    pub sack: SackBlocks,
 }
 
 impl Segment {

@@ -33,7 +33,7 @@ impl Connection {
 
     #[inline(never)]
     fn arm_or_stop_tail_probe(&mut self, now: Time) {
-        let applies = self.agreed.sack
+        let applies = self.agreed.sack()
             && self.recovery.phase == Phase::Open
             && !self.board.is_empty()
             && !self.board.has_sacked()
@@ -96,7 +96,7 @@ impl Connection {
             self.forget_tail_probe();
             if self.recovery.phase == Phase::Open {
                 let flight = self.flight_size(0);
-                self.control.get_mut().on_signal(&mut self.window, Signal::Loss, flight, now);
+                self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Loss, flight, now);
             }
         } else if acked == 0 && segment.sack.is_empty() && segment.is_pure_ack() {
             // A duplicate: the original and the probe have both arrived, and nothing was lost.

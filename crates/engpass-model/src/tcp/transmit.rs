@@ -134,14 +134,14 @@ impl Connection {
         if self.recovery.duplicates == 0 {
             return 0;
         }
-        let applies = self.p.limited_transmit && !self.agreed.sack && self.recovery.phase == Phase::Open;
+        let applies = self.p.limited_transmit && !self.agreed.sack() && self.recovery.phase == Phase::Open;
         let duplicates = self.recovery.duplicates.min(self.p.duplicate_threshold - 1);
         if applies { u64::from(duplicates) * self.window.mss() } else { 0 }
     }
 
     /// RFC 6675 section 4, NextSeg rules 3 and 4: with no new data, what may be lost goes out again.
     fn decide_hole(&self, in_flight: u64, window: u64) -> Option<Next> {
-        let applies = self.recovery.phase == Phase::Fast && self.agreed.sack;
+        let applies = self.recovery.phase == Phase::Fast && self.agreed.sack();
         if applies { self.find_hole(in_flight, window) } else { None }
     }
 
@@ -203,13 +203,13 @@ impl Connection {
         Segment {
             seq,
             ack: self.rx.next(),
-            timestamps: if self.agreed.timestamps { Some(self.stamp(now)) } else { None },
+            timestamps: if self.agreed.timestamps() { Some(self.stamp(now)) } else { None },
             sack: SackBlocks::default(),
             len,
             window: self.rx.announce(&self.p, self.window.mss()),
             mss: 0,
             window_scale: None,
-            flags: (Flags::ACK | flags).and_if(self.rx.echoes_mark() && self.agreed.ecn, Flags::ECE),
+            flags: (Flags::ACK | flags).and_if(self.rx.echoes_mark() && self.agreed.ecn(), Flags::ECE),
             sack_permitted: false,
             ect: false,
             ce: false,
@@ -235,14 +235,13 @@ impl Connection {
     fn send_syn(&mut self, now: Time) -> Segment {
         let answer = self.state == State::SynReceived;
         self.special.set(Special::SYN_DUE, false);
-        self.syn_resent |= self.syn_sent;
-        self.syn_sent = true;
+        self.syn_resent |= self.has_sent_syn();
         self.start_timer(now);
         // A SYN-ACK offers only what the SYN did (RFC 7323 sections 2.2 and 3.2, RFC 2018 section 2).
-        let timestamps = if answer { self.agreed.timestamps } else { self.p.timestamps };
-        let scaling = if answer { self.agreed.scaling } else { self.p.window_scaling };
-        let sack = if answer { self.agreed.sack } else { self.p.derived().sack };
-        let ecn = if answer { self.agreed.ecn } else { self.p.ecn };
+        let timestamps = if answer { self.agreed.timestamps() } else { self.p.timestamps };
+        let scaling = if answer { self.agreed.scaling() } else { self.p.window_scaling };
+        let sack = if answer { self.agreed.sack() } else { self.p.derived().sack };
+        let ecn = if answer { self.agreed.ecn() } else { self.p.ecn };
         Segment {
             ack: if answer { 1 } else { 0 },
             window: self.rx.syn_window(&self.p, self.window.mss()),
@@ -265,8 +264,8 @@ impl Connection {
         self.rearm(now);
         *segment = self.outgoing(now, self.tx.next, 0, Flags::default());
         self.rx.acknowledged(true);
-        if self.rx.has_blocks() && self.agreed.sack {
-            let room = if self.agreed.timestamps { 3 } else { 4 };
+        if self.rx.has_blocks() && self.agreed.sack() {
+            let room = if self.agreed.timestamps() { 3 } else { 4 };
             segment.sack = self.rx.sack_blocks(&self.p, room);
         }
     }
@@ -276,7 +275,7 @@ impl Connection {
         let (ack, echo) = self.rx.take_early().expect("an early acknowledgment was decided on");
         segment.window += (segment.ack - ack) as u32;
         segment.ack = ack;
-        segment.flags = Flags::ACK.and_if(self.agreed.ecn && echo, Flags::ECE);
+        segment.flags = Flags::ACK.and_if(self.agreed.ecn() && echo, Flags::ECE);
         segment
     }
 
@@ -342,7 +341,9 @@ impl Connection {
             if tail_probe {
                 self.after_tail_probe(now, true);
             }
-            if !self.timers.is_set(Timer::Retransmission) {
+            // Linux starts the timer anew where the first segment goes out again (`tcp_xmit_retransmit_queue`).
+            let anew = index == 0 && self.p.derived().rack && !self.timers.is_set(Timer::Reordering);
+            if anew || !self.timers.is_set(Timer::Retransmission) {
                 self.start_timer(now);
             }
         }
@@ -396,7 +397,7 @@ impl Connection {
         self.sent_at = now;
         self.rearm(now);
         *segment = self.outgoing(now, seq, piece.len, flags);
-        segment.ect = self.agreed.ecn && piece.len > 0;
+        segment.ect = self.agreed.ecn() && piece.len > 0;
         self.rx.acknowledged(false);
         if self.p.derived().rates {
             self.note_application_limit();
@@ -413,11 +414,12 @@ impl Connection {
     /// RFC 5681 section 4.1: after more than a timeout without data the window starts again.
     #[inline(never)]
     fn restart_after_idle(&mut self, now: Time) {
+        self.control.begin(&self.p);
         let idle = now.saturating_sub(self.sent_at);
         if idle <= self.timeout() {
             return;
         }
-        self.control.get_mut().on_idle(idle);
+        self.control.get_mut(&self.p).on_idle(idle);
         if self.p.restart_after_idle && !self.p.derived().rules_recovery {
             self.window.size = self.window.size.min(self.p.initial_window * self.window.mss());
         }
@@ -433,7 +435,10 @@ impl Connection {
     }
 
     fn pace(&mut self, now: Time, segment: &Segment) {
-        if let Some(rate) = self.control.get().pacing_rate().filter(|_| segment.len > 0) {
+        if segment.len > 0
+            && self.p.derived().rates
+            && let Some(rate) = self.control.get_mut(&self.p).pacing_rate()
+        {
             let bits = u128::from(segment.wire_len()) * 8 * u128::from(SECOND);
             let gap = u64::try_from(bits.div_ceil(u128::from(rate.max(1)))).unwrap_or(SECOND);
             self.timers.set(Timer::Pacing, now + Time(gap));

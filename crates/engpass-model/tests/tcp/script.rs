@@ -23,6 +23,7 @@ pub(crate) fn plain() -> TcpParameters {
         rto_minimum: Time::from_secs(1),
         initial_window: 10,
         byte_counting: 1,
+        whole_segments: false,
         window_validation: false,
         recovery: RecoveryKind::NewReno,
         limited_transmit: false,

@@ -348,3 +348,14 @@ fn recoveries_in_their_order() {
     assert!(goodputs.windows(2).all(|pair| pair[0] < pair[1] * 1.05), "{goodputs:?}");
     assert!(goodputs[0] * 1.5 < goodputs[3], "{goodputs:?}");
 }
+
+/// A retransmission that is lost, too, is found by what arrives after it: the timer starts anew with the first segment, as in Linux
+/// (`tcp_xmit_retransmit_queue`), and not only where the acknowledgment advances. None of 1605 here; 34 timeouts without it.
+#[test]
+fn lost_retransmissions_seldom_wait_for_the_timer() {
+    let p = TcpParameters { receive_buffer: 1 << 26, ..Profile::Linux6.parameters(1500) };
+    let (_, bench) = lossy(&p, random(0.03, 1), ms(160), 5, 1000);
+    let stats = bench.a.stats();
+    assert!(stats.retransmissions > 700, "{stats:?}");
+    assert!(stats.timeouts * 100 < stats.retransmissions, "{stats:?}");
+}

@@ -46,6 +46,8 @@ pub struct File<W> {
     packets: u64,
     limited: bool,
     error: Option<io::Error>,
+    /// When something passed last, in picoseconds.
+    last: u64,
 }
 
 impl<W: Write> File<W> {
@@ -77,6 +79,7 @@ impl<W: Write> File<W> {
             packets: 0,
             limited: false,
             error: None,
+            last: 0,
         };
         // They are there even if nothing passes.
         for port in file.point.ports.clone() {
@@ -98,7 +101,10 @@ impl<W: Write> File<W> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        self.writer.flush()?;
+        if let Err(error) = self.writer.flush() {
+            self.break_off(&error);
+            return Err(self.error.expect("it has just broken off"));
+        }
         let Self { packets, limited, .. } = self;
         Ok(Captured { packets, limited, bytes: self.writer.bytes, bad_pdus: self.link.bad_pdus })
     }
@@ -116,7 +122,15 @@ impl<W: Write> File<W> {
         Ok(number)
     }
 
+    /// It ends here, with what is in it.
+    fn break_off(&mut self, error: &io::Error) {
+        let (s, ms) = (self.last / 1_000_000_000_000, self.last / 1_000_000_000 % 1000);
+        let told = format!("{error}, when {s}.{ms:03} s of the network's time were over");
+        self.error.get_or_insert(io::Error::new(error.kind(), told));
+    }
+
     fn write(&mut self, passing: &Passing) -> io::Result<()> {
+        self.last = passing.at;
         if passing.at > self.limit.until {
             self.limited = true;
             return Ok(());
@@ -150,19 +164,29 @@ impl<W: Write> Files<W> {
         ports.dedup();
         ports
     }
+
+    /// What has passed reaches its place. A file that cannot take it ends, and the others go on.
+    pub fn flush(&mut self) {
+        for file in self.0.iter_mut().filter(|file| file.error.is_none()) {
+            if let Err(error) = file.writer.flush() {
+                file.break_off(&error);
+            }
+        }
+    }
 }
 
 impl<W: Write> Capture for Files<W> {
     fn passed(&mut self, passing: &Passing) -> ControlFlow<()> {
+        let mut whole = true;
         for file in
             self.0.iter_mut().filter(|file| file.is_open() && file.point.ports.contains(&passing.port))
         {
             if let Err(error) = file.write(passing) {
-                file.error = Some(error);
-                return ControlFlow::Break(());
+                file.break_off(&error);
+                whole = false;
             }
         }
-        ControlFlow::Continue(())
+        if whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
     fn wants_more(&self) -> bool {

@@ -232,10 +232,10 @@ impl Network {
                 let datagram = self.fabric.frames[frame].datagram;
                 let this = &mut self.fabric.datagrams[datagram];
                 if self.fabric.frames[frame].efci && self.fabric.window.holds(self.now) {
-                    self.fabric.flows[this.flow as usize].marked += 1;
+                    self.fabric.flows[this.flow as usize].rare().marked += 1;
                 }
                 this.arrived += 1;
-                if this.arrived == this.fragments && this.loss.is_none() {
+                if this.arrived == this.fragments && !this.lost {
                     self.receive(datagram);
                 }
             }

@@ -44,6 +44,8 @@ const MASK: u64 = DAYS as u64 - 1;
 const TERM: u32 = 4096;
 /// Room for so many events is there from the beginning.
 const FEW: usize = 64;
+/// Room for so many is worth giving back.
+const CROWD: usize = 1024;
 /// No node.
 const NONE: u32 = u32::MAX;
 
@@ -168,7 +170,7 @@ impl Events {
     }
 
     /// Take the next event if it happens at or before `until`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop_until(&mut self, until: u64) -> Option<(u64, Event)> {
         let at = self.next()?;
         if at > until {
@@ -205,6 +207,17 @@ impl Events {
         }
         let key = u128::from(at) << 64 | u128::from((position as u64 & 0x1fff_ffff) << 32);
         self.today.last().is_none_or(|next| key < *next)
+    }
+
+    /// Give the memory back that many events have taken, if there is none.
+    pub(super) fn rest(&mut self) {
+        let crowd = self.nodes.capacity() + self.today.capacity() + self.later.capacity() > CROWD;
+        if crowd && self.today.is_empty() && self.later.is_empty() && self.marked == 0 {
+            self.today = Vec::with_capacity(FEW);
+            self.nodes = Vec::with_capacity(FEW);
+            self.free = NONE;
+            self.later = BinaryHeap::with_capacity(FEW);
+        }
     }
 
     /// Go on to the next day on which anything happens.

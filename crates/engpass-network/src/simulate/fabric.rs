@@ -1,7 +1,7 @@
 //! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
 
 use engpass_model::element::{
-    Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of,
+    Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of, one_by_one,
 };
 use engpass_model::tcp::Segment;
 
@@ -43,11 +43,14 @@ impl Frame {
 }
 
 /// A datagram on its way.
+///
+/// All that is on the way does not stay in the caches: one of these is a line of them.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Datagram {
     pub(super) flow: u32,
     pub(super) index: u64,
-    pub(super) bytes: u64,
+    pub(super) bytes: u32,
     pub(super) fragments: u32,
     /// The fragments are datagrams alike, each of so many bytes: the next one that arrives has the index.
     pub(super) train: bool,
@@ -61,8 +64,8 @@ pub(super) struct Datagram {
     pub(super) header: u32,
     /// When its sender began with it.
     pub(super) begun: u64,
-    /// When and where it lost its first cell, by what is known: ports look at their cells in no common order.
-    pub(super) loss: Option<(u64, Place)>,
+    /// It has lost something: when and where stands in [`Fabric::losses`].
+    pub(super) lost: bool,
     /// Frames on the way, plus one while its process works on it or its receiver holds it.
     pub(super) holds: u32,
     /// Bytes of it that the receiver had already, or did not want.
@@ -71,6 +74,8 @@ pub(super) struct Datagram {
     pub(super) lines: u16,
     pub(super) written: bool,
 }
+
+const _: () = assert!(size_of::<Datagram>() == 64);
 
 impl Datagram {
     /// What it is to the books, if it is a segment.
@@ -140,6 +145,9 @@ pub(super) struct Fabric {
     pub(super) datagrams: Arena<Datagram>,
     /// The segments of datagrams that carry one, at the same index.
     pub(super) segments: Vec<Segment>,
+    /// When and where datagrams lost their first cell that have lost one, at the same index, by what is known: ports look at their
+    /// cells in no common order.
+    pub(super) losses: Vec<(u64, Place)>,
     /// For every port, the circuits that pass it, by circuit direction.
     pub(super) onward: Vec<Vec<Onward>>,
     pub(super) counters: Vec<Vec<Counter>>,
@@ -224,7 +232,7 @@ impl Fabric {
 
     /// Book what was carried of a datagram that is gone, or `open` when the run is over.
     #[inline(never)]
-    fn settle_books(&mut self, datagram: u32, open: bool) {
+    pub(super) fn settle_books(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
         if this.train {
             self.settle_train(datagram, open);
@@ -237,80 +245,14 @@ impl Fabric {
         };
         // The gap behind its last frame may not be over, and keep it.
         let arrived = self.ledger.later.is_some() && this.arrived == this.fragments;
-        let fate = match (this.loss, open && !arrived) {
-            (Some(_), _) => Fate::Dead,
-            (None, true) => Fate::InFlight,
-            (None, false) => Fate::Delivered,
+        let fate = match (this.lost, open && !arrived) {
+            (true, _) => Fate::Dead,
+            (false, true) => Fate::InFlight,
+            (false, false) => Fate::Delivered,
         };
         let load = Load { cargo, header: this.header, bytes: this.bytes };
         let carried = if this.written { Carried::Written(datagram) } else { Carried::Whole(this.lines) };
         self.ledger.settle((this.flow, this.to), fate, load, carried, this.refused);
-    }
-
-    /// A cell of a frame, or its PDU, is lost at `place`.
-    pub(super) fn lose_frame(&mut self, frame: FrameId, place: Place, at: u64) {
-        let this = &mut self.frames[frame];
-        this.dead = true;
-        let datagram = this.datagram;
-        self.lose_datagram(datagram, place, at);
-    }
-
-    pub(super) fn lose_datagram(&mut self, datagram: u32, place: Place, at: u64) {
-        let this = &mut self.datagrams[datagram];
-        let before = this.loss;
-        this.loss = Some(before.map_or((at, place), |earlier| earlier.min((at, place))));
-        if let Some(fates) = &mut self.fates {
-            fates.loses(datagram, this, before);
-        }
-    }
-
-    /// Count the losses of datagrams that are still on their way when the run is over.
-    pub(super) fn count_open_losses(&mut self) {
-        for index in 0..self.datagrams.len() {
-            if self.datagrams[index].holds > 0
-                || self.ledger.later.as_ref().is_some_and(|later| later.holds(index))
-            {
-                self.settle_books(index, true);
-                self.count_loss(index);
-            }
-        }
-        self.ledger.end_runs();
-    }
-
-    #[inline]
-    fn count_loss(&mut self, datagram: u32) {
-        if self.datagrams[datagram].loss.is_some() {
-            self.count_lost(datagram);
-        }
-    }
-
-    fn count_lost(&mut self, datagram: u32) {
-        let this = &self.datagrams[datagram];
-        let Some((at, place)) = this.loss else { return };
-        if self.fates.as_mut().is_some_and(|fates| fates.was_counted(datagram)) {
-            return;
-        }
-        let tally = &mut self.flows[this.flow as usize];
-        if this.sent && this.counted {
-            tally.in_flight -= 1;
-        }
-        if self.window.holds(at) {
-            tally.lost += u64::from(this.counted);
-            tally.losses(place).datagrams += 1;
-        }
-    }
-
-    fn lose_generated(&mut self, flow: usize, cells: &Cells, place: Place, at: u64) {
-        let tally = &mut self.flows[flow];
-        tally.lost_ever += cells.count;
-        // The cells of a batch were lost at different instants of one record; the batch is cut at the window's edges
-        // because ports are advanced to them one by one.
-        if self.window.holds(at) {
-            tally.lost += cells.count;
-            let losses = tally.losses(place);
-            losses.datagrams += cells.count;
-            losses.cells += if place == Place::Reassembly { 0 } else { cells.count };
-        }
     }
 
     /// `count` cells of `frame` are gone, delivered or lost.
@@ -352,7 +294,7 @@ impl Fabric {
         let this = &self.datagrams[datagram];
         // What nearly all are: segments that have arrived whole like the one before.
         let booked = match this.to {
-            Some(to) if this.loss.is_none() && this.refused == 0 && !this.written => {
+            Some(to) if !this.lost && this.refused == 0 && !this.written => {
                 self.ledger.settle_alike((this.flow, to), this.load())
             }
             _ => false,
@@ -424,11 +366,12 @@ impl Fabric {
         let ever = self.window.with_warmup().count(&cells, delay);
         let tally = &mut self.flows[flow];
         tally.received += count;
-        tally.marked += if cells.efci { count } else { 0 };
         if ever > 0 {
-            tally.receptions.last = Some(delay + cells.nth(ever - 1));
+            tally.received_last(delay + cells.nth(ever - 1));
         }
-        tally.received_ever += ever;
+        let rare = tally.rare();
+        rare.marked += if cells.efci { count } else { 0 };
+        rare.received_ever += ever;
     }
 }
 
@@ -465,12 +408,7 @@ impl Outlet for Behind<'_> {
         let inside = |train: &Cells| self.lies_inside(train);
         if way == MIXED || !trains.iter().all(inside) {
             // One by one: the order of frames counts, or the edge of the window goes through them.
-            for piece in pieces {
-                let train = &mut trains[piece.train as usize];
-                let last = train.base + train.pace.after(piece.n + piece.count - 1);
-                self.sent(Cells { n: piece.n, count: piece.count, last, ..*train });
-                train.take(piece.count);
-            }
+            one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
             return;
         }
         if self.fabric.trace.is_some() {

@@ -115,7 +115,7 @@ pub(super) enum Item {
 }
 
 /// A socket that receives datagrams of one flow.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Socket {
     pub(super) host: usize,
     pub(super) cost: CpuCost,
@@ -123,7 +123,13 @@ pub(super) struct Socket {
     pub(super) used: u64,
 }
 
+const HAS_SOCKET: &str = "a flow of datagrams has a socket";
+
 impl Network {
+    fn socket(&self, flow: usize) -> &Socket {
+        self.sockets[flow].as_ref().expect(HAS_SOCKET)
+    }
+
     /// The process may begin its next message, or go on after a pause.
     pub(super) fn process_ready(&mut self, process: u32) {
         let index = process as usize;
@@ -145,7 +151,7 @@ impl Network {
         let datagram = Datagram {
             flow: this.flow as u32,
             index: this.messages,
-            bytes: this.message,
+            bytes: this.message as u32,
             fragments: this.fragments.count as u32,
             train: false,
             arrived: 0,
@@ -154,7 +160,7 @@ impl Network {
             counted: true,
             header: UDP_HEADER_BYTES as u32,
             begun: self.now,
-            loss: None,
+            lost: false,
             holds: 1,
             refused: 0,
             lines: 0,
@@ -210,7 +216,7 @@ impl Network {
             Item::Receive(datagram) => {
                 let this = &self.fabric.datagrams[datagram];
                 let flow = this.flow as usize;
-                (flow, self.sockets[flow].cost.datagram(this.bytes, u64::from(this.fragments)))
+                (flow, self.socket(flow).cost.datagram(this.bytes.into(), u64::from(this.fragments)))
             }
             Item::Write(endpoint) => {
                 let rest = self.cpus[host].interrupted.take();
@@ -250,8 +256,8 @@ impl Network {
                 self.events.push(self.now, flow, Event::Hand(process as u32));
             }
             Item::Receive(datagram) => {
-                let this = &self.fabric.datagrams[datagram];
-                self.sockets[this.flow as usize].used -= this.bytes;
+                let Datagram { flow, bytes, .. } = self.fabric.datagrams[datagram];
+                self.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
                 self.received(datagram);
                 self.fabric.release_datagram(datagram);
             }
@@ -292,7 +298,7 @@ impl Network {
             tally.in_flight += count;
             if self.fabric.window.holds(self.now) {
                 tally.sent += count;
-                tally.sent_bytes += count * datagram.bytes;
+                tally.sent_bytes += count * u64::from(datagram.bytes);
             }
         }
         self.fabric.release_datagram(id);
@@ -310,16 +316,17 @@ impl Network {
             self.delivered(datagram);
             return;
         }
-        let socket = &mut self.sockets[this.flow as usize];
-        if socket.cost.datagram(this.bytes, u64::from(this.fragments)) == 0 {
+        let socket = self.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
+        let bytes = u64::from(this.bytes);
+        if socket.cost.datagram(bytes, u64::from(this.fragments)) == 0 {
             self.received(datagram);
             return;
         }
-        if socket.used + this.bytes > socket.capacity {
+        if socket.used + bytes > socket.capacity {
             self.fabric.lose_datagram(datagram, Place::ReceiveBuffer, self.now);
             return;
         }
-        socket.used += this.bytes;
+        socket.used += bytes;
         this.holds += 1;
         let host = socket.host;
         self.ask_cpu(host, Item::Receive(datagram));
@@ -333,10 +340,10 @@ impl Network {
         // A datagram arrives whole only after its last fragment was handed over, so it was sent.
         tally.in_flight -= 1;
         tally.receive(this.index, self.now);
-        tally.ever_bytes += this.bytes;
+        tally.ever_bytes += u64::from(this.bytes);
         if self.fabric.window.holds(self.now) {
             tally.received += 1;
-            tally.received_bytes += this.bytes;
+            tally.received_bytes += u64::from(this.bytes);
             tally.delays.add(self.now - this.begun);
         }
     }

@@ -12,6 +12,7 @@ mod fabric;
 mod frames;
 mod host;
 mod ledger;
+mod losses;
 mod nic;
 mod outcome;
 pub mod outside;
@@ -91,8 +92,8 @@ pub struct Network {
     groups: outside::Groups,
     /// Shapers that adapt.
     adapting: Vec<Adapting>,
-    /// By flow.
-    sockets: Vec<Socket>,
+    /// By flow, of those of datagrams that come from processes.
+    sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,
     /// Of flows.
     names: Vec<String>,
@@ -200,11 +201,12 @@ impl Network {
 
     /// Give the memory back that many packets have taken, if none is on its way.
     fn rest(&mut self) {
+        self.events.rest();
         if self.frames.packets.rest() {
             self.fabric.ledger.forget_packets();
         }
         if self.fabric.datagrams.rest() {
-            self.fabric.segments = Vec::new();
+            (self.fabric.segments, self.fabric.losses) = (Vec::new(), Vec::new());
         }
     }
 

@@ -11,7 +11,7 @@ use super::frames::PortTally;
 use super::ledger::{Accounts, BookSeen, add};
 use super::sketch::{Delays, RoundTrips};
 pub use super::tally::Receptions;
-use super::tally::{Place, Window};
+use super::tally::{Place, Rare, Window};
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.
@@ -236,6 +236,7 @@ impl Network {
         let mut drops = Vec::new();
         for (index, (name, traffic)) in testbed.traffic.iter().enumerate() {
             let tally = &self.fabric.flows[index];
+            let Rare { lost, marked, lost_ever, received_ever, mut places } = tally.seen_rarely();
             let generated = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
             let (sent, ever) = if generated { self.generated(index, window) } else { (tally.sent, 0) };
             let bits = |bytes: u64, cells: u64| {
@@ -250,20 +251,19 @@ impl Network {
                     offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
                     sent_datagrams: sent,
                     received_datagrams: tally.received,
-                    lost_datagrams: tally.lost,
+                    lost_datagrams: lost,
                     in_flight_datagrams: if generated {
-                        ever - tally.received_ever - tally.lost_ever
+                        ever - received_ever - lost_ever
                     } else {
                         tally.in_flight
                     },
                     tcp: self.tcp_counts(index),
-                    efci_pdus: tally.marked,
+                    efci_pdus: marked,
                     delays: tally.delays.delays(),
                     round_trips: tally.round_trips.round_trips(),
-                    receptions: tally.receptions,
+                    receptions: tally.receptions(),
                 },
             ));
-            let mut places = tally.places.clone();
             places.sort_by_key(|losses| losses.place);
             drops.extend(places.iter().map(|losses| {
                 let (place, cause, port) = self.place_name(losses.place, topology, index);

@@ -1,7 +1,7 @@
 //! Quantiles of a stream of times in little memory.
 //!
 //! The buckets are HdrHistogram's (G. Tene): of equal width within a power of two, 32 of them, so that a value is known to 1.6 %. They
-//! are kept only between the least and the greatest value that came: a few hundred bytes for a flow. (The crate `hdrhistogram` counts
+//! are kept only between the least and the greatest value that came, once more than a few have: a few hundred bytes for a flow. (The crate `hdrhistogram` counts
 //! from zero on, which takes thousands; crates of DDSketch take the logarithm of a float for every packet, which differs between
 //! C libraries.)
 
@@ -12,12 +12,25 @@ const BITS: u32 = 5;
 /// Buckets are added so many at a time.
 const BLOCK: usize = 1 << (BITS - 1);
 
+/// So many values are kept as they come: many flows have no more.
+const FEW: usize = 14;
+
 /// Counts of values by bucket.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sketch {
-    /// Number of the first bucket that is kept.
-    first: usize,
-    counts: Vec<u32>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sketch {
+    /// So many values, and their buckets.
+    Few { count: u8, buckets: [u16; FEW] },
+    /// Number of the first bucket that is kept, and the counts from there on.
+    Many { first: u32, counts: Box<[u32]> },
+}
+
+// Every flow has two.
+const _: () = assert!(size_of::<Sketch>() == 32);
+
+impl Default for Sketch {
+    fn default() -> Self {
+        Self::Few { count: 0, buckets: [0; FEW] }
+    }
 }
 
 /// What half, 90 %, 99 % and 99.9 % of the values do not exceed, in picoseconds.
@@ -60,46 +73,78 @@ impl Sketch {
     #[inline]
     pub(super) fn add(&mut self, value: u64) {
         let bucket = bucket(value);
-        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+        if let Self::Many { first, counts } = self
+            && let Some(count) = counts.get_mut(bucket.wrapping_sub(*first as usize))
+        {
             // Four thousand million alike: who counts them does not miss one.
-            Some(count) => *count = count.saturating_add(1),
-            None => self.grow(bucket),
+            *count = count.saturating_add(1);
+        } else {
+            self.grow(bucket);
         }
     }
 
-    /// Keep buckets as far as this one, and count it.
+    /// Keep one that is none of those of which there are counts.
     #[cold]
     fn grow(&mut self, bucket: usize) {
-        let from = bucket / BLOCK * BLOCK;
-        if self.counts.is_empty() {
-            self.first = from;
+        match self {
+            Self::Few { count, buckets } if usize::from(*count) < FEW => {
+                buckets[usize::from(*count)] = bucket as u16;
+                *count += 1;
+            }
+            Self::Few { buckets, .. } => {
+                let buckets = *buckets;
+                *self = Self::Many { first: 0, counts: Box::default() };
+                buckets.into_iter().map(usize::from).chain([bucket]).for_each(|bucket| self.count(bucket));
+            }
+            Self::Many { .. } => self.count(bucket),
         }
-        if from < self.first {
-            let more = self.first - from;
-            let counts = std::iter::repeat_n(0, more).chain(self.counts.iter().copied());
-            self.counts = counts.collect();
-            self.first = from;
+    }
+
+    /// Have counts as far as this bucket, and count it.
+    fn count(&mut self, bucket: usize) {
+        let Self::Many { first, counts } = self else { unreachable!("there are counts") };
+        let (block, before) = (bucket / BLOCK * BLOCK, *first as usize);
+        let start = if counts.is_empty() { block } else { block.min(before) };
+        let end = (block + BLOCK).max(before + counts.len());
+        if end - start > counts.len() {
+            let mut more = vec![0; end - start].into_boxed_slice();
+            if !counts.is_empty() {
+                more[before - start..][..counts.len()].copy_from_slice(counts);
+            }
+            (*first, *counts) = (start as u32, more);
         }
-        let needed = from + BLOCK - self.first;
-        if needed > self.counts.len() {
-            self.counts.reserve_exact(needed - self.counts.len());
-            self.counts.resize(needed, 0);
+        counts[bucket - start] += 1;
+    }
+
+    /// How often every bucket came, in their order.
+    fn by_bucket(&self) -> Vec<(usize, u64)> {
+        match self {
+            Self::Few { count, buckets } => {
+                let mut buckets = *buckets;
+                let buckets = &mut buckets[..usize::from(*count)];
+                buckets.sort_unstable();
+                buckets.iter().map(|bucket| (usize::from(*bucket), 1)).collect()
+            }
+            Self::Many { first, counts } => {
+                let counts = counts.iter().map(|count| u64::from(*count));
+                (*first as usize..).zip(counts).collect()
+            }
         }
-        self.counts[bucket - self.first] += 1;
     }
 
     /// The quantiles; `None` when nothing was counted.
     pub(super) fn quantiles(&self) -> Option<Quantiles> {
-        let total: u64 = self.counts.iter().copied().map(u64::from).sum();
+        let counts = self.by_bucket();
+        let total: u64 = counts.iter().map(|(_, count)| count).sum();
         (total > 0).then(|| {
             let [half, p90, p99, p999] = [500, 900, 990, 999].map(|per_mille| {
                 // The nearest rank: that many values are at most this one.
                 let mut rank = (u128::from(total) * per_mille).div_ceil(1000) as u64;
-                let place = self.counts.iter().position(|count| {
-                    rank = rank.saturating_sub(u64::from(*count));
+                let place = counts.iter().find(|(_, count)| {
+                    rank = rank.saturating_sub(*count);
                     rank == 0
                 });
-                middle(self.first + place.expect("a rank is at most the number of all"))
+                middle(place.expect("a rank is at most the number of all").0)
             });
             Quantiles { half, p90, p99, p999 }
         })
@@ -183,7 +228,21 @@ mod tests {
         let mut sketch = Sketch::default();
         // Ten to thirty milliseconds, downwards.
         (10..=30).rev().for_each(|ms| sketch.add(ms * 1_000_000_000));
-        assert_eq!(sketch.counts.iter().sum::<u32>(), 21);
-        assert!(sketch.counts.capacity() <= 64, "{}", sketch.counts.capacity());
+        let Sketch::Many { counts, .. } = sketch else { panic!("21 are not few") };
+        assert_eq!(counts.iter().sum::<u32>(), 21);
+        assert!(counts.len() <= 64, "{}", counts.len());
+    }
+
+    #[test]
+    fn a_few_values_count_as_many_do() {
+        let mut random = engpass_model::random::Stream::new(2, "few");
+        let (mut sketch, mut many) = (Sketch::default(), Sketch::Many { first: 0, counts: Box::default() });
+        for number in 1..3 * FEW {
+            let value = random.exponential(1_000_000_000);
+            sketch.add(value);
+            many.count(bucket(value));
+            assert_eq!(matches!(sketch, Sketch::Few { .. }), number <= FEW);
+            assert_eq!(sketch.quantiles(), many.quantiles(), "{number} values");
+        }
     }
 }

@@ -57,28 +57,37 @@ impl Window {
 /// What became of a flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Its datagrams are of different lengths.
-    pub(super) varied: bool,
     pub(super) sent: u64,
     pub(super) sent_bytes: u64,
     pub(super) received: u64,
     pub(super) received_bytes: u64,
-    pub(super) lost: u64,
-    /// PDUs that arrived good and with EFCI in their last cell; cells of a generator.
-    pub(super) marked: u64,
     /// Sent and neither received nor lost; for generators computed at the end.
     pub(super) in_flight: u64,
-    /// Lost so far, the warm-up included; for generators.
-    pub(super) lost_ever: u64,
-    pub(super) received_ever: u64,
     /// Bytes of datagrams received, the warm-up included.
     pub(super) ever_bytes: u64,
-    pub(super) places: Vec<Losses>,
-    pub(super) receptions: Receptions,
+    /// Of receptions, see [`Receptions`]: one more than the time of the last one, and the two sums.
+    last: u64,
+    times: u64,
+    weighted: u64,
     /// From the beginning of a datagram to its reception.
     pub(super) delays: Sketch,
     /// Round trips that TCP measured at the writing ends.
     pub(super) round_trips: Sketch,
+    rare: Option<Box<Rare>>,
+    /// Its datagrams are of different lengths.
+    pub(super) varied: bool,
+}
+
+/// What is counted once something was lost or marked, or cells of a generator have come.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rare {
+    pub(super) lost: u64,
+    /// PDUs that arrived good and with EFCI in their last cell; cells of a generator.
+    pub(super) marked: u64,
+    /// Lost and received so far, the warm-up included; for generators.
+    pub(super) lost_ever: u64,
+    pub(super) received_ever: u64,
+    pub(super) places: Vec<Losses>,
 }
 
 /// What a flow lost at one place.
@@ -120,19 +129,56 @@ pub(super) enum Place {
 }
 
 impl Tally {
+    /// Of a flow whose datagrams are of different lengths, or not.
+    pub(super) fn new(varied: bool) -> Self {
+        Self { varied, ..Self::default() }
+    }
+
+    pub(super) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// What of rare things was counted.
+    pub(super) fn seen_rarely(&self) -> Rare {
+        self.rare.as_deref().cloned().unwrap_or_default()
+    }
+
     pub(super) fn losses(&mut self, place: Place) -> &mut Losses {
-        let index = self.places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
-            self.places.push(Losses { place, cells: 0, datagrams: 0 });
-            self.places.len() - 1
+        let places = &mut self.rare().places;
+        let index = places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
+            places.push(Losses { place, cells: 0, datagrams: 0 });
+            places.len() - 1
         });
-        &mut self.places[index]
+        &mut places[index]
     }
 
     /// A datagram was received at `at`.
+    #[inline]
     pub(super) fn receive(&mut self, index: u64, at: u64) {
-        self.received_ever += 1;
-        self.receptions.last = Some(at);
-        self.receptions.times = self.receptions.times.wrapping_add(at);
-        self.receptions.weighted = self.receptions.weighted.wrapping_add(at.wrapping_mul(index + 1));
+        self.received_last(at);
+        self.times = self.times.wrapping_add(at);
+        self.weighted = self.weighted.wrapping_add(at.wrapping_mul(index + 1));
+    }
+
+    /// The last that was received came at `at`.
+    #[inline]
+    pub(super) fn received_last(&mut self, at: u64) {
+        self.last = at + 1;
+    }
+
+    /// When datagrams were received.
+    pub(super) fn receptions(&self) -> Receptions {
+        Receptions { last: self.last.checked_sub(1), times: self.times, weighted: self.weighted }
+    }
+
+    /// Count anew from here on, but for what counts the warm-up, too.
+    pub(super) fn count_anew(&mut self) {
+        let before = std::mem::take(self);
+        let Self { varied, in_flight, ever_bytes, last, times, weighted, .. } = before;
+        *self = Self { varied, in_flight, ever_bytes, last, times, weighted, ..Self::default() };
+        if let Some(Rare { lost_ever, received_ever, .. }) = before.rare.as_deref() {
+            let (lost_ever, received_ever) = (*lost_ever, *received_ever);
+            *self.rare() = Rare { lost_ever, received_ever, ..Rare::default() };
+        }
     }
 }

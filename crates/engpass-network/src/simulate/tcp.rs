@@ -74,14 +74,17 @@ impl From<Stats> for Counted {
     }
 }
 
+/// No instant of any run.
+pub(super) const NEVER: u64 = u64::MAX;
+
 /// An application that writes messages of one size, one after the other.
 #[derive(Debug)]
 pub(super) struct Application {
     pub(super) message: u64,
     pub(super) start: u64,
     pub(super) stop: u64,
-    pub(super) pauses: Option<Pauses>,
-    pub(super) random: Stream,
+    /// Its host pauses before writes by chance.
+    pub(super) chance: Option<Box<(Pauses, Stream)>>,
     /// Bytes of the current write that are not copied to the send buffer; none of it is yet while this is `message`.
     pub(super) left: u64,
     /// Bytes that the CPU copies, or waits to copy.
@@ -91,10 +94,10 @@ pub(super) struct Application {
     /// The connection is established: writes may begin.
     pub(super) connected: bool,
     /// When the next write begins that is paced, and how many were begun.
-    pub(super) pace: Option<Pace>,
+    pub(super) pace: Option<Box<Pace>>,
     pub(super) begun: u64,
-    /// When a pause ends, or the next write is due.
-    pub(super) resume: Option<u64>,
+    /// When a pause ends, or the next write is due; [`NEVER`] if it waits for neither.
+    pub(super) resume: u64,
     /// It is due then: there is no pause, or it comes after that.
     pub(super) early: bool,
 }
@@ -103,7 +106,13 @@ impl Application {
     /// When the next write is due.
     fn due(&self) -> u64 {
         let bytes = self.begun.saturating_mul(self.message);
-        self.pace.map_or(0, |pace| self.start.saturating_add(pace.after(bytes)))
+        self.pace.as_ref().map_or(0, |pace| self.start.saturating_add(pace.after(bytes)))
+    }
+
+    /// Whether it pauses, or its next write is not due yet.
+    #[inline]
+    fn waits(&self) -> bool {
+        self.resume != NEVER
     }
 
     fn begin_write(&mut self) {
@@ -154,7 +163,7 @@ impl Endpoint {
     /// Until when surely nothing happens to it but what comes from the network; zero if that is not known.
     #[inline]
     pub(super) fn foreseen(&self) -> u64 {
-        let waits = self.application.as_ref().is_some_and(|this| !this.open || this.resume.is_some());
+        let waits = self.application.as_ref().is_some_and(|this| !this.open || this.waits());
         if self.busy || waits {
             return 0;
         }
@@ -203,8 +212,8 @@ impl Network {
         }
         if let Some(application) = &mut this.application {
             application.open |= now >= application.start;
-            if application.resume.is_some_and(|resume| resume <= now) {
-                application.resume = None;
+            if application.resume <= now {
+                application.resume = NEVER;
                 if !std::mem::take(&mut application.early) {
                     application.begin_write();
                 }
@@ -247,24 +256,24 @@ impl Network {
     pub(super) fn next_write(&mut self, endpoint: usize) {
         let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
         let Some(application) = &mut self.endpoints[endpoint].application else { return };
-        if !application.connected || application.resume.is_some() || now >= application.stop || now >= end {
+        if !application.connected || application.waits() || now >= application.stop || now >= end {
             return;
         }
         let due = application.due();
         if now < due {
             // What is due after the end is never written.
             if due < end {
-                application.resume = Some(due);
+                application.resume = due;
                 application.early = true;
                 self.events.push(due, flow as usize, Event::Wake(endpoint as u32));
             }
             return;
         }
-        if let Some(pauses) = &application.pauses
-            && application.random.below(Share::WHOLE) < pauses.share.0
+        if let Some((pauses, random)) = application.chance.as_deref_mut()
+            && random.below(Share::WHOLE) < pauses.share.0
         {
-            let resume = now.saturating_add(application.random.exponential(pauses.mean.0));
-            application.resume = Some(resume);
+            let resume = now.saturating_add(random.exponential(pauses.mean.0)).min(NEVER - 1);
+            application.resume = resume;
             self.events.push(resume, flow as usize, Event::Wake(endpoint as u32));
             return;
         }
@@ -432,7 +441,7 @@ impl Network {
         self.fabric.begin_datagram(written, || Datagram {
             flow: this.flow,
             index: this.connection.segments_sent(),
-            bytes: u64::from(len),
+            bytes: len,
             fragments: 1,
             train: false,
             arrived: 0,
@@ -441,7 +450,7 @@ impl Network {
             counted: len > 0 && this.application.is_some(),
             header: header as u32,
             begun,
-            loss: None,
+            lost: false,
             holds: 1,
             refused: 0,
             lines: 0,
@@ -503,7 +512,7 @@ impl Network {
     pub(super) fn input_cost(&self, datagram: u32) -> u64 {
         let this = &self.fabric.datagrams[datagram];
         let endpoint = this.to.expect("a segment goes to an endpoint");
-        self.endpoints[endpoint as usize].segment_cost(this.bytes, true)
+        self.endpoints[endpoint as usize].segment_cost(this.bytes.into(), true)
     }
 
     /// The connection takes the segment.
@@ -531,7 +540,7 @@ impl Network {
                 tally.delays.add(now - this.begun);
                 // What came for the first time, whether or not bytes before it are missing: more than the lines carried
                 // cannot arrive.
-                tally.received_bytes += this.bytes.saturating_sub(out.refused);
+                tally.received_bytes += u64::from(this.bytes).saturating_sub(out.refused);
             }
         }
         if let Some(round_trip) = out.round_trip

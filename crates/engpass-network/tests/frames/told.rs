@@ -137,3 +137,14 @@ proptest! {
         prop_assert_eq!((told.0, SimOutcome { events, ..told.1 }), plain);
     }
 }
+
+/// A packet that a router cuts for one line, and all fragments share the next one, too: the first of them is through both before the
+/// second one comes into being.
+#[test]
+fn fragments_inherit_what_their_sender_had_done() {
+    let text = text(&[(5, 0), (0, 45), (0, 0), (0, 0)], &[(8, 244, 58), (9, 180, 218)], 38, false);
+    let (told, plain) = (watched(&text, true), watched(&text, false));
+    assert!(told.1.events < plain.1.events);
+    let events = plain.1.events;
+    assert_eq!((told.0, SimOutcome { events, ..told.1 }), plain);
+}

@@ -1,11 +1,11 @@
-//! Two trains that meet in front of a line, in a tight loop.
+//! Trains in front of a plain queue, one or two that meet, in a tight loop.
 
 use super::super::channel::Walk;
-use super::super::departures::{Departures, Open};
+use super::super::departures::{Open, Pieces};
 use super::super::inputs::Two;
 use super::super::{Cells, Channel, Loss, Outlet, Rule};
 use super::Fifo;
-use crate::time::Pace;
+use crate::time::{Pace, Stepper};
 
 /// The line in the midst of a busy period, in registers.
 struct Line {
@@ -18,11 +18,9 @@ struct Line {
     capacity: u64,
     /// So many cells surely find room.
     spare: u64,
-    /// When there is none: the next one does from this instant on.
-    room_at: u64,
 }
 
-/// One of the two: its channel, how far it is, and what became of its cells.
+/// One train: its channel, how far it is, and what became of its cells.
 struct Side<'a> {
     channel: &'a mut Channel,
     open: Open,
@@ -30,42 +28,42 @@ struct Side<'a> {
     /// Places of the first and the last one that joined.
     places: (u64, u64),
     lost: u64,
+    /// When the first one that was lost came.
     lost_at: u64,
-    last_lost: bool,
+    /// Place of the last one that was lost, in its own train.
+    lost_place: u64,
 }
 
-/// Why the next cell of one side is not taken.
-#[derive(PartialEq, Eq)]
-enum Stop {
-    /// It comes later.
-    Bound,
-    /// It finds the line free.
-    Idle,
-    /// There is none: the train has ended.
-    Ended,
+/// Cells that have joined, up to 64 of both sides.
+#[derive(Default)]
+struct Block {
+    /// Place of the first.
+    n: u64,
+    /// Which of them are the other side's.
+    others: u64,
 }
 
 impl Line {
-    /// Whether the line is busy when a cell arrives at `at`: the exact answer, where the bound that is kept gives none.
+    /// When the last accepted cell has left: the exact answer, where the bound that is kept gives none.
     #[cold]
-    fn busy_at(mut self, at: u64) -> (Self, bool) {
-        self.busy = self.base + self.slot.after(self.n);
-        let busy = at <= self.busy;
-        (self, busy)
+    #[inline(never)]
+    fn end(base: u64, slot: Pace, n: u64) -> u64 {
+        base + slot.after(n)
     }
 
-    /// Whether there is room for a cell that arrives at `at`, where none was sure.
-    fn has_room(mut self, at: u64) -> (Self, bool) {
-        if at < self.room_at {
-            return (self, false);
-        }
-        let left = self.slot.ended_within(at - self.base).min(self.n);
-        self.spare = self.capacity - (self.n - left);
-        if self.spare == 0 {
-            self.room_at = self.base + self.slot.after(self.n + 1 - self.capacity);
-        }
-        let room = self.spare > 0;
-        (self, room)
+    /// A walk along the ends of transmissions that stands at that of cell `n`.
+    #[inline(never)]
+    fn ends_from(slot: Pace, n: u64) -> Stepper {
+        let mut room = Stepper::new(slot);
+        room.seek(n);
+        room
+    }
+
+    /// The next cells, so many, join.
+    #[inline(always)]
+    fn join(&mut self, count: u64) {
+        self.n += count;
+        self.busy += count * self.slot_at_least;
     }
 }
 
@@ -86,146 +84,298 @@ impl Fifo {
         if head > limit || policed(first.vc()) || policed(second.vc()) {
             return false;
         }
+        self.take(first, Some(second), (limit, second_wins), out);
+        true
+    }
+
+    /// Take cells of one channel, the next one among them, up to `limit`, or where the line runs empty or the train ends.
+    pub(super) fn merge_one(&mut self, channel: &mut Channel, limit: u64, out: &mut impl Outlet) {
+        self.take(channel, None, (limit, false), out);
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        first: &mut Channel,
+        mut second: Option<&mut Channel>,
+        (limit, other_wins): (u64, bool),
+        out: &mut impl Outlet,
+    ) {
+        let head = first.head();
         if head > self.last_end {
             self.idle(head - self.last_end, self.rounded(), out);
             self.start(head);
             // Its first cell is there.
             self.last_end = head;
         }
-        let (one_walk, other_walk) = (first.walk(), second.walk());
+        let walks = (first.walk(), second.as_mut().map_or_else(Walk::nowhere, |second| second.walk()));
         let mut one = self.side(first, out);
-        let mut other = self.side(second, out);
+        let mut other = second.map(|second| self.side(second, out));
+        let open = [one.open, other.as_ref().map_or(one.open, |other| other.open)];
+        let mut pieces = self.departures.take_pieces(open);
         let line = self.line();
-        let departures = &mut self.departures;
-        let walks = (one_walk, other_walk);
-        let (line, walks) =
-            merge(line, (&mut one, &mut other), walks, (limit, u64::from(second_wins)), departures);
-        self.n = line.n;
-        self.end.seek(self.n);
-        self.last_end = self.base + self.end.after();
-        for (side, walk) in [(one, walks.0), (other, walks.1)] {
-            self.tell(&side, &walk, out);
-            side.channel.walked(walk);
+        let (line, walks) = if other_wins {
+            merge::<true>(line, &mut one, other.as_mut(), walks, limit, &mut pieces)
+        } else {
+            merge::<false>(line, &mut one, other.as_mut(), walks, limit, &mut pieces)
+        };
+        self.departures.put_pieces(open, pieces);
+        self.merged(&line);
+        self.tell(one, &walks.0, out);
+        if let Some(other) = other {
+            self.tell(other, &walks.1, out);
         }
-        true
     }
 
     fn line(&self) -> Line {
         let capacity = self.plain.expect("only plain queues are merged in this way");
         let (base, slot, n) = (self.base, self.slot, self.n);
         // Asked at the first cell, if the queue has ever been full.
-        let spare = capacity.saturating_sub(n);
-        let slot_at_least = slot.at_least();
-        Line { base, slot, slot_at_least, n, busy: self.last_end, capacity, spare, room_at: 0 }
+        let spare = capacity.saturating_sub(n - self.left);
+        Line {
+            base,
+            slot,
+            slot_at_least: self.slot_up - u64::from(self.slot_rounding > 0),
+            n,
+            busy: self.last_end,
+            capacity,
+            spare,
+        }
+    }
+
+    /// The cells that `line` says have joined.
+    fn merged(&mut self, line: &Line) {
+        self.n = line.n;
+        self.end.seek(self.n);
+        self.last_end = self.base + self.end.after();
+        // What has room has it because others have left.
+        let left = line.n.saturating_add(line.spare).saturating_sub(line.capacity);
+        if left > self.left {
+            self.left = left;
+            self.leave.seek(left + 1);
+        }
     }
 
     fn side<'a>(&mut self, channel: &'a mut Channel, out: &impl Outlet) -> Side<'a> {
         let (base, n, pace) = (self.base, self.n + 1, self.slot);
         let open = self.departures.open(&Cells { base, n, pace, ..*channel.train() }, out);
-        Side { channel, open, joined: 0, places: (0, 0), lost: 0, lost_at: 0, last_lost: false }
+        Side { channel, open, joined: 0, places: (0, 0), lost: 0, lost_at: 0, lost_place: u64::MAX }
     }
 
     /// Tell what became of the cells of one side.
-    fn tell(&mut self, side: &Side<'_>, walk: &Walk, out: &mut impl Outlet) {
+    fn tell(&mut self, side: Side<'_>, walk: &Walk, out: &mut impl Outlet) {
         let ends = side.channel.has_ended_frame(walk);
+        let last_lost = side.lost_place == walk.place();
         if side.joined > 0 {
-            self.departures.joined(side.open, side.joined, side.places, ends && !side.last_lost);
+            self.departures.joined(side.open, side.joined, side.places, ends && !last_lost);
         }
         if side.lost > 0 {
             let front = *side.channel.train();
             let (of, lost) = (u64::from(front.of), side.lost);
             let cell = match front.are_generated() {
                 true => 0,
-                false if ends && side.last_lost => of - lost,
+                false if ends && last_lost => of - lost,
                 false => u64::from(front.cell).min(of - lost - 1),
             };
             out.lost(&Cells { cell: cell as u32, count: lost, ..front }, side.lost_at, Loss::Full);
         }
+        side.channel.walked(walk);
     }
 }
 
-/// Take the cells of both sides up to `limit`, `tie` being 1 where those of the other side go first if two come together.
-fn merge(
+/// Take the cells of one side, or of both, up to `limit`. Of two that come together that of the other side goes first if it `WINS`.
+fn merge<const WINS: bool>(
     mut line: Line,
-    (one, other): (&mut Side<'_>, &mut Side<'_>),
+    one: &mut Side<'_>,
+    mut other: Option<&mut Side<'_>>,
     (mut one_walk, mut other_walk): (Walk, Walk),
-    (limit, tie): (u64, u64),
-    departures: &mut Departures,
+    limit: u64,
+    pieces: &mut Pieces,
 ) -> (Line, (Walk, Walk)) {
-    loop {
-        let bound = limit.min(other_walk.head.saturating_sub(tie));
-        if one_walk.head <= bound {
-            let stop;
-            (line, one_walk, stop) = run(line, one, one_walk, bound, departures);
-            if stop != Stop::Bound {
-                break;
+    let first = |one: &Walk, other: &Walk| if WINS { other.head <= one.head } else { other.head < one.head };
+    let mut block = Block { n: line.n + 1, others: 0 };
+    'trains: loop {
+        // As many as surely come while the line is busy and find room.
+        let sure = limit.min(line.busy);
+        let from = line.n + 1 - block.n;
+        let most = from + line.spare.min(64 - from);
+        let (mut count, mut others, mut ended) = (from, block.others, false);
+        while count < most {
+            if first(&one_walk, &other_walk) {
+                if other_walk.head > sure {
+                    break;
+                }
+                others |= 1 << count;
+                count += 1;
+                if !other_walk.step(other.as_mut().expect(WHOSE).channel) {
+                    ended = true;
+                    break;
+                }
+            } else {
+                if one_walk.head > sure {
+                    break;
+                }
+                count += 1;
+                if !one_walk.step(one.channel) {
+                    ended = true;
+                    break;
+                }
             }
         }
-        let bound = limit.min(one_walk.head.saturating_sub(1 - tie));
-        if other_walk.head <= bound {
-            let stop;
-            (line, other_walk, stop) = run(line, other, other_walk, bound, departures);
-            if stop != Stop::Bound {
-                break;
-            }
-        } else if one_walk.head > limit {
+        block.others = others;
+        line.spare -= count - from;
+        line.join(count - from);
+        if ended {
             break;
         }
+        if count == 64 {
+            block.tell((one, other.as_deref_mut()), count, pieces);
+            block = Block { n: line.n + 1, others: 0 };
+            continue;
+        }
+        let at = one_walk.head.min(other_walk.head);
+        if at > limit {
+            break;
+        }
+        if at > line.busy {
+            line.busy = Line::end(line.base, line.slot, line.n);
+            if at > line.busy {
+                break;
+            }
+            continue;
+        }
+        if line.spare > 0 {
+            continue;
+        }
+        let left = line.slot.ended_within(at - line.base).min(line.n);
+        line.spare = line.capacity - (line.n - left);
+        let before = (line.n + 1).saturating_sub(line.capacity);
+        if line.spare >= LATE || before == 0 {
+            continue;
+        }
+        // It is nearly full: every cell that leaves makes room for one more.
+        line.spare = 0;
+        let sure = limit.min(line.busy);
+        let ends = Line::ends_from(line.slot, before);
+        let mut room = Room { since: line.base, ends, late: LATE * line.slot_at_least };
+        while line.n + 1 < block.n + 64 {
+            let next = if first(&one_walk, &other_walk) {
+                if other_walk.head > sure {
+                    break;
+                }
+                let bit = 1 << (line.n + 1 - block.n);
+                let (next, joins) =
+                    other.as_mut().expect(WHOSE).meets_full(&mut other_walk, &mut line, &mut room);
+                block.others |= if joins { bit } else { 0 };
+                next
+            } else {
+                if one_walk.head > sure {
+                    break;
+                }
+                one.meets_full(&mut one_walk, &mut line, &mut room).0
+            };
+            match next {
+                Next::IsFull => {}
+                Next::HasRoom => break,
+                Next::Ended => break 'trains,
+            }
+        }
     }
+    block.tell((one, other), line.n + 1 - block.n, pieces);
     (line, (one_walk, other_walk))
 }
 
-/// Take cells of one side up to `bound`, the next one among them if the line is busy.
-#[inline(always)]
-fn run(
-    mut line: Line,
-    side: &mut Side<'_>,
-    mut walk: Walk,
-    bound: u64,
-    departures: &mut Departures,
-) -> (Line, Walk, Stop) {
-    let from = line.n;
-    let stop = loop {
-        let at = walk.head;
-        if at > line.busy {
-            let busy;
-            (line, busy) = line.busy_at(at);
-            if !busy {
-                break Stop::Idle;
-            }
-        }
-        let mut room = true;
-        if line.spare == 0 {
-            (line, room) = line.has_room(at);
-        }
-        side.last_lost = !room;
-        if room {
-            line.spare -= 1;
-            line.n += 1;
-            line.busy += line.slot_at_least;
+const WHOSE: &str = "a cell is of a side that there is";
+
+/// Slots: of a cell that comes so much later than there was room the queue is no longer nearly full.
+const LATE: u64 = 8;
+
+/// When cells have room in a queue that is nearly full.
+struct Room {
+    /// The beginning of the busy period.
+    since: u64,
+    /// Stands at the end of the transmission that makes room for the next cell.
+    ends: Stepper,
+    /// [`LATE`] in picoseconds.
+    late: u64,
+}
+
+/// What comes behind a cell that has met a queue that may be full.
+enum Next {
+    /// A cell that may find it full, too.
+    IsFull,
+    /// A cell that finds much room.
+    HasRoom,
+    /// No cell of this train.
+    Ended,
+}
+
+impl Side<'_> {
+    /// The next cell joins if there is `room` for it by now, else it is lost. What comes next, and whether it has joined.
+    #[inline(always)]
+    fn meets_full(&mut self, walk: &mut Walk, line: &mut Line, room: &mut Room) -> (Next, bool) {
+        let since = walk.head - room.since;
+        let joins = since >= room.ends.after();
+        if joins {
+            line.join(1);
+            room.ends.step();
         } else {
-            if side.lost == 0 {
-                side.lost_at = at;
+            if self.lost == 0 {
+                self.lost_at = walk.head;
             }
-            side.lost += 1;
+            self.lost += 1;
+            self.lost_place = walk.place();
         }
-        walk.step();
-        if walk.left == 0 {
-            walk = side.channel.walk_on(walk);
-        }
-        if walk.head > bound {
-            break if walk.head == u64::MAX { Stop::Ended } else { Stop::Bound };
-        }
-    };
-    if line.n > from {
-        if side.joined == 0 {
-            side.places.0 = from + 1;
-            departures.piece(side.open, from + 1, line.n - from);
-        } else {
-            departures.new_piece(side.open, from + 1, line.n - from);
-        }
-        side.joined += line.n - from;
-        side.places.1 = line.n;
+        let next = match walk.step(self.channel) {
+            false => Next::Ended,
+            true if since >= room.ends.after() + room.late => Next::HasRoom,
+            true => Next::IsFull,
+        };
+        (next, joins)
     }
-    (line, walk, stop)
+
+    /// Those of the places from `n` on whose bits are set, so many, are its cells'.
+    fn join(&mut self, n: u64, bits: u64, count: u64) {
+        if bits != 0 {
+            let last = n + 63 - u64::from(bits.leading_zeros());
+            let first = if self.joined == 0 { n + u64::from(bits.trailing_zeros()) } else { self.places.0 };
+            self.places = (first, last);
+            self.joined += count;
+        }
+    }
+}
+
+impl Block {
+    /// Tell of its cells, so many.
+    #[inline(never)]
+    fn tell(&self, (one, other): (&mut Side<'_>, Option<&mut Side<'_>>), count: u64, pieces: &mut Pieces) {
+        if count == 0 {
+            return;
+        }
+        let all = u64::MAX >> (64 - count);
+        let (ones, others) = (all & !self.others, self.others);
+        let of_others = u64::from(others.count_ones());
+        one.join(self.n, ones, count - of_others);
+        if let Some(other) = other {
+            other.join(self.n, others, of_others);
+        }
+        if pieces.are_of_one_way() && ones != 0 && others != 0 {
+            // In turns.
+            let mut left = all;
+            while left != 0 {
+                let skip = left.trailing_zeros();
+                let which = usize::from(others >> skip & 1 == 1);
+                let of = [ones, others][which] >> skip;
+                let run = (u64::MAX >> (64 - of.trailing_ones())) << skip;
+                pieces.add(which, self.n, run);
+                left &= !run;
+            }
+            return;
+        }
+        for (which, bits) in [ones, others].into_iter().enumerate() {
+            if bits != 0 {
+                pieces.add(which, self.n, bits);
+            }
+        }
+    }
 }

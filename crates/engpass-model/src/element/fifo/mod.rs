@@ -1,6 +1,8 @@
 //! One queue, first in, first out, in front of a line.
 
 mod merge;
+#[cfg(test)]
+mod tests;
 
 use super::departures::Departures;
 use super::{Cells, Channel, Doing, Gate, Inputs, Loss, Outlet, Rule, VcId};
@@ -99,8 +101,13 @@ impl Fifo {
             let (channel, limit) = inputs.earliest().expect("there was a next cell");
             let limit = limit.min(until);
             while channel.head() <= limit {
-                if !self.pass(channel, limit, rules, out) {
-                    self.merge(channel, limit, rules, out);
+                let policed = rules[channel.vc() as usize].policer.is_some();
+                if policed || !self.pass(channel, limit, out) {
+                    if policed || self.plain.is_none() {
+                        self.merge(channel, limit, rules, out);
+                    } else {
+                        self.merge_one(channel, limit, out);
+                    }
                 }
             }
         }
@@ -117,14 +124,11 @@ impl Fifo {
     }
 
     /// Take cells of the front record as a whole where they join and their departures are evenly spaced, too. Whether there were any.
-    fn pass(&mut self, channel: &mut Channel, limit: u64, rules: &[Rule], out: &mut impl Outlet) -> bool {
+    fn pass(&mut self, channel: &mut Channel, limit: u64, out: &mut impl Outlet) -> bool {
         let head = channel.head();
         let front = channel.front();
-        if rules[front.vc as usize].policer.is_some() {
-            return false;
-        }
         let free = head > self.last_end;
-        if free && front.pace.at_least() > self.slot_up {
+        if free && front.pace.takes_more_than(self.slot_up) {
             return self.pass_spread(channel, front, limit, out);
         }
         if front.count == 1 {

@@ -1,13 +1,15 @@
 //! CUBIC (RFC 9438) in integers.
 //!
-//! Time is in microseconds, the window in bytes; `t^3` is kept in 128 bits, the cube root is found bit by bit.
+//! Time is in microseconds, the window in bytes; `t^3` is kept in 128 bits, the cube root is found bit by bit. Where the stack counts whole
+//! segments, the window grows as in Linux (`tcp_cubic.c`): what the curve is below its origin is cut, so that a window of a few segments comes
+//! back to it much sooner than the curve.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Ack, CongestionControl, Signal, Window};
 use crate::tcp::parameters::TcpParameters;
-use crate::time::Time;
+use crate::time::{SECOND, Time};
 
 /// A window that grows with the cube of the time since the last loss, independent of the round trip (RFC 9438).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -49,7 +51,24 @@ pub struct Control {
     fresh: bool,
     /// W_max before the last reduction, for undo.
     maximum_before: u64,
+    /// How the window grows in whole segments.
+    whole: Whole,
 }
+
+/// How a window of whole segments grows.
+#[derive(Clone, Copy, Debug)]
+struct Whole {
+    /// It grows by a segment for so many acknowledged.
+    every: u32,
+    /// The window, in segments, for which this was found, and when.
+    segments: u32,
+    found: Time,
+    /// The least smoothed round trip; [`Time::MAX`] before there is one.
+    fastest: Time,
+}
+
+/// Nothing is found yet.
+const UNKNOWN: Whole = Whole { every: 2, segments: 0, found: Time::ZERO, fastest: Time::MAX };
 
 /// The largest `r` with `r^3 <= x`.
 fn cube_root(x: u128) -> u64 {
@@ -80,6 +99,7 @@ impl Control {
             prior: 0,
             fresh: true,
             maximum_before: 0,
+            whole: UNKNOWN,
         }
     }
 
@@ -99,7 +119,8 @@ impl Control {
     }
 
     /// W_cubic(t) in bytes, `t` in microseconds since the epoch (RFC 9438 figure 1).
-    fn curve(&self, t: u64, mss: u64) -> u64 {
+    fn curve(&self, t: u64, window: &Window) -> u64 {
+        let mss = window.mss();
         let offset = t.abs_diff(self.k).min(1 << 40);
         let height = if offset < 1 << 21 {
             // Two seconds: the cube has 63 bits.
@@ -109,6 +130,7 @@ impl Control {
             let height = offset * offset * offset / (SECOND3 / 1_000_000) * 4 * u128::from(mss) / 10_000_000;
             u64::try_from(height).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
         };
+        let height = window.cut(height);
         if t < self.k { self.origin.saturating_sub(height) } else { self.origin + height }
     }
 
@@ -132,20 +154,72 @@ impl Control {
         if self.config.reno_friendly {
             self.grow_estimate(window, ack.acked);
             // RFC 9438 section 4.3: "if W_cubic(t) < W_est(t)", cwnd is set to W_est.
-            if self.curve(t, window.mss()) < self.estimate {
+            if self.curve(t, window) < self.estimate {
                 window.size = window.size.max(self.estimate);
                 return;
             }
         }
         // RFC 9438 section 4.2: target = W_cubic(t + RTT), between cwnd and 1.5 cwnd.
         let rtt = ack.smoothed_rtt.unwrap_or(Time::ZERO).ps() / 1_000_000;
-        let target = self.curve(t + rtt, window.mss()).clamp(window.size, window.size + window.size / 2);
+        let target = self.curve(t + rtt, window).clamp(window.size, window.size + window.size / 2);
         // Sections 4.4 and 4.5: cwnd grows by (target - cwnd) / cwnd for every segment acknowledged.
         let sum = (target - window.size) * ack.acked + self.rest;
         self.rest = sum % window.size;
         window.size += sum / window.size;
     }
+
+    /// Grow as Linux does (`bictcp_cong_avoid`, `tcp_cong_avoid_ai`).
+    fn avoid_whole(&mut self, window: &mut Window, ack: &Ack) {
+        self.whole.fastest = self.whole.fastest.min(ack.smoothed_rtt.unwrap_or(Time::ZERO));
+        let begins = self.epoch.is_none();
+        if begins {
+            self.begin(window, ack.now);
+        }
+        self.estimate_rest += ack.acked;
+        // Found anew for another window, else after a thirty-second of a second.
+        let segments = (window.size / window.mss()) as u32;
+        if begins || self.whole.segments != segments || ack.now.saturating_sub(self.whole.found) > SECOND32 {
+            self.whole.every = self.segments_for_one(window, ack.now) as u32;
+            (self.whole.found, self.whole.segments) = (ack.now, segments);
+        }
+        let step = u64::from(self.whole.every) * window.mss();
+        if self.rest >= step {
+            // What was saved while the window grew more slowly counts once.
+            self.rest = 0;
+            window.size += window.mss();
+        }
+        self.rest += ack.acked;
+        window.size += self.rest / step * window.mss();
+        self.rest %= step;
+    }
+
+    /// Segments to be acknowledged for one more in the window (`bictcp_update`).
+    fn segments_for_one(&mut self, window: &Window, now: Time) -> u64 {
+        let size = window.cut(window.size).max(window.mss());
+        let epoch = self.epoch.expect("the epoch has begun");
+        let t = now.saturating_sub(epoch) + self.whole.fastest;
+        let target = self.curve(t.ps() / 1_000_000, window);
+        let mut every = size.checked_div(target.saturating_sub(size)).unwrap_or(100 * (size / window.mss()));
+        if self.maximum == 0 {
+            // Nothing is known of what there is: 5 % more in a round trip.
+            every = every.min(20);
+        }
+        if self.config.reno_friendly {
+            // 8/15 of a segment more for each window, also beyond the one before the loss: 15 is what `beta_scale` is in integers.
+            let round = size / window.mss() * 15 / 8 * window.mss();
+            let rounds = self.estimate_rest.saturating_sub(1) / round;
+            self.estimate += rounds * window.mss();
+            self.estimate_rest -= rounds * round;
+            every = size
+                .checked_div(self.estimate.saturating_sub(size))
+                .map_or(every, |friendly| friendly.min(every));
+        }
+        every.max(2)
+    }
 }
+
+/// HZ / 32 of `bictcp_update`.
+const SECOND32: Time = Time(SECOND / 32);
 
 impl CongestionControl for Control {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
@@ -157,6 +231,8 @@ impl CongestionControl for Control {
         }
         if window.in_slow_start() {
             window.slow_start(ack.acked);
+        } else if window.counts_segments() {
+            self.avoid_whole(window, ack);
         } else {
             self.avoid(window, ack);
         }
@@ -168,13 +244,14 @@ impl CongestionControl for Control {
             self.prior = window.size;
             self.maximum_before = self.maximum;
             // RFC 9438 section 4.7: fast convergence, W_max = cwnd * (1 + beta) / 2.
-            self.maximum = if self.config.fast_convergence && window.size < self.maximum {
-                window.size / 20 * 17
+            let size = window.cut(window.size);
+            self.maximum = if self.config.fast_convergence && size < self.maximum {
+                window.cut(size / 20 * 17)
             } else {
-                window.size
+                size
             };
             // Section 4.6: ssthresh = flight_size * beta, at least two segments; beta = 0.7.
-            window.threshold = (in_flight * 7 / 10).max(2 * window.mss());
+            window.threshold = window.least_two(in_flight * 7 / 10);
         }
         self.epoch = None;
         self.fresh = false;
@@ -183,6 +260,10 @@ impl CongestionControl for Control {
             Signal::Timeout { .. } => {
                 // Section 4.8: after a timeout the first congestion avoidance starts with K = 0 where it is.
                 self.fresh = true;
+                if window.counts_segments() {
+                    // Linux forgets everything (`bictcp_reset`).
+                    (self.maximum, self.whole) = (0, UNKNOWN);
+                }
                 window.mss()
             }
         };
@@ -204,6 +285,7 @@ impl CongestionControl for Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::Profile;
 
     #[test]
     fn cube_roots_are_exact() {
@@ -215,5 +297,44 @@ mod tests {
                 assert_eq!(cube_root(cube - 1), root - 1);
             }
         }
+    }
+
+    /// Segments in the window, cut, after so many acknowledgments of one segment, 25 ms apart, that follow the loss of one in a window of four.
+    fn after_a_loss(whole: bool, acknowledgments: u64) -> u64 {
+        let p = TcpParameters { whole_segments: whole, ..Profile::Linux6.parameters(1040) };
+        let mut control = Control::new(&Cubic { reno_friendly: false, ..Cubic::default() }, &p);
+        let mut window = Window { size: 4000, ..Window::new(&p) };
+        control.on_signal(&mut window, Signal::Loss, 4000, Time::ZERO);
+        for n in 0..acknowledgments {
+            let ack = Ack {
+                now: Time(n * 25_000_000_000),
+                acked: 1000,
+                delivered: 1000,
+                total_delivered: 0,
+                in_flight_before: 0,
+                in_flight: 0,
+                next: 0,
+                unacknowledged: 0,
+                rtt: None,
+                smoothed_rtt: Some(Time(10_000_000_000)),
+                window_limited: true,
+                marked: false,
+                recovering: false,
+                lost: 0,
+                rate: None,
+            };
+            control.on_ack(&mut window, &ack);
+        }
+        window.size / 1000
+    }
+
+    /// From two segments, with W_max = 4, K = 1.71 s: the curve is two segments below W_max, less a little, and that cut is one; it is less than one
+    /// from 0.353 s on.
+    #[test]
+    fn whole_segments_come_back_soon() {
+        let found: Vec<u64> = [1, 2, 14, 15, 100].map(|n| after_a_loss(true, n)).to_vec();
+        assert_eq!(found, [2, 3, 3, 4, 4]);
+        let curve: Vec<u64> = [1, 4, 15, 60, 100].map(|n| after_a_loss(false, n)).to_vec();
+        assert_eq!(curve, [2, 2, 3, 3, 4], "2.8 at first, then along the curve");
     }
 }

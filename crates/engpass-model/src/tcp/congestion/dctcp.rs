@@ -61,7 +61,8 @@ impl CongestionControl for Control {
         }
         // "cwnd = cwnd * (1 - DCTCP.Alpha / 2)".
         let less = (u128::from(window.size) * u128::from(self.alpha) / u128::from(2 * ONE)) as u64;
-        window.size = (window.size - less).max(2 * window.mss());
+        // In whole segments, the reduction is cut (`dctcp_ssthresh`): less than one is none.
+        window.size = window.least_two(window.size - window.cut(less));
         window.threshold = window.size;
     }
 
@@ -73,11 +74,12 @@ impl CongestionControl for Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::Profile;
 
     #[test]
     fn alpha_approaches_the_share_of_marks() {
         let mut control = Control::default();
-        let mut window = Window { threshold: 100_000, ..Window::new(100, 1000, 1) };
+        let mut window = Window { threshold: 100_000, ..Window::new(&Profile::Linux6.parameters(1040)) };
         for round in 1..400u64 {
             let ack = Ack {
                 now: Time::ZERO,

@@ -35,20 +35,23 @@ pub struct Window {
     /// Slow start threshold in bytes.
     pub threshold: u64,
     mss: u32,
-    byte_counting: u32,
+    byte_counting: u16,
+    /// Whether windows are whole segments.
+    whole: bool,
 }
 
 impl Window {
-    /// A window of `segments` segments of `mss` bytes before any loss. `byte_counting` is the most that one acknowledgment may count in
-    /// slow start, in segments; 0 counts acknowledgments.
-    pub fn new(segments: u64, mss: u64, byte_counting: u64) -> Self {
+    /// The window of a connection with these parameters before any loss.
+    pub fn new(p: &TcpParameters) -> Self {
         let mut window = Self {
-            size: segments * mss,
+            size: p.initial_window * p.mss,
             threshold: u64::MAX,
             mss: 0,
-            byte_counting: u32::try_from(byte_counting).unwrap_or(u32::MAX),
+            // No acknowledgment covers 65 535 segments.
+            byte_counting: u16::try_from(p.byte_counting).unwrap_or(u16::MAX),
+            whole: p.whole_segments,
         };
-        window.set_mss(mss);
+        window.set_mss(p.mss);
         window
     }
 
@@ -67,6 +70,12 @@ impl Window {
     #[inline]
     pub fn counts_acknowledgments(&self) -> bool {
         self.byte_counting == 0
+    }
+
+    /// Whether what congestion control finds is cut to whole segments.
+    #[inline]
+    pub fn counts_segments(&self) -> bool {
+        self.whole
     }
 
     /// Slow start below the threshold (RFC 5681 section 3.1: "cwnd < ssthresh").
@@ -91,7 +100,17 @@ impl Window {
 
     /// RFC 5681 (4): "ssthresh = max (FlightSize / 2, 2*SMSS)".
     pub fn half_of(&self, in_flight: u64) -> u64 {
-        (in_flight / 2).max(2 * self.mss())
+        self.least_two(in_flight / 2)
+    }
+
+    /// `bytes` as a threshold: two segments at least.
+    pub fn least_two(&self, bytes: u64) -> u64 {
+        self.cut(bytes).max(2 * self.mss())
+    }
+
+    /// `bytes` as the stack counts them: in whole segments, or as they are.
+    pub fn cut(&self, bytes: u64) -> u64 {
+        if self.whole { bytes / self.mss() * self.mss() } else { bytes }
     }
 }
 
@@ -196,37 +215,86 @@ pub trait CongestionControl: std::fmt::Debug + Send {
 }
 
 /// The control of one connection. Reno's few bytes are in place, and its most frequent step is called without a table; the others are
-/// allocated.
+/// allocated when they have something to control.
 #[derive(Debug)]
 pub(super) enum Control {
+    /// Reno's; or that of another kind has not begun.
     Reno(reno::Control),
     Other(Box<dyn CongestionControl>),
 }
 
 impl Control {
     /// The control of a new connection.
-    pub(super) fn new(p: &TcpParameters) -> Self {
-        match &p.congestion {
-            Congestion::Reno(_) => Self::Reno(reno::Control::default()),
-            Congestion::Bbr(_) => Self::Other(Box::new(bbr::Control::new(p))),
-            Congestion::Dctcp(_) => Self::Other(Box::new(dctcp::Control::default())),
-            Congestion::Cubic(config) => Self::Other(Box::new(cubic::Control::new(config, p))),
+    pub(super) fn new() -> Self {
+        Self::Reno(reno::Control::default())
+    }
+
+    /// The control begins, of a connection with these parameters, if it has not.
+    #[inline]
+    pub(super) fn begin(&mut self, p: &TcpParameters) {
+        if let Self::Reno(_) = self
+            && let Some(other) = p.congestion.other(p)
+        {
+            *self = Self::Other(other);
         }
     }
 
+    /// The control, of a connection with these parameters.
     #[inline]
-    pub(super) fn get(&self) -> &dyn CongestionControl {
-        match self {
-            Self::Reno(control) => control,
-            Self::Other(control) => control.as_ref(),
-        }
-    }
-
-    #[inline]
-    pub(super) fn get_mut(&mut self) -> &mut dyn CongestionControl {
+    pub(super) fn get_mut(&mut self, p: &TcpParameters) -> &mut dyn CongestionControl {
+        self.begin(p);
         match self {
             Self::Reno(control) => control,
             Self::Other(control) => control.as_mut(),
         }
+    }
+}
+
+impl Congestion {
+    /// Its control, if it is not Reno's.
+    fn other(&self, p: &TcpParameters) -> Option<Box<dyn CongestionControl>> {
+        match self {
+            Self::Reno(_) => None,
+            Self::Bbr(_) => Some(Box::new(bbr::Control::new(p))),
+            Self::Dctcp(_) => Some(Box::new(dctcp::Control::default())),
+            Self::Cubic(config) => Some(Box::new(cubic::Control::new(config, p))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::Profile;
+
+    /// The threshold, in hundredths of a segment, of a sender with `hundredths` of one in its window when `signal` comes.
+    fn threshold(kind: &str, whole: bool, hundredths: u64, signal: Signal) -> u64 {
+        let p = TcpParameters {
+            congestion: serde_json::from_value(kind.into()).expect("it is a kind"),
+            whole_segments: whole,
+            ..Profile::Linux6.parameters(1040)
+        };
+        let mut window = Window { size: hundredths * 10, ..Window::new(&p) };
+        let in_flight = window.size / 1000 * 1000;
+        Control::new().get_mut(&p).on_signal(&mut window, signal, in_flight, Time::ZERO);
+        window.threshold / 10
+    }
+
+    #[test]
+    fn stacks_go_on_with_whole_segments() {
+        for (kind, size, bytes, segments) in [
+            ("cubic", 400, 280, 200),
+            ("cubic", 1070, 700, 700),
+            ("reno", 500, 250, 200),
+            ("reno", 300, 200, 200),
+        ] {
+            for signal in [Signal::Loss, Signal::Timeout { again: false }] {
+                assert_eq!(threshold(kind, false, size, signal), bytes, "{kind} at {size}");
+                assert_eq!(threshold(kind, true, size, signal), segments, "{kind} at {size}");
+            }
+        }
+        // DCTCP begins with a share of marks of 1: half of the window.
+        assert_eq!(threshold("dctcp", false, 500, Signal::Mark), 250);
+        assert_eq!(threshold("dctcp", true, 500, Signal::Mark), 300);
     }
 }

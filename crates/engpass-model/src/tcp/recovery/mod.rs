@@ -82,9 +82,10 @@ pub(super) struct Recovery {
     /// Duplicate acknowledgments in a row.
     pub(super) duplicates: u32,
     more: Option<Box<More>>,
+    rack: Option<Box<Rack>>,
 }
 
-/// What is kept once a recovery has begun, or where RACK watches.
+/// What is kept once something was lost.
 #[derive(Clone, Debug, Default)]
 pub(super) struct More {
     /// Recovery ends when everything below is acknowledged (RFC 6582 `recover`, RFC 6675 RecoveryPoint).
@@ -95,7 +96,6 @@ pub(super) struct More {
     pub(super) limited_transmitted: u64,
     /// What the window is while fast recovery with RACK goes on.
     pub(super) reduction: Option<Reduction>,
-    pub(super) rack: Rack,
 }
 
 impl Recovery {
@@ -143,7 +143,12 @@ impl Recovery {
     /// RACK, where it watches.
     #[inline]
     pub(super) fn rack(&self) -> Option<&Rack> {
-        self.more.as_ref().map(|more| &more.rack)
+        self.rack.as_deref()
+    }
+
+    /// The same, which begins to watch.
+    pub(super) fn rack_mut(&mut self) -> &mut Rack {
+        self.rack.get_or_insert_default()
     }
 
     /// New data is acknowledged: duplicates count from 0.
@@ -171,7 +176,7 @@ impl Recovery {
         }
         if self.phase == Phase::Timeout && view.una >= self.recover() {
             self.phase = Phase::Open;
-            self.more().rack.on_exit();
+            self.rack.iter_mut().for_each(|rack| rack.on_exit());
             return Verdict::Exit;
         }
         match p.recovery {
@@ -232,9 +237,9 @@ impl Recovery {
         self.rescued = false;
         let more = self.more();
         (more.recover, more.inflation, more.limited_transmitted) = (next, 0, 0);
-        more.rack.deadline = None;
+        self.rack.iter_mut().for_each(|rack| rack.set_no_deadline());
         if with_sack && p.recovery == RecoveryKind::RackTlp && !board.reneged() {
-            more.rack.on_timeout(p, phase_before, board, clock);
+            self.rack_mut().on_timeout(p, phase_before, board, clock);
         } else {
             board.mark_all_lost();
         }
@@ -249,7 +254,7 @@ impl Recovery {
         clock: &Clock,
     ) -> Verdict {
         let phase = self.phase;
-        let found = self.more().rack.detect(p, phase, board, clock);
+        let found = self.rack_mut().detect(p, phase, board, clock);
         if found && self.phase == Phase::Open { self.enter_at(next) } else { Verdict::Nothing }
     }
 }

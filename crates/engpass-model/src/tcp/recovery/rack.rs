@@ -10,26 +10,26 @@ use crate::time::Time;
 /// RACK's state (RFC 8985 section 5.2).
 #[derive(Clone, Debug, Default)]
 pub(in crate::tcp) struct Rack {
-    /// The most recently sent segment that has arrived (RACK.xmit_ts, RACK.end_seq).
-    newest: Option<(Time, u64)>,
+    /// The most recently sent segment that has arrived (RACK.xmit_ts, RACK.end_seq); nothing ends at 0.
+    newest: (Time, u64),
     /// Its round trip (RACK.rtt).
     rtt: Time,
     /// Highest sequence number that has arrived (RACK.fack).
     pub(in crate::tcp) highest: u64,
     /// RACK.reordering_seen.
     reordering_seen: bool,
-    /// RACK.dsack_round.
-    duplicate_round: Option<u64>,
-    /// RACK.reo_wnd_mult, less 1.
-    extra_quarters: u64,
     /// RACK.reo_wnd_persist.
-    persist: u32,
-    /// When what is late but not yet lost will be.
-    pub(in crate::tcp) deadline: Option<Time>,
+    persist: u8,
+    /// RACK.reo_wnd_mult, less 1.
+    extra_quarters: u32,
+    /// RACK.dsack_round; 0 where there is none, as no round ends there.
+    duplicate_round: u64,
+    /// When what is late but not yet lost will be; zero if nothing is.
+    deadline: Time,
 }
 
 /// RFC 8985 section 6.2 step 4: the window is kept for 16 recoveries.
-const PERSIST: u32 = 16;
+const PERSIST: u8 = 16;
 
 impl Rack {
     /// Steps 2 and 3: note what has arrived.
@@ -38,9 +38,9 @@ impl Rack {
     /// taken last: where an acknowledgment also reports a probe, of a segment that waited long for it, and what came after that is not yet late.
     fn note(&mut self, view: &AckView) {
         if let Some(Newest { at, end, .. }) = view.progress.newest
-            && self.newest.is_none_or(|newest| (at, end) > newest)
+            && (at, end) > self.newest
         {
-            self.newest = Some((at, end));
+            self.newest = (at, end);
         }
         if let Some(at) = view.progress.last_at {
             self.rtt = view.now.saturating_sub(at);
@@ -52,29 +52,37 @@ impl Rack {
     /// All of it for an acknowledgment that takes segments in order. True when [`detect`](Self::detect) may find something.
     pub(in crate::tcp) fn note_run(&mut self, run: &Run, now: Time, board: &Scoreboard) -> bool {
         let last = (run.last_at, run.last_end);
-        if self.newest.is_none_or(|newest| last > newest) {
-            self.newest = Some(last);
-        }
+        self.newest = self.newest.max(last);
         self.rtt = now.saturating_sub(run.last_at);
         self.reordering_seen |= run.first_end < self.highest;
         self.highest = self.highest.max(run.last_end);
-        if self.duplicate_round.is_some_and(|round| run.una >= round) {
-            self.duplicate_round = None;
+        if run.una >= self.duplicate_round {
+            self.duplicate_round = 0;
         }
-        self.deadline = None;
-        self.newest.is_some_and(|(at, end)| !board.begins_after(at, end))
+        self.set_no_deadline();
+        let (at, end) = self.newest;
+        !board.begins_after(at, end)
     }
 
     /// Step 4: adapt the reordering window to duplicates that the other side reports.
     fn adapt(&mut self, view: &AckView) {
-        if self.duplicate_round.is_some_and(|round| view.una >= round) {
-            self.duplicate_round = None;
+        if view.una >= self.duplicate_round {
+            self.duplicate_round = 0;
         }
-        if self.duplicate_round.is_none() && view.reported_duplicate {
-            self.duplicate_round = Some(view.next);
+        if self.duplicate_round == 0 && view.reported_duplicate {
+            self.duplicate_round = view.next;
             self.extra_quarters += 1;
             self.persist = PERSIST;
         }
+    }
+
+    /// When what is late but not yet lost will be, if anything is.
+    pub(in crate::tcp) fn deadline(&self) -> Option<Time> {
+        (self.deadline > Time::ZERO).then_some(self.deadline)
+    }
+
+    pub(super) fn set_no_deadline(&mut self) {
+        self.deadline = Time::ZERO;
     }
 
     /// A recovery is over.
@@ -91,7 +99,7 @@ impl Rack {
         if !self.reordering_seen && (phase != Phase::Open || many_sacked) {
             return Time::ZERO;
         }
-        let quarters = (1 + self.extra_quarters).saturating_mul(view.minimum_rtt.ps() / 4);
+        let quarters = (1 + u64::from(self.extra_quarters)).saturating_mul(view.minimum_rtt.ps() / 4);
         Time(quarters.min(view.smoothed_rtt.ps()))
     }
 
@@ -103,8 +111,11 @@ impl Rack {
         board: &mut Scoreboard,
         clock: &Clock,
     ) -> bool {
-        self.deadline = None;
-        let Some(newest) = self.newest else { return false };
+        self.set_no_deadline();
+        let newest = self.newest;
+        if newest.1 == 0 {
+            return false;
+        }
         let window = self.reordering_window(p, phase, board, clock);
         let mut found = false;
         for index in 0..board.len() {
@@ -124,7 +135,7 @@ impl Rack {
                 board.mark_lost(index);
                 found = true;
             } else {
-                self.deadline = self.deadline.max(Some(late_at + TIMER_SLACK));
+                self.deadline = self.deadline.max(late_at + TIMER_SLACK);
             }
         }
         found
@@ -151,14 +162,19 @@ pub(in crate::tcp) struct Clock {
 
 pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
     let phase = r.phase;
-    let more = r.more();
-    more.rack.note(view);
-    more.rack.adapt(view);
-    if phase == Phase::Fast && view.una >= more.recover {
-        more.rack.on_exit();
+    if r.rack.is_none() && view.progress.newest.is_none() && !view.reported_duplicate {
+        // An end that sends nothing has nothing to watch.
+        return Verdict::Nothing;
+    }
+    let ends = phase == Phase::Fast && view.una >= r.recover();
+    let rack = r.rack_mut();
+    rack.note(view);
+    rack.adapt(view);
+    if ends {
+        rack.on_exit();
         return r.exit();
     }
-    let found = more.rack.detect(p, phase, board, &view.clock());
+    let found = rack.detect(p, phase, board, &view.clock());
     if found && r.phase == Phase::Open {
         return r.enter_at(view.next);
     }

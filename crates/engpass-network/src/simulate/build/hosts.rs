@@ -9,7 +9,7 @@ use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
 use crate::simulate::host::{Process, Socket};
-use crate::simulate::tcp::{Application, Endpoint, SegmentCost};
+use crate::simulate::tcp::{Application, Endpoint, NEVER, SegmentCost};
 
 impl Builder<'_> {
     /// The process that sends the datagrams of a flow, unless it sends none.
@@ -59,21 +59,20 @@ impl Builder<'_> {
             message: config.message.bytes(),
             start: ps(config.start),
             stop: config.stop.map_or(u64::MAX, |stop| stop.0),
-            pauses: host.pauses.clone(),
-            random: Stream::new(
-                self.seed,
-                &match stream {
+            chance: host.pauses.clone().map(|pauses| {
+                let name = match stream {
                     0 => format!("traffic.{}", path.name),
                     other => format!("traffic.{}.{other}", path.name),
-                },
-            ),
+                };
+                Box::new((pauses, Stream::new(self.seed, &name)))
+            }),
             left: 0,
             copying: 0,
             open: false,
             connected: false,
-            pace: config.rate.map(|rate| Pace::of_bits(8, rate.0)),
+            pace: config.rate.map(|rate| Box::new(Pace::of_bits(8, rate.0))),
             begun: 0,
-            resume: None,
+            resume: NEVER,
             early: false,
         });
         let cost = host.occupation(side, self.testbed.traffic[flow].data_path(side));

@@ -26,7 +26,7 @@ use crate::simulate::arena::Arena;
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
 use crate::simulate::frames::Frames;
-use crate::simulate::host::{Cpu, Socket};
+use crate::simulate::host::Cpu;
 use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, Way};
 use crate::simulate::outside::{Fates, Outsiders, Sender};
@@ -132,7 +132,7 @@ fn slots(topology: &Topology) -> Vec<Pace> {
 
 /// What a flow has come to before anything has happened.
 fn tally(traffic: &Traffic) -> Tally {
-    Tally { varied: matches!(traffic, Traffic::Poisson(_) | Traffic::UdpOnOff(_)), ..Tally::default() }
+    Tally::new(matches!(traffic, Traffic::Poisson(_) | Traffic::UdpOnOff(_)))
 }
 
 impl Builder<'_> {
@@ -298,11 +298,11 @@ impl Builder<'_> {
         for (flow, traffic) in self.testbed.traffic.values().enumerate() {
             match traffic {
                 Traffic::UdpStream(_) | Traffic::Poisson(_) if self.outside => {
-                    sockets.push(Socket::default());
+                    sockets.push(None);
                     senders.push(self.sender(flow));
                 }
                 Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
-                    sockets.push(self.socket(flow));
+                    sockets.push(Some(Box::new(self.socket(flow))));
                     if let Some(mut process) = self.process(flow, traffic) {
                         let first = process.next_message();
                         events.push(first, flow, Event::Ready(processes.len() as u32));
@@ -310,7 +310,7 @@ impl Builder<'_> {
                     }
                 }
                 Traffic::TcpStream(config) => {
-                    sockets.push(Socket::default());
+                    sockets.push(None);
                     for stream in 0..config.streams {
                         events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
                         endpoints.push(self.endpoint(flow, Some((config, stream))));
@@ -320,7 +320,7 @@ impl Builder<'_> {
                 Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
                     unreachable!("a network with traffic that the model does not carry is refused")
                 }
-                Traffic::Cbr(_) | Traffic::OnOff(_) => sockets.push(Socket::default()),
+                Traffic::Cbr(_) | Traffic::OnOff(_) => sockets.push(None),
             }
         }
         let nic = |port: usize| {
@@ -373,6 +373,7 @@ impl Builder<'_> {
                 frames: Arena::default(),
                 datagrams: Arena::default(),
                 segments: Vec::new(),
+                losses: Vec::new(),
                 onward: self.onward,
                 counters,
                 flows: self.testbed.traffic.values().map(tally).collect(),

@@ -121,7 +121,7 @@ impl Network {
                     fabric.datagrams.insert_with(|| Datagram {
                         flow: this.flow,
                         index: this.connection.segments_sent(),
-                        bytes: u64::from(len),
+                        bytes: len,
                         fragments: 1,
                         train: false,
                         arrived: 0,
@@ -130,7 +130,7 @@ impl Network {
                         counted,
                         header,
                         begun: now,
-                        loss: None,
+                        lost: false,
                         // Of the packet, or of the endpoint.
                         holds: 1,
                         refused: 0,

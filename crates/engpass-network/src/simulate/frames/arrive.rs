@@ -78,13 +78,14 @@ impl Network {
     fn copy(&mut self, id: u32) -> Vec<u32> {
         let whole = self.frames.packets[id];
         let hop = whole.step - whole.first;
+        let stamp = self.fabric.ledger.stamp_of(id);
         let mut copies = Vec::new();
         for (datagram, route) in self.copies_at(whole.datagram, hop) {
             let first = self.frames.routes[route as usize].first;
             let sender = self.fabric.fates.as_ref().map_or(whole.sender, |fates| fates.head(datagram).flow);
             let (step, since) = (first + hop, first + hop);
             let copy = self.frames.packets.insert(Packet { datagram, sender, step, first, since, ..whole });
-            self.fabric.ledger.cut(id, copy);
+            self.fabric.ledger.inherits(copy, stamp.as_ref());
             if let Some(trace) = &mut self.fabric.trace
                 && let Some(head) = trace.head_of(id)
             {
@@ -110,7 +111,7 @@ impl Network {
         this.lines = (step - since) as u16;
         this.arrived += 1;
         let (complete, train, written) = (this.arrived == this.fragments, this.train, this.written);
-        let (to, lost) = (this.to, this.loss.is_some());
+        let (to, lost) = (this.to, this.lost);
         if ecn == Ecn::Marked && to.is_some() {
             let segment = &mut self.fabric.segments[datagram as usize];
             segment.ce |= segment.ect;

@@ -64,18 +64,32 @@ impl Frames {
                         frames.steps.push(step);
                     }
                 }
+                let hops = frames.steps.len() - first;
+                frames.steps.push(Step { port: END, router: END, mtu: 0, tells: Tells::Nobody });
+                let first = frames.share_steps(first);
                 frames.routes.push(Route {
                     first: first as u32,
-                    hops: (frames.steps.len() - first) as u32,
+                    hops: hops as u32,
                     priority: traffic.priority(),
                     ttl: traffic.ttl().unwrap_or(u8::MAX),
                 });
-                frames.steps.push(Step { port: END, router: END, mtu: 0, tells: Tells::Nobody });
             }
         }
         frames.steps.shrink_to_fit();
         frames.find_told();
         Ok(frames)
+    }
+
+    /// Flows one behind the other often go the same way: the steps from `first` on are not kept if they are those of one of the
+    /// last ways. Returns where they stand.
+    fn share_steps(&mut self, first: usize) -> usize {
+        let own = &self.steps[first..];
+        let mut recent = self.routes.iter().rev().take(4).map(|route| route.first as usize);
+        let same = recent.find(|from| self.steps[*from..first].starts_with(own));
+        if same.is_some() {
+            self.steps.truncate(first);
+        }
+        same.unwrap_or(first)
     }
 
     /// Find the ports to which packets come one after the other from one line: that line tells them what comes.

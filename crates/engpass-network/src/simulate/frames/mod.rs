@@ -46,8 +46,9 @@ pub(super) struct Frames {
     silent: bool,
 }
 
-/// An IP packet on its way.
+/// An IP packet on its way: half a line of the caches.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub(super) struct Packet {
     pub(super) datagram: u32,
     /// Bytes, IP header included.
@@ -74,7 +75,7 @@ pub(super) struct Route {
 }
 
 /// One hop of a route.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     /// Place among the ports of frames; [`END`] behind the last hop.
     pub(super) port: u32,
@@ -270,7 +271,8 @@ impl Network {
             let step = steps[place as usize];
             let packet = &mut packets[id];
             if step.is_routed() {
-                packet.ttl -= 1;
+                // Hosts may send what has no life from the beginning.
+                packet.ttl = packet.ttl.saturating_sub(1);
                 if packet.ttl == 0 || packet.ip > step.mtu {
                     self.stop(id, step, at);
                     return;
@@ -403,6 +405,8 @@ impl Network {
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
         // The first fragment may take its place.
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
+        // It may have gone all its way, and its stamp been taken, before the second one comes into being.
+        let stamp = self.fabric.ledger.stamp_of(id);
         self.fabric.write_down(whole.datagram);
         self.note_lines(id);
         self.frames.packets.release(id);
@@ -415,7 +419,7 @@ impl Network {
             // It has been counted here as the whole, and is when it goes on.
             let ttl = whole.ttl + 1;
             let fragment = self.frames.packets.insert(Packet { ip, ttl, since: whole.step, ..whole });
-            self.fabric.ledger.cut(id, fragment);
+            self.fabric.ledger.inherits(fragment, stamp.as_ref());
             if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
                 let offset = (index * cut.full) as u32;
                 trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);

@@ -87,7 +87,7 @@ impl Network {
     pub(super) fn take_plainly(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
         let this = &self.fabric.datagrams[datagram];
         let Some(to) = this.to else { return false };
-        let whole = this.fragments == 1 && this.holds == 1 && !this.written && this.loss.is_none();
+        let whole = this.fragments == 1 && this.holds == 1 && !this.written && !this.lost;
         let plain = whole && ecn != Ecn::Marked && self.fabric.ledger.later.is_none();
         if !plain || !self.endpoints[to as usize].is_free() {
             return false;

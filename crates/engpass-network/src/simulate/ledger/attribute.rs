@@ -1,7 +1,7 @@
 //! Idle time by reason: whose sender could have used a line, and what it did instead.
 
 use super::waits::{Sums, Wait};
-use super::{Book, Ledger, Line, User};
+use super::{Book, Ledger, Line, NO_SENDER, Stamps, User};
 
 /// Picoseconds by reason: the waits of a sender in their order, and behind them what is not its own doing.
 pub(super) type Reasons = [u64; Wait::COUNT + 2];
@@ -43,7 +43,7 @@ impl Ledger {
             User::Application => reasons[Wait::Application as usize] += idle,
             User::Sole(book) => {
                 let book = &self.books[book as usize];
-                let sender = book.sender.expect("the sole user of a line is a sender") as usize;
+                let sender = book.sender().expect("the sole user of a line is a sender");
                 let place = self.place_of(sender).expect("who sends data has states");
                 let before = self.before.get(place).copied().unwrap_or_default();
                 let sums = since(&self.senders[place].sums_at(end), &before);
@@ -54,41 +54,64 @@ impl Ledger {
             User::Shared => {
                 let book = line.last.or_else(|| self.first_sender(line));
                 let book = &self.books[book.expect("a shared line has a sender") as usize];
-                let sender = book.sender.expect("who has used a line is a sender") as usize;
+                let sender = book.sender().expect("who has used a line is a sender");
                 let place = self.place_of(sender).expect("who sends data has states");
-                let sums = since(&self.senders[place].sums_at(end), book.stamp());
+                let sums = since(&self.senders[place].sums_at(end), self.packet_stamps.of_book(book.stamp));
                 share(&mut reasons, idle, sums, line.ps_of(line.elastic), book.shaped);
             }
         }
         reasons
     }
 
+    /// The last cell of an elastic frame, emitted when its sender had come to `stamp`, leaves a line that its sender shares with
+    /// others: what the line was idle since the last one goes by what the sender did since its own last one here.
+    pub(super) fn frame_left(&mut self, port: usize, place: u32, stamp: &Sums) {
+        let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
+        line.user_left(book, place, stamp, &self.packet_stamps);
+        self.packet_stamps.take(book.stamp, stamp);
+    }
+
+    /// The same of a packet.
+    #[inline(always)]
+    pub(super) fn packet_left(&mut self, port: usize, place: u32, packet: u32) {
+        let (line, book) = (&mut self.lines[port], &mut self.books[place as usize]);
+        let stamps = &mut self.packet_stamps;
+        if line.idle > line.booked {
+            line.user_left(book, place, stamps.of_packet(packet), stamps);
+        }
+        // A line that is busy only notes who has used it.
+        (line.elastic, line.last) = (0, Some(place));
+        if book.last_shared {
+            stamps.swap(&mut book.stamp, packet);
+        } else {
+            let stamp = *stamps.of_packet(packet);
+            stamps.take(book.stamp, &stamp);
+        }
+    }
+
     fn first_sender(&self, line: &Line) -> Option<u32> {
-        line.books.iter().copied().find(|book| self.books[*book as usize].sender.is_some())
+        line.books.iter().copied().find(|book| self.books[*book as usize].sender().is_some())
     }
 }
 
 impl Book {
-    /// The sender's sums when the last frame here had been emitted.
-    fn stamp(&self) -> &Sums {
-        self.stamp.as_deref().unwrap_or(&[0; Wait::COUNT])
+    /// Who sends, if it is a process or endpoint with data.
+    pub(super) fn sender(&self) -> Option<usize> {
+        (self.sender != NO_SENDER).then_some(self.sender as usize)
     }
 }
 
 impl Line {
-    /// The last cell of an elastic frame leaves a line that its sender shares with others: what the line was idle since the
-    /// last one goes by what the sender did since its own last one here.
-    #[inline]
-    pub(super) fn frame_left(&mut self, book: &mut Book, place: u32, stamp: &Sums) {
+    /// An elastic frame of this book leaves, emitted when its sender had come to `stamp`.
+    #[inline(never)]
+    fn user_left(&mut self, book: &Book, place: u32, stamp: &Sums, stamps: &Stamps) {
         let idle = self.idle - self.booked;
         if idle > 0 {
             let own = self.ps_of(self.elastic);
-            share(self.reasons.get_or_insert_default(), idle, since(stamp, book.stamp()), own, book.shaped);
+            let sums = since(stamp, stamps.of_book(book.stamp));
+            share(self.reasons.get_or_insert_default(), idle, sums, own, book.shaped);
         }
         (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
-        if let Some(last) = &mut book.stamp {
-            **last = *stamp;
-        }
     }
 
     /// It was idle for so long just now because its discipline held back what waited: it shapes.

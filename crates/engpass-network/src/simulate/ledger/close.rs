@@ -7,7 +7,7 @@ use engpass_testbed::Topology;
 use indexmap::IndexMap;
 
 use super::attribute::NAMES;
-use super::{Book, Ledger, Line};
+use super::{Book, Freight, Ledger, Line};
 use crate::limit::layers::Layer;
 use crate::simulate::SimError;
 
@@ -148,20 +148,24 @@ impl Ledger {
         let before: u128 = accounts.values().sum();
         let books = || line.books.iter().map(|book| &self.books[*book as usize]);
         let layer = |layer: Layer| books().map(|book| book.parts(layer)).sum::<u128>();
-        let units = |of: fn(&Book) -> u64| books().map(of).map(u128::from).sum::<u128>();
+        let units = |of: fn(&Freight) -> u64| {
+            books().filter_map(|book| book.freight.as_deref()).map(of).map(u128::from).sum::<u128>()
+        };
+        let (generators, others): (Vec<_>, Vec<_>) = books().partition(|book| book.generates);
         for (of, name) in LAYERS {
             put(accounts, name, layer(of));
         }
-        let duplicate = units(|book| book.duplicate);
+        let duplicate = units(|freight| freight.duplicate);
         let unit = u128::from(line.unit);
         put(accounts, "delivered", layer(Layer::Payload) - duplicate);
         put(accounts, "duplicate", duplicate);
-        put(accounts, "dead", units(|book| book.dead) * unit);
-        put(accounts, "in flight", units(|book| book.in_flight) * unit + cut_off);
-        put(accounts, "control", units(|book| book.control) * unit);
-        for book in books().filter(|book| book.generated > 0) {
+        put(accounts, "dead", units(|freight| freight.dead) * unit);
+        put(accounts, "in flight", units(|freight| freight.in_flight) * unit + cut_off);
+        let control: u128 = others.iter().map(|book| u128::from(book.plain)).sum();
+        put(accounts, "control", control * unit);
+        for book in generators.iter().filter(|book| book.plain > 0) {
             let name = &topology.flows[book.flow as usize].name;
-            put(accounts, format!("other: {name}"), u128::from(book.generated) * unit);
+            put(accounts, format!("other: {name}"), u128::from(book.plain) * unit);
         }
         accounts.values().sum::<u128>() - before - cut_off
     }
@@ -209,20 +213,25 @@ impl Line {
 impl Book {
     /// Parts of a layer of all that was delivered and carried wholly.
     fn parts(&self, layer: Layer) -> u128 {
-        let each = self.datagram.as_ref().map_or(0, |datagram| datagram.parts(layer));
-        let datagrams = u128::from(self.whole) * u128::from(each);
-        datagrams + u128::from(self.segments.parts(layer))
+        let Some(freight) = &self.freight else { return 0 };
+        let datagrams = freight
+            .stream
+            .as_ref()
+            .map_or(0, |stream| u128::from(stream.whole) * u128::from(stream.layers.parts(layer)));
+        datagrams + u128::from(freight.segments.parts(layer))
     }
 
     fn seen(&self) -> BookSeen {
+        let freight = self.freight.as_deref();
+        let (control, generated) = if self.generates { (0, self.plain) } else { (self.plain, 0) };
         BookSeen {
             flow: self.flow as usize,
             against: self.against,
-            whole: self.whole,
-            dead: self.dead,
-            in_flight: self.in_flight,
-            control: self.control,
-            generated: self.generated,
+            whole: freight.and_then(|freight| freight.stream.as_ref()).map_or(0, |stream| stream.whole),
+            dead: freight.map_or(0, |freight| freight.dead),
+            in_flight: freight.map_or(0, |freight| freight.in_flight),
+            control,
+            generated,
         }
     }
 }

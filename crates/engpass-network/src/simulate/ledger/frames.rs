@@ -1,6 +1,7 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
-use super::{Ledger, Line, User, put};
+use super::waits::Sums;
+use super::{Ledger, Line, User};
 use crate::simulate::fabric::Datagram;
 use crate::simulate::frames::{FramePort, Told};
 use crate::simulate::tally::Window;
@@ -50,8 +51,7 @@ impl Ledger {
         if datagram.counted {
             line.elastic += sent.bytes;
             let book = self.book_of(datagram, hop);
-            let (line, stamp) = (&mut self.lines[from.port as usize], &self.packet_stamps[packet as usize]);
-            line.frame_left(&mut self.books[book as usize], book, stamp);
+            self.packet_left(from.port as usize, book, packet);
         }
     }
 
@@ -70,7 +70,7 @@ impl Ledger {
         line.idle = from.told.idle;
         if datagram.counted {
             line.elastic += from.line_bytes(ip);
-            line.frame_left(&mut self.books[place as usize], place, &self.packet_stamps[packet as usize]);
+            self.packet_left(from.port as usize, place, packet);
         }
     }
 
@@ -135,7 +135,7 @@ impl Ledger {
         until: u64,
     ) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
-            put(&mut self.packet_stamps, packet, self.senders[place].sums());
+            self.packet_stamps.put(packet, self.senders[place].sums());
         }
     }
 
@@ -155,20 +155,25 @@ impl Ledger {
         let waits = &mut self.senders[place];
         waits.emit(now, until);
         if elastic && waits.stamped {
-            put(&mut self.packet_stamps, packet, waits.sums());
+            self.packet_stamps.put(packet, waits.sums());
         }
         waits.stir(now);
     }
 
     /// No packet is on its way, and those to come begin anew.
     pub(in crate::simulate) fn forget_packets(&mut self) {
-        self.packet_stamps = Vec::new();
+        self.packet_stamps.forget_packets(self.books.iter_mut().map(|book| &mut book.stamp));
     }
 
-    /// A fragment of a packet has come into being.
-    pub(in crate::simulate) fn cut(&mut self, packet: u32, fragment: u32) {
-        if let Some(&stamp) = self.packet_stamps.get(packet as usize) {
-            put(&mut self.packet_stamps, fragment, &stamp);
+    /// What the sender of a packet had done when it was emitted, for those that come into being of it.
+    pub(in crate::simulate) fn stamp_of(&self, packet: u32) -> Option<Sums> {
+        self.packet_stamps.known(packet)
+    }
+
+    /// A fragment or a copy of a packet with this stamp has come into being.
+    pub(in crate::simulate) fn inherits(&mut self, packet: u32, stamp: Option<&Sums>) {
+        if let Some(stamp) = stamp {
+            self.packet_stamps.put(packet, stamp);
         }
     }
 }

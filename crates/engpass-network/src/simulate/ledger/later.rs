@@ -10,8 +10,7 @@ use engpass_model::element::{Cells, Doing, FrameId};
 use engpass_model::wire::ethernet::GAP_BYTES;
 
 use super::waits::Sums;
-use super::{Ledger, Line, Run, Transmission, User};
-use crate::limit::layers::Layers;
+use super::{Book, Ledger, Line, Run, Transmission, User};
 use crate::simulate::fabric::{Datagram, Fabric};
 use crate::simulate::frames::FramePort;
 use crate::simulate::tally::{Place, Window};
@@ -179,7 +178,7 @@ impl Ledger {
         let port = from.port as usize;
         let shows = self
             .is_attributed(port, datagram)
-            .then(|| (self.book_of(datagram, hop), self.packet_stamps[packet as usize]));
+            .then(|| (self.book_of(datagram, hop), *self.packet_stamps.of_packet(packet)));
         self.put_later(id, (hop, 1), sent, (sent.end, from), shows.is_some());
         if let (Some(later), Some(shows)) = (&mut self.later, shows) {
             later.lines[port].shown.push_back(shows);
@@ -277,14 +276,14 @@ impl Ledger {
 
     /// Whose the idle time was before the first frame that is not booked.
     fn attribute_frame(&mut self, port: usize, SentFrame { sent, shows, .. }: &SentFrame) {
-        let shown = self.later.as_ref().and_then(|later| later.lines[port].shown.front());
+        let shown = self.later.as_ref().and_then(|later| later.lines[port].shown.front()).copied();
         let line = &mut self.lines[port];
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
         if let Some((book, stamp)) = shown.filter(|_| *shows) {
             line.elastic += sent.bytes;
-            line.frame_left(&mut self.books[*book as usize], *book, stamp);
+            self.frame_left(port, book, &stamp);
         }
     }
 
@@ -348,10 +347,7 @@ impl Ledger {
         self.warm(from);
         self.carried.fill(0);
         self.runs.iter_mut().for_each(|run| *run = Run { count: 0, ..*run });
-        for book in &mut self.books {
-            (book.whole, book.dead, book.in_flight, book.control) = (0, 0, 0, 0);
-            (book.generated, book.duplicate, book.segments) = (0, 0, nothing(&book.segments));
-        }
+        self.books.iter_mut().for_each(Book::clear);
         for port in 0..self.lines.len() {
             let line = &mut self.lines[port];
             (line.frames, line.bytes, line.started, line.cut) = (0, 0, false, None);
@@ -382,10 +378,6 @@ impl Ledger {
     pub(in crate::simulate) fn set_window(&mut self, window: Window) {
         self.window = window;
     }
-}
-
-fn nothing(layers: &Layers) -> Layers {
-    layers.times(0)
 }
 
 impl Fabric {
@@ -476,7 +468,7 @@ impl Fabric {
         if *elastic {
             line.elastic += cells.count;
             if let Some((book, stamp)) = shows.filter(|_| cells.ends_frame()) {
-                line.frame_left(&mut ledger.books[book as usize], book, &stamp);
+                ledger.frame_left(port, book, &stamp);
             }
         }
     }

@@ -10,6 +10,7 @@ mod frames;
 mod later;
 mod open;
 mod passed;
+mod stamps;
 #[cfg(test)]
 mod tests;
 mod trains;
@@ -27,6 +28,7 @@ pub use close::{Accounts, BookSeen};
 pub(super) use frames::Transmission;
 pub(super) use later::{Arrivals, Later};
 pub(super) use open::Opening;
+use stamps::{NO_STAMP, Stamps};
 pub(super) use waits::Wait;
 use waits::{Sums, Waits};
 
@@ -42,16 +44,16 @@ pub(super) struct Ledger {
     books: Vec<Book>,
     /// How packets come onto the lines of their books.
     entries: Vec<Entry>,
-    /// Place of the first book of lane `l` in its own direction at `2 l`, against it at `2 l + 1`, and the number of all books behind
-    /// them. The first lanes are the flows', and behind them every TCP connection has its own.
+    /// Place of the first book of every lane, and the number of all books behind them. The first lanes are the flows', and behind
+    /// them every TCP connection has two: that of its flow's data, and the one against it.
     first: Vec<u32>,
     flows: u32,
     /// Most hops of a way.
     stride: usize,
     /// What of a datagram has been carried, by hop: `stride` places for each that is written down.
     carried: Vec<u32>,
-    /// By lane and direction: datagrams of one kind that were carried in one way, not yet booked. Behind them, how those were carried
-    /// that are written down.
+    /// By lane: datagrams of one kind that were carried in one way, not yet booked. Behind them, how those were carried that are
+    /// written down, once there are any.
     runs: Vec<Run>,
     alike: Vec<u32>,
     /// Processes, endpoints: the senders are these and who sends from outside, in this order.
@@ -63,7 +65,7 @@ pub(super) struct Ledger {
     before: Vec<Sums>,
     /// By frame of cells and by packet: the sender's sums when it had been emitted.
     stamps: Vec<Sums>,
-    packet_stamps: Vec<Sums>,
+    packet_stamps: Stamps,
     /// Where windows begin and end at any time: what is not booked yet.
     pub(super) later: Option<Box<Later>>,
 }
@@ -146,40 +148,61 @@ struct Entry {
 struct Book {
     flow: u32,
     line: u32,
-    /// The other way than the flow's data.
-    against: bool,
-    /// Of a `udp-stream`: a datagram's units.
-    of: u32,
     /// Place among the [`Entry`]s.
     entry: u32,
-    /// Datagrams of a `udp-stream` that were delivered and carried wholly in the window.
-    whole: u64,
-    /// Units of datagrams that were not delivered, or not wholly in the window; and without data.
-    dead: u64,
-    in_flight: u64,
-    control: u64,
-    /// Cells of a generator.
-    generated: u64,
-    /// A datagram of a `udp-stream`.
-    datagram: Option<Box<Layers>>,
+    /// Who sends, if it is a process or endpoint with data; else [`NO_SENDER`].
+    sender: u32,
+    /// The other way than the flow's data.
+    against: bool,
+    /// Its circuit is shaped below this line.
+    shaped: bool,
+    /// It is a generator's.
+    generates: bool,
+    /// Units of datagrams without data; cells of a generator.
+    plain: u64,
+    /// What else it has carried, once there is anything.
+    freight: Option<Box<Freight>>,
+    /// It is the last line on the way of its packets that others use, too.
+    last_shared: bool,
+    /// Place of the sender's sums when the last frame here had been emitted, where others use the line, too; else [`NO_STAMP`].
+    stamp: u32,
+}
+
+/// What a book has of data: those that go against a flow have none.
+#[derive(Debug)]
+struct Freight {
     /// All segments that were delivered and carried wholly, and what of their payload the receiver did not want, in parts.
     segments: Layers,
     duplicate: u64,
-    /// Who sends, if it is a process or endpoint with data.
-    sender: Option<u32>,
-    /// Its circuit is shaped below this line.
-    shaped: bool,
-    /// The sender's sums when the last frame here had been emitted; where others use the line, too.
-    stamp: Option<Box<Sums>>,
+    /// Units of datagrams that were not delivered, or not wholly in the window.
+    dead: u64,
+    in_flight: u64,
+    /// Of a `udp-stream`.
+    stream: Option<Box<Datagrams>>,
 }
+
+/// The datagrams of a `udp-stream`, which are alike.
+#[derive(Debug)]
+struct Datagrams {
+    /// One of them, and its units.
+    layers: Layers,
+    units: u32,
+    /// How many were delivered and carried wholly in the window.
+    whole: u64,
+}
+
+/// No sender.
+const NO_SENDER: u32 = u32::MAX;
 
 /// Datagrams one after the other that were delivered, with the same load, and of which each line carried the same: all of it, or
 /// what is written down.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    load: Load,
+    header: u32,
+    bytes: u32,
+    count: u32,
+    cargo: Cargo,
     written: bool,
-    count: u64,
 }
 
 /// What became of a datagram.
@@ -206,7 +229,7 @@ pub(super) enum Cargo {
 pub(super) struct Load {
     pub(super) cargo: Cargo,
     pub(super) header: u32,
-    pub(super) bytes: u64,
+    pub(super) bytes: u32,
 }
 
 /// What of a datagram the lines on its way have carried.
@@ -234,8 +257,8 @@ impl Ledger {
     /// The lane of datagrams of `flow`, if they carry segments of those to this endpoint: its place in `first`.
     #[inline]
     fn lane(&self, flow: u32, to: Option<u32>) -> usize {
-        // Segments for the end that writes, an even one, go against their flow.
-        to.map_or(flow * 2, |to| (self.flows + to / 2) * 2 + u32::from(to % 2 == 0)) as usize
+        // Segments for the end that writes, an even one, go against their flow, in the second lane.
+        to.map_or(flow, |to| self.flows + (to ^ 1)) as usize
     }
 
     /// Of the `count` cells that have left `port` in the window, those that began in it.
@@ -277,8 +300,8 @@ impl Ledger {
     /// Cells of a generator have left hop `hop` of its circuit.
     #[inline]
     pub(super) fn generated(&mut self, flow: usize, hop: u16, count: u64) {
-        let book = self.first[2 * flow] as usize + usize::from(hop);
-        self.books[book].generated += count;
+        let book = self.first[flow] as usize + usize::from(hop);
+        self.books[book].plain += count;
     }
 
     /// `count` cells of datagram `id` have left `port`, hop `hop` of its circuit, in the window.
@@ -297,9 +320,8 @@ impl Ledger {
         if line.user == User::Shared && datagram.counted {
             line.elastic += cells.count;
             if cells.ends_frame() {
-                let book = self.book_of(datagram, hop);
-                let (line, stamp) = (&mut self.lines[port], &self.stamps[cells.frame as usize]);
-                line.frame_left(&mut self.books[book as usize], book, stamp);
+                let stamp = self.stamps[cells.frame as usize];
+                self.frame_left(port, self.book_of(datagram, hop), &stamp);
             }
         }
     }
@@ -312,8 +334,8 @@ impl Ledger {
         }
         let lane = self.lane(flow, Some(to));
         let run = &mut self.runs[lane];
-        let alike = run.load == load && !run.written && run.count > 0;
-        run.count += u64::from(alike);
+        let alike = run.load() == load && !run.written && run.goes_on();
+        run.count += u32::from(alike);
         alike
     }
 
@@ -336,7 +358,7 @@ impl Ledger {
             return;
         }
         let run = &mut self.runs[lane];
-        let alike = run.load == load
+        let alike = run.load() == load
             && match carried {
                 Carried::Whole(_) => !run.written,
                 Carried::Written(datagram) => {
@@ -344,7 +366,7 @@ impl Ledger {
                     run.written && *carried == self.alike[lane * self.stride..][..self.stride]
                 }
             };
-        if alike && run.count > 0 {
+        if alike && run.goes_on() {
             run.count += 1;
         } else {
             self.begin_run(lane, load, carried);
@@ -359,22 +381,24 @@ impl Ledger {
         if let Carried::Written(datagram) = carried {
             written = true;
             let places = self.stride;
+            self.alike.resize(self.runs.len() * places, 0);
             let carried = &self.carried[datagram as usize * places..][..places];
             self.alike[lane * places..][..places].copy_from_slice(carried);
         }
-        self.runs[lane] = Run { load, written, count: 1 };
+        self.runs[lane] = Run { written, count: 1, ..Run::of(load) };
     }
 
     /// Book a run.
     fn end_run(&mut self, lane: usize) {
-        let Run { load, written, count } = self.runs[lane];
+        let Run { written, count, .. } = self.runs[lane];
         if count == 0 {
             return;
         }
+        let load = self.runs[lane].load();
         let alike = written.then(|| &self.alike[lane * self.stride..][..self.stride]);
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
-        book_all(books, how, alike, count, Fate::Delivered, load, 0);
+        book_all(books, how, alike, count.into(), Fate::Delivered, load, 0);
         self.runs[lane].count = 0;
     }
 
@@ -505,6 +529,7 @@ impl Ledger {
     }
 }
 
+/// A frame of cells is emitted.
 #[inline(always)]
 fn put(stamps: &mut Vec<Sums>, place: u32, stamp: &Sums) {
     let place = place as usize;
@@ -533,6 +558,32 @@ impl Line {
     }
 }
 
+impl Run {
+    /// None so far.
+    fn of(load: Load) -> Self {
+        let Load { cargo, header, bytes } = load;
+        Self { header, bytes, count: 0, cargo, written: false }
+    }
+
+    #[inline(always)]
+    fn load(&self) -> Load {
+        Load { cargo: self.cargo, header: self.header, bytes: self.bytes }
+    }
+
+    /// Whether there is one that has room for more.
+    #[inline(always)]
+    fn goes_on(&self) -> bool {
+        // Neither 0 nor the greatest number.
+        self.count.wrapping_sub(1) < u32::MAX - 1
+    }
+}
+
+impl Freight {
+    fn new(wire: &Wire) -> Self {
+        Self { segments: wire.nothing(), duplicate: 0, dead: 0, in_flight: 0, stream: None }
+    }
+}
+
 impl Book {
     /// `count` datagrams, of each of which `units` were carried.
     fn settle(
@@ -543,22 +594,43 @@ impl Book {
         load: Load,
         refused: u64,
     ) {
-        let (header, bytes) = (u64::from(load.header), load.bytes);
-        match (fate, load.cargo) {
-            (_, Cargo::Control) => self.control += units * count,
-            (Fate::Dead, _) => self.dead += units * count,
-            (Fate::Delivered, Cargo::Datagram) if units == u64::from(self.of) => self.whole += count,
-            (Fate::Delivered, Cargo::Segment) => {
+        if load.cargo == Cargo::Control {
+            self.plain += units * count;
+            return;
+        }
+        let (header, bytes) = (u64::from(load.header), u64::from(load.bytes));
+        let freight = self.freight(&entry.wire);
+        match (fate, load.cargo, &mut freight.stream) {
+            (Fate::Dead, ..) => freight.dead += units * count,
+            (Fate::Delivered, Cargo::Datagram, Some(stream)) if units == u64::from(stream.units) => {
+                stream.whole += count;
+            }
+            (Fate::Delivered, Cargo::Segment, _) => {
                 let layers = entry.layers(header, bytes);
                 if units * unit != booked(&layers) {
-                    self.in_flight += units * count;
+                    freight.in_flight += units * count;
                     return;
                 }
-                self.segments += layers.times(count);
+                freight.segments += layers.times(count);
                 let payload = layers.parts(Layer::Payload);
-                self.duplicate += payload / bytes.max(1) * refused.min(bytes) * count;
+                freight.duplicate += payload / bytes.max(1) * refused.min(bytes) * count;
             }
-            _ => self.in_flight += units * count,
+            _ => freight.in_flight += units * count,
+        }
+    }
+
+    /// What it has of data.
+    fn freight(&mut self, wire: &Wire) -> &mut Freight {
+        self.freight.get_or_insert_with(|| Box::new(Freight::new(wire)))
+    }
+
+    /// Nothing was carried so far.
+    fn clear(&mut self) {
+        self.plain = 0;
+        if let Some(freight) = &mut self.freight {
+            (freight.dead, freight.in_flight, freight.duplicate) = (0, 0, 0);
+            freight.segments = freight.segments.times(0);
+            freight.stream.iter_mut().for_each(|stream| stream.whole = 0);
         }
     }
 }
@@ -577,7 +649,7 @@ fn book_all(
         let (unit, entry) = (lines[book.line as usize].unit, &entries[book.entry as usize]);
         let units = match written {
             Some(written) => u64::from(written[hop]),
-            None => booked(&entry.layers(load.header.into(), load.bytes)) / unit,
+            None => booked(&entry.layers(load.header.into(), load.bytes.into())) / unit,
         };
         if units > 0 {
             book.settle((units, count), (unit, entry), fate, load, refused.into());

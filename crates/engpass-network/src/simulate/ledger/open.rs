@@ -8,7 +8,10 @@ use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Testbed, Topology};
 
 use super::waits::{Wait, Waits};
-use super::{Book, Cargo, Edge, Entry, Ledger, Line, Load, Run, User, booked};
+use super::{
+    Book, Cargo, Datagrams, Edge, Entry, Freight, Ledger, Line, Load, NO_SENDER, NO_STAMP, Run, Stamps, User,
+    booked,
+};
 use crate::limit::layers::{Layer, Wire};
 use crate::simulate::fabric::Vc;
 use crate::simulate::frames::Frames;
@@ -65,13 +68,14 @@ impl Ledger {
             senders: vec![Waits::default(); senders],
             before: vec![[0; Wait::COUNT]; if window.from.is_some() { senders } else { 0 }],
             stamps: Vec::new(),
-            packet_stamps: Vec::new(),
+            packet_stamps: Stamps::default(),
             later: None,
         };
         ledger.lines.reserve_exact(topology.links.len() * 2);
         for port in 0..topology.links.len() * 2 {
             ledger.lines.push(Line::new(&topology.links[port / 2], window));
         }
+        ledger.first.reserve_exact(topology.flows.len() + endpoints + 1);
         for (flow, traffic) in opening.testbed.traffic.values().enumerate() {
             // Connections have lanes of their own.
             let own = !matches!(traffic, Traffic::TcpStream(_));
@@ -79,7 +83,7 @@ impl Ledger {
             let outside = opening.outside.binary_search_by_key(&flow, |sender| sender.flow);
             let sender = process.or(outside.map(|place| inside + place)).ok();
             let lane = Lane { flow, against: false, traffic: Some(traffic), sender };
-            ledger.add_lane(opening, [own.then_some(lane), None]);
+            ledger.add_lane(opening, own.then_some(lane));
         }
         for (pair, ends) in opening.endpoints.chunks(2).enumerate() {
             let flow = ends[0].flow as usize;
@@ -87,44 +91,41 @@ impl Ledger {
             let sender = opening.processes.len() + 2 * pair;
             let lane = Lane { flow, against: false, traffic: Some(traffic), sender: Some(sender) };
             let back = Lane { flow, against: true, traffic: None, sender: None };
-            ledger.add_lane(opening, [Some(lane), Some(back)]);
+            ledger.add_lane(opening, Some(lane));
+            ledger.add_lane(opening, Some(back));
         }
         ledger.books.shrink_to_fit();
-        ledger.first.reserve_exact(1);
+        ledger.first.push(ledger.books.len() as u32);
         ledger.find_users(topology);
         let none = Load { cargo: Cargo::Control, header: 0, bytes: 0 };
-        ledger.runs = vec![Run { load: none, written: false, count: 0 }; ledger.first.len()];
-        ledger.alike = vec![0; ledger.first.len() * ledger.stride];
-        ledger.first.push(ledger.books.len() as u32);
+        ledger.runs = vec![Run::of(none); ledger.first.len() - 1];
         ledger
     }
 
-    /// The books of a lane in its own direction and against it.
-    fn add_lane(&mut self, opening: &Opening<'_>, lanes: [Option<Lane<'_>>; 2]) {
-        for lane in lanes {
-            self.first.push(self.books.len() as u32);
-            let Some(lane) = lane else { continue };
-            let flow = &opening.topology.flows[lane.flow];
-            if let Some(circuit) = flow.circuit {
-                let vc = &opening.vcs[2 * circuit + usize::from(flow.forward == lane.against)];
-                let encapsulation = opening.topology.circuits[circuit].encapsulation;
-                let slower = |line: &Line| {
-                    let (num, den) = vc.shaper.pace().ratio();
-                    u128::from(num) * u128::from(line.ticks_per_ps) > u128::from(line.ticks) * u128::from(den)
-                };
-                for &port in &vc.hops {
-                    let wire = Wire::new(&opening.topology.links[port / 2], encapsulation);
-                    let shaped = vc.adapting.is_some() || slower(&self.lines[port]);
-                    self.add_book(&lane, port, wire, (flow.mtu, &[]), shaped);
-                }
-            } else {
-                let mut cuts = Vec::new();
-                for step in opening.frames.steps(2 * lane.flow + usize::from(lane.against)) {
-                    cuts.extend(step.is_routed().then_some(u64::from(step.mtu)));
-                    let port = opening.frames.ports[step.port as usize].port as usize;
-                    let wire = Wire::new(&opening.topology.links[port / 2], Default::default());
-                    self.add_book(&lane, port, wire, (flow.mtu, &cuts), false);
-                }
+    /// The books of a lane, which has none if it is nobody's.
+    fn add_lane(&mut self, opening: &Opening<'_>, lane: Option<Lane<'_>>) {
+        self.first.push(self.books.len() as u32);
+        let Some(lane) = lane else { return };
+        let flow = &opening.topology.flows[lane.flow];
+        if let Some(circuit) = flow.circuit {
+            let vc = &opening.vcs[2 * circuit + usize::from(flow.forward == lane.against)];
+            let encapsulation = opening.topology.circuits[circuit].encapsulation;
+            let slower = |line: &Line| {
+                let (num, den) = vc.shaper.pace().ratio();
+                u128::from(num) * u128::from(line.ticks_per_ps) > u128::from(line.ticks) * u128::from(den)
+            };
+            for &port in &vc.hops {
+                let wire = Wire::new(&opening.topology.links[port / 2], encapsulation);
+                let shaped = vc.adapting.is_some() || slower(&self.lines[port]);
+                self.add_book(&lane, port, wire, (flow.mtu, &[]), shaped);
+            }
+        } else {
+            let mut cuts = Vec::new();
+            for step in opening.frames.steps(2 * lane.flow + usize::from(lane.against)) {
+                cuts.extend(step.is_routed().then_some(u64::from(step.mtu)));
+                let port = opening.frames.ports[step.port as usize].port as usize;
+                let wire = Wire::new(&opening.topology.links[port / 2], Default::default());
+                self.add_book(&lane, port, wire, (flow.mtu, &cuts), false);
             }
         }
     }
@@ -136,30 +137,28 @@ impl Ledger {
         let known = self.entries.iter().rev().take(2 * self.stride).position(|known| *known == entry);
         let place = known.map_or(self.entries.len(), |back| self.entries.len() - 1 - back);
         let line = &mut self.lines[port];
-        let datagram = match lane.traffic {
+        let stream = match lane.traffic {
             Some(Traffic::UdpStream(config)) => {
-                Some(Box::new(entry.layers(UDP_HEADER_BYTES, config.message.bytes())))
+                let layers = entry.layers(UDP_HEADER_BYTES, config.message.bytes());
+                let units = (booked(&layers) / line.unit) as u32;
+                Some(Box::new(Datagrams { layers, units, whole: 0 }))
             }
             _ => None,
         };
+        let freight = lane.sender.map(|_| Box::new(Freight { stream, ..Freight::new(&wire) }));
         line.books.push(self.books.len() as u32);
         self.books.push(Book {
             flow: lane.flow as u32,
             line: port as u32,
-            against: lane.against,
-            of: datagram.as_ref().map_or(0, |datagram| booked(datagram) / line.unit) as u32,
             entry: place as u32,
-            whole: 0,
-            dead: 0,
-            in_flight: 0,
-            control: 0,
-            generated: 0,
-            datagram,
-            segments: wire.nothing(),
-            duplicate: 0,
-            sender: lane.sender.map(|sender| sender as u32),
+            sender: lane.sender.map_or(NO_SENDER, |sender| sender as u32),
+            against: lane.against,
             shaped,
-            stamp: None,
+            generates: matches!(lane.traffic, Some(Traffic::Cbr(_) | Traffic::OnOff(_))),
+            plain: 0,
+            freight,
+            last_shared: false,
+            stamp: NO_STAMP,
         });
         if known.is_none() {
             self.entries.push(entry);
@@ -170,10 +169,10 @@ impl Ledger {
     fn find_users(&mut self, topology: &Topology) {
         for line in &mut self.lines {
             let books = || line.books.iter().map(|book| (*book, &self.books[*book as usize]));
-            let mut senders = books().filter(|(_, book)| book.sender.is_some()).map(|(place, _)| place);
+            let mut senders = books().filter(|(_, book)| book.sender().is_some()).map(|(place, _)| place);
             let silent = |book: &Book| {
                 let cells = topology.flows[book.flow as usize].cells.is_some();
-                book.sender.is_none() && !book.against && !cells
+                book.sender().is_none() && !book.against && !cells
             };
             let users = books().filter(|(_, book)| !silent(book)).count();
             line.user = match senders.next() {
@@ -184,16 +183,18 @@ impl Ledger {
             };
             line.reasons = (line.user == User::Shared).then(Box::default);
         }
-        for lane in 0..self.first.len() / 2 {
-            let own = self.first[2 * lane] as usize..self.first[2 * lane + 1] as usize;
+        for lane in 0..self.first.len() - 1 {
+            let own = self.first[lane] as usize..self.first[lane + 1] as usize;
             let shared = |book: &Book| self.lines[book.line as usize].user == User::Shared;
             let stamped = self.books[own.clone()].iter().any(shared);
-            for book in own.filter(|_| stamped) {
-                let Some(sender) = self.books[book].sender else { continue };
-                let place = self.place_of(sender as usize).expect("who sends data has states");
+            let mut last = true;
+            for book in own.filter(|_| stamped).rev() {
+                let Some(sender) = self.books[book].sender() else { continue };
+                let place = self.place_of(sender).expect("who sends data has states");
                 self.senders[place].stamped = true;
                 if self.lines[self.books[book].line as usize].user == User::Shared {
-                    self.books[book].stamp = Some(Box::new([0; Wait::COUNT]));
+                    self.books[book].stamp = self.packet_stamps.begin();
+                    self.books[book].last_shared = std::mem::take(&mut last);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use engpass_testbed::{Point, Source, load};
 
-use super::Ledger;
+use super::{Freight, Ledger};
 use crate::simulate::{Network, SimError};
 
 const KYOTO: &str = include_str!("../../../../../gallery/kyoto-1997/testbed.toml");
@@ -36,17 +36,21 @@ fn honest_books_balance() {
     assert_eq!(after(|_| {}), Ok(()));
 }
 
+fn freight(ledger: &mut Ledger) -> &mut Freight {
+    ledger.books[0].freight.as_mut().expect("the stream is carried over it")
+}
+
 #[test]
 fn a_cell_too_many_is_found() {
-    let what = refused(|ledger| ledger.books[0].dead += 1);
+    let what = refused(|ledger| freight(ledger).dead += 1);
     assert!(
         what.starts_with(
             "the books of link `sender` (ss2 -> atomis5) do not balance: parts booked exceed parts sent by "
         ),
         "{what}"
     );
-    refused(|ledger| ledger.books[0].whole += 1);
-    refused(|ledger| ledger.books.iter_mut().for_each(|book| book.generated += 1));
+    refused(|ledger| freight(ledger).stream.as_mut().expect("it is a stream's").whole += 1);
+    refused(|ledger| ledger.books.iter_mut().for_each(|book| book.plain += 1));
 }
 
 #[test]

@@ -34,7 +34,8 @@ impl Ledger {
                 continue;
             }
             let Book { entry, line, .. } = self.books[book];
-            let whole = booked(&self.entries[entry as usize].layers(load.header.into(), load.bytes));
+            let entry = &self.entries[entry as usize];
+            let whole = booked(&entry.layers(load.header.into(), load.bytes.into()));
             let each = (whole / self.lines[line as usize].unit) as u32;
             let waiting = self.later.as_ref().map_or(0, |later| later.waiting_on(line as usize, datagram));
             let left = packets - waiting;

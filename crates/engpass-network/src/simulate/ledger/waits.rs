@@ -53,18 +53,76 @@ pub(super) struct Waits {
     sums: Sums,
     /// Everything before this is in the sums; in the future while the NIC emits.
     until: u64,
+    /// What they have grown by since something last came in or went out.
+    grown: Grown,
     state: Wait,
-    /// A bit for every state in which the sums are others than when something last came in or went out, and what they were then.
-    moved: u16,
-    active: Sums,
     /// Its frames carry its sums with them, because a line on their way is shared.
     pub(super) stamped: bool,
 }
 
+/// So many states are rarely more than a sender is in between two packets.
+const FEW: usize = 3;
+
+/// Picoseconds in a few states.
+#[derive(Clone, Debug, Default)]
+struct Grown {
+    ps: [u64; FEW],
+    states: [u8; FEW],
+    count: u8,
+    /// In the states beyond them.
+    others: Option<Box<Sums>>,
+}
+
+impl Grown {
+    #[inline(always)]
+    fn add(&mut self, state: Wait, ps: u64) {
+        let state = state as u8;
+        match self.count {
+            0 => (self.states[0], self.ps[0], self.count) = (state, ps, 1),
+            1 if self.states[0] != state => (self.states[1], self.ps[1], self.count) = (state, ps, 2),
+            _ => self.add_to_some(state, ps),
+        }
+    }
+
+    #[inline(never)]
+    fn add_to_some(&mut self, state: u8, ps: u64) {
+        let count = usize::from(self.count);
+        if let Some(place) = self.states[..count].iter().position(|known| *known == state) {
+            self.ps[place] += ps;
+        } else if count < FEW {
+            (self.states[count], self.ps[count]) = (state, ps);
+            self.count += 1;
+        } else {
+            self.others.get_or_insert_default()[usize::from(state)] += ps;
+        }
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.count = 0;
+        if let Some(others) = &mut self.others {
+            **others = Sums::default();
+        }
+    }
+
+    fn by_state(&self) -> Sums {
+        let mut sums = self.others.as_deref().copied().unwrap_or_default();
+        for place in 0..usize::from(self.count) {
+            sums[usize::from(self.states[place])] += self.ps[place];
+        }
+        sums
+    }
+}
+
 impl Default for Waits {
     fn default() -> Self {
-        let nothing = [0; Wait::COUNT];
-        Self { sums: nothing, until: 0, state: Wait::Application, moved: 0, active: nothing, stamped: false }
+        Self {
+            sums: [0; Wait::COUNT],
+            until: 0,
+            grown: Grown::default(),
+            state: Wait::Application,
+            stamped: false,
+        }
     }
 }
 
@@ -79,13 +137,8 @@ impl Waits {
 
     #[inline]
     fn add(&mut self, state: Wait, ps: u64) {
-        let bit = 1 << state as u16;
-        let sum = &mut self.sums[state as usize];
-        if self.moved & bit == 0 {
-            self.moved |= bit;
-            self.active[state as usize] = *sum;
-        }
-        *sum += ps;
+        self.sums[state as usize] += ps;
+        self.grown.add(state, ps);
     }
 
     /// From `now` on it does this. While the NIC emits, that is what it does, whatever its process does.
@@ -109,21 +162,18 @@ impl Waits {
     #[inline]
     pub(super) fn stir(&mut self, now: u64) {
         self.pass(now);
-        self.moved = 0;
+        self.grown.clear();
     }
 
     /// The retransmission timer expires, and nothing has stirred since `since`: the wait was for the timer.
     pub(super) fn timed_out(&mut self, now: u64) {
         self.pass(now);
-        let sending = Wait::Sending as usize;
+        let grown = self.grown.by_state();
         // A shaper that adapts may have begun a frame since: it goes on being sent.
-        let mut active = self.sums;
-        for state in (0..Wait::COUNT).filter(|state| self.moved >> state & 1 == 1) {
-            active[state] = self.active[state];
-        }
-        let ahead = self.until.saturating_sub(now).min(self.sums[sending] - active[sending]);
-        let waited: u64 = self.sums.iter().sum::<u64>() - active.iter().sum::<u64>();
-        (self.sums, self.moved) = (active, 0);
+        let ahead = self.until.saturating_sub(now).min(grown[Wait::Sending as usize]);
+        let waited: u64 = grown.iter().sum();
+        self.sums.iter_mut().zip(grown).for_each(|(sum, grown)| *sum -= grown);
+        self.grown.clear();
         self.add(Wait::RetransmissionTimer, waited - ahead);
         self.add(Wait::Sending, ahead);
     }
@@ -148,6 +198,30 @@ impl Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// In more states than a few, in turns.
+    #[test]
+    fn what_was_waited_for_the_timer_is_all_since_the_last_packet() {
+        let mut waits = Waits::default();
+        let states = [Wait::Application, Wait::Cpu, Wait::Nic, Wait::SendBuffer, Wait::Nagle, Wait::Pacing];
+        for round in 0..3 {
+            let begin = waits.until;
+            let before = waits.sums_at(begin);
+            for step in 0..20 {
+                waits.set(begin + 10 * step, states[step as usize % (2 + 2 * round)]);
+            }
+            let now = begin + 200;
+            let mut then = waits.clone();
+            waits.stir(now);
+            assert_eq!(then.sums_at(now), waits.sums_at(now));
+            then.timed_out(now);
+            let after = then.sums_at(now);
+            for (state, (after, before)) in after.into_iter().zip(before).enumerate() {
+                let timer = state == Wait::RetransmissionTimer as usize;
+                assert_eq!(after - before, if timer { 200 } else { 0 }, "{state}");
+            }
+        }
+    }
 
     #[test]
     fn a_frame_goes_on_being_sent_when_the_timer_expires() {

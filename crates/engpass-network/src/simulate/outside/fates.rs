@@ -104,14 +104,14 @@ impl Fates {
         self.inside -= 1;
     }
 
-    /// A datagram has lost something, and `before` is its earliest loss so far.
+    /// A datagram has lost something earlier than all that it had lost `before`.
     pub(in crate::simulate) fn loses(
         &mut self,
         datagram: u32,
         this: &Datagram,
+        (at, place): (u64, Place),
         before: Option<(u64, Place)>,
     ) {
-        let Some((at, place)) = this.loss.filter(|loss| Some(*loss) != before) else { return };
         let Head { way, token, .. } = *self.head(datagram);
         match place {
             // Cells are looked at when somebody asks, in no order.

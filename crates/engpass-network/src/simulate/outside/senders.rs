@@ -195,7 +195,7 @@ impl Network {
         let datagram = Datagram {
             flow: this.flow as u32,
             index: number,
-            bytes: payload - header,
+            bytes: (payload - header) as u32,
             fragments,
             train,
             arrived: 0,
@@ -204,7 +204,7 @@ impl Network {
             counted: payload > header,
             header: header as u32,
             begun: since,
-            loss: None,
+            lost: false,
             holds: 1,
             refused: 0,
             lines: 0,

@@ -135,17 +135,7 @@ impl Network {
         for counter in self.fabric.counters.iter_mut().flatten() {
             *counter = Counter { vc: counter.vc, ..Counter::default() };
         }
-        for tally in &mut self.fabric.flows {
-            *tally = Tally {
-                varied: tally.varied,
-                in_flight: tally.in_flight,
-                lost_ever: tally.lost_ever,
-                received_ever: tally.received_ever,
-                ever_bytes: tally.ever_bytes,
-                receptions: tally.receptions,
-                ..Tally::default()
-            };
-        }
+        self.fabric.flows.iter_mut().for_each(Tally::count_anew);
         self.frames.ports.iter_mut().for_each(FramePort::count_anew);
         self.sources.iter_mut().for_each(|source| source.forget_before(from));
     }

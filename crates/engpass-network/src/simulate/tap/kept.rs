@@ -1,6 +1,6 @@
 //! What passes a transmitter is kept, with what must be known to say what it is.
 
-use engpass_model::element::{Cells, FrameId, Generator, Piece};
+use engpass_model::element::{Cells, FrameId, Generator, Piece, one_by_one};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
@@ -68,7 +68,9 @@ impl Taps {
         let seen = &self.flows[flow];
         let (back, number, content) = match (datagram.to, fates) {
             (None, Some(fates)) => (false, 0, Content::Outside { token: fates.head(id).token }),
-            (None, None) => (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes }),
+            (None, None) => {
+                (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes.into() })
+            }
             (Some(to), _) => {
                 // Endpoint `2k` writes to `2k + 1`.
                 let from = (to ^ 1) as usize;
@@ -198,13 +200,7 @@ impl Fabric {
     #[cold]
     pub(in crate::simulate) fn tap_pieces(&mut self, port: usize, trains: &[Cells], pieces: &[Piece]) {
         let mut trains: Vec<Cells> = trains.to_vec();
-        for piece in pieces {
-            let train = &mut trains[piece.train as usize];
-            let last = train.base + train.pace.after(piece.n + piece.count - 1);
-            let cells = Cells { n: piece.n, count: piece.count, last, ..*train };
-            train.take(piece.count);
-            self.tap_cells(port, &cells);
-        }
+        one_by_one(&mut trains, pieces).for_each(|cells| self.tap_cells(port, &cells));
     }
 }
 

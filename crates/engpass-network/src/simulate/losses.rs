@@ -1,0 +1,87 @@
+//! Losses: of cells, frames and packets, and of the datagrams that lose them.
+
+use engpass_model::element::{Cells, FrameId};
+
+use super::fabric::Fabric;
+use super::tally::Place;
+
+impl Fabric {
+    /// A cell of a frame, or its PDU, is lost at `place`.
+    pub(super) fn lose_frame(&mut self, frame: FrameId, place: Place, at: u64) {
+        let this = &mut self.frames[frame];
+        this.dead = true;
+        let datagram = this.datagram;
+        self.lose_datagram(datagram, place, at);
+    }
+
+    pub(super) fn lose_datagram(&mut self, datagram: u32, place: Place, at: u64) {
+        let before = self.loss_of(datagram);
+        let this = &mut self.datagrams[datagram];
+        this.lost = true;
+        let loss = before.map_or((at, place), |earlier| earlier.min((at, place)));
+        let index = datagram as usize;
+        if self.losses.len() <= index {
+            self.losses.resize(index + 1, loss);
+        }
+        self.losses[index] = loss;
+        if let Some(fates) = &mut self.fates
+            && before != Some(loss)
+        {
+            fates.loses(datagram, this, loss, before);
+        }
+    }
+
+    /// When and where a datagram lost its first cell, if it has lost one.
+    fn loss_of(&self, datagram: u32) -> Option<(u64, Place)> {
+        self.datagrams[datagram].lost.then(|| self.losses[datagram as usize])
+    }
+
+    /// Count the losses of datagrams that are still on their way when the run is over.
+    pub(super) fn count_open_losses(&mut self) {
+        for index in 0..self.datagrams.len() {
+            if self.datagrams[index].holds > 0
+                || self.ledger.later.as_ref().is_some_and(|later| later.holds(index))
+            {
+                self.settle_books(index, true);
+                self.count_loss(index);
+            }
+        }
+        self.ledger.end_runs();
+    }
+
+    #[inline]
+    pub(super) fn count_loss(&mut self, datagram: u32) {
+        if self.datagrams[datagram].lost {
+            self.count_lost(datagram);
+        }
+    }
+
+    fn count_lost(&mut self, datagram: u32) {
+        let Some((at, place)) = self.loss_of(datagram) else { return };
+        let this = &self.datagrams[datagram];
+        if self.fates.as_mut().is_some_and(|fates| fates.was_counted(datagram)) {
+            return;
+        }
+        let tally = &mut self.flows[this.flow as usize];
+        if this.sent && this.counted {
+            tally.in_flight -= 1;
+        }
+        if self.window.holds(at) {
+            tally.rare().lost += u64::from(this.counted);
+            tally.losses(place).datagrams += 1;
+        }
+    }
+
+    pub(super) fn lose_generated(&mut self, flow: usize, cells: &Cells, place: Place, at: u64) {
+        let tally = &mut self.flows[flow];
+        tally.rare().lost_ever += cells.count;
+        // The cells of a batch were lost at different instants of one record; the batch is cut at the window's edges
+        // because ports are advanced to them one by one.
+        if self.window.holds(at) {
+            tally.rare().lost += cells.count;
+            let losses = tally.losses(place);
+            losses.datagrams += cells.count;
+            losses.cells += if place == Place::Reassembly { 0 } else { cells.count };
+        }
+    }
+}
