@@ -26,6 +26,9 @@ impl CaptureFile {
     }
 
     fn put(&mut self) -> io::Result<()> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
         let written = self.file.write_all(&self.gathered);
         if written.is_ok() {
             self.whole += self.gathered.len() as u64;

@@ -18,5 +18,5 @@ mod time;
 
 pub use agent::{Ended, Limits, PROTOCOL, nanoseconds, parse, run};
 pub use capture::CaptureFile;
-pub use emulate::{Cut, EmulateError, cut, emulate, replay};
+pub use emulate::{Cut, EmulateError, cut, emulate, replay, replay_log};
 pub use head::{Greeting, HEAD, Head, Kind, Reply, Stamp, Token};

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use engpass_network::capture::{File, Files, Form, Limit, Packets, Point, passing};
 use engpass_network::simulate::outside::{Output, Outside};
-use engpass_network::simulate::{Content, Packet};
+use engpass_network::simulate::{Capture, Content, Packet, Passing};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -26,7 +27,7 @@ pub(super) struct CaptureConfig {
     pub(super) limit: Option<String>,
 }
 
-/// What passes is handed on this often, in picoseconds of the network's time.
+/// What passes is handed on and written this often, in picoseconds of the network's time.
 const OFTEN: u64 = 10_000_000_000;
 
 /// A lost packet is kept for so long, in picoseconds: what is left of it may pass further points.
@@ -38,7 +39,7 @@ pub(super) struct Capturing {
     paths: Vec<PathBuf>,
     kept: Rc<RefCell<Kept>>,
     next: u64,
-    /// Something could not be written, or everybody has what they wanted.
+    /// Every file has what it wanted, or could not be written.
     over: bool,
 }
 
@@ -74,6 +75,20 @@ impl Packets for Real {
     }
 }
 
+/// Files of a network that goes on, whatever becomes of one of them: it says why it broke off when it is closed.
+struct Apart<'a>(&'a mut Files<CaptureFile>);
+
+impl Capture for Apart<'_> {
+    fn passed(&mut self, passing: &Passing) -> ControlFlow<()> {
+        let _ = self.0.passed(passing);
+        ControlFlow::Continue(())
+    }
+
+    fn wants_more(&self) -> bool {
+        self.0.wants_more()
+    }
+}
+
 impl Capturing {
     /// Begin, before anything is put into the network; nothing where nobody asks for it.
     ///
@@ -103,6 +118,8 @@ impl Capturing {
                 .map_err(|error| EmulateError::file("writing", path, &error))?;
             files.0.push(file);
         }
+        // Who looks now sees what is captured, and files that nothing fits into are known.
+        files.flush();
         network.capture(&files.ports());
         let paths = config.files.iter().map(|(_, path)| path.clone()).collect();
         Ok(Some(Self { files, paths, kept, next: OFTEN, over: false }))
@@ -144,12 +161,12 @@ impl Capturing {
             return;
         }
         self.next = at + OFTEN;
-        match network.hand_on(&mut self.files) {
-            Ok(told) => self.forget(told.unwrap_or(0)),
-            // Its file says why when it is closed.
-            Err(_) => self.over = true,
-        }
-        self.over |= !engpass_network::simulate::Capture::wants_more(&self.files);
+        let told =
+            network.hand_on(&mut Apart(&mut self.files)).expect("nothing of it interrupts the network");
+        self.forget(told.unwrap_or(0));
+        self.over = !self.files.wants_more();
+        // One that breaks off here is known to the network when it hands on again.
+        self.files.flush();
         if self.over {
             *self.kept.borrow_mut() = Kept::default();
         }
@@ -167,8 +184,7 @@ impl Capturing {
     /// Nothing more passes: what each file has, or why it was not written.
     pub(super) fn end(mut self, network: &mut Outside) -> Value {
         if !self.over {
-            // Its file says why it broke off.
-            let _ = network.end_capture(&mut self.files);
+            network.end_capture(&mut Apart(&mut self.files)).expect("nothing of it interrupts the network");
         }
         let told = self.files.0.into_iter().zip(&self.paths).map(|(file, path)| match file.end() {
             Ok(done) => json!({

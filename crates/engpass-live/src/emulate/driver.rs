@@ -161,7 +161,13 @@ impl<N: Network, W: World> Driver<N, W> {
 
     /// The network's time now: later than all that it has handled, so that what is handed to it is ordered by its instant alone.
     fn now(&mut self) -> u64 {
-        self.clock.at(self.world.now()).max(self.reached + 1)
+        let now = self.world.now();
+        self.at(now)
+    }
+
+    /// As [`Self::now`], when the world's clock says so.
+    fn at(&self, now: u64) -> u64 {
+        self.clock.at(now).max(self.reached + 1)
     }
 
     /// Let the network go on up to `at`, and gather what comes out.
@@ -187,9 +193,13 @@ impl<N: Network, W: World> Driver<N, W> {
 
     /// Let the network go on up to now, and write what has arrived. When that was, in the network's time.
     pub(super) fn catch_up(&mut self) -> u64 {
-        let at = self.now();
+        let now = self.world.now();
+        let at = self.at(now);
         self.advance(at);
         self.flush();
+        if let Some(log) = &mut self.log {
+            log.look(now);
+        }
         at
     }
 

@@ -2,9 +2,8 @@
 //!
 //! The driver fills blocks, a thread writes them. Where the file cannot take them the log ends, with the reason in the status, and the run goes on.
 
-use std::fs::File;
 use std::hash::Hasher;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -16,6 +15,7 @@ use siphasher::sip::SipHasher13;
 
 use super::network::{Fate, Input, Output};
 use crate::sys::signal;
+use crate::time::MILLISECOND;
 
 /// Bytes of a record.
 const RECORD: usize = 48;
@@ -23,6 +23,8 @@ const RECORD: usize = 48;
 const BLOCK: usize = 4096;
 /// Blocks that may wait for the disk: 48 MiB.
 const BLOCKS: usize = 256;
+/// A block that is not full is written all the same when its first record is so old, in nanoseconds of the driver's clock.
+const OLD: u64 = 100 * MILLISECOND;
 /// What begins a file is kept whole only up to here, in bytes.
 const LONGEST_HEADER: u64 = 1 << 26;
 
@@ -128,6 +130,8 @@ pub(super) struct Log {
     failure: Failure,
     writing: Option<JoinHandle<()>>,
     records: u64,
+    /// When what is gathered is to be written at the latest; `None`: nothing is gathered.
+    due: Option<u64>,
 }
 
 impl Log {
@@ -167,6 +171,7 @@ impl Log {
             failure,
             writing: Some(writing),
             records: 0,
+            due: None,
         }
     }
 
@@ -183,8 +188,26 @@ impl Log {
         }
     }
 
+    /// It is that late by the driver's clock, in nanoseconds: what was gathered long ago is written now.
+    #[inline]
+    pub(super) fn look(&mut self, now: u64) {
+        if self.block.is_empty() {
+            self.due = None;
+            return;
+        }
+        match self.due {
+            None => self.due = Some(now + OLD),
+            Some(due) if due <= now => {
+                self.due = None;
+                self.hand_over();
+            }
+            Some(_) => {}
+        }
+    }
+
     #[cold]
     fn hand_over(&mut self) {
+        let full = self.block.len() == BLOCK * RECORD;
         let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BLOCK * RECORD));
         let block = std::mem::replace(&mut self.block, next);
         let Some(blocks) = &self.blocks else { return };
@@ -192,6 +215,8 @@ impl Log {
             Ok(()) => {}
             // It has told why.
             Err(TrySendError::Disconnected(_)) => self.blocks = None,
+            // It need not be written yet.
+            Err(TrySendError::Full(block)) if !full => self.block = block,
             Err(TrySendError::Full(_)) => {
                 tell(&self.failure, "the log ends early: the disk is too slow for it".to_owned());
                 self.blocks = None;
@@ -227,15 +252,11 @@ fn tell(failure: &Failure, why: String) {
 pub(super) struct Reading<R> {
     pub(super) header: Value,
     input: BufReader<R>,
+    /// Where the records begin.
+    begin: u64,
 }
 
-impl Reading<File> {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Self::new(File::open(path)?)
-    }
-}
-
-impl<R: Read> Reading<R> {
+impl<R: Read + Seek> Reading<R> {
     pub(super) fn new(input: R) -> io::Result<Self> {
         let mut input = BufReader::with_capacity(1 << 16, input);
         let mut line = Vec::new();
@@ -243,16 +264,24 @@ impl<R: Read> Reading<R> {
         let header = serde_json::from_slice(&line).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidData, "it does not begin as a log of `emulate` does")
         })?;
-        Ok(Self { header, input })
+        Ok(Self { header, input, begin: line.len() as u64 })
     }
 
-    /// The next record; `None` at the end, and before one that was cut off.
-    pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
+    /// Where a record begins in the file, in bytes.
+    pub(super) fn offset(&self, record: u64) -> u64 {
+        self.begin + record * RECORD as u64
+    }
+
+    /// Read the records once more, from the first one on.
+    pub(super) fn rewind(&mut self) -> io::Result<()> {
+        self.input.seek(SeekFrom::Start(self.begin)).map(|_| ())
+    }
+
+    /// The next record; `None` at the end, and before one that was cut off. `Some(None)`: it is of a kind that there is not.
+    pub(super) fn next(&mut self) -> io::Result<Option<Option<Record>>> {
         let mut bytes = [0; RECORD];
         match self.input.read_exact(&mut bytes) {
-            Ok(()) => Record::read(&bytes).map(Some).ok_or_else(|| {
-                io::Error::new(io::ErrorKind::InvalidData, "it has a record of an unknown kind")
-            }),
+            Ok(()) => Ok(Some(Record::read(&bytes))),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
         }
@@ -317,10 +346,14 @@ mod tests {
         let mut bytes = b"{\"engpass-log\":1}\n".to_vec();
         bytes.extend(Record::end(1).write());
         bytes.extend(&Record::end(2).write()[..20]);
-        let mut reading = Reading::new(&bytes[..]).expect("it has a header");
+        let mut reading = Reading::new(io::Cursor::new(bytes)).expect("it has a header");
         assert_eq!(reading.header["engpass-log"], 1);
-        assert_eq!(reading.next().expect("whole"), Some(Record::end(1)));
-        assert_eq!(reading.next().expect("cut off"), None);
-        assert!(Reading::new(&b"no JSON\n"[..]).is_err());
+        for _ in 0..2 {
+            assert_eq!(reading.next().expect("whole"), Some(Some(Record::end(1))));
+            assert_eq!(reading.next().expect("cut off"), None);
+            reading.rewind().expect("it is in memory");
+        }
+        assert_eq!(reading.offset(1), 18 + 48);
+        assert!(Reading::new(io::Cursor::new(b"no JSON\n")).is_err());
     }
 }

@@ -35,7 +35,8 @@ mod urgency;
 mod world;
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -290,10 +291,23 @@ pub fn cut(given: &[u8], router: &[IpAddr]) -> Vec<Cut> {
 /// Run the inputs of a log in virtual time and compare what comes out: as JSON, `identical` or with the first difference.
 ///
 /// # Errors
-/// [`EmulateError`] when the log cannot be read or its testbed cannot be built.
+/// [`EmulateError`] when the log cannot be read or its testbed cannot be built, a record before the first difference is damaged, or there is nothing in it.
 pub fn replay(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<Value, EmulateError> {
+    let file = File::open(path).map_err(|error| EmulateError::file("reading", path, &error))?;
+    replay_log(path, file, interrupted)
+}
+
+/// As [`replay`], of a log that is open already; `path` is for messages.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_log(
+    path: &Path,
+    log: impl Read + Seek,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Value, EmulateError> {
     let unreadable = |error: &io::Error| EmulateError::file("reading", path, error);
-    let mut log = Reading::open(path).map_err(|error| unreadable(&error))?;
+    let mut log = Reading::new(log).map_err(|error| unreadable(&error))?;
     if log.header["engpass-log"] != LOG_VERSION {
         return Err(EmulateError::config(
             format!("`{}` is not a log of this version of `emulate`", path.display()),
@@ -312,5 +326,22 @@ pub fn replay(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<Value, Emul
     let segments: Vec<usize> = serde_json::from_value(log.header["segments"].clone()).unwrap_or_default();
     let mut network = Model::new(&bed.point()?, seed, &segments)?;
     let found = replay::replay(&mut network, &mut log, interrupted).map_err(|error| unreadable(&error))?;
-    found.map(|found| found.to_json(&network)).ok_or(EmulateError::Interrupted)
+    let found = found.ok_or(EmulateError::Interrupted)?;
+    if let Some(replay::Damage { record, why }) = &found.damage {
+        let (inputs, outputs) = (found.inputs, found.outputs);
+        return Err(EmulateError::config(
+            format!("record {record}, at byte {}, is damaged: {why}", log.offset(*record)),
+            format!(
+                "from there on nothing can be said; before, {inputs} inputs and {outputs} outputs are identical"
+            ),
+        ));
+    }
+    if found.inputs == 0 && found.outputs == 0 && found.difference.is_none() {
+        let end = if found.whole { "nothing was sent" } else { "it has no end" };
+        return Err(EmulateError::config(
+            format!("there is nothing to compare: no packet is in it, and {end}"),
+            "take the log of a testbed that has carried something",
+        ));
+    }
+    Ok(found.to_json(&network))
 }

@@ -159,7 +159,8 @@ impl Network for Model {
                 let members = self.network.members(group).len();
                 let mut one =
                     |token| self.network.inject_group(input.at, group, packet, &vec![token; members]);
-                (input.token..).take(count as usize).map(&mut one).fold(input.at, u64::max)
+                let tokens = (0..u64::from(count)).map(|place| input.token.wrapping_add(place));
+                tokens.map(&mut one).fold(input.at, u64::max)
             }
         };
         assert_eq!(at, input.at, "the driver is never behind the network");

@@ -1,12 +1,13 @@
 //! The inputs of a log in virtual time: the outputs are the log's, or there is a first difference.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 
+use engpass_network::simulate::outside::FOREVER;
 use serde_json::{Value, json};
 
 use super::log::{Reading, Record};
-use super::network::{Fate, Network, Output};
+use super::network::{Fate, Input, Network, Output, Way};
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,17 @@ pub(super) struct Replayed {
     pub(super) difference: Option<Difference>,
     /// Packets that came out with another payload than they had.
     pub(super) changed: u64,
+    /// It was replayed up to here.
+    pub(super) damage: Option<Damage>,
+}
+
+/// A record that no driver wrote so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Damage {
+    /// Which one, counted from zero.
+    pub(super) record: u64,
+    /// Why, in a sentence.
+    pub(super) why: String,
 }
 
 /// Where a replay parts from its log.
@@ -35,9 +47,16 @@ pub(super) struct Difference {
 
 /// Records between two questions whether to go on.
 const QUESTION: u64 = 4096;
+/// And the longest time of the network between two, in picoseconds.
+const STEP: u64 = 1_000_000_000_000;
+/// Bytes of an IP header without options, the least that a packet has (RFC 791 section 3.1).
+const IP_HEADER_BYTES: u32 = 20;
 
 struct Replay<'a, N> {
     network: &'a mut N,
+    interrupted: &'a dyn Fn() -> bool,
+    /// Somebody has interrupted it.
+    stopped: bool,
     pending: VecDeque<Output>,
     reached: u64,
     /// Tokens that are inside, with the hashes of their payloads.
@@ -47,6 +66,17 @@ struct Replay<'a, N> {
 
 impl<N: Network> Replay<'_, N> {
     fn advance(&mut self, at: u64) {
+        while at > self.reached + STEP {
+            if (self.interrupted)() {
+                self.stopped = true;
+                return;
+            }
+            self.run_until(self.reached + STEP);
+        }
+        self.run_until(at);
+    }
+
+    fn run_until(&mut self, at: u64) {
         let pending = &mut self.pending;
         self.network.run_until(at, &mut |output| pending.push_back(output));
         self.reached = self.reached.max(at);
@@ -76,7 +106,6 @@ impl<N: Network> Replay<'_, N> {
             }
             Record::End { at } => {
                 self.advance(at);
-                self.found.whole = true;
                 self.found.until = at;
                 self.pending.is_empty() || self.compare(None)
             }
@@ -95,32 +124,117 @@ impl<N: Network> Replay<'_, N> {
     }
 }
 
-/// Replay a log on a fresh network. `None` when `interrupted` says so.
+/// Replay a log on a fresh network, as far as no record of it is damaged. `None` when `interrupted` says so.
 ///
 /// # Errors
 /// When the log cannot be read.
 pub(super) fn replay(
     network: &mut impl Network,
-    log: &mut Reading<impl Read>,
+    log: &mut Reading<impl Read + Seek>,
     interrupted: &dyn Fn() -> bool,
 ) -> io::Result<Option<Replayed>> {
-    let found = Replayed { inputs: 0, outputs: 0, until: 0, whole: false, difference: None, changed: 0 };
+    let Some(Sound { records, whole, damage }) = sound(network.ways(), log, interrupted)? else {
+        return Ok(None);
+    };
+    log.rewind()?;
+    let found = Replayed { inputs: 0, outputs: 0, until: 0, whole, difference: None, changed: 0, damage };
     let inside = std::collections::BTreeMap::new();
-    let mut replay = Replay { network, pending: VecDeque::new(), reached: 0, inside, found };
-    let mut record = log.next()?;
-    let mut count = 0_u64;
-    while let Some(this) = record {
-        let next = log.next()?;
-        if !replay.take(&this, next.as_ref()) {
-            break;
-        }
-        count += 1;
-        if count.is_multiple_of(QUESTION) && interrupted() {
+    let pending = VecDeque::new();
+    let mut replay = Replay { network, interrupted, stopped: false, pending, reached: 0, inside, found };
+    let mut record = if records > 0 { log.next()?.flatten() } else { None };
+    for count in 1..=records {
+        let Some(this) = record else { break };
+        let next = if count < records { log.next()?.flatten() } else { None };
+        let same = replay.take(&this, next.as_ref());
+        if replay.stopped || count.is_multiple_of(QUESTION) && interrupted() {
             return Ok(None);
+        }
+        if !same {
+            // What is behind it was not looked at.
+            replay.found.damage = None;
+            break;
         }
         record = next;
     }
     Ok(Some(replay.found))
+}
+
+/// How much of a log can be put into a network.
+struct Sound {
+    /// Records from the first one on.
+    records: u64,
+    /// It ends with the run.
+    whole: bool,
+    damage: Option<Damage>,
+}
+
+/// Look at all records once: what a driver cannot have written is damage.
+fn sound(
+    ways: &[Way],
+    log: &mut Reading<impl Read + Seek>,
+    interrupted: &dyn Fn() -> bool,
+) -> io::Result<Option<Sound>> {
+    let damaged =
+        |record, why| Some(Sound { records: record, whole: false, damage: Some(Damage { record, why }) });
+    // The latest instant so far, and the record that has it.
+    let mut latest = (0, 0);
+    let mut whole = false;
+    for record in 0.. {
+        let Some(this) = log.next()? else { return Ok(Some(Sound { records: record, whole, damage: None })) };
+        if record.is_multiple_of(QUESTION) && interrupted() {
+            return Ok(None);
+        }
+        let Some(this) = this else {
+            return Ok(damaged(record, "it is of no kind that there is".to_owned()));
+        };
+        if whole {
+            return Ok(damaged(record, "it is behind the end of the run".to_owned()));
+        }
+        if let Some(why) = impossible(ways, &this) {
+            return Ok(damaged(record, why));
+        }
+        let (at, is_output) = match this {
+            Record::Input { input, .. } => (input.at, false),
+            Record::Output { output, .. } => (output.at, true),
+            Record::End { at } => (at, false),
+        };
+        // A driver has told of all that came out before something else goes in.
+        if !is_output && at < latest.0 {
+            let why = format!("it is of {} ps, and record {record} behind it of {at} ps", latest.0);
+            return Ok(damaged(latest.1, why));
+        }
+        if at > latest.0 {
+            latest = (at, record);
+        }
+        whole = matches!(this, Record::End { .. });
+    }
+    unreachable!("there are fewer records than numbers")
+}
+
+/// Why no driver of this network can have written a record.
+fn impossible(ways: &[Way], record: &Record) -> Option<String> {
+    let (at, way) = match *record {
+        Record::Input { input, .. } => (input.at, Some(input.way)),
+        Record::Output { output, .. } => (output.at, Some(output.way)),
+        Record::End { at } => (at, None),
+    };
+    if at > FOREVER {
+        return Some("its instant is beyond all time".to_owned());
+    }
+    let way = match way.map(|way| (way, ways.get(way as usize))) {
+        Some((way, None)) => return Some(format!("it names way {way}, and there are {}", ways.len())),
+        Some((_, way)) => way,
+        None => None,
+    };
+    let (Record::Input { input, .. }, Some(way)) = (record, way) else { return None };
+    let Input { bytes, header, .. } = *input;
+    if bytes > way.mtu || bytes < IP_HEADER_BYTES + u32::from(header) {
+        let mtu = way.mtu;
+        return Some(format!(
+            "its packet has {bytes} B, {header} B of it headers behind the first, on a way of {mtu} B"
+        ));
+    }
+    None
 }
 
 impl Replayed {

@@ -11,7 +11,7 @@ use super::world::Fake;
 use super::{datagrams, driver, numbers, path};
 
 /// A sender, a router, and two receivers behind a switch: what real hosts have in `tests/python/test_emulate_segments.py`.
-const TREE: &str = include_str!("../../../../../tests/data/group.toml");
+pub(super) const TREE: &str = include_str!("../../../../../tests/data/group.toml");
 
 /// Datagrams to an address, with a time to live.
 fn sent(from: usize, to: [u8; 4], ttl: u8, number: u32, segments: usize) -> Vec<u8> {
@@ -23,6 +23,12 @@ fn sent(from: usize, to: [u8; 4], ttl: u8, number: u32, segments: usize) -> Vec<
 
 /// What hosts were written when `s` and `h` have sent these, and how many were lost.
 fn written(name: &str, sends: Vec<(usize, Vec<u8>)>, segments: &[usize]) -> (Fake, u64) {
+    let (world, lost, _) = logged(name, sends, segments);
+    (world, lost)
+}
+
+/// And the log of it.
+fn logged(name: &str, sends: Vec<(usize, Vec<u8>)>, segments: &[usize]) -> (Fake, u64, Vec<u8>) {
     let mut world = Fake::new(3, 4);
     for (at, (from, bytes)) in sends.into_iter().enumerate() {
         world.scripts[from].push_back((2_000_000 + at as u64 * 1_000_000, bytes));
@@ -44,7 +50,20 @@ fn written(name: &str, sends: Vec<(usize, Vec<u8>)>, segments: &[usize]) -> (Fak
     fs::remove_file(path(name)).expect("it is there");
     let found = again(&mut model_of(TREE, segments), &bytes);
     assert_eq!((found.difference.as_ref(), found.whole, found.changed), (None, true, 0));
-    (driver.world, lost)
+    (driver.world, lost, bytes)
+}
+
+/// A log of packets to a group and to single hosts, how long its header is, and how many records it has.
+pub(super) fn group_log(name: &str) -> (Vec<u8>, usize, usize) {
+    let sends = (0..12).map(|number| match number % 3 {
+        0 => (0, sent(0, [239, 255, 0, 1], 4, number, 3)),
+        1 => (1, sent(1, [10, 0, 0, 1], 4, number, 1)),
+        _ => (0, sent(0, [10, 0, 0, 3], 1, number, 2)),
+    });
+    let (.., bytes) = logged(name, sends.collect(), &[]);
+    let header = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let count = (bytes.len() - header) / 48;
+    (bytes, header, count)
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! The replay law: what went in, put in again in virtual time, comes out as it did.
 
 use std::fs;
+use std::io::{self, Read};
+use std::path::PathBuf;
 
 use engpass_testbed::{Source, load};
 use proptest::prelude::*;
+use serde_json::Value;
 
 use super::super::capture::CaptureConfig;
 use super::super::log::{Log, Reading};
 use super::super::model::Model;
 use super::super::network::{Fate, Network};
 use super::super::replay::{self, Replayed};
+use super::groups::{TREE, group_log};
 use super::world::{Fake, Line};
 use super::{datagrams, driver, path};
 
@@ -133,7 +137,7 @@ fn logged<N: Network>(network: N, world: Fake, name: &str, turns: usize) -> (usi
 }
 
 pub(super) fn again(network: &mut impl Network, bytes: &[u8]) -> Replayed {
-    let mut reading = Reading::new(bytes).expect("it begins with a header");
+    let mut reading = Reading::new(io::Cursor::new(bytes)).expect("it begins with a header");
     let found = replay::replay(network, &mut reading, &|| false);
     found.expect("it is readable").expect("nobody interrupts it")
 }
@@ -184,6 +188,84 @@ fn captures_have_the_packets_and_change_nothing() {
     assert!(error.to_string().contains("help: it has `link.a`"), "{error}");
 }
 
+/// Run a driver with captures; what they have, and how long the last file was before the end.
+fn captured_by(files: Vec<(String, PathBuf)>, begun: impl FnOnce()) -> (Value, u64) {
+    let last = files.last().expect("one at least").1.clone();
+    let mut network = model(FRAMES);
+    network.capture(&CaptureConfig { files, ..Default::default() }, "a test").expect("there are such links");
+    begun();
+    let mut world = world(3, 1, 200);
+    // More than is gathered before it is written.
+    for number in 0..60 {
+        world.scripts[0].push_front((1_000_000, datagrams(0, 2, 1_000_000 + 12 * number, 12, 1400)));
+    }
+    let mut driver = driver(network, world, 1, None);
+    let mut left = 200;
+    while left > 0 {
+        driver.turn();
+        left -= usize::from(driver.world.is_over());
+    }
+    let before_the_end = fs::metadata(last).expect("it is there").len();
+    driver.end();
+    (driver.network.end_capture().expect("it was asked for"), before_the_end)
+}
+
+/// One file that cannot be written is no reason to end the others, and what has passed can be read while the network goes on.
+#[test]
+fn a_capture_breaks_off_alone_and_the_others_are_written_as_it_goes() {
+    let whole = path("captured-whole");
+    let wanted = ("link.c.r".to_owned(), whole.clone());
+    let (alone, _) = captured_by(vec![wanted.clone()], || {
+        let header = fs::metadata(&whole).expect("it is there").len();
+        assert!(header > 100, "who opens it at once sees what it is: {header} B");
+    });
+    assert!(alone[0]["packets"].as_u64().expect("it was written") > 100);
+    // Nothing fits into the one; who reads the other goes away behind its head.
+    let pipe = path("captured-pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("every Linux has it");
+    assert!(made.success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::File::open(pipe).expect("it is there").read_exact(&mut [0; 100]).expect("a head")
+    });
+    let files =
+        vec![("link.a.a".to_owned(), "/dev/full".into()), ("link.a.a".to_owned(), pipe.clone()), wanted];
+    let (captured, before_the_end) = captured_by(files, || reader.join().expect("it has read"));
+    let errors = [0, 1].map(|file| captured[file]["error"].as_str().expect("it broke off").to_owned());
+    assert!(errors[0].contains("No space left") && errors[0].contains("0.000 s of the network's time"));
+    assert!(errors[1].contains("Broken pipe") && !errors[1].contains("0.000 s"), "{}", errors[1]);
+    assert_eq!((&captured[2], before_the_end), (&alone[0], alone[0]["bytes"].as_u64().expect("a number")));
+    fs::remove_file(pipe).expect("it is there");
+    fs::remove_file(whole).expect("it is there");
+}
+
+/// Somebody kills the driver: what was logged until a little before is there.
+#[test]
+fn a_log_is_written_as_it_goes() {
+    let name = "law-going";
+    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("a file");
+    let mut driver = driver(Line::new(3, 20_000_000, 1_000_000_000, 10, 9), world(3, 1, 50), 1, Some(log));
+    let mut left = 100;
+    while left > 0 {
+        driver.turn();
+        left -= usize::from(driver.world.is_over());
+    }
+    let logged = driver.log.as_ref().expect("it has one").to_json()["records"].as_u64().expect("a number");
+    let mut bytes = Vec::new();
+    // Another thread writes it.
+    for _ in 0..10_000 {
+        bytes = fs::read(path(name)).expect("it is there");
+        if bytes.len() as u64 > logged * 48 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    fs::remove_file(path(name)).expect("it is there");
+    let found = again(&mut Line::new(3, 20_000_000, 1_000_000_000, 10, 9), &bytes);
+    assert_eq!((found.inputs + found.outputs, found.difference, found.whole), (logged, None, false));
+    driver.end();
+}
+
 #[test]
 fn the_law_holds_where_cells_are_carried() {
     check(ATM, "law-atm", 4);
@@ -232,7 +314,86 @@ fn a_log_that_was_changed_is_found_out() {
     assert_eq!((found.difference, found.changed), (None, 1));
     // The end of the log is lost.
     let cut = again(&mut line(), &bytes[..record(count / 2) + 9]);
-    assert_eq!((cut.difference, cut.whole), (None, false));
+    assert_eq!((cut.difference, cut.whole, cut.damage), (None, false, None));
+    // What stands behind a difference is not looked at, but the end is there.
+    assert!(again(&mut line(), &late).whole);
+}
+
+/// A log of a small model, and where its records are.
+fn small_log(name: &str) -> (Vec<u8>, usize, usize) {
+    logged(model(FRAMES), world(3, 5, 60), name, 100);
+    let bytes = fs::read(path(name)).expect("it was written");
+    fs::remove_file(path(name)).expect("it is there");
+    let header = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let count = (bytes.len() - header) / 48;
+    (bytes, header, count)
+}
+
+#[test]
+fn a_damaged_record_is_named() {
+    let (bytes, header, count) = small_log("law-damaged");
+    let is_input = |index: usize| bytes[header + index * 48 + 40] == 1;
+    let input = (count / 2..count).find(|index| is_input(*index)).expect("there are many");
+    let damaged = |place: usize, value: u8| {
+        let mut bytes = bytes.clone();
+        bytes[header + input * 48 + place] = value;
+        again(&mut model(FRAMES), &bytes)
+    };
+    // No such way; an instant beyond all time, and one that only the next record shows to be wrong; a packet shorter and one longer than can be; no kind.
+    for (place, value, why) in [
+        (24, 200, "way 200"),
+        (7, 255, "beyond all time"),
+        (7, 1, "behind it"),
+        (33, 255, "on a way of"),
+        (37, 255, "headers"),
+        (40, 77, "no kind"),
+    ] {
+        let found = damaged(place, value);
+        let damage = found.damage.expect("it is damaged");
+        assert!(damage.record == input as u64 && damage.why.contains(why), "{place}: {damage:?}");
+        assert_eq!((found.difference, found.whole), (None, false));
+        assert!(found.inputs > 10 && found.outputs > 10, "what is before it is compared");
+    }
+    // A host may well send a packet without any life: the router loses it.
+    let found = damaged(42, 0);
+    assert!(found.damage.is_none() && found.difference.is_some(), "{found:?}");
+    let behind = [&bytes[..], &bytes[header..header + 48]].concat();
+    let found = again(&mut model(FRAMES), &behind);
+    let damage = found.damage.expect("nothing goes in when all is over");
+    assert_eq!((damage.record, damage.why.contains("behind the end")), (count as u64, true));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever is wrong with a log: an error or a difference, or it did not matter.
+    #[test]
+    fn no_log_is_too_damaged_to_be_read(
+        name in "[a-z]{12}",
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..48, any::<u8>()), 1..4),
+        moved in prop::option::of((any::<prop::sample::Index>(), any::<prop::sample::Index>())),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        static LOG: std::sync::OnceLock<(Vec<u8>, usize, usize)> = std::sync::OnceLock::new();
+        let (bytes, header, count) = LOG.get_or_init(|| group_log(&name));
+        let mut bytes = bytes.clone();
+        for (record, place, value) in changes {
+            bytes[header + record.index(*count) * 48 + place] = value;
+        }
+        if let Some((from, to)) = moved {
+            let from = header + from.index(*count) * 48;
+            let record: Vec<u8> = bytes.drain(from..from + 48).collect();
+            let to = header + to.index(*count) * 48;
+            bytes.splice(to..to, record);
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(header + cut.index(*count * 48));
+        }
+        let mut network = model_of(TREE, &[]);
+        let found = again(&mut network, &bytes);
+        prop_assert!(found.inputs + found.outputs < *count as u64);
+        found.to_json(&network);
+    }
 }
 
 proptest! {
