@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ class Captures:
         """Where the files are, for who is elsewhere."""
         return [str(Path(path).absolute()) for _, path in self.files]
 
-    def tell(self, captured: list[dict[str, Any]]) -> None:
+    def tell(self, captured: Sequence[Mapping[str, Any]]) -> None:
         """What the driver of an emulated network has captured, with the paths as they were given."""
         given = {path: name for path, (_, name) in zip(self.paths(), self.files, strict=True)}
         self.captured = [{**file, "path": given.get(file["path"], file["path"])} for file in captured]
@@ -74,8 +74,6 @@ def parse(given: list[str], form: str | None, limit: str | None) -> Captures:
                 f"`--capture {text}` names no file",
                 "write `--capture link.NAME=FILE`, with the name of a link",
             )
-        if any(os.path.realpath(path) == os.path.realpath(other) for _, other in files):
-            raise EngpassError(f"two captures cannot share `{path}`", "give each a file of its own")
         if not Path(path).parent.is_dir():
             raise EngpassError(f"there is no directory for `{path}`", "make it first")
         files.append((point, path))

@@ -87,7 +87,15 @@ def test_a_capture_runs_a_point_that_is_there_again(cli: Cli, testbed_file: Path
         ),
         (
             (*ONE, "--capture", "link.wire=w", "--capture", "link.wire.a=./w"),
-            "two captures cannot share `./w`",
+            "`w` cannot be the capture of `link.wire` and the capture of `link.wire.a` at once",
+        ),
+        (
+            (*ONE, "--capture", "link.wire=lan.toml"),
+            "`lan.toml` cannot be the testbed and the capture of `link.wire` at once\nhelp: give each",
+        ),
+        (
+            (*ONE, "--store", "w", "--capture", "link.wire=w"),
+            "`w` cannot be the store and the capture of `link.wire` at once",
         ),
         ((*ONE, "--capture", "link.wire=no/w"), "there is no directory for `no/w`"),
         ((*ONE, "--capture-as", "cells"), "there is nothing to capture\nhelp: write `--capture"),
@@ -99,6 +107,52 @@ def test_what_is_wrong_is_told(
     shown = cli("run", testbed_file.name, *arguments, code=2)
     assert message in shown.stderr
     assert not (testbed_file.parent / "w").exists()
+
+
+def test_no_file_is_written_over_another(cli: Cli, testbed_file: Path) -> None:
+    """Before anything is begun, whatever the names: links and hard links are the files that they lead to."""
+    text, name = testbed_file.read_text(), testbed_file.name
+    (testbed_file.parent / "link").symlink_to(name)
+    (testbed_file.parent / "hard").hardlink_to(testbed_file)
+    for arguments, told in (
+        (("--log", name), "the testbed and the log"),
+        (("--log", "link"), "the testbed and the log"),
+        (("--log", "hard"), "the testbed and the log"),
+        (("--capture", f"link.wire={name}"), "the testbed and the capture of `link.wire`"),
+        (("--capture", "link.wire=w", "--log", "./w"), "the log and the capture of `link.wire`"),
+    ):
+        shown = cli("up", name, "--engine", "emulate", *arguments, code=2).stderr
+        assert f" cannot be {told} at once\nhelp: give each a file of its own" in shown
+    one = (
+        "--engine",
+        "emulate",
+        "--variant",
+        "plain",
+        "--set",
+        "traffic.stream.message=2 kB",
+        "--repeats",
+        "1",
+    )
+    shown = cli("run", name, *one, "--log", "d", "--capture", "link.wire=d/point-000000.log", code=2).stderr
+    assert "there is no directory for" in shown
+    (testbed_file.parent / "d").mkdir()
+    shown = cli("run", name, *one, "--log", "d", "--capture", "link.wire=d/point-000000.log", code=2).stderr
+    assert "cannot be the capture of `link.wire` and the log of a point at once" in shown
+    assert testbed_file.read_text() == text
+    assert not any((testbed_file.parent / name).exists() for name in ("w", "d/point-000000.log"))
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("/proc/x", "writing logs into `/proc/x`: No such file or directory\nhelp: see who may write there"),
+        ("TESTBED", "is a file, and every point has a log of its own\nhelp: name a directory"),
+    ],
+)
+def test_a_directory_of_logs_that_cannot_be_made(cli: Cli, testbed_file: Path, log: str, told: str) -> None:
+    there = ("--engine", "emulate", "--variant", "plain", "--log")
+    shown = cli("run", testbed_file.name, *there, log.replace("TESTBED", testbed_file.name), code=2)
+    assert told in shown.stderr
 
 
 def test_a_full_disk_fails_the_point(cli: Cli, testbed_file: Path) -> None:

@@ -10,7 +10,10 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -239,5 +242,106 @@ def test_nobody_knows_what_a_driver_captured_that_was_killed(cli: Cli) -> None:
     (lab,) = [lab for lab in netlab.labs() if lab.file.startswith(str(cli.directory))]
     assert lab.driver is not None
     os.kill(lab.driver, signal.SIGKILL)
-    (told,) = netlab.down(lab)
+    (told,) = netlab.down(lab).captured
     assert told == {"path": str(cli.directory / "in.pcapng"), "error": "its driver ended without a word"}
+
+
+# As many datagrams as fill a log of the small disk, at a pace that the network carries.
+MANY = """
+import socket, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as a:
+    for _ in range(40):
+        for _ in range(50):
+            try:
+                a.sendto(b"x" * 20, ("10.64.0.2", 7))
+            except ConnectionRefusedError:
+                pass
+        time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A directory on a disk of 64 kB."""
+    path = tmp_path / "small"
+    path.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "engpass-test", str(path)], capture_output=True
+    )
+    if made.returncode != 0:
+        pytest.skip("no tmpfs can be mounted here")
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
+@pytest.mark.usefixtures("atm")
+def test_a_log_that_breaks_off_is_told(cli: Cli, program: Program, small: Path) -> None:
+    cli("up", "atm.toml", "--log", "small/a.log", "--capture", "link.in.near=near.pcapng")
+    try:
+        program("exec", "atm.toml", "near", "--", sys.executable, "-c", MANY)
+        wait_for(lambda: "No space left" in cli("watch", "atm.toml", "--once", "--interval", "0.05").stdout)
+    finally:
+        ended = cli("down", "atm.toml", code=1)
+    assert f"error: the log `{small / 'a.log'}` broke off: No space left on device" in ended.stderr
+    assert "captured 2,000 to " in ended.stderr, "nothing else has ended"
+    replayed = cli("replay", "small/a.log").stdout
+    assert replayed.endswith(": identical; the log breaks off there: it has no record of its end\n")
+
+
+@pytest.mark.usefixtures("atm")
+def test_a_log_of_a_point_that_breaks_off_is_told(cli: Cli, small: Path) -> None:
+    # Room for the header alone.
+    (small / "full").write_bytes(bytes(56 << 10))
+    ended = cli(*SHAPED, "--json", "--log", "small", code=1)
+    assert f"error: the log `{small / 'point-000000.log'}` broke off: No space left" in ended.stderr
+    (point,) = (json.loads(line) for line in ended.stdout.splitlines())
+    assert point["flows"]["stream"]["received_datagrams"] > 100
+
+
+@pytest.mark.usefixtures("atm")
+def test_what_a_killed_driver_has_logged_and_captured_is_there(cli: Cli, program: Program) -> None:
+    cli("up", "atm.toml", "--log", "atm.log", "--capture", "link.in.near=near.pcapng")
+    (lab,) = [lab for lab in netlab.labs() if lab.file.startswith(str(cli.directory))]
+    try:
+        assert packets(cli.directory / "near.pcapng") == 0, "its head can be read at once"
+        program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
+        log = cli.directory / "atm.log"
+        # Five there, five answers, and how each came to its end.
+        wait_for(lambda: len(log.read_bytes().partition(b"\n")[2]) == 20 * 48)
+        wait_for(lambda: packets(cli.directory / "near.pcapng") == 5)
+        assert lab.driver is not None
+        os.kill(lab.driver, signal.SIGKILL)
+    finally:
+        netlab.down(lab)
+    assert cli("replay", "atm.log").stdout == (
+        "10 inputs, 10 outputs: identical; the log breaks off there: it has no record of its end\n"
+    )
+
+
+@pytest.mark.usefixtures("atm")
+def test_a_log_that_is_damaged_or_empty_is_an_error(cli: Cli, program: Program) -> None:
+    cli("up", "atm.toml", "--log", "atm.log")
+    try:
+        program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
+    finally:
+        cli("down", "atm.toml")
+    log = cli.directory / "atm.log"
+    data = log.read_bytes()
+    header = data.index(b"\n") + 1
+    damaged = bytearray(data)
+    damaged[header + 24] = 200
+    log.write_bytes(damaged)
+    told = cli("replay", "atm.log", code=2).stderr
+    assert f"`atm.log` cannot be replayed: record 0, at byte {header}, is damaged: it names way 200" in told
+    log.write_bytes(data[:header])
+    assert "there is nothing to compare: no packet is in it, and it has no end" in (
+        cli("replay", "atm.log", code=2).stderr
+    )
+
+
+def wait_for(happens: Callable[[], bool]) -> None:
+    """Until a driver has done what it is to do; it may be slow."""
+    last = time.monotonic() + 20
+    while not happens():
+        assert time.monotonic() < last
+        time.sleep(0.02)

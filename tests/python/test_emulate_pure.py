@@ -247,7 +247,10 @@ def test_the_first_difference_of_a_replay() -> None:
         "changed_payloads": 0,
         "difference": {"output": 3, "logged": output, "replayed": None},
     }
-    assert said(found) == "10 inputs, 3 outputs: not identical; the log has no end: its driver was killed"
+    assert said(found) == "10 inputs, 3 outputs: not identical"
+    assert said({**found, "identical": True, "difference": None}) == (
+        "10 inputs, 3 outputs: identical; the log breaks off there: it has no record of its end"
+    )
     assert difference(found).splitlines() == [
         "first difference at output 3:",
         "  logged:   packet 7 of `a to b`, delivered, at 1.500000 us",

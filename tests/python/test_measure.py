@@ -184,7 +184,7 @@ def test_what_would_be_felt_is_not_simulated_away(cli: Cli, file: Path) -> None:
     often = ("--set", 'traffic.probe.every="10 us"')
     said = cli("run", "two.toml", "--engine", "simulate", *often, code=1)
     assert "traffic `probe` is `request-response`, which only real hosts make" in said.stderr
-    assert "help: run it with `--engine measure`" in said.stderr
+    assert "help: run it with `--engine measure` or `--engine emulate`, or take it out" in said.stderr
 
 
 def test_a_precision_ends_a_point_when_it_is_reached(cli: Cli, file: Path) -> None:

@@ -135,6 +135,18 @@ def tell_captured(captured: Sequence[Mapping[str, Any]]) -> bool:
     return not any("error" in file for file in captured)
 
 
+def tell_broken(logs: Sequence[Mapping[str, str]]) -> bool:
+    """Say which logs broke off, and why; whether none did."""
+    for log in logs:
+        # Its driver says that a log ends early, and so do we.
+        why = log["error"].removeprefix("the log ends early: ")
+        tell(
+            f"error: the log `{log['path']}` broke off: {why}\n"
+            f"help: what was written until then can be replayed; make room on its disk, or name another"
+        )
+    return not logs
+
+
 def _colour() -> bool:
     return sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
 

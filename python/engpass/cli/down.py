@@ -14,10 +14,15 @@ File = Annotated[
 
 
 def command(file: File) -> None:
-    """Remove a testbed that is up: its namespaces, devices, and the programs that run in them."""
+    """Remove a testbed that is up: its namespaces, devices, and the programs that run in them.
+
+    Exit code 1 if a capture or the log broke off.
+    """
     from engpass import netlab
 
     lab = netlab.find(file)
-    captured = netlab.down(lab)
-    console.tell_captured(captured)
+    written = netlab.down(lab)
+    whole = console.tell_captured(written.captured)
+    whole &= console.tell_broken([written.broken_log] if written.broken_log else [])
     console.tell(f"{lab.id} is down: {len(lab.members)} namespaces removed")
+    raise typer.Exit(console.OK if whole else console.FAILED)

@@ -34,6 +34,7 @@ def enter(lab: Lab, host: str, words: list[str]) -> NoReturn:
 
     kernel.check_tools()
     member = netlab.member(lab, host)
+    _find(words[0])
     environment = {**os.environ, "ENGPASS_HOST": host}
     for other, address in lab.ways.get(host, {}).items():
         name = "".join(c if c.isascii() and c.isalnum() else "_" for c in other).upper()
@@ -43,3 +44,21 @@ def enter(lab: Lab, host: str, words: list[str]) -> NoReturn:
         os.execvpe(argv[0], argv, environment)  # noqa: S606 (no shell is meant)
     except OSError as error:
         console.fail(f"`{argv[0]}` cannot be run: {error.strerror}", "install `iproute2` and `util-linux`")
+
+
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+"""Exit codes of shells (POSIX.1-2017, shell command language, section 2.8.2)."""
+
+
+def _find(program: str) -> None:
+    """End with a shell's exit code unless there is such a program: hosts have the files of this machine."""
+    import shutil
+    from pathlib import Path
+
+    if shutil.which(program) is not None:
+        return
+    if "/" in program and Path(program).exists():
+        console.tell(f"error: `{program}` cannot be run: it is no program\nhelp: see its permissions")
+        raise typer.Exit(_NOT_EXECUTABLE)
+    console.tell(f"error: there is no program `{program}`\nhelp: install it, or check the name")
+    raise typer.Exit(_NOT_FOUND)

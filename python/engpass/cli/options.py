@@ -75,6 +75,11 @@ def captures(given: list[str] | None, form: str | None, limit: str | None) -> Ca
     return None
 
 
+def named(captures: Captures | None) -> list[tuple[str, str]]:
+    """The files of captures, for `files.apart`."""
+    return [] if captures is None else [(f"the capture of `{point}`", path) for point, path in captures.files]
+
+
 def overrides(given: list[str] | None) -> list[tuple[str, str]]:
     """Pairs of path and value from `--set`; raises `EngpassError`."""
     pairs = []

@@ -18,7 +18,8 @@ def command(log: Log, as_json: options.Json = False) -> None:
     """Put the logged inputs of an emulated network into the model again, without a clock.
 
     The outputs must be the logged ones: the same packets, at the same instants, with the same fate. Exit code
-    0 if they are identical, 1 if not; the first difference is shown.
+    0 if they are identical, 1 if not; the first difference is shown. 2 if there is nothing to compare, or the
+    log is damaged.
     """
     import json
 
@@ -47,7 +48,9 @@ def command(log: Log, as_json: options.Json = False) -> None:
 def said(found: dict[str, Any]) -> str:
     """How many packets there were, and whether all came out again as they did."""
     what = f"{found['inputs']:,} inputs, {found['outputs']:,} outputs"
-    cut = "" if found["whole"] else "; the log has no end: its driver was killed"
+    # Behind a difference nothing was looked at.
+    off = not found["whole"] and found["difference"] is None
+    cut = "; the log breaks off there: it has no record of its end" if off else ""
     return f"{what}: {'' if found['identical'] else 'not '}identical{cut}"
 
 

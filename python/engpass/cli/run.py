@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engpass.cli import console, emulation, options
+from engpass.cli import console, emulation, files, options
 
 if TYPE_CHECKING:
     from engpass.campaign import Point
@@ -63,7 +63,7 @@ def command(
     """Run every variant, swept value and repeat of a testbed, and keep the outcomes in the store.
 
     The same command goes on where an earlier one stopped; with `--capture` it begins anew. Exit code 0 if
-    all points have an outcome, 1 if some ended with an error or a capture broke off, 130 after Ctrl-C.
+    all points have an outcome, 1 if some ended with an error or a capture or log broke off, 130 after Ctrl-C.
     `--clock`, `--slow`, `--wire-true`, `--tap`, `--limit` and `--log` are for `emulate`.
     """
     from engpass import capture as capturing
@@ -79,6 +79,14 @@ def command(
     plan = testbed.plan(engines, variant, repeats)
     if captures is not None:
         capturing.check(captures, testbed.campaign, plan)
+    written = [("the testbed", file)] if file != "-" else []
+    written += [("the store", store)] if "://" not in store else []
+    emulates = capturing.EMULATED in plan.engines
+    files.apart([*written, *options.named(captures)], how.log if emulates else None)
+    if how.log is not None and emulates:
+        from engpass.measure.emulated import log_directory
+
+        log_directory(how.log)
     options.tell_left_out(testbed, plan.engines, plan.variants, plan.sweep(0))
     with Store.open(store) as opened:
         anew = fresh or captures is not None
@@ -87,6 +95,7 @@ def command(
         _announce(record, opened)
         ended = _go(started, opened, record, captures, as_json=as_json)
         whole = captures is None or console.tell_captured(captures.captured)
+        whole &= console.tell_broken(how.broken_logs)
         code = _close(opened, ended, started.run_id, as_json=as_json)
         raise typer.Exit(code if whole or code != console.OK else console.FAILED)
 

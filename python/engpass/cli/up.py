@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from engpass.cli import console, emulation, options
+from engpass.cli import console, emulation, files, options
 
 Engine = Annotated[
     str | None,
@@ -60,6 +60,8 @@ def command(
     if file == "-":
         console.fail("a testbed that stays up needs a file", "write it to a file, and name that")
     captures = options.captures(capture, capture_as, capture_limit)
+    logs = [("the log", log)] if log is not None else []
+    files.apart([("the testbed", file), *logs, *options.named(captures)])
     how = emulation.options(clock, slow, limit, log, wire_true=wire_true, tap=tap, captures=captures)
     testbed = load(file, options.overrides(set_))
     console.tell_warnings(testbed, as_json=as_json)

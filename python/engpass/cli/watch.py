@@ -133,6 +133,8 @@ def _view(lab: Lab, status: Mapping[str, Any]) -> RenderableType:
     if lab.slow > 1:
         head += f", {lab.slow} times slower than the clock on the wall; rates are its own"
     told = [lateness(status.get("lateness") or {}), *_hosts(status)]
+    if error := (status.get("log") or {}).get("error"):
+        told.append(str(error))
     return Group(Text(head, style="bold"), table, Text("\n".join(told)))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses
 from engpass.measure.slow import scaled_back, slowed
 from engpass.measure.window import Settled, Window
-from engpass.netlab import Lab, emulated, registry
+from engpass.netlab import Lab, LabError, emulated, registry
 from engpass.netlab import kernel as kernels
 from engpass.netlab.control import Control
 from engpass.netlab.emulated import Network, Options
@@ -63,8 +64,11 @@ class EmulatedSession(Session):
         finally:
             self._lab = emulated.stop(self._lab)
             registry.write(self._lab)
+            written = emulated.written(self._lab)
             if self._options.capture is not None:
-                self._options.capture.tell(emulated.captured(self._lab))
+                self._options.capture.tell(written.captured)
+            if written.broken_log is not None:
+                self._options.broken_logs.append(written.broken_log)
         return self._outcome(point, numbers, planned, collected, closed, others)
 
     def turn_to(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> None:
@@ -90,8 +94,7 @@ class EmulatedSession(Session):
     def _network_of(self, point: Point, seed: int) -> Network:
         options = self._options
         if options.log is not None:
-            directory = Path(options.log)
-            directory.mkdir(parents=True, exist_ok=True)
+            directory = log_directory(options.log)
             options = dataclasses.replace(options, log=str(directory / f"point-{point.position:06}.log"))
         return Network(
             self._campaign.text,
@@ -189,6 +192,25 @@ class EmulatedSession(Session):
         if not outcome["valid"]:
             outcome["invalid"] = too_late(lateness)
         return outcome
+
+
+def log_directory(name: str) -> Path:
+    """The directory of the logs, made if it is not there; raises `LabError`."""
+    path = Path(name)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except FileExistsError:
+        raise LabError(
+            f"`{path}` is a file, and every point has a log of its own", "name a directory for `--log`"
+        ) from None
+    except OSError as error:
+        raise LabError(
+            f"writing logs into `{path}`: {error.strerror}",
+            "see who may write there, or name another directory",
+        ) from None
+    return path
 
 
 def carried(numbers: Mapping[str, Any]) -> dict[str, Any]:

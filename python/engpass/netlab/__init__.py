@@ -19,7 +19,7 @@ from engpass.environment import now
 from engpass.error import ChoiceError, nearest
 from engpass.netlab import emulated, registry, veth
 from engpass.netlab import kernel as kernels
-from engpass.netlab.emulated import Network
+from engpass.netlab.emulated import Network, Written
 from engpass.netlab.kernel import Kernel, LabError
 from engpass.netlab.layout import Layout, layout
 from engpass.netlab.registry import Lab, Member
@@ -170,10 +170,10 @@ def _patient() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def down(lab: Lab) -> list[dict[str, Any]]:
-    """Remove a testbed with all that runs in it; what its driver has captured."""
+def down(lab: Lab) -> Written:
+    """Remove a testbed with all that runs in it; what its driver has written."""
     lab = emulated.stop(lab)
-    captured = emulated.captured(lab)
+    written = emulated.written(lab)
     if lab.keeper is None:
         _remove(Kernel(), [name for name in _namespaces() if name.startswith(lab.prefix)])
     elif kernels.start_time(lab.keeper) == lab.keeper_since:
@@ -181,7 +181,7 @@ def down(lab: Lab) -> list[dict[str, Any]]:
             _remove(lab.kernel, [name for name in lab.kernel.namespaces() if name.startswith(lab.prefix)])
         kernels.end(lab.keeper, signal.SIGKILL)
     registry.forget(lab)
-    return captured
+    return written
 
 
 def _namespaces() -> list[str]:

@@ -10,7 +10,9 @@ import contextlib
 import json
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from engpass.netlab.registry import ENDED
 
@@ -30,18 +32,17 @@ def main() -> int:
     except (ValueError, RuntimeError, OSError) as error:
         sys.stderr.write(f"{getattr(error, 'rendered', None) or error}\n")
         return 1
-    _leave(Path(json.loads(given)["socket"]), json.loads(last).get("captured"))
+    _leave(Path(json.loads(given)["socket"]), json.loads(last))
     return 0
 
 
-def _leave(socket: Path, captured: object) -> None:
-    """Leave word of what was captured: whoever ended us may have done so with a signal, and has no answer."""
-    if captured is None:
-        return
+def _leave(socket: Path, last: Mapping[str, Any]) -> None:
+    """Leave word of what was written: whoever ended us may have done so with a signal, and has no answer."""
+    written = {"captured": last.get("captured") or [], "log": last.get("log")}
     # Without the file it is told that nobody knows.
     with contextlib.suppress(OSError):
         partial = socket.with_suffix(".new")
-        partial.write_text(json.dumps(captured), encoding="utf-8")
+        partial.write_text(json.dumps(written), encoding="utf-8")
         partial.replace(socket.with_suffix(ENDED))
 
 

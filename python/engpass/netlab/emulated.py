@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,8 @@ class Options:
     """What is written of what passes link points."""
     tap: bool = False
     """Hosts have Ethernet devices with hardware addresses, instead of devices for IP alone."""
+    broken_logs: list[dict[str, str]] = field(default_factory=list, compare=False)
+    """Afterwards: logs of points that broke off, as in `Written`."""
 
     def check(self) -> None:
         """Raise `EngpassError` for what no driver can do."""
@@ -182,6 +184,7 @@ def start(lab: Lab, numbers: Mapping[str, Any], network: Network) -> Lab:
         driver_since=kernels.start_time(process.pid),
         slow=network.options.slow,
         captures=() if network.options.capture is None else tuple(network.options.capture.paths()),
+        log=network.options.log,
     )
     # Known before it does anything: whatever happens now, `clean` finds it.
     registry.write(lab)
@@ -208,16 +211,29 @@ def stop(lab: Lab) -> Lab:
     return replace(lab, driver=None, driver_since=None)
 
 
-def captured(lab: Lab) -> list[dict[str, Any]]:
-    """What a driver that has ended has captured: for every file what `docs/driver.md` says."""
+@dataclass(frozen=True)
+class Written:
+    """What a driver that has ended has written."""
+
+    captured: tuple[dict[str, Any], ...] = ()
+    """For every file of a capture what `docs/driver.md` says."""
+    broken_log: dict[str, str] | None = None
+    """The `path` of a log that broke off, and the `error`."""
+
+
+def written(lab: Lab) -> Written:
+    """What a driver that has ended has captured, and whether its log is whole."""
+    unknown = "its driver ended without a word"
     try:
         told = json.loads(lab.ended.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         # It was killed.
-        told = []
-    known = {file["path"]: file for file in told}
-    unknown = "its driver ended without a word"
-    return [known.get(path, {"path": path, "error": unknown}) for path in lab.captures]
+        told = {"captured": [], "log": {"error": unknown}}
+    known = {file["path"]: file for file in told["captured"]}
+    captured = (known.get(path, {"path": path, "error": unknown}) for path in lab.captures)
+    error = (told["log"] or {}).get("error")
+    broken = None if lab.log is None or error is None else {"path": lab.log, "error": str(error)}
+    return Written(tuple(captured), broken)
 
 
 def _ended(lab: Lab, seconds: float) -> bool:

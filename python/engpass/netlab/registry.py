@@ -24,7 +24,7 @@ MARK = "engpass-"
 """How the names of our namespaces begin; the id of their testbed follows."""
 
 ENDED = ".ended"
-"""What the name of the file ends with, beside the socket, in which a driver leaves what it has captured."""
+"""What the name of the file ends with, beside the socket, in which a driver leaves what it has written."""
 
 OURS = re.compile(MARK + r"([0-9a-f]{6})-.+")
 """The name of a namespace of ours."""
@@ -66,6 +66,8 @@ class Lab:
     """How many times slower than the clock on the wall the emulated network runs."""
     captures: tuple[str, ...] = ()
     """Files that its driver captures to."""
+    log: str | None = None
+    """The file to which its driver logs."""
 
     @property
     def kernel(self) -> Kernel:
@@ -89,7 +91,7 @@ class Lab:
 
     @property
     def ended(self) -> Path:
-        """What its driver has captured, once it has ended."""
+        """What its driver has captured and logged, once it has ended."""
         return directory() / f"{self.id}{ENDED}"
 
     def has_driver(self) -> bool:

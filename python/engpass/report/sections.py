@@ -317,21 +317,24 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     if not found:
         return ""
     told = len({key[1] for key, _ in found}) > 1
+    # Links of frames lose each packet whole: there is nothing else to count.
+    in_cells = any(cells != datagrams for _, (cells, datagrams) in found)
     order = {name: index for index, name in enumerate(table.variants)}
     found.sort(key=lambda item: (order.get(item[0][0], len(order)), -item[1][1], -item[1][0]))
     most = 60
     rows = [
         [
             *(esc(text) for text in (key if told else (key[0], *key[2:]))),
-            *(f"{count:,}".replace(",", "\u202f") for count in sums),
+            *(f"{count:,}".replace(",", "\u202f") for count in (sums if in_cells else sums[1:])),
         ]
         for key, sums in found[:most]
     ]
     caption = "What was lost where, all points and repeats of a variant together"
     if len(found) > most:
         caption += f"; the first {most} of {len(found)} rows"
-    head = ["Variant", *(["Engine"] if told else []), "Place", "Cause", "Flow", "Cells", "Datagrams"]
-    return html_table(caption, head, rows, numeric=[len(head) - 2, len(head) - 1])
+    counted = ["Cells", "Datagrams"] if in_cells else ["Datagrams"]
+    head = ["Variant", *(["Engine"] if told else []), "Place", "Cause", "Flow"]
+    return html_table(caption, head + counted, rows, numeric=range(len(head), len(head) + len(counted)))
 
 
 def environment_section(run: Run) -> str:

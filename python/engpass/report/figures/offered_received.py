@@ -31,10 +31,13 @@ def draw(table: Table, flow: str) -> base.Drawing:
     if table.x is not None and table.x.numbers is not None:
         path = measured.mark_line(strokeWidth=1, opacity=0.45)
         layers.append(path.encode(x=x, y=y, color=base.series_colour(table), order="x:Q", detail="engine:N"))
-    marks = measured.mark_point(filled=True, size=50, opacity=0.9)
-    layers.append(
-        marks.encode(x=x, y=y, color=colour, shape=base.series_shape(table), tooltip=base.tooltip(table))
-    )
+    for index, engine in enumerate(table.measured):
+        its = alt.Chart().transform_filter(alt.datum.engine == engine)
+        # One inside the other where engines agree.
+        marks = its.mark_point(filled=index == 0, size=50 + 90 * index, opacity=0.9)
+        layers.append(
+            marks.encode(x=x, y=y, color=colour, shape=base.series_shape(table), tooltip=base.tooltip(table))
+        )
     chart = base.stack(layers)
     return base.finish(table, flow, chart, f"Offered and received, {flow}")
 
@@ -46,7 +49,15 @@ def says(table: Table, _flow: str) -> str:
         if table.x and table.x.numbers
         else ""
     )
-    return f"On the dashed diagonal all that was offered arrived.{along}"
+    return f"On the dashed diagonal all that was offered arrived.{along}{_marks(table)}"
+
+
+def _marks(table: Table) -> str:
+    filled, *open_ = table.measured
+    if not open_:
+        return ""
+    ascending = ", ".join(["open ones of {}", "larger ones of {}", "the largest of {}"][: len(open_)])
+    return f" Filled marks are of {filled}, {ascending.format(*open_)}."
 
 
 FIGURE = base.Figure("offered-received", "Offered against received", applies, draw, says, lambda _: "marks")
