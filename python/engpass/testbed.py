@@ -161,11 +161,20 @@ class Testbed:
             return error.diagnostics
         return []
 
+    def needs_traffic(self) -> None:
+        """Raise `EngpassError` if no traffic is declared: hosts alone are for programs of the user's own."""
+        if any(found["code"] == "no-traffic" for found in self.warnings):
+            raise EngpassError(
+                "there is nothing to run: the testbed has no traffic",
+                "add a `[traffic.NAME]` with `kind`, `from`, `to` and what it sends; `engpass up` needs none",
+            )
+
     def limit(self, variants: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """The most each flow can get, per variant, at the file's own values (no sweep): outcomes by variant.
 
         Raises `InvalidTestbed`, `ChoiceError` for an unknown variant.
         """
+        self.needs_traffic()
         names = choose("variant", variants, self.variants)
         stop = _engpass.Interrupt()
         try:
@@ -237,6 +246,7 @@ class Testbed:
         emulation: Options | None = None,
     ) -> Started:
         """Enter a campaign into a store, or find it there; nothing runs yet."""
+        self.needs_traffic()
         check_size(plan.total, max_points)
         record = self._record(plan, jobs, executor, emulation)
         run_id, session = store.begin(record, fresh=fresh)

@@ -92,6 +92,18 @@ def test_diagnostics_are_json_lines_on_standard_error(command: str, cli: Cli) ->
         assert set(diagnostic) >= {"code", "severity", "path", "file", "line", "column", "message", "help"}
 
 
+@pytest.mark.parametrize("command", ["run", "limit", "explain"])
+def test_hosts_without_traffic_are_sound_and_nothing_that_an_engine_runs(
+    command: str, cli: Cli, testbed_file: Path
+) -> None:
+    testbed_file.write_text('[host.a]\n[host.b]\n[link.l]\nends = ["a", "b"]\nmedium = "ethernet-100"\n')
+    checked = cli("check", testbed_file.name)
+    assert checked.stdout.endswith("0 flows, 1 variant, 1 repeat; 0 points to run\n")
+    assert checked.stderr.startswith("warning[no-traffic]: the testbed has no traffic")
+    said = cli(command, testbed_file.name, code=2).stderr
+    assert "error: there is nothing to run: the testbed has no traffic\nhelp: add a `[traffic.NAME]`" in said
+
+
 def test_schema_and_catalogue_are_json(cli: Cli) -> None:
     assert isinstance(json.loads(cli("schema").stdout), dict)
     assert isinstance(json.loads(cli("catalogue").stdout), dict | list)

@@ -6,6 +6,7 @@ are those of the model.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
@@ -105,6 +106,23 @@ def test_iperf3_sees_half_a_second_across_the_satellite(cli: Cli, program: Progr
     assert 0 < found["sum_received"]["bits_per_second"] < 10e6
     (stream,) = found["streams"]
     assert stream["sender"]["min_rtt"] > 500_000
+
+
+def test_hosts_without_declared_traffic_are_up(cli: Cli, program: Program, tmp_path: Path) -> None:
+    file = str(tmp_path / "line.toml")
+    Path(file).write_text(
+        '[host.a]\n[host.b]\n[link.l]\nends = ["a", "b"]\nmedium = "point-to-point"\n'
+        'rate = "10 Mbit/s"\ndelay = "30 ms"\n'
+    )
+    with up(cli, file, "--limit", "1 s"):
+        asks = (
+            "import os, socket\n"
+            "with socket.socket() as asking:\n"
+            "    print(asking.connect_ex((os.environ['ENGPASS_ADDRESS_B'], 9)))"
+        )
+        said = program("exec", file, "a", "--", sys.executable, "-c", asks).stdout
+    # There and back: nobody listens.
+    assert int(said) == errno.ECONNREFUSED
 
 
 @needs("curl", "tshark")

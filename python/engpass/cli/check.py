@@ -30,7 +30,7 @@ def command(
         raise typer.Exit(console.BAD_INPUT) from None
     if not as_json:
         console.tell_warnings(testbed)
-    plan = testbed.plan()
+    points = testbed.plan().total if testbed.topology["flows"] else 0
     if as_json:
         console.line(
             {
@@ -41,7 +41,7 @@ def command(
                 "variants": testbed.variants,
                 "axes": [{"path": axis.path, "values": len(axis.values)} for axis in testbed.axes],
                 "repeats": testbed.repeats,
-                "points": plan.total,
+                "points": points,
             }
         )
         return
@@ -49,7 +49,7 @@ def command(
     parts = [_count(len(nodes), "node"), _count(len(flows), "flow"), _count(len(testbed.variants), "variant")]
     parts += [f"{_count(len(axis.values), 'value')} of `{axis.path}`" for axis in testbed.axes]
     parts.append(_count(testbed.repeats, "repeat"))
-    console.out(f"{testbed.source} is sound: {', '.join(parts)}; {_count(plan.total, 'point')} to run")
+    console.out(f"{testbed.source} is sound: {', '.join(parts)}; {_count(points, 'point')} to run")
 
 
 def _count(number: int, noun: str) -> str:

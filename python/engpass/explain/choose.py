@@ -108,6 +108,7 @@ def choose_in(testbed: Testbed, variant: str | None, point: Iterable[str], flow:
 
     Where no variant is named all of them are simulated. Raises what `choose` and `Campaign.run` raise.
     """
+    testbed.needs_traffic()
     variants = choose_names("variant", None if variant is None else [variant], testbed.variants)
     wanted = _pairs(point)
     flows = _flows(testbed.topology, flow)

@@ -108,14 +108,19 @@ to = \"b\"
 message = \"1 kB\"";
 
 fn empty(draft: &Draft, found: &mut Vec<Diagnostic>) {
-    let missing: Vec<&str> =
-        [("host", "hosts", draft.hosts.len()), ("traffic", "traffic", draft.traffic.len())]
-            .iter()
-            .filter(|(family, _, count)| *count == 0 && !draft.elsewhere.contains_key(family))
-            .map(|(_, name, _)| *name)
-            .collect();
-    if !missing.is_empty() {
-        let message = format!("there is nothing to run: the testbed has no {}", missing.join(" and no "));
+    let none = |family: &str, count: usize| count == 0 && !draft.elsewhere.contains_key(family);
+    let idle = none("traffic", draft.traffic.len());
+    if none("host", draft.hosts.len()) {
+        let message = format!(
+            "there is nothing to run: the testbed has no hosts{}",
+            if idle { " and no traffic" } else { "" }
+        );
         found.push(Diagnostic::error("empty-testbed", message).help(MINIMAL));
+    } else if idle {
+        // Its hosts can still be used by programs of the user's own.
+        let message = "the testbed has no traffic: there is nothing to run but programs in its hosts";
+        let help = "`engpass up` makes the hosts, `engpass exec` runs a program in one; \
+                    for the engines, add a `[traffic.NAME]` with `kind`, `from`, `to` and what it sends";
+        found.push(Diagnostic::warning("no-traffic", message).help(help));
     }
 }
