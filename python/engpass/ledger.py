@@ -48,6 +48,7 @@ FAMILIES = (
         "idle",
         (
             "idle: application",
+            "idle: host",
             "idle: CPU",
             "idle: NIC",
             "idle: send buffer",

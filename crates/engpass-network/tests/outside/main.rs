@@ -185,7 +185,7 @@ fn packets_without_payload_are_control() {
     assert_eq!(bits("delivered"), 1460 * 8);
     // Header, FCS and padding to 46 bytes belong to it.
     assert_eq!(bits("control"), (14 + 52 + 4) * 8);
-    let idle: Vec<_> = first.directions.iter().map(|line| line.ledger["idle: application"] > 0).collect();
+    let idle: Vec<_> = first.directions.iter().map(|line| line.ledger["idle: host"] > 0).collect();
     assert_eq!(idle, [true, true]);
     assert_eq!(lan.window(), None);
 }

@@ -31,6 +31,15 @@ pub(super) const NAMES: [&str; Wait::COUNT + 2] = [
     "idle: nobody",
 ];
 
+/// What packets from outside leave of a line: their host sent nothing, and it alone knows whether that was its application, or
+/// what held back its TCP.
+pub(super) const HOST: &str = "idle: host";
+
+/// The account of a reason, on a line that packets from outside can use or not.
+pub(super) fn account(reason: usize, outside: bool) -> &'static str {
+    if outside && reason == Wait::Application as usize { HOST } else { NAMES[reason] }
+}
+
 impl Ledger {
     /// The idle time of a line by reason, at the end of the window.
     pub(super) fn reasons(&self, port: usize) -> Reasons {

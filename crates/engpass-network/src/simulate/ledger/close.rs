@@ -6,8 +6,8 @@ use engpass_model::time::SECOND;
 use engpass_testbed::Topology;
 use indexmap::IndexMap;
 
-use super::attribute::NAMES;
-use super::{Book, Freight, Ledger, Line};
+use super::attribute::{HOST, NAMES, account};
+use super::{Book, Freight, Ledger, Line, User};
 use crate::limit::layers::Layer;
 use crate::simulate::SimError;
 
@@ -134,8 +134,9 @@ impl Ledger {
             by_fate as i128,
             (carried - physical - header) as i128,
         )?;
-        for (name, parts) in NAMES.iter().zip(divide(left - of_left, &reasons)) {
-            put(&mut accounts, *name, parts);
+        let outside = self.later.is_some() && matches!(line.user, User::Sole(_) | User::Shared);
+        for (reason, parts) in divide(left - of_left, &reasons).into_iter().enumerate() {
+            put(&mut accounts, account(reason, outside), parts);
         }
         let total: u128 = accounts.values().sum();
         wrong.unless_equal("the accounts exceed the capacity", total as i128, capacity as i128)?;
@@ -249,7 +250,7 @@ const FATES: [&str; 5] = ["delivered", "duplicate", "dead", "in flight", "contro
 /// Place of an account: overheads from the outside to the inside, payload by fate, what others sent, idle time.
 fn rank(account: &str) -> usize {
     let layers = LAYERS.iter().map(|(_, name)| *name);
-    let names = AROUND.into_iter().chain(layers).chain(FATES).chain(["other: "]).chain(NAMES);
+    let names = AROUND.into_iter().chain(layers).chain(FATES).chain(["other: ", HOST]).chain(NAMES);
     names.enumerate().find(|(_, name)| account.starts_with(name)).map_or(usize::MAX, |(place, _)| place)
 }
 
