@@ -1,5 +1,13 @@
 """`python -m engpass` is the command `engpass`."""
 
+import signal
+
+# Until a command runs there is nothing to clean up: Ctrl-C ends the program at once, without the traceback of
+# an import.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 from engpass.cli import main
 
-main()
+if __name__ == "__main__":
+    main()

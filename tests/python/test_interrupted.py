@@ -9,6 +9,7 @@ import shlex
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -110,6 +111,31 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     again = program("run", testbed_file.name, *ARGS)
     assert again.stderr.startswith("resuming ")
     assert stored(path) == TOTAL
+
+
+CTRL_C_AT_AN_IMPORT = """
+import runpy, signal, sys
+
+class CtrlC:
+    def find_spec(self, name, path, target=None):
+        if name == "{name}":
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, CtrlC())
+sys.argv = ["engpass", "check", "{file}"]
+runpy.run_module("engpass", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("name", ["typer", "engpass.cli.check", "engpass.testbed"])
+def test_ctrl_c_before_anything_has_begun_shows_no_traceback(name: str, testbed_file: Path) -> None:
+    code = CTRL_C_AT_AN_IMPORT.format(name=name, file=testbed_file)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    # Before the command itself is called, the signal ends the program: a shell makes 130 of that, too.
+    said = (130, "interrupted\n") if name == "engpass.testbed" else (-signal.SIGINT, "")
+    assert (ended.returncode, ended.stderr, ended.stdout) == (*said, "")
 
 
 def test_ctrl_c_ends_a_point_that_is_running(program: Program, testbed_file: Path) -> None:

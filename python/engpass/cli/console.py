@@ -7,6 +7,7 @@ import functools
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,9 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            # As `engpass.__main__` left it.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             return command(*args, **kwargs)
         except EngpassError as error:
