@@ -106,7 +106,7 @@ def _bars(table: Table, quantity: Quantity) -> list[alt.Chart]:
         y=y, x=_along(quantity, quantity.low, named), x2=f"{quantity.high}:Q"
     )
     if named:
-        side = alt.YOffset("engine:N").scale(domain=list(table.measured))
+        side = alt.YOffset("engine:N").scale(domain=list(table.measured), paddingInner=0.15)
         bar, spread = bar.encode(yOffset=side), spread.encode(yOffset=side)
         # Bars of a variant have its colour: the engine stands behind each.
         name = counted.mark_text(align="left", dx=10, color=theme.LIGHT["muted"], fontSize=11).encode(

@@ -74,9 +74,10 @@ def draw(table: Table, flow: str) -> base.Drawing:
     )
 
 
-def says(_table: Table, _flow: str) -> str:
+def says(table: Table, _flow: str) -> str:
     """What the bars are."""
-    return "Goodput of all flows, the mean of the repeats: 100 % is what each had if all had the same."
+    of = f" as {table.measured[0]} found it" if len(table.measured) > 1 else ""
+    return f"Goodput of all flows{of}, the mean of the repeats: 100 % is what each had if all had the same."
 
 
 def _points(table: Table) -> list[Point]:
