@@ -123,6 +123,13 @@ pub(super) struct Socket {
     pub(super) used: u64,
 }
 
+impl Socket {
+    /// Whether receiving costs its host nothing.
+    pub(super) fn is_free(&self) -> bool {
+        self.cost.datagram(1, 1) == 0
+    }
+}
+
 const HAS_SOCKET: &str = "a flow of datagrams has a socket";
 
 impl Network {
@@ -168,8 +175,17 @@ impl Network {
         };
         this.datagram = Some(self.fabric.begin_datagram(datagram.written, || datagram));
         this.fragment = 0;
+        let (flow, host, cost) = (this.flow, this.host, this.fragment_cost());
+        if cost == 0
+            && self.cpus[host].is_idle()
+            && self.events.would_be_next(self.now, flow, Event::Hand(process))
+        {
+            // The CPU takes no time for it, and nothing else happens before it is handed over.
+            self.hand_over(process);
+            return;
+        }
         self.fabric.ledger.waits(index, self.now, Wait::Cpu);
-        self.ask_cpu(self.processes[index].host, Item::Send(index));
+        self.ask_cpu(host, Item::Send(index));
     }
 
     pub(super) fn ask_cpu(&mut self, host: usize, item: Item) {

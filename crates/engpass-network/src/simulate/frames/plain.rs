@@ -36,7 +36,8 @@ impl Network {
                         host = to as usize;
                         endpoints[host].foreseen().min(self.until)
                     }
-                    None => 0,
+                    // A socket only counts.
+                    None => self.until,
                 },
                 Tells::Host => 0,
             };
@@ -64,11 +65,15 @@ impl Network {
             match passed {
                 Passed::Told(then) if step.tells == Tells::Port => (place, at) = (place + 1, then),
                 Passed::Told(then) => {
-                    endpoints[host].ahead = then;
                     let Packet { datagram, ecn, .. } = *packet;
                     let now = std::mem::replace(&mut self.now, then);
-                    if !self.take_plainly(id, datagram, ecn) {
+                    if fabric.datagrams[datagram].to.is_none() {
                         self.take_packet(id);
+                    } else {
+                        endpoints[host].ahead = then;
+                        if !self.take_plainly(id, datagram, ecn) {
+                            self.take_packet(id);
+                        }
                     }
                     self.now = now;
                     return;
