@@ -36,6 +36,8 @@ pub(super) struct Process {
     /// Not ready at or after this.
     pub(super) stop: u64,
     pub(super) cost: CpuCost,
+    /// Sending costs its host nothing.
+    pub(super) is_free: bool,
     pub(super) pauses: Option<Pauses>,
     pub(super) random: Stream,
     pub(super) messages: u64,
@@ -121,13 +123,8 @@ pub(super) struct Socket {
     pub(super) cost: CpuCost,
     pub(super) capacity: u64,
     pub(super) used: u64,
-}
-
-impl Socket {
-    /// Whether receiving costs its host nothing.
-    pub(super) fn is_free(&self) -> bool {
-        self.cost.datagram(1, 1) == 0
-    }
+    /// Receiving costs its host nothing.
+    pub(super) is_free: bool,
 }
 
 const HAS_SOCKET: &str = "a flow of datagrams has a socket";
@@ -175,8 +172,8 @@ impl Network {
         };
         this.datagram = Some(self.fabric.begin_datagram(datagram.written, || datagram));
         this.fragment = 0;
-        let (flow, host, cost) = (this.flow, this.host, this.fragment_cost());
-        if cost == 0
+        let (flow, host) = (this.flow, this.host);
+        if this.is_free
             && self.cpus[host].is_idle()
             && self.events.would_be_next(self.now, flow, Event::Hand(process))
         {

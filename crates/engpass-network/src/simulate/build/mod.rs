@@ -290,7 +290,7 @@ impl Builder<'_> {
         }
         let mut counts = vec![true; self.topology.hosts];
         for (path, socket) in self.topology.flows.iter().zip(sockets) {
-            counts[path.to] &= socket.as_ref().is_some_and(|socket| socket.is_free());
+            counts[path.to] &= socket.as_ref().is_some_and(|socket| socket.is_free);
         }
         for endpoint in endpoints {
             counts[endpoint.host as usize] = false;
