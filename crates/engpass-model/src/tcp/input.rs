@@ -13,8 +13,8 @@ use crate::time::Time;
 
 impl Connection {
     /// Take a segment if it is what nearly all are, in the manner of "header prediction": the connection is open, nothing
-    /// special goes on, and the segment brings the next data, or acknowledges segments in order that were sent once, or says nothing
-    /// new. False, and nothing is done, if it is not.
+    /// special goes on, and the segment brings data where nothing waits for an acknowledgment, or acknowledges segments in order that were
+    /// sent once, or says nothing new. False, and nothing is done, if it is not.
     #[inline]
     pub(super) fn take_expected(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
         let calm = self.state == State::Established
@@ -23,17 +23,23 @@ impl Connection {
             && segment.flags.is_plain()
             && !segment.ce
             && segment.sack.is_empty();
-        if !calm || !self.rx.expects(segment) {
+        if !calm {
             return false;
         }
+        let expected = self.rx.expects(segment);
         if self.board.is_empty() {
             // What is not yet sent cannot be acknowledged, and everything that is was before.
             if segment.ack != self.tx.next {
                 return false;
             }
             self.tx.take_window(segment);
+            if !expected {
+                self.take_data(now, segment, out);
+                return true;
+            }
         } else {
-            let plain = segment.ack > self.tx.una
+            let plain = expected
+                && segment.ack > self.tx.una
                 && segment.ack <= self.tx.next
                 && segment.len == 0
                 && self.board.absent() == 0
@@ -80,9 +86,14 @@ impl Connection {
         if segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::SYN) {
             self.receive_ack(now, segment, out);
         }
-        if self.state == State::Closed {
-            return;
+        if self.state != State::Closed {
+            self.take_data(now, segment, out);
         }
+    }
+
+    /// Take what a segment brings, whatever was acknowledged.
+    #[inline(never)]
+    fn take_data(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         let received = self.rx.take(&self.p, self.window.mss(), segment, now);
         out.delivered += received.in_order;
         self.refuse(received.refused, out);

@@ -412,7 +412,12 @@ impl More {
             .iter()
             .fold((start, end), |(s, e), range| (s.min(range.start), e.max(range.end)));
         let range = Range { start: merged.0, end: merged.1, stamp: self.stamp };
-        self.ranges.splice(first..last, [range]);
+        if first == last {
+            self.ranges.insert(first, range);
+        } else {
+            self.ranges[first] = range;
+            self.ranges.drain(first + 1..last);
+        }
         new
     }
 

@@ -107,6 +107,11 @@ impl Events {
     /// Let `event` happen at `at`, for the flow (or port, or router) at `position` of the file.
     #[inline(always)]
     pub(super) fn push(&mut self, at: u64, position: usize, event: Event) {
+        self.enter(Self::key(at, position, event));
+    }
+
+    #[inline(always)]
+    fn key(at: u64, position: usize, event: Event) -> u128 {
         let (group, payload) = match event {
             Event::Arrive(port) => (0, port),
             Event::Forward(router) => (0, router | SECOND),
@@ -124,7 +129,7 @@ impl Events {
             Event::Lose(packet) => (7, packet | SECOND),
         };
         let low = group << 61 | (position as u64 & 0x1fff_ffff) << 32 | u64::from(payload);
-        self.enter(u128::from(at) << 64 | u128::from(low));
+        u128::from(at) << 64 | u128::from(low)
     }
 
     fn enter(&mut self, key: u128) {
@@ -199,14 +204,13 @@ impl Events {
         Some((at, event))
     }
 
-    /// Whether the next event comes after everything that happens at `at` up to an arrival at `position`.
+    /// Whether this event would be the next one.
     #[inline]
-    pub(super) fn is_before_all(&mut self, at: u64, position: usize) -> bool {
+    pub(super) fn would_be_next(&mut self, at: u64, position: usize, event: Event) -> bool {
         if self.today.is_empty() {
             self.turn();
         }
-        let key = u128::from(at) << 64 | u128::from((position as u64 & 0x1fff_ffff) << 32);
-        self.today.last().is_none_or(|next| key < *next)
+        self.today.last().is_none_or(|next| Self::key(at, position, event) < *next)
     }
 
     /// Give the memory back that many events have taken, if there is none.

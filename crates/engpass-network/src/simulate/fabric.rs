@@ -275,12 +275,16 @@ impl Fabric {
         }
     }
 
-    /// A segment has arrived whole at the endpoint `to`, and nobody holds it.
+    /// A datagram has arrived whole, at the endpoint `to` if it carries a segment, and nobody holds it.
     #[inline(always)]
-    pub(super) fn end_whole(&mut self, datagram: u32, to: u32) {
+    pub(super) fn end_whole(&mut self, datagram: u32, to: Option<u32>) {
         let this = &mut self.datagrams[datagram];
+        let mut load = this.load();
+        if to.is_none() && !self.flows[this.flow as usize].varied {
+            load.cargo = Cargo::Datagram;
+        }
         // Nearly all are like the one before.
-        if this.refused == 0 && self.ledger.settle_alike((this.flow, to), this.load()) {
+        if this.refused == 0 && self.ledger.settle_alike((this.flow, to), load) {
             self.datagrams.release(datagram);
             return;
         }
@@ -295,7 +299,7 @@ impl Fabric {
         // What nearly all are: segments that have arrived whole like the one before.
         let booked = match this.to {
             Some(to) if !this.lost && this.refused == 0 && !this.written => {
-                self.ledger.settle_alike((this.flow, to), this.load())
+                self.ledger.settle_alike((this.flow, Some(to)), this.load())
             }
             _ => false,
         };

@@ -36,6 +36,8 @@ pub(super) struct Process {
     /// Not ready at or after this.
     pub(super) stop: u64,
     pub(super) cost: CpuCost,
+    /// Sending costs its host nothing.
+    pub(super) is_free: bool,
     pub(super) pauses: Option<Pauses>,
     pub(super) random: Stream,
     pub(super) messages: u64,
@@ -121,6 +123,8 @@ pub(super) struct Socket {
     pub(super) cost: CpuCost,
     pub(super) capacity: u64,
     pub(super) used: u64,
+    /// Receiving costs its host nothing.
+    pub(super) is_free: bool,
 }
 
 const HAS_SOCKET: &str = "a flow of datagrams has a socket";
@@ -168,8 +172,17 @@ impl Network {
         };
         this.datagram = Some(self.fabric.begin_datagram(datagram.written, || datagram));
         this.fragment = 0;
+        let (flow, host) = (this.flow, this.host);
+        if this.is_free
+            && self.cpus[host].is_idle()
+            && self.events.would_be_next(self.now, flow, Event::Hand(process))
+        {
+            // The CPU takes no time for it, and nothing else happens before it is handed over.
+            self.hand_over(process);
+            return;
+        }
         self.fabric.ledger.waits(index, self.now, Wait::Cpu);
-        self.ask_cpu(self.processes[index].host, Item::Send(index));
+        self.ask_cpu(host, Item::Send(index));
     }
 
     pub(super) fn ask_cpu(&mut self, host: usize, item: Item) {

@@ -504,7 +504,7 @@ impl Network {
     #[inline(never)]
     pub(super) fn take_whole(&mut self, datagram: u32, endpoint: usize) {
         let out = self.on_segment(datagram, endpoint);
-        self.fabric.end_whole(datagram, endpoint as u32);
+        self.fabric.end_whole(datagram, Some(endpoint as u32));
         self.after_input(endpoint, out);
     }
 

@@ -23,6 +23,7 @@ impl Builder<'_> {
             return None;
         }
         let name = format!("traffic.{}", path.name);
+        let cost = host.occupation(Side::Send, traffic.data_path(Side::Send));
         Some(Process {
             flow,
             host: path.from,
@@ -36,7 +37,8 @@ impl Builder<'_> {
             pace: rate.map(|rate| Pace::of_bits(8, rate.0)),
             start: ps(start),
             stop: stop.map_or(u64::MAX, |stop| stop.0),
-            cost: host.occupation(Side::Send, traffic.data_path(Side::Send)),
+            is_free: cost.datagram(1, 1) == 0,
+            cost,
             pauses: host.pauses.clone(),
             random: Stream::new(self.seed, &name),
             messages: 0,
@@ -117,6 +119,6 @@ impl Builder<'_> {
         let host = &self.testbed.hosts[to];
         let cost = host.occupation(Side::Receive, self.testbed.traffic[flow].data_path(Side::Receive));
         let buffer = self.testbed.traffic[flow].receive_buffer().unwrap_or(host.receive_buffer);
-        Socket { host: to, cost, capacity: buffer.bytes(), used: 0 }
+        Socket { host: to, is_free: cost.datagram(1, 1) == 0, cost, capacity: buffer.bytes(), used: 0 }
     }
 }

@@ -26,7 +26,7 @@ use crate::simulate::arena::Arena;
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
 use crate::simulate::frames::Frames;
-use crate::simulate::host::Cpu;
+use crate::simulate::host::{Cpu, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, Way};
 use crate::simulate::outside::{Fates, Outsiders, Sender};
@@ -269,8 +269,9 @@ impl Builder<'_> {
         Sender { flow, host: path.from, nic, way, mtu: path.mtu, queued: 0 }
     }
 
-    /// Let lines tell hosts what comes, where one endpoint is all that they have, and costs them nothing.
-    fn tell_hosts(&self, frames: &mut Frames, endpoints: &[Endpoint]) {
+    /// Let lines tell hosts what comes, where one endpoint is all that they have, or where all that comes is datagrams, and costs them
+    /// nothing.
+    fn tell_hosts(&self, frames: &mut Frames, endpoints: &[Endpoint], sockets: &[Option<Box<Socket>>]) {
         let mut users = vec![0; self.topology.hosts];
         for (path, traffic) in self.topology.flows.iter().zip(self.testbed.traffic.values()) {
             let streams = if let Traffic::TcpStream(config) = traffic { config.streams } else { 1 };
@@ -285,6 +286,18 @@ impl Builder<'_> {
             {
                 // What comes to the end that writes goes against the flow.
                 frames.tell_host(2 * endpoint.flow as usize + usize::from(index % 2 == 0));
+            }
+        }
+        let mut counts = vec![true; self.topology.hosts];
+        for (path, socket) in self.topology.flows.iter().zip(sockets) {
+            counts[path.to] &= socket.as_ref().is_some_and(|socket| socket.is_free);
+        }
+        for endpoint in endpoints {
+            counts[endpoint.host as usize] = false;
+        }
+        for (flow, path) in self.topology.flows.iter().enumerate() {
+            if counts[path.to] && path.circuit.is_none() {
+                frames.tell_host(2 * flow);
             }
         }
     }
@@ -347,7 +360,7 @@ impl Builder<'_> {
             outside: &senders,
         });
         frames.watch(&ledger);
-        self.tell_hosts(&mut frames, &endpoints);
+        self.tell_hosts(&mut frames, &endpoints, &sockets);
         Ok(Network {
             now: 0,
             end: self.window.end,

@@ -20,8 +20,10 @@ impl Network {
             }
             let Some(next) = next else { return };
             // While it is handled, nothing can come to this line that arrives before what is there.
-            if next > self.until || next > self.next_sweep || !self.events.is_before_all(next, number) {
-                self.events.push(next, number, Event::Arrive(port));
+            let event = Event::Arrive(port);
+            if next > self.until || next > self.next_sweep || !self.events.would_be_next(next, number, event)
+            {
+                self.events.push(next, number, event);
                 return;
             }
             self.now = next;

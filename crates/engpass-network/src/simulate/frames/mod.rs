@@ -293,7 +293,8 @@ impl Network {
                     {
                         // Nothing happens at the host until then but what this line brings.
                         let to = fabric.datagrams[packet.datagram].to;
-                        to.map(|to| self.endpoints[to as usize].foreseen().min(self.until))
+                        let foreseen = to.map_or(u64::MAX, |to| self.endpoints[to as usize].foreseen());
+                        Some(foreseen.min(self.until))
                     } else {
                         None
                     };

@@ -26,17 +26,18 @@ impl Network {
             let step = steps[place as usize];
             let packet = &mut packets[id];
             let line = &mut ports[step.port as usize];
-            let mut host = 0;
+            let mut host = None;
             let last = match step.tells {
                 Tells::Nobody => 0,
                 Tells::Port => self.end,
                 // Nothing happens at the host until then but what this line brings.
                 Tells::Host if arrives && line.is_clear() => match fabric.datagrams[packet.datagram].to {
                     Some(to) => {
-                        host = to as usize;
-                        endpoints[host].foreseen().min(self.until)
+                        host = Some(to as usize);
+                        endpoints[to as usize].foreseen().min(self.until)
                     }
-                    None => 0,
+                    // A socket only counts.
+                    None => self.until,
                 },
                 Tells::Host => 0,
             };
@@ -64,9 +65,11 @@ impl Network {
             match passed {
                 Passed::Told(then) if step.tells == Tells::Port => (place, at) = (place + 1, then),
                 Passed::Told(then) => {
-                    endpoints[host].ahead = then;
                     let Packet { datagram, ecn, .. } = *packet;
                     let now = std::mem::replace(&mut self.now, then);
+                    if let Some(host) = host {
+                        endpoints[host].ahead = then;
+                    }
                     if !self.take_plainly(id, datagram, ecn) {
                         self.take_packet(id);
                     }
@@ -82,18 +85,34 @@ impl Network {
         }
     }
 
-    /// Take a packet at its host that carries a whole segment to an endpoint, if that costs nothing and nobody else holds the datagram.
+    /// Take a packet at its host that carries a whole datagram, if that costs nothing and nobody else holds the datagram.
     #[inline(always)]
     pub(super) fn take_plainly(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
         let this = &self.fabric.datagrams[datagram];
-        let Some(to) = this.to else { return false };
         let whole = this.fragments == 1 && this.holds == 1 && !this.written && !this.lost;
         let plain = whole && ecn != Ecn::Marked && self.fabric.ledger.later.is_none();
-        if !plain || !self.endpoints[to as usize].is_free() {
+        match this.to {
+            _ if !plain => false,
+            Some(to) if self.endpoints[to as usize].is_free() => {
+                self.frames.packets.release(packet);
+                self.take_whole(datagram, to as usize);
+                true
+            }
+            Some(_) => false,
+            None => self.count_plainly(packet, datagram),
+        }
+    }
+
+    /// The same of one for a socket.
+    #[inline(never)]
+    fn count_plainly(&mut self, packet: u32, datagram: u32) -> bool {
+        let flow = self.fabric.datagrams[datagram].flow as usize;
+        if !self.sockets[flow].as_ref().is_some_and(|socket| socket.is_free) {
             return false;
         }
         self.frames.packets.release(packet);
-        self.take_whole(datagram, to as usize);
+        self.received(datagram);
+        self.fabric.end_whole(datagram, None);
         true
     }
 }

@@ -328,11 +328,11 @@ impl Ledger {
 
     /// A segment was delivered, and all of it carried: book it if it is like those before, and say whether that is so.
     #[inline]
-    pub(super) fn settle_alike(&mut self, (flow, to): (u32, u32), load: Load) -> bool {
+    pub(super) fn settle_alike(&mut self, (flow, to): (u32, Option<u32>), load: Load) -> bool {
         if !self.on {
             return true;
         }
-        let lane = self.lane(flow, Some(to));
+        let lane = self.lane(flow, to);
         let run = &mut self.runs[lane];
         let alike = run.load() == load && !run.written && run.goes_on();
         run.count += u32::from(alike);
