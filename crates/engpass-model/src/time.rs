@@ -158,6 +158,17 @@ impl Pace {
         (self.num, self.den)
     }
 
+    /// How many units of `quick` take exactly as long as one of this pace, if that is a whole number.
+    pub fn multiple_of(self, quick: Self) -> Option<u64> {
+        if self == quick {
+            return Some(1);
+        }
+        let long = u128::from(self.num) * u128::from(quick.den);
+        let short = u128::from(quick.num) * u128::from(self.den);
+        let many = if long == 2 * short { 2 } else { long / short };
+        if many * short == long { u64::try_from(many).ok() } else { None }
+    }
+
     /// Whether a unit at this pace takes at least as long as one of `other`.
     pub fn is_at_least(self, other: Self) -> bool {
         u128::from(self.num) * u128::from(other.den) >= u128::from(other.num) * u128::from(self.den)
@@ -260,6 +271,12 @@ impl Stepper {
         (self.after, self.rounding) = by.from(self.after, self.rounding, self.den);
     }
 
+    /// Go on by so many units.
+    #[inline]
+    pub fn leap_many(&mut self, units: u64) {
+        (self.after, self.rounding) = self.unit.many_from(units, self.after, self.rounding, self.den);
+    }
+
     /// Go on to the next unit.
     #[inline]
     pub fn step(&mut self) {
@@ -268,6 +285,17 @@ impl Stepper {
 }
 
 impl Leap {
+    /// Go on by so many of it at once, see [`Self::from`].
+    #[inline]
+    pub fn many_from(self, many: u64, after: u64, rounding: u64, den: u64) -> (u64, u64) {
+        let parts = u128::from(rounding) + u128::from(many) * u128::from(den - self.under);
+        let (less, rounding) = match u64::try_from(parts) {
+            Ok(parts) => (parts / den, parts % den),
+            Err(_) => ((parts / u128::from(den)) as u64, (parts % u128::from(den)) as u64),
+        };
+        (after + many * self.up - less, rounding)
+    }
+
     /// Go on from an instant that is rounded up by `rounding` parts, of which `den` make a picosecond.
     #[inline(always)]
     pub fn from(self, after: u64, rounding: u64, den: u64) -> (u64, u64) {
@@ -310,6 +338,12 @@ mod tests {
             }
             stepper.leap(pace.leap(7));
             prop_assert_eq!(stepper.after(), pace.after(from + 57));
+            let mut further = stepper.clone();
+            further.leap_many(9);
+            stepper.seek(from + 66);
+            prop_assert_eq!((further.after(), further.rounding()), (stepper.after(), stepper.rounding()));
+            prop_assert_eq!(pace.stretched(3, 1).multiple_of(pace), Some(3));
+            prop_assert_eq!(pace.stretched(3, 2).multiple_of(pace), None);
             stepper.seek_at(Pace::new(7, 3), from);
             prop_assert_eq!(stepper.after(), Pace::new(7, 3).after(from));
         }

@@ -78,6 +78,17 @@ impl Cells {
         if k + 1 == self.count { self.last } else { self.base + self.pace.after(self.n + k) }
     }
 
+    /// How many of them stand at or before `instant`.
+    #[inline]
+    pub(super) fn count_until(&self, instant: u64) -> u64 {
+        if instant >= self.last {
+            return self.count;
+        }
+        let span = instant.checked_sub(self.base);
+        // `ended_within` counts units 1, 2, …; the unit 0 stands at the base itself.
+        span.map_or(0, |span| (self.pace.ended_within(span) + 1).saturating_sub(self.n).min(self.count))
+    }
+
     /// Say also what `next` says, which goes on with these cells.
     #[inline]
     pub(super) fn extend(&mut self, next: &Self) {

@@ -75,6 +75,16 @@ impl Channel {
         self.generator.is_some()
     }
 
+    /// What fills it, if a generator does.
+    pub fn generator(&self) -> Option<&Generator> {
+        self.generator.as_ref()
+    }
+
+    /// Nothing more will be taken: what is left to draw is drawn, for its counts alone.
+    pub fn draw_all(&mut self) {
+        self.generator.iter_mut().for_each(Generator::give_all);
+    }
+
     /// Whether a generator fills it whose cells are evenly spaced from the first to the last.
     pub fn is_even(&self) -> bool {
         self.generator.as_ref().is_some_and(Generator::is_even)

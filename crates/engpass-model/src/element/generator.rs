@@ -1,5 +1,6 @@
 //! Generators: cells that are known for ever, without events.
 
+use super::alone::Alone;
 use super::{Cells, FrameId, VcId, generated_by};
 use crate::random::Stream;
 use crate::source::on_off::Lengths;
@@ -17,6 +18,10 @@ pub struct Generator {
     last: u64,
     clp: bool,
     pattern: Pattern,
+    /// Cells of the trains that it has given.
+    made: u64,
+    /// The line it is alone on, where its trains are given as they leave it.
+    line: Option<Box<Alone>>,
 }
 
 #[derive(Clone, Debug)]
@@ -36,6 +41,8 @@ impl Generator {
             last,
             clp: false,
             pattern: Pattern::Constant { first: Some(first) },
+            made: 0,
+            line: None,
         }
     }
 
@@ -49,12 +56,17 @@ impl Generator {
         random: Stream,
     ) -> Self {
         let pattern = Pattern::Bursts { next: first, on, off, lengths, random };
-        Self { vc, frame: generated_by(flow), pace, shift: 0, last, clp: false, pattern }
+        Self { vc, frame: generated_by(flow), pace, shift: 0, last, clp: false, pattern, made: 0, line: None }
     }
 
     /// The circuit of its cells.
     pub fn vc(&self) -> VcId {
         self.vc
+    }
+
+    /// Whether its cells have CLP = 1.
+    pub fn clp(&self) -> bool {
+        self.clp
     }
 
     /// The pace of its cells.
@@ -78,8 +90,45 @@ impl Generator {
         Self { clp, ..self }
     }
 
+    /// The same as they leave a line that they have for themselves, whose cells take `slot`, less than their own pace. Cells that
+    /// leave by `end` are counted.
+    pub fn through(mut self, slot: Pace, end: u64) -> Self {
+        self.line = Some(Box::new(Alone::new(slot, end)));
+        self
+    }
+
+    /// What the line it is alone on has done, if it was told of one.
+    pub fn line(&self) -> Option<&Alone> {
+        self.line.as_deref()
+    }
+
+    /// Cells of all its trains, if none is later than `end`.
+    pub fn all_made(&self, end: u64) -> Option<u64> {
+        (self.last <= end).then(|| {
+            let mut rest = self.clone();
+            rest.give_all();
+            rest.made
+        })
+    }
+
+    /// Give all trains that are left, to nobody.
+    pub fn give_all(&mut self) {
+        while self.next_cells().is_some() {}
+    }
+
     /// The next train; `None` when there will be no more.
     pub fn next_cells(&mut self) -> Option<Cells> {
+        if let Some(behind) = self.line.as_mut().and_then(|line| line.behind()) {
+            return Some(behind.shifted(self.shift));
+        }
+        let cells = self.next_emitted()?;
+        self.made += cells.count;
+        let left = self.line.as_mut().map_or(cells, |line| line.pass(cells));
+        Some(left.shifted(self.shift))
+    }
+
+    /// The next train as it is made.
+    fn next_emitted(&mut self) -> Option<Cells> {
         let pace = self.pace;
         let (base, count) = match &mut self.pattern {
             Pattern::Constant { first } => {
@@ -103,7 +152,6 @@ impl Generator {
                 }
             },
         };
-        let base = base + self.shift;
         let last = base + pace.after(count - 1);
         let (vc, frame, clp) = (self.vc, self.frame, self.clp);
         Some(Cells { base, n: 0, pace, count, last, vc, frame, cell: 0, of: 1, clp, efci: false })

@@ -5,6 +5,7 @@
 //! ([`Fifo`], [`Classes`]) merges its channels in one loop up to an instant, decides for every cell, and hands what it
 //! sends and what it loses to an [`Outlet`], train by train.
 
+mod alone;
 mod cells;
 mod channel;
 mod classes;
@@ -18,6 +19,7 @@ mod overtaken;
 mod reassembly;
 mod shaper;
 
+pub use alone::Alone;
 pub use cells::{Cells, Piece, one_by_one};
 pub use channel::Channel;
 pub use classes::Classes;

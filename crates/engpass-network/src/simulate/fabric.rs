@@ -1,11 +1,13 @@
 //! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
 
 use engpass_model::element::{
-    Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of, one_by_one,
+    Alone, Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of,
+    one_by_one,
 };
 use engpass_model::tcp::Segment;
 
 use super::arena::Arena;
+use super::build::Source;
 use super::ledger::{Arrivals, Cargo, Carried, Fate, Ledger, Load};
 use super::outside::Fates;
 use super::tally::{Place, Tally, Window};
@@ -184,6 +186,12 @@ impl Fabric {
                 list[place.expect("cells are only routed over ports of their circuit")]
             }
         }
+    }
+
+    /// The line of a generator that has it for itself, where its channel keeps the books of it.
+    pub(super) fn line_of(&self, source: &Source) -> Option<&Alone> {
+        let (port, channel) = source.fills;
+        self.channels[port][channel].generator()?.line()
     }
 
     /// Count cells that a port has sent, as far as they count.

@@ -1,5 +1,6 @@
 //! What a run came to.
 
+use engpass_model::element::Generator;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_testbed::topology::LinkEnds;
@@ -341,6 +342,12 @@ impl Network {
     /// Cells that a generator put on its NIC's line: in the window, and ever.
     fn generated(&self, flow: usize, window: Window) -> (u64, u64) {
         let Some(source) = self.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
+        // What was drawn for the queue need not be drawn again.
+        let (port, channel) = source.fills;
+        let all = |generator: &Generator| generator.all_made(window.end).filter(|_| window.from.is_none());
+        if let Some(all) = self.fabric.channels[port][channel].generator().and_then(all) {
+            return (all, all);
+        }
         let mut generator = source.generator.clone();
         let ever = window.with_warmup();
         let mut counts = (0, source.before);
@@ -387,14 +394,19 @@ impl Network {
             lost: counter.lost,
             policed: counter.policed,
         };
-        // Cells of a generator whose line was passed over: they left one slot after they were emitted.
+        // Cells of a generator whose line was passed over.
         let passed = self.sources.iter().find_map(|source| {
-            let (line, slot) = source.passed?;
-            (line == port && source.generator.vc() == counter.vc).then_some((source, slot))
+            let (line, later) = source.passed?;
+            (line == port && source.generator.vc() == counter.vc).then_some((source, later))
         });
-        if let Some((source, slot)) = passed {
+        if let Some((source, later)) = passed {
+            if let Some(line) = self.fabric.line_of(source) {
+                (count.sent, count.last_sent) = line.sent();
+                count.clp = if source.generator.clp() { count.sent } else { 0 };
+                return count;
+            }
             let window = self.fabric.window;
-            let mut generator = source.generator.clone().shifted(slot);
+            let mut generator = source.generator.clone().shifted(later);
             while let Some(cells) = generator.next_cells() {
                 let left = window.count(&cells, 0);
                 count.sent += left;

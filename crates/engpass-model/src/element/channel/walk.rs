@@ -21,6 +21,11 @@ impl Channel {
         walk
     }
 
+    /// The pace of the train that is walked along, and a step at it.
+    pub(in crate::element) fn steps(&self) -> (Pace, Leap) {
+        (self.current.pace, self.leaps.0[1])
+    }
+
     /// The walk has come to the end of what it knew: go on with what comes next of the same train. Behind its last cell the walk's head
     /// is at the end of time.
     #[inline(never)]
@@ -73,6 +78,14 @@ impl Channel {
         walk.bits == 0
             && walk.behind == 0
             && (self.current.are_generated() || u64::from(cell) + count == u64::from(of))
+    }
+
+    /// Whether what comes behind a walk that has ended is of the same generator and looks the same, if there is something.
+    pub(in crate::element) fn goes_on(&self) -> bool {
+        let next =
+            self.pieces.front().map(|next| &self.trains[next.train().wrapping_sub(self.first) as usize]);
+        self.current.are_generated()
+            && next.map_or(self.generator.is_some(), |next| self.current.comes_before(next))
     }
 
     /// The cells were taken up to where the walk stands.
@@ -167,6 +180,26 @@ impl Walk {
     #[inline]
     pub(in crate::element) fn place(&self) -> u64 {
         self.n + u64::from(self.at)
+    }
+
+    /// Which of the places from the next cell's on, the lowest bit, are known to be of cells.
+    #[inline]
+    pub(in crate::element) fn ahead(&self) -> u64 {
+        self.bits >> self.at
+    }
+
+    /// Go on to the cell so many places further, which it knows.
+    #[inline]
+    pub(in crate::element) fn leap_to(&mut self, places: u32, unit: Leap) {
+        self.at += places;
+        self.bits = self.bits >> self.at << self.at;
+        (self.head, self.rounding) = unit.many_from(u64::from(places), self.head, self.rounding, self.den);
+    }
+
+    /// When the cell so many places further stands.
+    #[inline]
+    pub(in crate::element) fn after(&self, places: u64, unit: Leap) -> u64 {
+        unit.many_from(places, self.head, self.rounding, self.den).0
     }
 
     #[inline(always)]

@@ -5,6 +5,7 @@ use super::super::departures::{Open, Pieces};
 use super::super::inputs::Two;
 use super::super::{Cells, Channel, Loss, Outlet, Rule};
 use super::Fifo;
+use super::beat::{Beat, Full, lowest};
 use crate::time::{Pace, Stepper};
 
 /// The line in the midst of a busy period, in registers.
@@ -115,9 +116,9 @@ impl Fifo {
         let mut pieces = self.departures.take_pieces(open);
         let line = self.line();
         let (line, walks) = if other_wins {
-            merge::<true>(line, &mut one, other.as_mut(), walks, limit, &mut pieces)
+            merge::<true>(line, &mut one, other.as_mut(), walks, limit, &mut pieces, out)
         } else {
-            merge::<false>(line, &mut one, other.as_mut(), walks, limit, &mut pieces)
+            merge::<false>(line, &mut one, other.as_mut(), walks, limit, &mut pieces, out)
         };
         self.departures.put_pieces(open, pieces);
         self.merged(&line);
@@ -163,22 +164,13 @@ impl Fifo {
     }
 
     /// Tell what became of the cells of one side.
-    fn tell(&mut self, side: Side<'_>, walk: &Walk, out: &mut impl Outlet) {
+    fn tell(&mut self, mut side: Side<'_>, walk: &Walk, out: &mut impl Outlet) {
         let ends = side.channel.has_ended_frame(walk);
-        let last_lost = side.lost_place == walk.place();
         if side.joined > 0 {
-            self.departures.joined(side.open, side.joined, side.places, ends && !last_lost);
+            let last_joined = side.lost_place != walk.place();
+            self.departures.joined(side.open, side.joined, side.places, ends && last_joined);
         }
-        if side.lost > 0 {
-            let front = *side.channel.train();
-            let (of, lost) = (u64::from(front.of), side.lost);
-            let cell = match front.are_generated() {
-                true => 0,
-                false if ends && last_lost => of - lost,
-                false => u64::from(front.cell).min(of - lost - 1),
-            };
-            out.lost(&Cells { cell: cell as u32, count: lost, ..front }, side.lost_at, Loss::Full);
-        }
+        side.tell_lost(walk, out);
         side.channel.walked(walk);
     }
 }
@@ -191,15 +183,31 @@ fn merge<const WINS: bool>(
     (mut one_walk, mut other_walk): (Walk, Walk),
     limit: u64,
     pieces: &mut Pieces,
+    out: &mut impl Outlet,
 ) -> (Line, (Walk, Walk)) {
     let first = |one: &Walk, other: &Walk| if WINS { other.head <= one.head } else { other.head < one.head };
+    let mut beat = Beat::of(one.channel, other.as_deref().map(|other| &*other.channel), line.slot);
     let mut block = Block { n: line.n + 1, others: 0 };
     'trains: loop {
         // As many as surely come while the line is busy and find room.
         let sure = limit.min(line.busy);
         let from = line.n + 1 - block.n;
         let most = from + line.spare.min(64 - from);
-        let (mut count, mut others, mut ended) = (from, block.others, false);
+        let (mut count, mut others, mut ended) = (from, block.others, None);
+        let mut slow = SLOW;
+        if let Some(beat) = &beat
+            && most >= from + MANY
+            && Beat::knows_many(&one_walk, &other_walk)
+        {
+            let ((taken, theirs), walks) = beat.take((one_walk, other_walk), sure, (most - from) as u32);
+            (one_walk, other_walk) = walks;
+            others |= theirs << from;
+            count += u64::from(taken);
+            if taken > 0 {
+                slow = QUICK;
+            }
+        }
+        let most = most.min(count + slow);
         while count < most {
             if first(&one_walk, &other_walk) {
                 if other_walk.head > sure {
@@ -208,7 +216,7 @@ fn merge<const WINS: bool>(
                 others |= 1 << count;
                 count += 1;
                 if !other_walk.step(other.as_mut().expect(WHOSE).channel) {
-                    ended = true;
+                    ended = Some(true);
                     break;
                 }
             } else {
@@ -217,7 +225,7 @@ fn merge<const WINS: bool>(
                 }
                 count += 1;
                 if !one_walk.step(one.channel) {
-                    ended = true;
+                    ended = Some(false);
                     break;
                 }
             }
@@ -225,12 +233,18 @@ fn merge<const WINS: bool>(
         block.others = others;
         line.spare -= count - from;
         line.join(count - from);
-        if ended {
-            break;
-        }
         if count == 64 {
             block.tell((one, other.as_deref_mut()), count, pieces);
             block = Block { n: line.n + 1, others: 0 };
+        }
+        if let Some(others) = ended {
+            let sides = (&mut *one, other.as_deref_mut());
+            if !next_train(sides, (&mut one_walk, &mut other_walk), others, (&mut beat, line.slot), out) {
+                break;
+            }
+            continue;
+        }
+        if count == 64 {
             continue;
         }
         let at = one_walk.head.min(other_walk.head);
@@ -258,8 +272,33 @@ fn merge<const WINS: bool>(
         let sure = limit.min(line.busy);
         let ends = Line::ends_from(line.slot, before);
         let mut room = Room { since: line.base, ends, late: LATE * line.slot_at_least };
+        let mut tries = 0;
         while line.n + 1 < block.n + 64 {
-            let next = if first(&one_walk, &other_walk) {
+            if tries == 0
+                && let Some(beat) = &beat
+                && Beat::knows_many(&one_walk, &other_walk)
+            {
+                let most = (block.n + 64 - (line.n + 1)) as u32;
+                let walks = (one_walk, other_walk);
+                let (full, walks) = beat.take_full(walks, (line.base, &mut room.ends), sure, most);
+                (one_walk, other_walk) = walks;
+                if full.taken > 0 {
+                    if full.others {
+                        other.as_mut().expect(WHOSE).loses(&full);
+                        let from = line.n + 1 - block.n;
+                        block.others |= lowest(full.joined as u32) << from;
+                    } else {
+                        one.loses(&full);
+                    }
+                    line.join(full.joined);
+                    tries = QUICK;
+                    continue;
+                }
+                tries = SLOW;
+            }
+            tries = tries.saturating_sub(1);
+            let others = first(&one_walk, &other_walk);
+            let next = if others {
                 if other_walk.head > sure {
                     break;
                 }
@@ -277,7 +316,19 @@ fn merge<const WINS: bool>(
             match next {
                 Next::IsFull => {}
                 Next::HasRoom => break,
-                Next::Ended => break 'trains,
+                Next::Ended => {
+                    let sides = (&mut *one, other.as_deref_mut());
+                    if !next_train(
+                        sides,
+                        (&mut one_walk, &mut other_walk),
+                        others,
+                        (&mut beat, line.slot),
+                        out,
+                    ) {
+                        break 'trains;
+                    }
+                    break;
+                }
             }
         }
     }
@@ -285,7 +336,42 @@ fn merge<const WINS: bool>(
     (line, (one_walk, other_walk))
 }
 
+/// A train of one side, or of the `others`, has ended. Go on with the next one, if that is of the same generator; it may change the beat.
+#[inline(never)]
+fn next_train(
+    (one, mut other): (&mut Side<'_>, Option<&mut Side<'_>>),
+    (one_walk, other_walk): (&mut Walk, &mut Walk),
+    others: bool,
+    (beat, slot): (&mut Option<Beat>, Pace),
+    out: &mut impl Outlet,
+) -> bool {
+    let side = if others { other.as_ref().expect(WHOSE) } else { &*one };
+    if !side.channel.goes_on() {
+        return false;
+    }
+    let pace = side.channel.train().pace;
+    // What was lost is told train by train.
+    one.tell_lost(one_walk, out);
+    if let Some(other) = &mut other {
+        other.tell_lost(other_walk, out);
+    }
+    let (any, next) = match &mut other {
+        Some(other) if others => (other.next_train(other_walk), other.channel.train().pace),
+        _ => (one.next_train(one_walk), one.channel.train().pace),
+    };
+    if next != pace {
+        *beat = Beat::of(one.channel, other.map(|other| &*other.channel), slot);
+    }
+    any
+}
+
 const WHOSE: &str = "a cell is of a side that there is";
+
+/// Cells from which on it is looked whether many can be taken at once.
+const MANY: u64 = 8;
+/// Cells that are taken one by one before that is looked for again, where it was found and where not.
+const QUICK: u64 = 2;
+const SLOW: u64 = 16;
 
 /// Slots: of a cell that comes so much later than there was room the queue is no longer nearly full.
 const LATE: u64 = 8;
@@ -332,6 +418,38 @@ impl Side<'_> {
             true => Next::IsFull,
         };
         (next, joins)
+    }
+
+    /// Some of its cells were lost, none of them the last that its walk knows.
+    fn loses(&mut self, full: &Full) {
+        let lost = full.taken - full.joined;
+        if self.lost == 0 && lost > 0 {
+            self.lost_at = full.lost_at;
+        }
+        self.lost += lost;
+    }
+
+    /// Walk along its next train. Whether there is one.
+    fn next_train(&mut self, walk: &mut Walk) -> bool {
+        self.channel.walked(walk);
+        let any = self.channel.head() != u64::MAX;
+        *walk = if any { self.channel.walk() } else { Walk::nowhere() };
+        any
+    }
+
+    /// Tell of the cells that were lost, up to the walk.
+    fn tell_lost(&mut self, walk: &Walk, out: &mut impl Outlet) {
+        if self.lost == 0 {
+            return;
+        }
+        let front = *self.channel.train();
+        let (of, lost) = (u64::from(front.of), std::mem::take(&mut self.lost));
+        let cell = match front.are_generated() {
+            true => 0,
+            false if self.channel.has_ended_frame(walk) && self.lost_place == walk.place() => of - lost,
+            false => u64::from(front.cell).min(of - lost - 1),
+        };
+        out.lost(&Cells { cell: cell as u32, count: lost, ..front }, self.lost_at, Loss::Full);
     }
 
     /// Those of the places from `n` on whose bits are set, so many, are its cells'.

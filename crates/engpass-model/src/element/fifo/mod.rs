@@ -1,5 +1,6 @@
 //! One queue, first in, first out, in front of a line.
 
+mod beat;
 mod merge;
 #[cfg(test)]
 mod tests;

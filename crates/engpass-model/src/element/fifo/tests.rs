@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::discard::tail::Tail;
-use crate::element::{Bounds, FrameId, Piece, one_by_one};
+use crate::element::{Bounds, FrameId, Piece, generated_by, one_by_one};
 
 /// Slots of OC-3c.
 fn slot() -> Pace {
@@ -90,21 +90,26 @@ impl Outlet for Behind<'_> {
     }
 }
 
-/// Trains of one circuit: the pace of their cells in parts of a slot, and of each its cells and the time before it in parts of 1000 slots.
+/// Trains of one circuit: the pace of their cells in parts of a slot, and of each its cells and the time before it in parts of 1000 slots,
+/// and some picoseconds. They are frames, or all of one generator.
 #[derive(Clone, Debug)]
 struct Stream {
     pace: (u64, u64),
-    trains: Vec<(u64, u64)>,
+    generated: bool,
+    trains: Vec<(u64, u64, u64)>,
 }
 
 impl Stream {
     fn fill(&self, vc: VcId, channel: &mut Channel) {
         let pace = slot().stretched(self.pace.0, self.pace.1);
         let mut base = 0;
-        for (index, &(count, before)) in self.trains.iter().enumerate() {
-            base += before * slot().after(1) / 1000;
+        for (index, &(count, before, more)) in self.trains.iter().enumerate() {
+            base += before * slot().after(1) / 1000 + more;
             let last = base + pace.after(count - 1);
-            let (frame, of) = (1000 * vc + index as u32, count as u16);
+            let (frame, of) = match self.generated {
+                true => (generated_by(vc as usize), 1),
+                false => (1000 * vc + index as u32, count as u16),
+            };
             channel.announce(Cells { base, pace, count, last, vc, frame, of, ..Cells::none(pace) });
             base += pace.after(count);
         }
@@ -114,8 +119,11 @@ impl Stream {
 fn stream() -> impl Strategy<Value = Stream> {
     let half = prop_oneof![3 => Just((1, 2)), 2 => Just((1, 1)), 1 => Just((1, 4)), 1 => Just((1944, 1625)), 1 => Just((2, 1))];
     let pace = prop_oneof![4 => half, 1 => (1u64..=40, 1u64..=10)];
-    let before = prop_oneof![Just(0u64), 0u64..=3000, 0u64..=80_000];
-    (pace, vec((1u64..=200, before), 1..=12)).prop_map(|(pace, trains)| Stream { pace, trains })
+    let before = prop_oneof![Just(0u64), (0u64..=8).prop_map(|half| 500 * half), 0u64..=3000, 0u64..=80_000];
+    let count = prop_oneof![1 => 1u64..=8, 3 => 1u64..=200];
+    let more = prop_oneof![Just(0u64), 0u64..=8];
+    let trains = vec((count, before, more), 1..=12);
+    (pace, any::<bool>(), trains).prop_map(|(pace, generated, trains)| Stream { pace, generated, trains })
 }
 
 fn queue(capacity: u64, exact: bool) -> Fifo {

@@ -31,7 +31,8 @@ impl Builder<'_> {
             }
             let generators: Vec<_> =
                 self.flows_on(vc).filter_map(|(flow, traffic)| self.generator(flow, vc, traffic)).collect();
-            for source in generators {
+            for mut source in generators {
+                source.fills = (port, self.channels[port].len());
                 self.channels[port].push(Channel::generated(source.generator.clone()));
                 self.origins[port].push(None);
                 self.sources.push(source);
@@ -60,7 +61,7 @@ impl Builder<'_> {
             _ => return None,
         };
         let generator = generator.with_clp(self.topology.circuits[vc as usize / 2].clp);
-        Some(Source { flow, generator, passed: None, before: 0 })
+        Some(Source { flow, generator, fills: (0, 0), passed: None, before: 0 })
     }
 
     /// What reaches the ports of switches, from the lines before them in the order of the links.
@@ -141,26 +142,32 @@ impl Builder<'_> {
     }
 
     /// A generator alone on its line, with room between its cells: the line only makes them later, so the switch may
-    /// draw from the generator itself.
+    /// draw from the generator itself. Bursts may meet each other, and are given as they leave the line; its books are
+    /// kept while they are, where no warm-up cuts them.
     fn pass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
         let [channel] = self.channels[line].as_slice() else { return None };
         let slot = self.slots[line / 2].after(1);
         if self.outside
-            || !channel.is_even()
             || channel.generated_pace() <= slot
+            || !channel.is_even() && self.window.from.is_some()
             || self.node_of(line) >= self.topology.hosts
         {
             return None;
         }
-        let delay = self.delay_of(line);
+        let (delay, even, place) = (self.delay_of(line), channel.is_even(), self.channels[next].len());
         let vcs = &self.vcs;
         let hops = |source: &Source| &vcs[source.generator.vc() as usize].hops;
         let source = self
             .sources
             .iter_mut()
             .find(|source| hops(source)[0] == line && hops(source).get(1) == Some(&next))?;
-        source.passed = Some((line, slot));
-        let channel = Channel::generated(source.generator.clone().shifted(slot + delay));
+        source.fills = (next, place);
+        let later = if even { slot } else { 0 };
+        source.passed = Some((line, later));
+        if !even {
+            source.generator = source.generator.clone().through(self.slots[line / 2], self.window.end);
+        }
+        let channel = Channel::generated(source.generator.clone().shifted(later + delay));
         self.channels[line].clear();
         self.origins[line].clear();
         Some(channel)

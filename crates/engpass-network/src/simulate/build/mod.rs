@@ -38,7 +38,9 @@ use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
 pub(in crate::simulate) struct Source {
     pub(in crate::simulate) flow: usize,
     pub(in crate::simulate) generator: Generator,
-    /// The NIC's line, and the time of a cell on it, where its cells are announced to the switch at once.
+    /// The port and the channel that it fills.
+    pub(in crate::simulate) fills: (usize, usize),
+    /// The NIC's line, and how much later than the generator says its cells leave it, where they are announced to the switch at once.
     pub(in crate::simulate) passed: Option<(usize, u64)>,
     /// Cells that its generator has given and forgotten.
     pub(in crate::simulate) before: u64,

@@ -43,9 +43,20 @@ impl Network {
     /// Send what was not sent over the lines that were passed over, for the books: whole trains at once.
     pub(in crate::simulate) fn run_passed_lines(&mut self) {
         let mut rules = vec![Rule::default(); self.fabric.vcs.len()];
-        let (window, ledger) = (self.fabric.window, &mut self.fabric.ledger);
-        for source in self.sources.iter().filter(|source| source.passed.is_some()) {
-            let port = self.fabric.vcs[source.generator.vc() as usize].hops[0];
+        let window = self.fabric.window;
+        for source in &self.sources {
+            let Some((port, _)) = source.passed else { continue };
+            let (next, place) = source.fills;
+            self.fabric.channels[next][place].draw_all();
+            let line =
+                self.fabric.line_of(source).map(|line| (line.sent().0, line.idle(), line.doing(window.end)));
+            let ledger = &mut self.fabric.ledger;
+            if let Some((sent, (idle, rounding), doing)) = line {
+                ledger.generated(source.flow, 0, sent);
+                ledger.idle(port, idle, rounding);
+                ledger.closes(port, doing);
+                continue;
+            }
             // Its line has been there all the time, with nothing to do.
             let Queue::Fifo(line) = &mut self.ports[port].queue else { continue };
             let mut channels = [Channel::generated(source.generator.clone())];

@@ -83,12 +83,9 @@ impl Network {
                 }
             }
         }
-        let vcs = &self.fabric.vcs;
         let passed = self.sources.iter().filter_map(|source| {
-            let (_, slot) = source.passed?;
-            let port = vcs[source.generator.vc() as usize].hops[0];
-            // Alone on its line, each cell finds it free.
-            ports.contains(&port).then(|| (port, source.generator.clone().shifted(slot), None))
+            let (port, later) = source.passed?;
+            ports.contains(&port).then(|| (port, source.generator.clone().shifted(later), None))
         });
         let passed = passed.collect();
         let taps = Taps {

@@ -1,0 +1,183 @@
+//! A line that one generator has for itself: when its cells leave, without a queue.
+
+use super::{Cells, Doing};
+use crate::time::{Pace, Stepper};
+
+/// A line whose only cells are bursts with more than a slot from cell to cell. Only the first cells of a burst may meet one: the last
+/// of the burst before.
+#[derive(Clone, Debug)]
+pub struct Alone {
+    slot: Pace,
+    /// A slot, rounded up, and by how much.
+    slot_up: u64,
+    slot_rounding: u64,
+    /// Start of the busy period, and cells of it.
+    base: u64,
+    n: u64,
+    /// When the last cell has left, rounded up by `rounding`.
+    last_end: u64,
+    rounding: u64,
+    /// The rest of a burst that has met one.
+    behind: Option<Cells>,
+    /// Cells that leave by then are counted.
+    end: u64,
+    sent: u64,
+    last_sent: Option<u64>,
+    /// As [`super::Outlet::idle`], all of it.
+    idle: (u64, u64),
+}
+
+impl Alone {
+    pub(super) fn new(slot: Pace, end: u64) -> Self {
+        let mut one = Stepper::new(slot);
+        one.seek(1);
+        Self {
+            slot,
+            slot_up: one.after(),
+            slot_rounding: one.rounding(),
+            base: 0,
+            n: 0,
+            last_end: 0,
+            rounding: 0,
+            behind: None,
+            end,
+            sent: 0,
+            last_sent: None,
+            idle: (0, 0),
+        }
+    }
+
+    /// The next burst as it leaves the line, up to where its rest is [`Self::behind`].
+    #[inline]
+    pub(super) fn pass(&mut self, burst: Cells) -> Cells {
+        if burst.base > self.last_end { self.find_free(burst) } else { self.meet(burst) }
+    }
+
+    /// What is left of the burst that has passed.
+    #[inline]
+    pub(super) fn behind(&mut self) -> Option<Cells> {
+        self.behind.take()
+    }
+
+    /// Every cell finds the line free.
+    fn find_free(&mut self, cells: Cells) -> Cells {
+        let between = cells.count - 1;
+        self.idle.0 += cells.last - self.last_end - between * self.slot_up;
+        self.idle.1 += self.rounding + between * self.slot_rounding;
+        (self.base, self.n) = (cells.last, 1);
+        (self.last_end, self.rounding) = (cells.last + self.slot_up, self.slot_rounding);
+        self.count(cells.shifted(self.slot_up))
+    }
+
+    /// The first cells wait.
+    #[cold]
+    #[inline(never)]
+    fn meet(&mut self, burst: Cells) -> Cells {
+        let (n, mut count) = (self.n + 1, 0);
+        let mut ends = Stepper::new(self.slot);
+        while count < burst.count && burst.nth(count) <= self.last_end {
+            count += 1;
+            ends.seek(self.n + count);
+            (self.last_end, self.rounding) = (self.base + ends.after(), ends.rounding());
+        }
+        self.n += count;
+        let waited = Cells { base: self.base, n, pace: self.slot, count, last: self.last_end, ..burst };
+        let waited = self.count(waited);
+        let rest = Cells { n: burst.n + count, count: burst.count - count, ..burst };
+        self.behind = (rest.count > 0).then(|| self.find_free(rest));
+        waited
+    }
+
+    fn count(&mut self, left: Cells) -> Cells {
+        let counted = left.count_until(self.end);
+        if counted > 0 {
+            self.sent += counted;
+            self.last_sent = Some(left.nth(counted - 1));
+        }
+        left
+    }
+
+    /// Cells that have left by the end, and when the last of them has.
+    pub fn sent(&self) -> (u64, Option<u64>) {
+        (self.sent, self.last_sent)
+    }
+
+    /// For how long it was idle before the last of its cells, as [`super::Outlet::idle`].
+    pub fn idle(&self) -> (u64, u64) {
+        self.idle
+    }
+
+    /// What it does at `at`, up to which all cells have come and no further.
+    pub fn doing(&self, at: u64) -> Doing {
+        Doing::of(self.slot, self.base, self.last_end, self.rounding, at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Channel, Fifo, FrameId, Generator, Inputs, Loss, Outlet, Rule};
+    use super::*;
+    use crate::random::Stream;
+    use crate::source::on_off::Lengths;
+    use proptest::prelude::*;
+
+    /// When cells left, and for how long the line was idle.
+    #[derive(Default)]
+    struct Seen {
+        sent: Vec<u64>,
+        idle: (u64, u64),
+    }
+
+    impl Outlet for Seen {
+        fn sent(&mut self, cells: Cells) {
+            self.sent.extend((0..cells.count).map(|k| cells.nth(k)));
+        }
+        fn lost(&mut self, _: &Cells, _: u64, _: Loss) {}
+        fn idle(&mut self, ps: u64, rounding: u64) {
+            self.idle = (self.idle.0 + ps, self.idle.1 + rounding);
+        }
+        fn policed(&mut self, _: &Cells, _: u64) {}
+        fn waiting(&mut self, _: FrameId, _: usize, _: u64) {}
+        fn gathers_until(&self) -> u64 {
+            0
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_for_itself_is_one_with_a_queue(
+            slot in (50u128..400, 1u128..7),
+            more in 1u128..200,
+            on in 1u64..2000,
+            off in 1u64..1000,
+            exponential: bool,
+            end in 1u64..20_000,
+            seed: u64,
+        ) {
+            let slot = Pace::new(slot.0, slot.1);
+            let pace = Pace::new(u128::from(slot.after(1)) * 3 + more, 3);
+            prop_assume!(pace.takes_more_than(slot.after(1)));
+            let lengths = if exponential { Lengths::Exponential } else { Lengths::Fixed };
+            let random = Stream::new(seed, "test");
+            let generator = Generator::bursts((0, 0), pace, (seed % 300, end), (on, off), lengths, random);
+            let mut line = Fifo::unbounded(slot);
+            let mut queued = Seen::default();
+            let mut channels = [Channel::generated(generator.clone())];
+            line.advance(end, Inputs::new(&mut channels), &mut [Rule::default()], &mut queued);
+
+            let mut alone = Seen::default();
+            let mut through = generator.clone().through(slot, end).shifted(7);
+            while let Some(cells) = through.next_cells() {
+                prop_assert_eq!(cells.last, cells.base + cells.pace.after(cells.n + cells.count - 1));
+                alone.sent(Cells { base: cells.base - 7, last: cells.last - 7, ..cells });
+            }
+            prop_assert_eq!(&alone.sent, &queued.sent);
+            let line_alone = through.line().unwrap();
+            prop_assert_eq!(line_alone.idle(), queued.idle);
+            prop_assert_eq!(line_alone.doing(end), line.doing(end));
+            let sent: Vec<_> = queued.sent.iter().copied().filter(|at| *at <= end).collect();
+            prop_assert_eq!(line_alone.sent(), (sent.len() as u64, sent.last().copied()));
+            prop_assert_eq!(generator.all_made(end), Some(queued.sent.len() as u64));
+        }
+    }
+}
