@@ -329,6 +329,15 @@ impl Connection {
         taken
     }
 
+    /// Give back what only data in the network needs, if it is idle: nothing was sent for longer than the timeout (RFC 5681 section 4.1).
+    /// Nothing that is seen changes.
+    pub fn rest(&mut self, now: Time) {
+        if self.board.is_empty() && now.saturating_sub(self.sent_at) > self.timeout() {
+            self.board.rest();
+            self.timers.rest();
+        }
+    }
+
     /// Bytes that [`read`](Self::read) would give.
     pub fn readable(&self) -> u64 {
         self.rx.readable()

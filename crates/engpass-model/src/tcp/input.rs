@@ -187,7 +187,7 @@ impl Connection {
                 lost: self.board.waiting().saturating_sub(waiting_before),
                 rate,
             };
-            self.control.get_mut(&self.p).on_ack(&mut self.window, &ack);
+            self.control.begun_mut().on_ack(&mut self.window, &ack);
             self.window.size = self.window.size.min(self.largest_congestion_window());
         }
         self.restart_timer(now, &progress, verdict);
@@ -244,7 +244,7 @@ impl Connection {
                 lost: 0,
                 rate: None,
             };
-            self.control.get_mut(&self.p).on_ack(&mut self.window, &ack);
+            self.control.begun_mut().on_ack(&mut self.window, &ack);
         }
         self.window.size = self.window.size.min(self.largest_congestion_window());
         if self.board.is_empty() {

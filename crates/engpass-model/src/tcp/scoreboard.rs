@@ -118,6 +118,12 @@ impl Scoreboard {
         u64::from(self.sacked) + u64::from(self.waiting)
     }
 
+    /// Nothing is in the network: give its places back.
+    pub(super) fn rest(&mut self) {
+        debug_assert!(self.is_empty(), "only an empty ring rests");
+        self.sent = Ring::default();
+    }
+
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.sent.is_empty()

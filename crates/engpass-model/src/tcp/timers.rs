@@ -83,6 +83,11 @@ impl Timers {
         (at != Time::MAX).then_some(at)
     }
 
+    /// Give back the place of timers of which none runs.
+    pub(super) fn rest(&mut self) {
+        self.others.take_if(|others| **others == [Time::MAX; OTHERS]);
+    }
+
     pub(super) fn stop_all(&mut self) {
         self.retransmission = Time::MAX;
         if let Some(others) = &mut self.others {

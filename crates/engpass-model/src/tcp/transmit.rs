@@ -419,7 +419,7 @@ impl Connection {
         if idle <= self.timeout() {
             return;
         }
-        self.control.get_mut(&self.p).on_idle(idle);
+        self.control.begun_mut().on_idle(idle);
         if self.p.restart_after_idle && !self.p.derived().rules_recovery {
             self.window.size = self.window.size.min(self.p.initial_window * self.window.mss());
         }

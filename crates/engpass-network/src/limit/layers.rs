@@ -76,11 +76,6 @@ impl Layers {
         self.parts.iter().sum()
     }
 
-    /// So many of them.
-    pub(crate) fn times(&self, count: u64) -> Self {
-        Self { parts_per_bit: self.parts_per_bit, parts: self.parts.map(|parts| parts * count) }
-    }
-
     /// Cells of the message; 0 where the medium has none.
     pub const fn cells(&self) -> u64 {
         self.parts(Layer::CellHeader) / (CELL_HEADER_BYTES * 8 * self.parts_per_bit)
@@ -88,6 +83,34 @@ impl Layers {
 
     fn put(&mut self, layer: Layer, bytes: u64) {
         self.parts[layer as usize] += bytes * 8 * self.parts_per_bit;
+    }
+}
+
+/// Packets on one line added up: their layers without what is around each cell or frame on the line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sum([u64; Sum::KEPT.len()]);
+
+impl Sum {
+    /// The others are the same for every packet.
+    const KEPT: [Layer; 5] =
+        [Layer::IpHeader, Layer::Padding, Layer::Encapsulation, Layer::TransportHeader, Layer::Payload];
+
+    /// `count` more with these layers.
+    pub(crate) fn add(&mut self, layers: &Layers, count: u64) {
+        for (sum, layer) in self.0.iter_mut().zip(Self::KEPT) {
+            *sum += layers.parts(layer) * count;
+        }
+    }
+
+    /// Parts of one layer, of packets on this wire: not of those around each cell or frame.
+    pub(crate) fn parts(&self, wire: &Wire, layer: Layer) -> u64 {
+        debug_assert!(!matches!(layer, Layer::Physical | Layer::CellHeader), "these go by carriers");
+        if let Some(place) = Self::KEPT.iter().position(|kept| *kept == layer) {
+            return self.0[place];
+        }
+        let packet = wire.packet(0, 0);
+        // Headers of IP are all of one length.
+        self.0[0] / packet.parts(Layer::IpHeader) * packet.parts(layer)
     }
 }
 

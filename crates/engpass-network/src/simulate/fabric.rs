@@ -247,7 +247,7 @@ impl Fabric {
             return;
         }
         let cargo = match (this.to, this.counted) {
-            (None, _) if !self.flows[this.flow as usize].varied => Cargo::Datagram,
+            (None, _) if !self.flows[this.flow as usize].is_varied() => Cargo::Datagram,
             (_, true) => Cargo::Segment,
             (_, false) => Cargo::Control,
         };
@@ -288,7 +288,7 @@ impl Fabric {
     pub(super) fn end_whole(&mut self, datagram: u32, to: Option<u32>) {
         let this = &mut self.datagrams[datagram];
         let mut load = this.load();
-        if to.is_none() && !self.flows[this.flow as usize].varied {
+        if to.is_none() && !self.flows[this.flow as usize].is_varied() {
             load.cargo = Cargo::Datagram;
         }
         // Nearly all are like the one before.

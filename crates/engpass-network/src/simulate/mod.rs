@@ -22,6 +22,7 @@ mod tap;
 mod tcp;
 mod timeline;
 
+use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};
 
 use adapt::Adapting;
@@ -92,20 +93,23 @@ pub struct Network {
     groups: outside::Groups,
     /// Shapers that adapt.
     adapting: Vec<Adapting>,
-    /// By flow, of those of datagrams that come from processes.
+    /// By flow, of those of datagrams that come from processes; none behind the last of these.
     sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,
-    /// Of flows.
-    names: Vec<String>,
     /// Events handled, and at how many somebody is asked whether to go on.
     handled: u64,
     next_question: u64,
+    /// When endpoints are asked next for what they do not need.
+    next_rest: u64,
     /// Nothing later is to happen yet.
     until: u64,
 }
 
 /// Events between two questions whether to go on.
 const QUESTIONS: u64 = 4096;
+
+/// Endpoints are asked at most this often for what they do not need, in picoseconds of virtual time.
+const REST: u64 = SECOND;
 
 /// Every port is advanced at least this often, in picoseconds of virtual time.
 const SWEEP: u64 = 10_000_000_000;
@@ -165,7 +169,7 @@ impl Network {
                     continue;
                 }
                 self.next_question = self.handled + QUESTIONS;
-                self.rest();
+                self.rest(self.now);
             } else if limit < until {
                 self.sweep();
             } else {
@@ -177,7 +181,7 @@ impl Network {
                 return Err(SimError::Interrupted);
             }
         }
-        self.rest();
+        self.rest(until);
         Ok(())
     }
 
@@ -199,9 +203,13 @@ impl Network {
         }
     }
 
-    /// Give the memory back that many packets have taken, if none is on its way.
-    fn rest(&mut self) {
+    /// Give the memory back that many packets have taken, if none is on its way, and what connections do not need that send nothing.
+    fn rest(&mut self, now: u64) {
         self.events.rest();
+        if now >= self.next_rest {
+            self.next_rest = now.saturating_add(REST);
+            self.endpoints.iter_mut().for_each(|endpoint| endpoint.connection.rest(Time(now)));
+        }
         if self.frames.packets.rest() {
             self.fabric.ledger.forget_packets();
         }

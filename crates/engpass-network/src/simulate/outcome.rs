@@ -237,7 +237,7 @@ impl Network {
         let mut drops = Vec::new();
         for (index, (name, traffic)) in testbed.traffic.iter().enumerate() {
             let tally = &self.fabric.flows[index];
-            let Rare { lost, marked, lost_ever, received_ever, mut places } = tally.seen_rarely();
+            let Rare { lost, marked, lost_ever, received_ever, mut places, .. } = tally.seen_rarely();
             let generated = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
             let (sent, ever) = if generated { self.generated(index, window) } else { (tally.sent, 0) };
             let bits = |bytes: u64, cells: u64| {

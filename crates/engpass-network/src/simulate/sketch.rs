@@ -13,7 +13,7 @@ const BITS: u32 = 5;
 const BLOCK: usize = 1 << (BITS - 1);
 
 /// So many values are kept as they come: many flows have no more.
-const FEW: usize = 14;
+const FEW: usize = 11;
 
 /// Counts of values by bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum Sketch {
 }
 
 // Every flow has two.
-const _: () = assert!(size_of::<Sketch>() == 32);
+const _: () = assert!(size_of::<Sketch>() == 24);
 
 impl Default for Sketch {
     fn default() -> Self {

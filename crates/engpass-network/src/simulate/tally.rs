@@ -74,13 +74,13 @@ pub(super) struct Tally {
     /// Round trips that TCP measured at the writing ends.
     pub(super) round_trips: Sketch,
     rare: Option<Box<Rare>>,
-    /// Its datagrams are of different lengths.
-    pub(super) varied: bool,
 }
 
-/// What is counted once something was lost or marked, or cells of a generator have come.
+/// What few flows are, and what is counted once something was lost or marked, or cells of a generator have come.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rare {
+    /// Its datagrams are of different lengths.
+    varied: bool,
     pub(super) lost: u64,
     /// PDUs that arrived good and with EFCI in their last cell; cells of a generator.
     pub(super) marked: u64,
@@ -131,7 +131,13 @@ pub(super) enum Place {
 impl Tally {
     /// Of a flow whose datagrams are of different lengths, or not.
     pub(super) fn new(varied: bool) -> Self {
-        Self { varied, ..Self::default() }
+        let rare = varied.then(|| Box::new(Rare { varied, ..Rare::default() }));
+        Self { rare, ..Self::default() }
+    }
+
+    /// Whether its datagrams are of different lengths.
+    pub(super) fn is_varied(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.varied)
     }
 
     pub(super) fn rare(&mut self) -> &mut Rare {
@@ -174,11 +180,11 @@ impl Tally {
     /// Count anew from here on, but for what counts the warm-up, too.
     pub(super) fn count_anew(&mut self) {
         let before = std::mem::take(self);
-        let Self { varied, in_flight, ever_bytes, last, times, weighted, .. } = before;
-        *self = Self { varied, in_flight, ever_bytes, last, times, weighted, ..Self::default() };
-        if let Some(Rare { lost_ever, received_ever, .. }) = before.rare.as_deref() {
-            let (lost_ever, received_ever) = (*lost_ever, *received_ever);
-            *self.rare() = Rare { lost_ever, received_ever, ..Rare::default() };
+        let Self { in_flight, ever_bytes, last, times, weighted, .. } = before;
+        *self = Self { in_flight, ever_bytes, last, times, weighted, ..Self::default() };
+        if let Some(Rare { varied, lost_ever, received_ever, .. }) = before.rare.as_deref() {
+            let (varied, lost_ever, received_ever) = (*varied, *lost_ever, *received_ever);
+            *self.rare() = Rare { varied, lost_ever, received_ever, ..Rare::default() };
         }
     }
 }

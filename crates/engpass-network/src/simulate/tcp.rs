@@ -26,8 +26,8 @@ pub(super) struct Endpoint {
     pub(super) timer: u64,
     /// Up to here all that comes to it has been handled, ahead of the clock perhaps.
     pub(super) ahead: u64,
-    /// The datagram with the segment that the CPU forms or that waits for the NIC, and the bytes of its packet.
-    pub(super) formed: Option<u32>,
+    /// The datagram with the segment that the CPU forms or that waits for the NIC, [`NOTHING`] if none does, and the bytes of its packet.
+    pub(super) formed: u32,
     pub(super) ip: u32,
     /// An output is under way: the next segment is not formed before it is handed over.
     pub(super) busy: bool,
@@ -74,27 +74,37 @@ impl From<Stats> for Counted {
     }
 }
 
+/// No datagram.
+pub(super) const NOTHING: u32 = u32::MAX;
+
 /// No instant of any run.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// An application that writes messages of one size, one after the other.
+/// An application that writes messages of one size, one after the other: of at most 1 GiB, as a testbed is checked for.
 #[derive(Debug)]
 pub(super) struct Application {
-    pub(super) message: u64,
-    pub(super) start: u64,
     pub(super) stop: u64,
-    /// Its host pauses before writes by chance.
-    pub(super) chance: Option<Box<(Pauses, Stream)>>,
+    /// Why its next write may have to wait, if anything is.
+    pub(super) delays: Option<Box<Delays>>,
+    pub(super) message: u32,
     /// Bytes of the current write that are not copied to the send buffer; none of it is yet while this is `message`.
-    pub(super) left: u64,
+    pub(super) left: u32,
     /// Bytes that the CPU copies, or waits to copy.
-    pub(super) copying: u64,
+    pub(super) copying: u32,
     /// The connection may be opened.
     pub(super) open: bool,
     /// The connection is established: writes may begin.
     pub(super) connected: bool,
-    /// When the next write begins that is paced, and how many were begun.
-    pub(super) pace: Option<Box<Pace>>,
+}
+
+/// Why and until when an application does not write.
+#[derive(Debug)]
+pub(super) struct Delays {
+    /// Its host pauses before writes by chance.
+    pub(super) chance: Option<(Pauses, Stream)>,
+    /// The pace of its writes, and when the first is due.
+    pub(super) pace: Option<(Pace, u64)>,
+    /// How many writes have begun.
     pub(super) begun: u64,
     /// When a pause ends, or the next write is due; [`NEVER`] if it waits for neither.
     pub(super) resume: u64,
@@ -102,22 +112,34 @@ pub(super) struct Application {
     pub(super) early: bool,
 }
 
-impl Application {
-    /// When the next write is due.
-    fn due(&self) -> u64 {
-        let bytes = self.begun.saturating_mul(self.message);
-        self.pace.as_ref().map_or(0, |pace| self.start.saturating_add(pace.after(bytes)))
+impl Delays {
+    /// When the next write is due, of so many bytes.
+    fn due(&self, message: u32) -> u64 {
+        let bytes = self.begun.saturating_mul(message.into());
+        self.pace.as_ref().map_or(0, |(pace, start)| start.saturating_add(pace.after(bytes)))
     }
+}
 
+impl Application {
     /// Whether it pauses, or its next write is not due yet.
     #[inline]
     fn waits(&self) -> bool {
-        self.resume != NEVER
+        self.delays.as_ref().is_some_and(|delays| delays.resume != NEVER)
+    }
+
+    /// What it waited for has come, if that is so.
+    fn resume(&mut self, now: u64) {
+        if let Some(delays) = self.delays.as_mut().filter(|delays| delays.resume <= now) {
+            delays.resume = NEVER;
+            if !std::mem::take(&mut delays.early) {
+                self.begin_write();
+            }
+        }
     }
 
     fn begin_write(&mut self) {
         self.left = self.message;
-        self.begun += 1;
+        self.delays.iter_mut().for_each(|delays| delays.begun += 1);
     }
 }
 
@@ -131,12 +153,13 @@ impl Endpoint {
     /// The segment that is ready.
     #[inline(always)]
     pub(super) fn sending(&self) -> Sending {
+        debug_assert_ne!(self.formed, NOTHING, "a segment is formed before it is handed over");
         Sending {
             flow: self.flow as usize,
             nic: self.nic as usize,
             way: self.way,
             ip: u64::from(self.ip),
-            datagram: self.formed.expect("a segment is formed before it is handed over"),
+            datagram: self.formed,
         }
     }
 
@@ -145,7 +168,7 @@ impl Endpoint {
         let application = self.application.as_ref().expect("only the writing end writes");
         let Some(cost) = &self.cost else { return 0 };
         let call = if application.left == application.message { cost.per_write } else { 0 };
-        call + cost.byte.bytes(application.copying)
+        call + cost.byte.bytes(application.copying.into())
     }
 
     /// Whether it only reads, and has nothing to say.
@@ -211,13 +234,9 @@ impl Network {
             return;
         }
         if let Some(application) = &mut this.application {
-            application.open |= now >= application.start;
-            if application.resume <= now {
-                application.resume = NEVER;
-                if !std::mem::take(&mut application.early) {
-                    application.begin_write();
-                }
-            }
+            // The first wake is its start.
+            application.open = true;
+            application.resume(now);
         }
         let this = &mut self.endpoints[index];
         if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
@@ -259,23 +278,23 @@ impl Network {
         if !application.connected || application.waits() || now >= application.stop || now >= end {
             return;
         }
-        let due = application.due();
-        if now < due {
-            // What is due after the end is never written.
-            if due < end {
-                application.resume = due;
-                application.early = true;
-                self.events.push(due, flow as usize, Event::Wake(endpoint as u32));
+        if let Some(delays) = application.delays.as_deref_mut() {
+            let due = delays.due(application.message);
+            if now < due {
+                // What is due after the end is never written.
+                if due < end {
+                    (delays.resume, delays.early) = (due, true);
+                    self.events.push(due, flow as usize, Event::Wake(endpoint as u32));
+                }
+                return;
             }
-            return;
-        }
-        if let Some((pauses, random)) = application.chance.as_deref_mut()
-            && random.below(Share::WHOLE) < pauses.share.0
-        {
-            let resume = now.saturating_add(random.exponential(pauses.mean.0)).min(NEVER - 1);
-            application.resume = resume;
-            self.events.push(resume, flow as usize, Event::Wake(endpoint as u32));
-            return;
+            if let Some((pauses, random)) = &mut delays.chance
+                && random.below(Share::WHOLE) < pauses.share.0
+            {
+                delays.resume = now.saturating_add(random.exponential(pauses.mean.0)).min(NEVER - 1);
+                self.events.push(delays.resume, flow as usize, Event::Wake(endpoint as u32));
+                return;
+            }
         }
         application.begin_write();
     }
@@ -292,7 +311,7 @@ impl Network {
         }
         let this = &mut self.endpoints[endpoint];
         let Some(application) = &mut this.application else { return false };
-        application.copying = this.connection.next_copy(application.left);
+        application.copying = this.connection.next_copy(application.left.into()) as u32;
         application.copying > 0
     }
 
@@ -303,7 +322,7 @@ impl Network {
         let application = this.application.as_mut().expect("only the writing end writes");
         let bytes = std::mem::take(&mut application.copying);
         application.left -= bytes;
-        this.connection.put(Time(self.now), bytes, application.left == 0);
+        this.connection.put(Time(self.now), bytes.into(), application.left == 0);
     }
 
     /// The CPU has copied a piece of a write to the send buffer.
@@ -436,7 +455,7 @@ impl Network {
         }
         let cost = this.segment_cost(u64::from(len), false);
         this.ip = (IP_HEADER_BYTES + header) as u32 + len;
-        this.formed = Some(id);
+        this.formed = id;
         let (written, begun) = (matches!(this.way, Way::Circuit { .. }), self.now);
         self.fabric.begin_datagram(written, || Datagram {
             flow: this.flow,
@@ -461,7 +480,7 @@ impl Network {
 
     /// The segment is formed: on to the NIC.
     pub(super) fn segment_formed(&mut self, endpoint: usize) {
-        if self.endpoints[endpoint].formed.is_none() {
+        if self.endpoints[endpoint].formed == NOTHING {
             // By now there was nothing to send.
             self.endpoints[endpoint].busy = false;
             self.go_on(endpoint);
@@ -480,7 +499,8 @@ impl Network {
     /// The segment is in the NIC.
     #[inline(always)]
     pub(super) fn entered(&mut self, endpoint: usize) {
-        let datagram = self.endpoints[endpoint].formed.take().expect("what was handed over was a segment");
+        let datagram = std::mem::replace(&mut self.endpoints[endpoint].formed, NOTHING);
+        debug_assert_ne!(datagram, NOTHING, "what was handed over was a segment");
         self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
         self.datagram_sent(datagram);
     }

@@ -194,8 +194,8 @@ pub fn watched(
     Network::new(testbed, topology, seed)?.watched(testbed, topology, samples, watch)
 }
 
-/// The ports of the queues, and the timeline while it is filled.
-type Watched = (Vec<usize>, Timeline);
+/// The ports of the queues, the flows, and the timeline of both while it is filled.
+type Watched = (Vec<usize>, Vec<usize>, Timeline);
 
 impl Network {
     /// Run to the end, and look at it at `samples` instants.
@@ -224,7 +224,7 @@ impl Network {
         self.finish();
         self.write_events(&mut timeline);
         let outcome = self.outcome(testbed, topology)?;
-        Ok((timeline.1, outcome))
+        Ok((timeline.2, outcome))
     }
 
     /// Begin to write down what happens.
@@ -236,8 +236,9 @@ impl Network {
             Traffic::Cbr(_) | Traffic::OnOff(_) => None,
             _ => Some(FlowLine::default()),
         };
-        let flows = testbed.traffic.iter().filter_map(|(name, traffic)| Some((name.clone(), line(traffic)?)));
-        let flows = flows.collect();
+        let flows = testbed.traffic.iter().enumerate();
+        let flows = flows.filter_map(|(flow, (name, traffic))| Some((flow, (name.clone(), line(traffic)?))));
+        let (numbers, flows) = flows.unzip();
         let watched = |port: &usize| {
             let node = topology.links[port / 2].ends[port % 2];
             node >= topology.hosts && self.fabric.ledger.carries(*port)
@@ -264,11 +265,11 @@ impl Network {
             (name, line)
         });
         let queues = queues.collect();
-        (ports, Timeline { duration_s: seconds(self.end), flows, queues })
+        (ports, numbers, Timeline { duration_s: seconds(self.end), flows, queues })
     }
 
     /// Write down how things stand at `at`, up to which everything has happened.
-    fn sample(&mut self, (ports, timeline): &mut Watched, at: u64) {
+    fn sample(&mut self, (ports, flows, timeline): &mut Watched, at: u64) {
         for (&port, (_, queue)) in ports.iter().zip(&mut timeline.queues) {
             queue.time_s.push(seconds(at));
             // Ports are not all as far: they write down what they see when they come here.
@@ -276,10 +277,7 @@ impl Network {
                 trace.look_before(port, at + 1, line);
             }
         }
-        let names = self.names.iter();
-        let index = |name: &String| names.clone().position(|other| other == name).expect("a flow has a name");
-        for (name, line) in &mut timeline.flows {
-            let flow = index(name);
+        for (&flow, (_, line)) in flows.iter().zip(&mut timeline.flows) {
             line.time_s.push(seconds(at));
             let mut delivered = self.fabric.flows[flow].ever_bytes;
             if let Some(tcp) = &mut line.tcp {
@@ -302,15 +300,14 @@ impl Network {
         }
     }
 
-    fn write_events(&mut self, (ports, timeline): &mut Watched) {
+    fn write_events(&mut self, (ports, flows, timeline): &mut Watched) {
         let Some(trace) = &mut self.fabric.trace else { return };
         for (&port, (_, queue)) in ports.iter().zip(&mut timeline.queues) {
             (queue.drops, queue.truncated) = (trace.drops[port].seconds(), trace.drops[port].truncated);
             queue.length = std::mem::take(&mut trace.lengths[port]);
         }
-        for (flow, name) in self.names.iter().enumerate() {
-            let line = timeline.flows.iter_mut().find(|(other, _)| other == name);
-            let Some((_, FlowLine { tcp: Some(tcp), truncated, .. })) = line else { continue };
+        for (&flow, (_, line)) in flows.iter().zip(&mut timeline.flows) {
+            let FlowLine { tcp: Some(tcp), truncated, .. } = line else { continue };
             let (again, timeouts) = (&mut trace.retransmissions[flow], &mut trace.timeouts[flow]);
             *truncated = again.truncated || timeouts.truncated;
             (tcp.retransmissions, tcp.timeouts) = (again.seconds(), timeouts.seconds());

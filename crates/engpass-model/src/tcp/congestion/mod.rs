@@ -218,7 +218,8 @@ pub trait CongestionControl: std::fmt::Debug + Send {
 /// allocated when they have something to control.
 #[derive(Debug)]
 pub(super) enum Control {
-    /// Reno's; or that of another kind has not begun.
+    /// Reno's; or that of another kind has not begun. CUBIC's begins when something is lost or marked first: it is in slow start until then,
+    /// as Reno's.
     Reno(reno::Control),
     Other(Box<dyn CongestionControl>),
 }
@@ -229,20 +230,28 @@ impl Control {
         Self::Reno(reno::Control::default())
     }
 
-    /// The control begins, of a connection with these parameters, if it has not.
+    /// The control of a connection with these parameters begins with the first data, if it has not and does not begin later.
     #[inline]
     pub(super) fn begin(&mut self, p: &TcpParameters) {
+        if !matches!(p.congestion, Congestion::Cubic(_)) {
+            self.get_mut(p);
+        }
+    }
+
+    /// The control of a connection with these parameters: it begins, if it has not.
+    #[inline]
+    pub(super) fn get_mut(&mut self, p: &TcpParameters) -> &mut dyn CongestionControl {
         if let Self::Reno(_) = self
             && let Some(other) = p.congestion.other(p)
         {
             *self = Self::Other(other);
         }
+        self.begun_mut()
     }
 
-    /// The control, of a connection with these parameters.
+    /// What controls until something is lost or marked, and from then on.
     #[inline]
-    pub(super) fn get_mut(&mut self, p: &TcpParameters) -> &mut dyn CongestionControl {
-        self.begin(p);
+    pub(super) fn begun_mut(&mut self) -> &mut dyn CongestionControl {
         match self {
             Self::Reno(control) => control,
             Self::Other(control) => control.as_mut(),

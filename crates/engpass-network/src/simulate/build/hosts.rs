@@ -9,7 +9,7 @@ use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
 use crate::simulate::host::{Process, Socket};
-use crate::simulate::tcp::{Application, Endpoint, NEVER, SegmentCost};
+use crate::simulate::tcp::{Application, Delays, Endpoint, NEVER, NOTHING, SegmentCost};
 
 impl Builder<'_> {
     /// The process that sends the datagrams of a flow, unless it sends none.
@@ -57,25 +57,26 @@ impl Builder<'_> {
             None => (path.to, Role::Passive, Side::Receive),
         };
         let host = &self.testbed.hosts[at];
-        let application = writes.map(|(config, stream)| Application {
-            message: config.message.bytes(),
-            start: ps(config.start),
-            stop: config.stop.map_or(u64::MAX, |stop| stop.0),
-            chance: host.pauses.clone().map(|pauses| {
+        let application = writes.map(|(config, stream)| {
+            let chance = host.pauses.clone().map(|pauses| {
                 let name = match stream {
                     0 => format!("traffic.{}", path.name),
                     other => format!("traffic.{}.{other}", path.name),
                 };
-                Box::new((pauses, Stream::new(self.seed, &name)))
-            }),
-            left: 0,
-            copying: 0,
-            open: false,
-            connected: false,
-            pace: config.rate.map(|rate| Box::new(Pace::of_bits(8, rate.0))),
-            begun: 0,
-            resume: NEVER,
-            early: false,
+                (pauses, Stream::new(self.seed, &name))
+            });
+            let pace = config.rate.map(|rate| (Pace::of_bits(8, rate.0), ps(config.start)));
+            let waits = chance.is_some() || pace.is_some();
+            let delays = Delays { chance, pace, begun: 0, resume: NEVER, early: false };
+            Application {
+                stop: config.stop.map_or(u64::MAX, |stop| stop.0),
+                delays: waits.then(|| Box::new(delays)),
+                message: u32::try_from(config.message.bytes()).expect("a write has at most 1 GiB"),
+                left: 0,
+                copying: 0,
+                open: false,
+                connected: false,
+            }
         });
         let cost = host.occupation(side, self.testbed.traffic[flow].data_path(side));
         let cost = SegmentCost::from(&cost);
@@ -88,7 +89,7 @@ impl Builder<'_> {
             cost: (!cost.is_nothing()).then(|| Box::new(cost)),
             timer: u64::MAX,
             ahead: 0,
-            formed: None,
+            formed: NOTHING,
             ip: 0,
             busy: false,
             application: application.map(Box::new),

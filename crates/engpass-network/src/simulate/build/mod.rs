@@ -291,8 +291,9 @@ impl Builder<'_> {
             }
         }
         let mut counts = vec![true; self.topology.hosts];
-        for (path, socket) in self.topology.flows.iter().zip(sockets) {
-            counts[path.to] &= socket.as_ref().is_some_and(|socket| socket.is_free);
+        for (flow, path) in self.topology.flows.iter().enumerate() {
+            let socket = sockets.get(flow).and_then(Option::as_ref);
+            counts[path.to] &= socket.is_some_and(|socket| socket.is_free);
         }
         for endpoint in endpoints {
             counts[endpoint.host as usize] = false;
@@ -313,10 +314,10 @@ impl Builder<'_> {
         for (flow, traffic) in self.testbed.traffic.values().enumerate() {
             match traffic {
                 Traffic::UdpStream(_) | Traffic::Poisson(_) if self.outside => {
-                    sockets.push(None);
                     senders.push(self.sender(flow));
                 }
                 Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
+                    sockets.resize_with(flow, || None);
                     sockets.push(Some(Box::new(self.socket(flow))));
                     if let Some(mut process) = self.process(flow, traffic) {
                         let first = process.next_message();
@@ -325,7 +326,6 @@ impl Builder<'_> {
                     }
                 }
                 Traffic::TcpStream(config) => {
-                    sockets.push(None);
                     for stream in 0..config.streams {
                         events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
                         endpoints.push(self.endpoint(flow, Some((config, stream))));
@@ -335,7 +335,7 @@ impl Builder<'_> {
                 Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
                     unreachable!("a network with traffic that the model does not carry is refused")
                 }
-                Traffic::Cbr(_) | Traffic::OnOff(_) => sockets.push(None),
+                Traffic::Cbr(_) | Traffic::OnOff(_) => {}
             }
         }
         let nic = |port: usize| {
@@ -379,7 +379,6 @@ impl Builder<'_> {
             sockets,
             sources: self.sources,
             adapting: self.adapting,
-            names: self.topology.flows.iter().map(|flow| flow.name.clone()).collect(),
             ports: self.ports,
             fabric: Fabric {
                 window: self.window,
@@ -400,6 +399,7 @@ impl Builder<'_> {
             frames,
             handled: 0,
             next_question: QUESTIONS,
+            next_rest: 0,
             until: 0,
         })
     }

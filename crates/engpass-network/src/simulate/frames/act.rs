@@ -139,7 +139,7 @@ impl Network {
                     });
                     if !sent {
                         packets.release(packet);
-                        (this.ip, this.formed) = (ip, Some(id));
+                        (this.ip, this.formed) = (ip, id);
                         return Pause::Formed;
                     }
                     fabric.ledger.sends_packet(act.sender, (counted, packet), now, line.free_at());
@@ -175,13 +175,13 @@ impl Network {
                 return Pause::Write;
             }
             act.asked = false;
-            let left = application.left;
+            let left = application.left.into();
             let bytes =
                 if shut { this.connection.next_copies(left) } else { this.connection.next_copy(left) };
             if bytes == 0 {
                 return Pause::Ends;
             }
-            application.left -= bytes;
+            application.left -= bytes as u32;
             this.connection.put(Time(now), bytes, application.left == 0);
         }
     }

@@ -107,7 +107,8 @@ impl Network {
     #[inline(never)]
     fn count_plainly(&mut self, packet: u32, datagram: u32) -> bool {
         let flow = self.fabric.datagrams[datagram].flow as usize;
-        if !self.sockets[flow].as_ref().is_some_and(|socket| socket.is_free) {
+        let socket = self.sockets.get(flow).and_then(Option::as_ref);
+        if !socket.is_some_and(|socket| socket.is_free) {
             return false;
         }
         self.frames.packets.release(packet);

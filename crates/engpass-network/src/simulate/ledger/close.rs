@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use super::attribute::{HOST, NAMES, account};
 use super::{Book, Freight, Ledger, Line, User};
-use crate::limit::layers::Layer;
+use crate::limit::layers::{Layer, Wire};
 use crate::simulate::SimError;
 
 /// Parts of a line by account, in the order in which they are shown; those without anything are left out.
@@ -148,7 +148,9 @@ impl Ledger {
     fn book_carried(&self, accounts: &mut Accounts, topology: &Topology, line: &Line, cut_off: u128) -> u128 {
         let before: u128 = accounts.values().sum();
         let books = || line.books.iter().map(|book| &self.books[*book as usize]);
-        let layer = |layer: Layer| books().map(|book| book.parts(layer)).sum::<u128>();
+        let layer = |layer: Layer| {
+            books().map(|book| book.parts(layer, &self.entries[book.entry as usize].wire)).sum::<u128>()
+        };
         let units = |of: fn(&Freight) -> u64| {
             books().filter_map(|book| book.freight.as_deref()).map(of).map(u128::from).sum::<u128>()
         };
@@ -213,13 +215,13 @@ impl Line {
 
 impl Book {
     /// Parts of a layer of all that was delivered and carried wholly.
-    fn parts(&self, layer: Layer) -> u128 {
+    fn parts(&self, layer: Layer, wire: &Wire) -> u128 {
         let Some(freight) = &self.freight else { return 0 };
         let datagrams = freight
             .stream
             .as_ref()
             .map_or(0, |stream| u128::from(stream.whole) * u128::from(stream.layers.parts(layer)));
-        datagrams + u128::from(freight.segments.parts(layer))
+        datagrams + u128::from(freight.segments.parts(wire, layer))
     }
 
     fn seen(&self) -> BookSeen {

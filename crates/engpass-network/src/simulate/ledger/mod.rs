@@ -21,7 +21,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::fabric::Datagram;
 use super::tally::Window;
-use crate::limit::layers::{Layer, Layers, Wire};
+use crate::limit::layers::{Layer, Layers, Sum, Wire};
 use attribute::Reasons;
 pub(super) use close::add;
 pub use close::{Accounts, BookSeen};
@@ -44,8 +44,8 @@ pub(super) struct Ledger {
     books: Vec<Book>,
     /// How packets come onto the lines of their books.
     entries: Vec<Entry>,
-    /// Place of the first book of every lane, and the number of all books behind them. The first lanes are the flows', and behind
-    /// them every TCP connection has two: that of its flow's data, and the one against it.
+    /// Place of the first book of every lane, and the number of all books behind them. The first lanes are the flows', as far as the last of
+    /// them that has books of its own, and behind them every TCP connection has two: that of its flow's data, and the one against it.
     first: Vec<u32>,
     flows: u32,
     /// Most hops of a way.
@@ -169,10 +169,10 @@ struct Book {
 }
 
 /// What a book has of data: those that go against a flow have none.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Freight {
     /// All segments that were delivered and carried wholly, and what of their payload the receiver did not want, in parts.
-    segments: Layers,
+    segments: Sum,
     duplicate: u64,
     /// Units of datagrams that were not delivered, or not wholly in the window.
     dead: u64,
@@ -198,12 +198,15 @@ const NO_SENDER: u32 = u32::MAX;
 /// what is written down.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    header: u32,
     bytes: u32,
     count: u32,
+    header: u16,
     cargo: Cargo,
     written: bool,
 }
+
+// Every connection has two.
+const _: () = assert!(size_of::<Run>() == 12);
 
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -377,6 +380,10 @@ impl Ledger {
     #[inline(never)]
     fn begin_run(&mut self, lane: usize, load: Load, carried: Carried) {
         self.end_run(lane);
+        if load.header > u16::MAX.into() {
+            self.book(lane, Fate::Delivered, load, carried, 0);
+            return;
+        }
         let mut written = false;
         if let Carried::Written(datagram) = carried {
             written = true;
@@ -562,12 +569,13 @@ impl Run {
     /// None so far.
     fn of(load: Load) -> Self {
         let Load { cargo, header, bytes } = load;
+        let header = u16::try_from(header).expect("what has a longer header makes no run");
         Self { header, bytes, count: 0, cargo, written: false }
     }
 
     #[inline(always)]
     fn load(&self) -> Load {
-        Load { cargo: self.cargo, header: self.header, bytes: self.bytes }
+        Load { cargo: self.cargo, header: self.header.into(), bytes: self.bytes }
     }
 
     /// Whether there is one that has room for more.
@@ -575,12 +583,6 @@ impl Run {
     fn goes_on(&self) -> bool {
         // Neither 0 nor the greatest number.
         self.count.wrapping_sub(1) < u32::MAX - 1
-    }
-}
-
-impl Freight {
-    fn new(wire: &Wire) -> Self {
-        Self { segments: wire.nothing(), duplicate: 0, dead: 0, in_flight: 0, stream: None }
     }
 }
 
@@ -599,7 +601,7 @@ impl Book {
             return;
         }
         let (header, bytes) = (u64::from(load.header), u64::from(load.bytes));
-        let freight = self.freight(&entry.wire);
+        let freight = self.freight.get_or_insert_default();
         match (fate, load.cargo, &mut freight.stream) {
             (Fate::Dead, ..) => freight.dead += units * count,
             (Fate::Delivered, Cargo::Datagram, Some(stream)) if units == u64::from(stream.units) => {
@@ -611,7 +613,7 @@ impl Book {
                     freight.in_flight += units * count;
                     return;
                 }
-                freight.segments += layers.times(count);
+                freight.segments.add(&layers, count);
                 let payload = layers.parts(Layer::Payload);
                 freight.duplicate += payload / bytes.max(1) * refused.min(bytes) * count;
             }
@@ -619,17 +621,12 @@ impl Book {
         }
     }
 
-    /// What it has of data.
-    fn freight(&mut self, wire: &Wire) -> &mut Freight {
-        self.freight.get_or_insert_with(|| Box::new(Freight::new(wire)))
-    }
-
     /// Nothing was carried so far.
     fn clear(&mut self) {
         self.plain = 0;
         if let Some(freight) = &mut self.freight {
             (freight.dead, freight.in_flight, freight.duplicate) = (0, 0, 0);
-            freight.segments = freight.segments.times(0);
+            freight.segments = Sum::default();
             freight.stream.iter_mut().for_each(|stream| stream.whole = 0);
         }
     }

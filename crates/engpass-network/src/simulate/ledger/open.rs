@@ -49,6 +49,9 @@ impl Ledger {
         let (processes, endpoints) = (opening.processes.len(), opening.endpoints.len());
         let inside = processes + endpoints;
         let senders = processes + endpoints / 2 + opening.outside.len();
+        // Connections have lanes of their own.
+        let has_own = |traffic: &Traffic| !matches!(traffic, Traffic::TcpStream(_));
+        let flows = opening.testbed.traffic.values().rposition(has_own).map_or(0, |last| last + 1);
         let hops = opening.vcs.iter().map(|vc| vc.hops.len());
         let steps = opening.frames.routes.iter().map(|route| route.hops as usize);
         let mut ledger = Self {
@@ -58,7 +61,7 @@ impl Ledger {
             books: Vec::new(),
             entries: Vec::new(),
             first: Vec::new(),
-            flows: topology.flows.len() as u32,
+            flows: flows as u32,
             stride: hops.chain(steps).max().unwrap_or(0),
             carried: Vec::new(),
             runs: Vec::new(),
@@ -75,10 +78,9 @@ impl Ledger {
         for port in 0..topology.links.len() * 2 {
             ledger.lines.push(Line::new(&topology.links[port / 2], window));
         }
-        ledger.first.reserve_exact(topology.flows.len() + endpoints + 1);
-        for (flow, traffic) in opening.testbed.traffic.values().enumerate() {
-            // Connections have lanes of their own.
-            let own = !matches!(traffic, Traffic::TcpStream(_));
+        ledger.first.reserve_exact(flows + endpoints + 1);
+        for (flow, traffic) in opening.testbed.traffic.values().enumerate().take(flows) {
+            let own = has_own(traffic);
             let process = opening.processes.binary_search_by_key(&flow, |process| process.flow);
             let outside = opening.outside.binary_search_by_key(&flow, |sender| sender.flow);
             let sender = process.or(outside.map(|place| inside + place)).ok();
@@ -145,7 +147,7 @@ impl Ledger {
             }
             _ => None,
         };
-        let freight = lane.sender.map(|_| Box::new(Freight { stream, ..Freight::new(&wire) }));
+        let freight = lane.sender.map(|_| Box::new(Freight { stream, ..Freight::default() }));
         line.books.push(self.books.len() as u32);
         self.books.push(Book {
             flow: lane.flow as u32,
