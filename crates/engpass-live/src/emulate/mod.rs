@@ -13,6 +13,7 @@ mod capture;
 mod config;
 mod contention;
 mod control;
+mod cores;
 mod counts;
 mod devices;
 mod directory;

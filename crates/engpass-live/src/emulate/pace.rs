@@ -104,7 +104,7 @@ impl Pace {
         }
     }
 
-    /// Whether to keep idle cores awake, too: where somebody has asked for instants that are kept.
+    /// Whether to keep idle cores awake whatever comes: where somebody has asked for instants that are kept.
     pub(super) fn keeps_cores_awake(&self) -> bool {
         self.asked && matches!(self.clock, Clock::Spin | Clock::Hybrid)
     }

@@ -5,12 +5,12 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use super::contention::Contention;
+use super::cores::Cores;
 use super::pace::Pace;
 use super::urgency::Urgency;
 use crate::sys::clock;
 use crate::sys::signal::Bell;
 use crate::sys::tun::{self, Tun, Waits};
-use crate::sys::urgent::Awake;
 use crate::time::MICROSECOND;
 
 /// A clock and devices.
@@ -45,8 +45,7 @@ pub(super) struct Real {
     stirred: bool,
     contention: Contention,
     urgency: Urgency,
-    /// As long as this is here no core sleeps.
-    _awake: Option<Awake>,
+    cores: Cores,
 }
 
 /// A wait that takes longer than this has slept, in nanoseconds, and not only looked.
@@ -58,8 +57,8 @@ impl Real {
     pub(super) fn new(pace: Pace, urgency: Urgency, devices: Vec<Tun>, bell: Arc<Bell>) -> Self {
         let files: Vec<_> =
             devices.iter().map(|tun| tun.file.as_raw_fd()).chain([bell.as_raw_fd()]).collect();
-        let awake = if pace.keeps_cores_awake() { Awake::hold() } else { None };
         Self {
+            cores: Cores::new(pace.keeps_cores_awake()),
             pace,
             waits: Waits::new(&files),
             devices,
@@ -68,7 +67,6 @@ impl Real {
             stirred: false,
             contention: Contention::new(),
             urgency,
-            _awake: awake,
         }
     }
 
@@ -107,6 +105,9 @@ impl World for Real {
         loop {
             self.urgency.look(now);
             let stirred = std::mem::take(&mut self.stirred);
+            if stirred {
+                self.cores.stir(now);
+            }
             if stirred && self.pace.stays_awake() && !self.contention.is_some(now) {
                 self.last = now;
             }
@@ -115,6 +116,9 @@ impl World for Real {
                 return false;
             }
             let nap = self.pace.nap(now, due, self.last);
+            if nap > 0 {
+                self.cores.rest(now);
+            }
             let ready = self.waits.wait(nap);
             if ready && self.waits.is_ready(self.devices.len()) {
                 self.bell.hush();
