@@ -1,5 +1,7 @@
 //! The receiving end of a TCP stream.
 
+use socket2::Socket;
+
 use super::control::Ended;
 use super::socket::{NAP, is_patience};
 use super::tally::{Tally, Window};
@@ -80,9 +82,43 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     };
     // A window that the traffic did not fill ends with the last byte, not with the silence after it.
     window.close(heard, &worker.meter, &worker.socket);
-    // A sender that is over its limits is told so at once.
-    let _ = worker.socket.shutdown(std::net::Shutdown::Both);
+    dismiss(&worker.socket, &mut buffer);
     let mut tally = Tally::new(ended, &window, &worker.meter);
     tally.error = failure;
     tally
+}
+
+/// Tell a sender that nobody reads any more: the kernel answers what still comes with a reset (RFC 1122 section 4.2.2.13). What has come is
+/// read first, for a sender that waits for room sends nothing that could be answered so.
+fn dismiss(socket: &Socket, buffer: &mut [u8]) {
+    let _ = socket.shutdown(std::net::Shutdown::Both);
+    while send::receive(socket, buffer, 0).is_ok_and(|count| count > 0) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_sender_that_waits_for_room_learns_that_nobody_reads() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let mut sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("somebody listens");
+        let receiver: Socket = listener.accept().expect("a connection").0.into();
+        sender.set_write_timeout(Some(Duration::from_millis(300))).expect("a time-out");
+        let data = vec![0; 1 << 20];
+        // Until both queues are full.
+        while sender.write(&data).is_ok() {}
+        sender.set_write_timeout(Some(Duration::from_secs(20))).expect("a time-out");
+        dismiss(&receiver, &mut vec![0; BUFFER]);
+        let error = loop {
+            if let Err(error) = sender.write(&data) {
+                break error;
+            }
+        };
+        assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error}");
+    }
 }
