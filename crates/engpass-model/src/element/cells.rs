@@ -80,7 +80,7 @@ impl Cells {
 
     /// How many of them stand at or before `instant`.
     #[inline]
-    pub(super) fn count_until(&self, instant: u64) -> u64 {
+    pub fn count_until(&self, instant: u64) -> u64 {
         if instant >= self.last {
             return self.count;
         }

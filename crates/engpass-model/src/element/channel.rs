@@ -255,15 +255,7 @@ impl Channel {
 
     /// How many cells of the front record arrive at or before `until`.
     pub fn front_until(&self, until: u64) -> u64 {
-        let Cells { base, n, pace, count, last, .. } = self.current;
-        if until < self.head || count == 0 {
-            return 0;
-        }
-        if until >= last {
-            return count;
-        }
-        // `ended_within` counts units 1, 2, …; the unit 0 stands at the base itself.
-        (pace.ended_within(until - base) + 1).saturating_sub(n).min(count)
+        if until < self.head { 0 } else { self.current.count_until(until) }
     }
 
     /// Take the cells of the front train that arrive at or before `until`, at least one, up to where another train comes between:

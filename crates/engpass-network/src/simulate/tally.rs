@@ -46,9 +46,7 @@ impl Window {
     fn count_cut(&self, cells: &Cells, shift: u64) -> u64 {
         let after = |instant: u64| {
             // Cells that stand later than `instant`.
-            let Some(span) = instant.checked_sub(cells.base + shift) else { return cells.count };
-            let at_or_before = (cells.pace.ended_within(span) + 1).saturating_sub(cells.n).min(cells.count);
-            cells.count - at_or_before
+            cells.count - instant.checked_sub(shift).map_or(0, |instant| cells.count_until(instant))
         };
         self.from.map_or(cells.count, after) - after(self.end)
     }

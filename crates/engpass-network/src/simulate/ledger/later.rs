@@ -104,8 +104,7 @@ fn split(cells: &Cells, until: u64) -> (Option<Cells>, Option<Cells>) {
     if cells.last <= until {
         return (Some(*cells), None);
     }
-    let ended = until.checked_sub(cells.base).map_or(0, |span| cells.pace.ended_within(span) + 1);
-    let count = ended.saturating_sub(cells.n).min(cells.count);
+    let count = cells.count_until(until);
     if count == 0 {
         return (None, Some(*cells));
     }

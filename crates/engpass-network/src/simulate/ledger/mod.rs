@@ -284,8 +284,7 @@ impl Ledger {
         line.started = true;
         let Some(from) = self.window.from else { return count };
         // The first of them to end after `from`.
-        let earlier = (from.checked_sub(cells.base))
-            .map_or(0, |span| (cells.pace.ended_within(span) + 1).saturating_sub(cells.n));
+        let earlier = cells.count_until(from);
         let end = cells.base + cells.pace.after(cells.n + earlier);
         let (num, den) = cells.pace.ratio();
         let cut = if (num, den) == (line.ticks, line.ticks_per_ps) {
