@@ -14,6 +14,7 @@ use super::icmp;
 use super::late::Lateness;
 use super::log::{Log, Record};
 use super::network::{Fate, Input, Network, Output, Way};
+use super::pace::Pace;
 use super::packet::offload::{self, Offload};
 use super::packet::{Change, HEAD, Packet};
 use super::run::{MOST, Run};
@@ -145,8 +146,12 @@ impl<N: Network, W: World> Driver<N, W> {
         let next = self.network.next_wake().into_iter().chain(held).min();
         let due = next.map_or(u64::MAX, |at| self.clock.due(at));
         let slept = self.world.wait(due.min(now + LONGEST));
-        // Whoever is woken by a packet has nothing else to do, most of the time.
-        if !slept || self.world.now() >= due {
+        if Pace::is_near(self.world.now(), due) {
+            // Nothing is read before then, so what happens then is known: it is worked out now, and is on time.
+            self.catch_up_to(next.unwrap_or(0));
+            self.world.until(due);
+        } else if !slept {
+            // Whoever is woken by a packet has nothing else to do, most of the time.
             self.catch_up();
         }
         // Nor does another packet follow at once: the first one goes on before anybody looks.
@@ -193,8 +198,13 @@ impl<N: Network, W: World> Driver<N, W> {
 
     /// Let the network go on up to now, and write what has arrived. When that was, in the network's time.
     pub(super) fn catch_up(&mut self) -> u64 {
+        self.catch_up_to(0)
+    }
+
+    /// As [`Self::catch_up`], up to `soon` where that is later: each packet is written when it is due.
+    fn catch_up_to(&mut self, soon: u64) -> u64 {
         let now = self.world.now();
-        let at = self.at(now);
+        let at = self.at(now).max(soon);
         self.advance(at);
         self.flush();
         if let Some(log) = &mut self.log {
@@ -357,6 +367,7 @@ impl<N: Network, W: World> Driver<N, W> {
                 (fate, _) => {
                     if let Fate::Lost { place, .. } = fate {
                         self.counts.lost[output.way as usize] += 1;
+                        self.world.until(self.clock.due(output.at));
                         self.complain(from, slot, segment, place);
                     }
                     self.store.release(slot, 1);
@@ -386,13 +397,14 @@ impl<N: Network, W: World> Driver<N, W> {
         }
     }
 
-    /// Whether the run of a host waits for the rest of its super-packet.
-    fn is_held(&self, place: usize) -> bool {
+    /// Whether the run of a host waits for the rest of its super-packet, of which more may come in time.
+    fn is_held(&mut self, place: usize) -> bool {
         let run = &self.runs[place];
-        run.ats.first().is_some_and(|first| {
-            let (packet, _) = self.store.get(run.slot);
-            run.first + (run.ats.len() as u32) < packet.segments() && self.reached < first + HOLD
-        })
+        let Some(first) = run.ats.first() else { return false };
+        let until = first + HOLD;
+        let (packet, _) = self.store.get(run.slot);
+        let is_whole = run.first + run.ats.len() as u32 == packet.segments();
+        !is_whole && self.reached < until && self.network.next_wake().is_some_and(|next| next <= until)
     }
 
     /// Write the run of a host, if there is one.
@@ -400,10 +412,8 @@ impl<N: Network, W: World> Driver<N, W> {
         let Self { world, store, head: buffer, .. } = self;
         let run = &mut self.runs[place];
         let count = run.ats.len() as u32;
-        if count == 0 {
-            return;
-        }
-        let now = self.clock.at(world.now());
+        let Some(last) = run.ats.last() else { return };
+        let now = self.clock.at(world.until(self.clock.due(*last)));
         for at in run.ats.drain(..) {
             self.late.record(now.saturating_sub(at) / 1000);
         }

@@ -21,8 +21,12 @@ pub(super) trait World {
     /// Whether the device of a host is waited for from now on.
     fn listen(&mut self, host: usize, on: bool);
 
-    /// Wait until a device can be read that is listened to, somebody rings, or it is `due`; whether nothing could be read when it began to wait.
+    /// Wait until a device can be read that is listened to, somebody rings, or it is `due`, or so nearly that there is no time for another look;
+    /// whether nothing could be read when it began to wait.
     fn wait(&mut self, due: u64) -> bool;
+
+    /// Look only at the clock until it is `due`; what it says then.
+    fn until(&mut self, due: u64) -> u64;
 
     /// Whether a host's device could be read when the last wait ended.
     fn is_ready(&self, host: usize) -> bool;
@@ -70,11 +74,8 @@ impl Real {
         }
     }
 
-    /// It is time at once, or nearly so: only the clock is looked at until then.
-    fn wait_near(&mut self, due: u64) {
-        while clock::now() < due {
-            std::hint::spin_loop();
-        }
+    /// There is no time to wait for devices: what could be read now.
+    fn glance(&mut self) {
         if self.devices.len() <= FEW {
             self.waits.suppose();
         } else {
@@ -112,7 +113,7 @@ impl World for Real {
                 self.last = now;
             }
             if Pace::is_near(now, due) {
-                self.wait_near(due);
+                self.glance();
                 return false;
             }
             let nap = self.pace.nap(now, due, self.last);
@@ -129,6 +130,17 @@ impl World for Real {
             if ready || now >= due || now < looked + nap {
                 return now > began + LOOK;
             }
+        }
+    }
+
+    #[inline]
+    fn until(&mut self, due: u64) -> u64 {
+        loop {
+            let now = clock::now();
+            if now >= due {
+                return now;
+            }
+            std::hint::spin_loop();
         }
     }
 

@@ -104,6 +104,18 @@ fn packets_that_arrive_one_by_one_are_written_when_they_arrive() {
 }
 
 #[test]
+fn what_is_near_is_worked_out_before_and_written_on_time() {
+    let mut world = Fake::new(2, 2);
+    world.early = Some(2500);
+    world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 10, 1000)));
+    let mut driver = driver(Line::new(2, 1_000_000_000, 5_000_000_000, 100, 1000), world, 1, None);
+    run_out(&mut driver);
+    assert_eq!(driver.world.written.len(), 10);
+    let late = driver.late.to_json(false);
+    assert_eq!((&late["packets"], &late["max_ns"]), (&json!(10), &json!(0)));
+}
+
+#[test]
 fn slow_motion_takes_as_many_times_longer() {
     let mut world = Fake::new(2, 3);
     world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 1, 100)));

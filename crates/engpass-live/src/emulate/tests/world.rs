@@ -30,6 +30,8 @@ pub(super) struct Fake {
     pub(super) longest: usize,
     /// A host whose device is gone: it is always ready to say so.
     pub(super) gone: Option<usize>,
+    /// Waits end so long before what is due.
+    pub(super) early: Option<u64>,
     random: u64,
 }
 
@@ -42,6 +44,7 @@ impl Fake {
             written: Vec::new(),
             longest: usize::MAX,
             gone: None,
+            early: None,
             random: seed,
         }
     }
@@ -76,12 +79,21 @@ impl World for Fake {
         let heard = self.scripts.iter().zip(&self.listens).filter(|(_, on)| **on);
         let next = heard.filter_map(|(script, _)| script.front()).map(|(at, _)| *at).min();
         let wake = due.min(next.unwrap_or(u64::MAX));
+        if let Some(early) = self.early.filter(|_| wake == due) {
+            self.now = self.now.max(due.saturating_sub(early));
+            return false;
+        }
         let sleeps = wake > self.now;
         if sleeps {
             // As a host that wakes late.
             self.now = wake + self.random(60_000);
         }
         sleeps
+    }
+
+    fn until(&mut self, due: u64) -> u64 {
+        self.now = self.now.max(due);
+        self.now
     }
 
     fn is_ready(&self, host: usize) -> bool {
