@@ -6,12 +6,13 @@
 //! [`floor`] need the program `benches/floor/floor.c`, whose path stands in `ENGPASS_FLOOR`.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 
 #[path = "floor/mod.rs"]
 mod floor;
@@ -119,14 +120,16 @@ fn sink() {
 }
 
 fn source(to: &str, seconds: u64) {
+    let to = SocketAddr::new(to.parse().expect("an address"), PORT).into();
     let mut stream = loop {
-        match TcpStream::connect((to, PORT)) {
-            Ok(stream) => break stream,
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        // What the kernel has by default may pace itself; and what paces when it connects goes on to do so.
+        socket.set_tcp_congestion(b"cubic").expect("every kernel has it");
+        match socket.connect(&to) {
+            Ok(()) => break TcpStream::from(socket),
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
         }
     };
-    // What the kernel has by default may pace itself.
-    socket2::SockRef::from(&stream).set_tcp_congestion(b"cubic").expect("every kernel has it");
     let data = vec![0; 1 << 17];
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(seconds) {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
+use socket2::{Domain, Socket, Type};
 
 use super::statistic::{Spread, spread};
 use super::sys;
@@ -116,13 +117,15 @@ fn stream(sending: Sending, receiving: Receiving, each: Duration) -> io::Result<
     // What stands still for so long is broken, and ends with an error.
     const PATIENCE: Duration = Duration::from_secs(5);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let sender = TcpStream::connect(listener.local_addr()?)?;
+    let sender = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    // One that paces (BBR) would measure its own pacing; and what paces when it connects goes on to do so.
+    let congestion = sys::congestion(&sender, "cubic");
+    sender.connect(&listener.local_addr()?.into())?;
+    let sender = TcpStream::from(sender);
     let (receiver, _) = listener.accept()?;
     drop(listener);
     sender.set_write_timeout(Some(PATIENCE))?;
     receiver.set_read_timeout(Some(PATIENCE))?;
-    // One that paces (BBR) would measure its own pacing.
-    let congestion = sys::congestion(&sender, "cubic");
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let taking =
