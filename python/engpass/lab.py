@@ -71,6 +71,8 @@ Watch = Callable[[Progress], None]
 
 # Somebody who watches hears this often how far the running points are.
 _LOOK_SECONDS = 0.5
+# Points that end within this time are written together: a transaction costs as much as a short point.
+_GATHER_SECONDS = 0.1
 
 # Campaigns of this process, so that threads share what was loaded and one interrupt reaches them all.
 _LOCAL: dict[str, tuple[_engpass.Campaign, _engpass.Interrupt]] = {}
@@ -204,6 +206,8 @@ class _Writer:
             watch,
         )
         self._there = store.done(run_id, plan.total)
+        self._batch: list[Finished] = []
+        self._due = 0.0
         found = sum(self._there)
         self.progress = Progress(plan.total, found, 0, found, self._ready(0))
 
@@ -220,9 +224,30 @@ class _Writer:
     def begin(self) -> None:
         self._tell()
 
-    def write(self, batch: list[Finished], under_way: float) -> None:
-        if not batch:
+    def take(self, finished: Finished) -> None:
+        self._batch.append(finished)
+
+    @property
+    def patience(self) -> float:
+        """How many seconds to wait for more before `settle`."""
+        return max(self._due - time.monotonic(), 0.0) if self._batch else _LOOK_SECONDS
+
+    def settle(self, under_way: float, *, now: bool) -> None:
+        """Write what was taken, if it is time or has to be `now`.
+
+        Where nothing was, tell how far the points are that run.
+        """
+        if self._batch and (now or time.monotonic() >= self._due):
+            self.keep(under_way)
+        elif not self._batch and under_way != self.progress.under_way:
+            self.progress = replace(self.progress, under_way=under_way)
+            self._tell()
+
+    def keep(self, under_way: float) -> None:
+        """Write what was taken."""
+        if not self._batch:
             return
+        batch, self._batch = self._batch, []
         self._store.write(self._run_id, self._session, batch)
         failed = sum(finished.error is not None for finished in batch)
         p = self.progress
@@ -230,13 +255,8 @@ class _Writer:
             self._there[finished.position] = 1
         done = p.done + len(batch) - failed
         self.progress = Progress(p.total, done, p.failed + failed, p.found, self._ready(p.ready), under_way)
+        self._due = time.monotonic() + _GATHER_SECONDS
         self._tell()
-
-    def look(self, under_way: float) -> None:
-        """Nothing has ended since; the points that run may be further."""
-        if under_way != self.progress.under_way:
-            self.progress = replace(self.progress, under_way=under_way)
-            self._tell()
 
     def _tell(self) -> None:
         if self._watch is not None:
@@ -267,16 +287,15 @@ def _drive(
                     future = _submit(executor, does, job, point)
                     pending[future] = point
                     future.add_done_callback(ended.put)
+                writer.settle(interrupt.under_way(), now=stopped or not pending)
                 if not pending:
                     return stopped
-                batch = []
-                for item in _drain(ended, lambda: writer.look(interrupt.under_way())):
+                for item in _drain(ended, writer.patience):
                     if isinstance(item, _Stopped):
                         stopped = True
                         _cancel(pending)
                     elif (finished := _finished(item, pending.pop(item))) is not None:
-                        batch.append(finished)
-                writer.write(batch, interrupt.under_way())
+                        writer.take(finished)
         except BrokenExecutor as error:
             raise _gave_up(error) from error
         finally:
@@ -284,6 +303,7 @@ def _drive(
             if pending:
                 interrupt.set()
                 _cancel(pending)
+            writer.keep(interrupt.under_way())
 
 
 def _submit(executor: Executor, does: Work, job: Job, point: Point) -> Future[tuple[str, float]]:
@@ -301,19 +321,11 @@ def _gave_up(error: Exception) -> EngpassError:
 
 
 def _drain(
-    queue: SimpleQueue[Future[tuple[str, float]] | _Stopped], look: Callable[[], None]
+    queue: SimpleQueue[Future[tuple[str, float]] | _Stopped], patience: float
 ) -> Iterator[Future[tuple[str, float]] | _Stopped]:
-    """Wait for one item, then take all that are there: while a batch is written, the next one gathers.
-
-    While there is none, `look` now and then.
-    """
-    while True:
-        try:
-            yield queue.get(timeout=_LOOK_SECONDS)
-            break
-        except Empty:
-            look()
+    """Wait so many seconds for one item, then take all that are there."""
     with contextlib.suppress(Empty):
+        yield queue.get(timeout=patience)
         while True:
             yield queue.get_nowait()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from conftest import POINTS, TESTBED
 from engpass import lab
 from engpass.campaign import Point
 from engpass.lab import Job, Progress
+from engpass.store.record import Finished
 
 
 def test_a_testbed_shows_what_it_is(testbed_file: Path) -> None:
@@ -152,6 +153,57 @@ def test_an_executor_that_is_shut_down_is_an_error(testbed_file: Path) -> None:
     executor.shutdown()
     with pytest.raises(engpass.EngpassError, match="the executor gave up"):
         engpass.load(testbed_file).run(executor=executor)
+
+
+class _Inline(Executor):
+    """Runs what is handed to it at once; after so many points it is broken, or can take no more."""
+
+    def __init__(self, most: int, error: Exception, *, at_once: bool) -> None:
+        self._left, self._error, self._at_once = most, error, at_once
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._left -= 1
+        if self._left >= 0:
+            future.set_result(fn(*args, **kwargs))
+        elif self._at_once:
+            raise self._error
+        else:
+            future.set_exception(self._error)
+        return future
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_ended_before_an_executor_gave_up_is_kept(
+    testbed_file: Path, tmp_path: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engpass.lab._GATHER_SECONDS", 1000.0)
+    monkeypatch.setattr("engpass.lab._window", lambda *_: 2)
+    store = engpass.Store.open(tmp_path / "s.db")
+    error = RuntimeError("no thread") if at_once else BrokenExecutor("a worker died")
+    with pytest.raises(engpass.EngpassError, match="the executor gave up"):
+        engpass.load(testbed_file).run(store=store, executor=_Inline(10, error, at_once=at_once))
+    assert store.run("last").points_done == 10
+    store.close()
+
+
+def test_points_that_end_together_are_written_together(
+    testbed_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engpass.lab._GATHER_SECONDS", 1000.0)
+    written = []
+    original = engpass.Store.write
+
+    def write(store: engpass.Store, run_id: str, session: int, points: list[Finished]) -> None:
+        written.append(len(points))
+        original(store, run_id, session, points)
+
+    monkeypatch.setattr(engpass.Store, "write", write)
+    with engpass.Store.open(tmp_path / "s.db") as store:
+        engpass.load(testbed_file).run(store=store, jobs=1)
+    # The first ones at once, so that whoever watches sees that it goes on, and then all that end in time.
+    assert sum(written) == POINTS
+    assert len(written) == 2
 
 
 def test_progress_within_a_run(testbed_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
@@ -212,9 +213,15 @@ class Store:
             }
             for p in points
         ]
+        if rows:
+            self._database.write(lambda connection: connection.execute(self._put, rows))
+
+    @functools.cached_property
+    def _put(self) -> Any:  # noqa: ANN401 (as `_upsert`)
+        """Made once: to make it takes longer than to send it."""
         statement = self._upsert(schema.point)
         new = statement.excluded
-        statement = statement.on_conflict_do_update(
+        return statement.on_conflict_do_update(
             index_elements=["run_id", "position"],
             set_={
                 "session_id": new.session_id,
@@ -224,8 +231,6 @@ class Store:
             },
             where=schema.point.c.error.is_not(None),
         )
-        if rows:
-            self._database.write(lambda connection: connection.execute(statement, rows))
 
     def end(self, session: int) -> None:
         """Note that a session ended by itself."""
