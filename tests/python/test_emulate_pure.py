@@ -14,13 +14,14 @@ from engpass.cli.replay import difference, said
 from engpass.cli.watch import rates
 from engpass.error import EngpassError
 from engpass.measure.agent import MeasureError
-from engpass.measure.emulated import as_the_model, carried, renamed, too_late
+from engpass.measure.emulated import alone_on, as_the_model, carried, carried_of, renamed, too_late
 from engpass.measure.flows import flows
 from engpass.measure.slow import scaled_back, slowed
 from engpass.netlab.emulated import Options, cannot, check_tap
 from engpass.netlab.hold import held
 from engpass.netlab.kernel import LabError
 from engpass.netlab.layout import routers, stations
+from engpass.remarks import Remarks
 from engpass.testbed import loads
 
 ATM = """\
@@ -191,19 +192,38 @@ def test_sockets_are_told_the_congestion_control_of_the_model(monkeypatch: pytes
     monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["reno"])
     alike, others = as_the_model(carried(point))
     assert [side["congestion"] for side in alike["flows"][0]["tcp"]] == [None, "bbr"]
-    assert others == ["TCP of `paced` has the kernel's own congestion control, not `cubic`"]
+    told = (
+        "TCP of `paced` has this host's own congestion control, `reno`, and the model `cubic`:"
+        " root may add that to `net.ipv4.tcp_allowed_congestion_control`"
+    )
+    assert others == [told]
 
 
 def test_losses_are_told_by_traffic_where_a_way_has_one() -> None:
     planned = flows(carried(numbers()), seed=1)
     drops = [{"flow": "a to b", "cells": 3}, {"flow": "b to a", "cells": 1}, {"flow": "cells", "cells": 9}]
-    assert [drop["flow"] for drop in renamed({"drops": drops}, planned)["drops"]] == [
+    assert [drop["flow"] for drop in renamed({"drops": drops}, alone_on(planned))["drops"]] == [
         "paced",
         "b to a",
         "cells",
     ]
-    both = [*planned, *planned]
+    ways = {"a to b": {"sent_datagrams": 9, "lost_datagrams": 2, "kind": "outside"}, "b to a": {}}
+    assert carried_of("paced", ways, alone_on(planned)) == {"sent_datagrams": 9, "lost_datagrams": 2}
+    both = alone_on([*planned, *planned])
     assert renamed({"drops": drops}, both)["drops"][0]["flow"] == "a to b"
+    assert carried_of("paced", ways, both) == {}
+
+
+def test_notes_of_points_are_told_once() -> None:
+    remarks = Remarks()
+    point = {"engine": "emulate", "measured": {"notes": ["it is slow", "it is odd"]}}
+    for outcome in (point, {**point, "measured": {"notes": ["it is slow"]}}, {"engine": "limit"}):
+        remarks.add(outcome)
+    assert remarks.lines() == ["emulate: it is slow", "emulate at 1 of 2 points: it is odd"]
+    for number in range(20):
+        remarks.add({"engine": "measure", "measured": {"notes": [f"note {number}"]}})
+    assert len(remarks.lines()) == 9
+    assert remarks.lines()[-1].startswith("14 more notes")
 
 
 def test_a_machine_without_tun_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Bytes that are gathered before they are written.
@@ -22,7 +23,10 @@ impl CaptureFile {
     /// # Errors
     /// Those of the file system.
     pub fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::create(path)?, gathered: Vec::with_capacity(GATHER), whole: 0 })
+        // What real hosts say is nobody else's business.
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        Ok(Self { file, gathered: Vec::with_capacity(GATHER), whole: 0 })
     }
 
     fn put(&mut self) -> io::Result<()> {

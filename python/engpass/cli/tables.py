@@ -14,6 +14,7 @@ from rich.text import Text
 
 from engpass import above
 from engpass.apart import FAR, apart
+from engpass.remarks import Remarks
 from engpass.say import duration, percent, rate
 
 if TYPE_CHECKING:
@@ -150,8 +151,10 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     engines = [name for name in plan.engines if name != "limit"]
     cells: _Cells = {}
     kinds: dict[str, str] = {}
+    remarks = Remarks()
     for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
         outcome = json.loads(text)
+        remarks.add(outcome)
         for name, flow in outcome["flows"].items():
             kinds[name] = flow["kind"]
             # The limit stands beside what every other engine found.
@@ -173,6 +176,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     if any(one.above for one in got):
         of = above.of_run(record.topology, record.text, record.variants, record.overrides)
         notes += above.notes(got, of)
+    notes += remarks.lines()
     for note in notes:
         out.print(note, markup=False, soft_wrap=True)
 

@@ -165,12 +165,17 @@ class EmulatedSession(Session):
             for name, limit in self._limits(point).items()
         }
         found = outcome_flows(planned, collected.results, hosts, limits, Kept({}, {}, []))
-        seen = renamed(closed["outcome"], planned)
+        alone = alone_on(planned)
+        seen = renamed(closed["outcome"], alone)
         generators = {flow["name"] for flow in numbers["flows"] if flow.get("cells")}
         of_model = seen.pop("flows", {})
         lateness = thinned(closed["lateness"])
         outcome = {
-            "flows": {name: scaled_back(flow, slow) for name, flow in found.items()}
+            "flows": {
+                name: scaled_back(flow, slow)
+                | (carried_of(name, of_model, alone) if flow["kind"] == "tcp-stream" else {})
+                for name, flow in found.items()
+            }
             | {name: flow for name, flow in of_model.items() if name in generators},
             "links": {},
             "drops": [],
@@ -233,7 +238,7 @@ def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     What a kernel has by default is its owner's choice, and not what the other engines answer for. Where a
     kernel refuses it, its own is taken: a sentence for each says so.
     """
-    known = _congestion("available" if kernels.privileged() else "allowed")
+    known = _congestion("available_" if kernels.privileged() else "allowed_")
     refused: dict[str, None] = {}
     found = []
     for flow in numbers["flows"]:
@@ -242,7 +247,9 @@ def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
             wanted = side["congestion"] or side["model_congestion"]
             if side["congestion"] is None and wanted not in known:
                 refused[
-                    f"TCP of `{flow['name']}` has the kernel's own congestion control, not `{wanted}`"
+                    f"TCP of `{flow['name']}` has this host's own congestion control,"
+                    f" `{(_congestion('') or ['?'])[0]}`, and the model `{wanted}`: root may add that to"
+                    " `net.ipv4.tcp_allowed_congestion_control`"
                 ] = None
                 wanted = None
             sides.append({**side, "congestion": wanted})
@@ -252,24 +259,39 @@ def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
 
 def _congestion(which: str) -> list[str]:
     try:
-        path = Path(f"/proc/sys/net/ipv4/tcp_{which}_congestion_control")
+        path = Path(f"/proc/sys/net/ipv4/tcp_{which}congestion_control")
         return path.read_text(encoding="ascii").split()
     except OSError:
         return []
 
 
-def renamed(outcome: Mapping[str, Any], planned: Sequence[Flow]) -> dict[str, Any]:
-    """The model's outcome with a flow's name for its way, where no other flow takes that way."""
+def alone_on(planned: Sequence[Flow]) -> dict[str, str]:
+    """The flow of each way that only one takes."""
     users: dict[str, list[str]] = {}
     for flow in planned:
         for receiver in flow.receivers:
             users.setdefault(way_name(flow.sender, receiver), []).append(flow.name)
-    names = {way: flows[0] for way, flows in users.items() if len(flows) == 1}
+    return {way: flows[0] for way, flows in users.items() if len(flows) == 1}
+
+
+def renamed(outcome: Mapping[str, Any], alone: Mapping[str, str]) -> dict[str, Any]:
+    """The model's outcome with a flow's name for its way, where no other flow takes that way."""
     drops = [
-        {**drop, "flow": names.get(str(drop.get("flow")), drop.get("flow"))}
+        {**drop, "flow": alone.get(str(drop.get("flow")), drop.get("flow"))}
         for drop in outcome.get("drops", [])
     ]
     return {**outcome, "drops": drops}
+
+
+def carried_of(flow: str, ways: Mapping[str, Any], alone: Mapping[str, str]) -> dict[str, Any]:
+    """Packets of a TCP flow, and those lost, as the network has counted them on a way that only it takes.
+
+    A socket does not say how many segments were lost; datagrams a receiver counts itself.
+    """
+    found = next((counted for way, counted in ways.items() if alone.get(way) == flow), None)
+    if found is None:
+        return {}
+    return {key: found[key] for key in ("sent_datagrams", "lost_datagrams") if key in found}
 
 
 def way_name(sender: str, receiver: str) -> str:

@@ -83,8 +83,9 @@ def invalid_points(table: Table) -> str:
         return ""
     points = {(point.variant, point.engine, point.at) for point in bad}
     what = "point is" if len(points) == 1 else "points are"
+    first = f", the first one of variant <code>{esc(bad[0].variant)}</code>" if len(points) > 1 else ""
     return (
-        f'<p><span class="badge bad">invalid</span> {len(points)} emulated {what} invalid:'
+        f'<p><span class="badge bad">invalid</span> {len(points)} emulated {what} invalid{first}:'
         f" {esc(bad[0].invalid)}. They stand in the figures and tables, and prove nothing;"
         " <code>--slow</code> gives the machine more time.</p>"
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import vl_convert
 
+from engpass.remarks import Remarks
 from engpass.report import download, explanation, theme, words
 from engpass.report.aggregate import Table, tabulate
 from engpass.report.charts import MAX_FLOWS, page_charts
@@ -50,7 +51,7 @@ def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None
     points, folded = _points(run, table, outcomes)
     sections = [
         ("claims", "Claims", claims_section(claims or [])),
-        ("results", "Results", _results(table, charts)),
+        ("results", "Results", _results(table, charts, outcomes)),
         ("engines", "Engines", differences_section(table)),
         ("ledger", "Ledger", ledger_section(table, charts)),
         ("testbed", "Testbed", testbed_section(run)),
@@ -191,13 +192,17 @@ def _meta(run: Run) -> str:
     return " · ".join(parts)
 
 
-def _results(table: Table, charts: dict[str, dict[str, object]]) -> str:
+def _results(table: Table, charts: dict[str, dict[str, object]], outcomes: Sequence[Outcome]) -> str:
     if not charts:
         return "<p>There is nothing to draw yet.</p>"
     notes = list(table.notes)
     if len(table.flows) > MAX_FLOWS:
         notes.append(f"{MAX_FLOWS} of {len(table.flows)} flows are drawn.")
     said = f'<p class="muted">{esc(" ".join(notes))}</p>' if notes else ""
+    remarks = Remarks()
+    for outcome in outcomes:
+        remarks.add(outcome)
+    said += "".join(f'<p class="muted">{prose(line)}</p>' for line in remarks.lines())
     boxes = "".join(
         figure_box(name, table, charts, whole)
         for name, whole in (

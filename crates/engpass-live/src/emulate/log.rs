@@ -98,7 +98,12 @@ impl Record {
         bytes
     }
 
+    /// `None` where nothing is written so.
     fn read(bytes: &[u8; RECORD]) -> Option<Self> {
+        Self::parse(bytes).filter(|record| record.write() == *bytes)
+    }
+
+    fn parse(bytes: &[u8; RECORD]) -> Option<Self> {
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let (at, token, hash) = (long(0), long(8), long(16));
         let (way, upper) = (long(24) as u32, (long(24) >> 32) as u32);
@@ -254,6 +259,8 @@ pub(super) struct Reading<R> {
     input: BufReader<R>,
     /// Where the records begin.
     begin: u64,
+    /// The last record was cut off.
+    pub(super) cut: bool,
 }
 
 impl<R: Read + Seek> Reading<R> {
@@ -264,7 +271,7 @@ impl<R: Read + Seek> Reading<R> {
         let header = serde_json::from_slice(&line).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidData, "it does not begin as a log of `emulate` does")
         })?;
-        Ok(Self { header, input, begin: line.len() as u64 })
+        Ok(Self { header, input, begin: line.len() as u64, cut: false })
     }
 
     /// Where a record begins in the file, in bytes.
@@ -277,14 +284,20 @@ impl<R: Read + Seek> Reading<R> {
         self.input.seek(SeekFrom::Start(self.begin)).map(|_| ())
     }
 
-    /// The next record; `None` at the end, and before one that was cut off. `Some(None)`: it is of a kind that there is not.
+    /// The next record; `None` at the end, and before one that was cut off. `Some(None)`: nothing is written so.
     pub(super) fn next(&mut self) -> io::Result<Option<Option<Record>>> {
         let mut bytes = [0; RECORD];
-        match self.input.read_exact(&mut bytes) {
-            Ok(()) => Ok(Some(Record::read(&bytes))),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(error) => Err(error),
+        let mut there = 0;
+        while there < RECORD {
+            match self.input.read(&mut bytes[there..]) {
+                Ok(0) => break,
+                Ok(more) => there += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
+        self.cut = (1..RECORD).contains(&there);
+        Ok((there == RECORD).then(|| Record::read(&bytes)))
     }
 }
 
@@ -325,6 +338,13 @@ mod tests {
             assert_eq!(Record::read(&record.write()), Some(record));
         }
         assert_eq!(Record::read(&[0; RECORD]), None);
+        // What is not used is zero.
+        let mut delivered = Record::output(&Output { at, way, token, fate: fates[0] }, b"abc").write();
+        for place in (28..40).chain(41..RECORD) {
+            delivered[place] ^= 1;
+            assert_eq!(Record::read(&delivered), None, "byte {place}");
+            delivered[place] ^= 1;
+        }
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 
 use engpass_model::queue::Ecn;
 use engpass_model::source::Traffic;
+use engpass_model::wire::Framing;
 use engpass_network::simulate::SimError;
 use engpass_network::simulate::outside::{Output as Told, Outside, Packet};
-use engpass_testbed::topology::NodeKind;
+use engpass_testbed::topology::{LinkEnds, NodeKind};
 use engpass_testbed::{Point, Topology};
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ pub(super) struct Model {
     /// Those to one host each, and behind them those to groups.
     ways: Vec<Way>,
     single: u32,
-    /// Line rates of links by name, in bit/s.
+    /// The most that links carry of what their books count, by name, in bit/s.
     rates: BTreeMap<String, u64>,
     /// Words for places of losses, by the number that stands for them.
     places: BTreeMap<u32, String>,
@@ -55,9 +56,21 @@ impl Model {
         let mut ways: Vec<Way> = ways.collect();
         let single = ways.len() as u32;
         ways.extend(groups(point, &mut network, &ways, segments));
-        let rates = point.topology.links.iter().map(|link| (link.name.clone(), link.line_rate)).collect();
+        let rates = point.topology.links.iter().map(|link| (link.name.clone(), most(link))).collect();
         let (places, expired, told) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         Ok(Self { network, ways, single, rates, places, expired, told, capturing: None })
+    }
+}
+
+/// The most bits that a link carries in a second, counted as in [`LineSeen::bits`](engpass_network::simulate::outside::LineSeen::bits): of
+/// cells 424 each, without the framing of a line that has one.
+fn most(link: &LinkEnds) -> u64 {
+    match link.framing {
+        Framing::Cells { slot } => {
+            let (ps, cells) = slot.ratio();
+            (424 * 1_000_000_000_000 * u128::from(cells) / u128::from(ps)) as u64
+        }
+        Framing::Ethernet | Framing::Packets => link.line_rate,
     }
 }
 

@@ -52,6 +52,9 @@ const STEP: u64 = 1_000_000_000_000;
 /// Bytes of an IP header without options, the least that a packet has (RFC 791 section 3.1).
 const IP_HEADER_BYTES: u32 = 20;
 
+/// Why a record is damaged that follows the last one.
+const BEHIND: &str = "it is behind the end of the run";
+
 struct Replay<'a, N> {
     network: &'a mut N,
     interrupted: &'a dyn Fn() -> bool,
@@ -180,15 +183,20 @@ fn sound(
     let mut latest = (0, 0);
     let mut whole = false;
     for record in 0.. {
-        let Some(this) = log.next()? else { return Ok(Some(Sound { records: record, whole, damage: None })) };
+        let Some(this) = log.next()? else {
+            if whole && log.cut {
+                return Ok(damaged(record, BEHIND.to_owned()));
+            }
+            return Ok(Some(Sound { records: record, whole, damage: None }));
+        };
         if record.is_multiple_of(QUESTION) && interrupted() {
             return Ok(None);
         }
         let Some(this) = this else {
-            return Ok(damaged(record, "it is of no kind that there is".to_owned()));
+            return Ok(damaged(record, "no record is written so".to_owned()));
         };
         if whole {
-            return Ok(damaged(record, "it is behind the end of the run".to_owned()));
+            return Ok(damaged(record, BEHIND.to_owned()));
         }
         if let Some(why) = impossible(ways, &this) {
             return Ok(damaged(record, why));

@@ -207,6 +207,54 @@ fn lines_are_seen_while_it_goes_on() {
     assert_eq!((second.sent, second.lost, second.queue), (0, 3, 2 * 1518));
 }
 
+const CELLS: &str = r#"
+    name = "a generator beside two hosts"
+    [host.a]
+    [host.b]
+    [host.generator]
+    [switch.s]
+    kind = "atm"
+    [link.first]
+    ends = ["a", "s"]
+    medium = "oc-3c"
+    [link.second]
+    ends = ["s", "b"]
+    medium = "oc-3c"
+    [link.third]
+    ends = ["generator", "s"]
+    medium = "oc-3c"
+    [circuit.data]
+    from = "a"
+    to = "b"
+    [traffic.interference]
+    kind = "cbr"
+    from = "generator"
+    to = "b"
+    rate = "77.76 Mbit/s line"
+"#;
+
+/// Whoever looks often sees what a line carries, and never more than it can.
+#[test]
+fn cells_are_seen_up_to_now() {
+    let mut network = outside(CELLS);
+    let from_a = way(&network, "a to b");
+    // Half of what the line has for cells.
+    let cells_until = |at: u64| u128::from(at) * (149_760_000 / 2) / 424 / 1_000_000_000_000;
+    for look in 1..500_u64 {
+        let at = look * 37_000_000;
+        network.run_until(at, &mut |_| {});
+        let seen = network.seen();
+        for line in seen.iter().filter(|line| line.from == "generator" || line.to == "b") {
+            let late = cells_until(at).abs_diff(u128::from(line.sent));
+            assert!(late <= 4, "{}: {} cells at {at}, off by {late}", line.link, line.sent);
+            assert_eq!(line.bits, line.sent * 424);
+        }
+        assert!(seen.iter().all(|line| line.queue <= 1));
+    }
+    let next = 500 * 37_000_000;
+    assert_eq!(network.inject(next, from_a, packet(500, 1)), next);
+}
+
 const ROUTERS: &str = r#"
     name = "a circuit between routers"
     [host.a]

@@ -339,14 +339,15 @@ fn a_damaged_record_is_named() {
         bytes[header + input * 48 + place] = value;
         again(&mut model(FRAMES), &bytes)
     };
-    // No such way; an instant beyond all time, and one that only the next record shows to be wrong; a packet shorter and one longer than can be; no kind.
+    // No such way; an instant beyond all time, and one that only the next record shows to be wrong; a packet shorter and one longer than can be; no kind, and bytes that are not used.
     for (place, value, why) in [
         (24, 200, "way 200"),
         (7, 255, "beyond all time"),
         (7, 1, "behind it"),
         (33, 255, "on a way of"),
         (37, 255, "headers"),
-        (40, 77, "no kind"),
+        (40, 77, "no record is written so"),
+        (38, 1, "no record is written so"),
     ] {
         let found = damaged(place, value);
         let damage = found.damage.expect("it is damaged");
@@ -360,6 +361,8 @@ fn a_damaged_record_is_named() {
     let behind = [&bytes[..], &bytes[header..header + 48]].concat();
     let found = again(&mut model(FRAMES), &behind);
     let damage = found.damage.expect("nothing goes in when all is over");
+    assert_eq!((damage.record, damage.why.contains("behind the end")), (count as u64, true));
+    let damage = again(&mut model(FRAMES), &[&bytes[..], b"junk"].concat()).damage.expect("nor a part of it");
     assert_eq!((damage.record, damage.why.contains("behind the end")), (count as u64, true));
 }
 

@@ -78,8 +78,10 @@ impl Outside {
         Ok(outcome)
     }
 
-    /// What the lines carry, as far as the network has looked: at cells of the last 10 ms perhaps not.
+    /// What the lines have carried up to now. What is put in from now on comes after it.
     pub fn seen(&mut self) -> Vec<LineSeen> {
+        self.network.advance_all(self.reached);
+        self.earliest = self.earliest.max(self.reached + 1);
         self.network.fabric.write_all(self.reached);
         let network = &self.network;
         let line = |port: usize| {

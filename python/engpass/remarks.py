@@ -1,0 +1,38 @@
+"""What real hosts did otherwise than a file says: the notes of a run's measured and emulated points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engpass.say import count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MOST = 8
+
+
+class Remarks:
+    """Each sentence once, with the engine and the number of points that say it."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], int] = {}
+        self._points: dict[str, int] = {}
+
+    def add(self, outcome: Mapping[str, Any]) -> None:
+        """Take the notes of a point."""
+        engine = str(outcome["engine"])
+        self._points[engine] = self._points.get(engine, 0) + 1
+        for note in dict.fromkeys((outcome.get("measured") or {}).get("notes") or ()):
+            self._found[engine, note] = self._found.get((engine, note), 0) + 1
+
+    def lines(self) -> list[str]:
+        """The sentences in the order in which they came."""
+        lines = []
+        for (engine, note), times in list(self._found.items())[:_MOST]:
+            points = self._points[engine]
+            where = f" at {times:,} of {count(points, 'point')}" if times < points else ""
+            lines.append(f"{engine}{where}: {note}")
+        if len(self._found) > _MOST:
+            lines.append(f"{len(self._found) - _MOST:,} more notes are in `measured.notes` of the outcomes")
+        return lines
