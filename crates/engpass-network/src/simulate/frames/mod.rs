@@ -84,6 +84,8 @@ pub(super) struct Step {
     pub(super) mtu: u32,
     /// Whom its line tells what comes.
     tells: Tells,
+    /// The router takes its time for a packet.
+    takes_time: bool,
 }
 
 /// Whom a line tells what comes.

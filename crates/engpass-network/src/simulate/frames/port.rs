@@ -337,7 +337,11 @@ impl FramePort {
         if !self.is_plain::<NIC>() {
             return Passed::Odd;
         }
-        self.join_plainly(now, (bytes, if NIC { ip } else { bytes }), packet, last, window)
+        if NIC {
+            self.join_plainly(now, (bytes, ip), packet, last, window)
+        } else {
+            self.queue_plainly(now, bytes, packet, last, window)
+        }
     }
 
     /// Whether all is known on arrival by room alone, and packets arrive in order.
@@ -351,8 +355,14 @@ impl FramePort {
         }
     }
 
-    /// The same of a packet that takes so many bytes of the line, those around it apart, and of what holds it.
+    /// The same of a packet that takes so many bytes of a queue.
     #[inline(never)]
+    fn queue_plainly(&mut self, now: u64, bytes: u32, packet: u32, last: u64, window: &Window) -> Passed {
+        self.join_plainly(now, (bytes, bytes), packet, last, window)
+    }
+
+    /// The same of a packet that takes so many bytes of the line, those around it apart, and of what holds it.
+    #[inline(always)]
     fn join_plainly(
         &mut self,
         now: u64,
