@@ -10,6 +10,7 @@ use crate::simulate::tally::Place;
 
 impl Network {
     /// A frame arrives at the node behind this port; and so do those behind it, as long as nothing else comes first.
+    #[inline(never)]
     pub(in crate::simulate) fn frame_lands(&mut self, port: u32) {
         loop {
             let this = &mut self.frames.ports[port as usize];

@@ -338,7 +338,7 @@ impl FramePort {
             return Passed::Odd;
         }
         if NIC {
-            self.join_plainly(now, (bytes, ip), packet, last, window)
+            self.join_plainly::<NIC>(now, (bytes, ip), packet, last, window)
         } else {
             self.queue_plainly(now, bytes, packet, last, window)
         }
@@ -349,7 +349,7 @@ impl FramePort {
     fn is_plain<const NIC: bool>(&self) -> bool {
         match self.waiting {
             _ if self.lottery.is_some() => false,
-            Waiting::Room(_) => true,
+            Waiting::Room(_) => !NIC,
             Waiting::All => NIC,
             _ => false,
         }
@@ -358,12 +358,12 @@ impl FramePort {
     /// The same of a packet that takes so many bytes of a queue.
     #[inline(never)]
     fn queue_plainly(&mut self, now: u64, bytes: u32, packet: u32, last: u64, window: &Window) -> Passed {
-        self.join_plainly(now, (bytes, bytes), packet, last, window)
+        self.join_plainly::<false>(now, (bytes, bytes), packet, last, window)
     }
 
     /// The same of a packet that takes so many bytes of the line, those around it apart, and of what holds it.
     #[inline(always)]
-    fn join_plainly(
+    fn join_plainly<const NIC: bool>(
         &mut self,
         now: u64,
         (bytes, held): (u32, u32),
@@ -379,7 +379,7 @@ impl FramePort {
         if now > self.opens || !window.holds_all(begin, end) {
             return Passed::Odd;
         }
-        if let Waiting::Room(limit) = self.waiting {
+        if !NIC && let Waiting::Room(limit) = self.waiting {
             self.sent.release(now);
             if !self.sent.queue().has_room(limit, bytes) {
                 return Passed::Lost;
