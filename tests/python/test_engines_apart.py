@@ -57,6 +57,16 @@ def test_the_report_has_the_four_engines_side_by_side() -> None:
     assert section.count(" ✗</span>") == 1
     assert "invalid" not in section
     assert "emulated in real time and measured" in page
+    assert section.count(">apart</th>") == 3, "`simulate` is not far from itself"
+    assert "(<code>emulate</code> has 18" in page[: page.index('<h2 id="results">')]
+
+
+def test_the_report_has_the_notes_of_real_hosts() -> None:
+    record, outcomes = four(late=False)
+    outcomes[2]["measured"] = {"notes": ["TCP of `dl` has `bbr`"]}
+    assert '<p class="muted">emulate: TCP of <code>dl</code> has <code>bbr</code></p>' in render(
+        record, outcomes
+    )
 
 
 def test_the_report_says_what_does_not_count() -> None:

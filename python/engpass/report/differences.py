@@ -37,7 +37,7 @@ def differences_section(table: Table) -> str:
     head = ["Variant", *(esc(axis.label) for axis in table.axes), "Flow"]
     first = len(head)
     for engine in table.engines:
-        head += [esc(engine), "apart"]
+        head += [esc(engine)] if engine == _base(table) else [esc(engine), "apart"]
     cells = [row for _, row in rows[:_MOST]]
     grid = html_table(_caption(table, len(rows)), head, cells, numeric=range(first, len(head)), kind="tall")
     said = f"{marked} of {len(rows)} rows are marked." if marked else "No row is marked."
@@ -48,20 +48,26 @@ def _cells(table: Table, found: Mapping[str, Point], distances: Mapping[str, Apa
     cells = []
     for engine in table.engines:
         one = distances.get(engine)
+        is_base = engine == _base(table)
         if one is None:
-            cells += ["", ""]
+            cells += [""] if is_base else ["", ""]
             continue
         bad = ' <span class="badge bad">invalid</span>' if found[engine].invalid is not None else ""
         said = "" if one.share is None else _signed(one.share)
         cells.append(plain(one.value / table.rate.factor) + bad)
-        cells.append(f'<span class="mark">{said} ✗</span>' if one.far else said)
+        if not is_base:
+            cells.append(f'<span class="mark">{said} ✗</span>' if one.far else said)
     return cells
 
 
+def _base(table: Table) -> str:
+    """The engine against which the others are set."""
+    return reference(dict.fromkeys(table.engines, 0.0)) or ""
+
+
 def _caption(table: Table, rows: int) -> str:
-    base = reference(dict.fromkeys(table.engines, 0.0))
     caption = (
-        f"Goodput in {esc(table.rate.name)}, and how far it is from that of <code>{esc(base)}</code>;"
+        f"Goodput in {esc(table.rate.name)}, and how far it is from that of <code>{esc(_base(table))}</code>;"
         f" ✗ where it is more than {say_share(FAR)}"
     )
     if "limit" in table.engines:

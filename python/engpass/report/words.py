@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from engpass.apart import apart
 from engpass.report.aggregate import Point, Table
 from engpass.report.record import Run
 from engpass.report.units import say_rate, say_share
@@ -64,6 +65,7 @@ def _result(table: Table, flow: str, variant: str) -> str:
     limit = limits.get(best.at)
     if limit:
         text += f", {say_share(best.goodput.mean / limit)} of its limit"
+    text += _others(mine, best)
     lossy = [p for p in measured if p.loss is not None]
     if not lossy:
         return text + "."
@@ -72,9 +74,21 @@ def _result(table: Table, flow: str, variant: str) -> str:
     if loss == 0:
         return f"{text}; nothing is lost."
     if worst is best:
-        return f"{text}; {say_share(loss)} of the datagrams are lost."
+        return f"{text}; {say_share(loss)} of the {_unit(best)} are lost."
     low = say_rate(worst.goodput.mean, 3) if worst.goodput.mean else "nothing"
     return f"{text}; the greatest loss is {say_share(loss)}{_at(table, worst)}, with {low} left."
+
+
+def _others(points: Sequence[Point], best: Point) -> str:
+    """What other engines have at the same place, where that is something else."""
+    there = {p.engine: p.goodput.mean for p in points if p.at == best.at}
+    far = [one for one in apart(there) if one.far and one.engine not in ("limit", best.engine)]
+    said = [f"`{one.engine}` has {say_rate(one.value)}" for one in far]
+    return f" ({' and '.join(said)})" if said else ""
+
+
+def _unit(point: Point) -> str:
+    return "packets" if point.kind == "tcp-stream" else "datagrams"
 
 
 def moment(text: str) -> str:
