@@ -80,8 +80,13 @@ impl Outside {
 
     /// What the lines have carried up to now. What is put in from now on comes after it.
     pub fn seen(&mut self) -> Vec<LineSeen> {
-        self.network.advance_all(self.reached);
-        self.earliest = self.earliest.max(self.reached + 1);
+        if self.inputs.front().is_none_or(|input| input.at > self.reached) {
+            self.network.advance_all(self.reached);
+            self.earliest = self.earliest.max(self.reached + 1);
+        } else if let Some(before) = self.reached.checked_sub(1) {
+            // What was put in for this instant has not come yet.
+            self.network.advance_all(before);
+        }
         self.network.fabric.write_all(self.reached);
         let network = &self.network;
         let line = |port: usize| {
