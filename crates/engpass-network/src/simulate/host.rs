@@ -353,11 +353,12 @@ impl Network {
         // A datagram arrives whole only after its last fragment was handed over, so it was sent.
         tally.in_flight -= 1;
         tally.receive(this.index, self.now);
-        tally.ever_bytes += u64::from(this.bytes);
         if self.fabric.window.holds(self.now) {
             tally.received += 1;
             tally.received_bytes += u64::from(this.bytes);
             tally.delays.add(self.now - this.begun);
+        } else {
+            tally.rare().bytes_before += u64::from(this.bytes);
         }
     }
 }
