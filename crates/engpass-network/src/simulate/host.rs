@@ -234,7 +234,7 @@ impl Network {
             Item::Write(endpoint) => {
                 let rest = self.cpus[host].interrupted.take();
                 let this = &self.endpoints[endpoint];
-                (this.flow as usize, rest.unwrap_or_else(|| this.write_cost()))
+                (this.flow as usize, rest.unwrap_or_else(|| this.write_cost(&self.costs)))
             }
             Item::Output(endpoint) => {
                 let cost = self.form_segment(endpoint).unwrap_or(0);

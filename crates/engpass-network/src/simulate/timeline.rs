@@ -284,7 +284,7 @@ impl Network {
                 let (mut congestion, mut receive, mut flight) = (0, 0, 0);
                 for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.flow as usize == flow) {
                     if endpoint.application.is_some() {
-                        let now = endpoint.connection.snapshot();
+                        let now = endpoint.connection.snapshot().expect("who writes is whole");
                         congestion += now.congestion_window;
                         receive += now.send_window;
                         flight += now.in_flight;

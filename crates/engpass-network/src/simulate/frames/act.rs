@@ -52,7 +52,7 @@ impl Network {
                     continue;
                 }
                 Pause::Formed => {
-                    let sending = self.endpoints[endpoint].sending();
+                    let sending = self.endpoints[endpoint].sending(&self.fabric.datagrams);
                     if !self.enters_as(sender, sending) {
                         self.endpoints[endpoint].busy = true;
                         return;
@@ -139,7 +139,7 @@ impl Network {
                     });
                     if !sent {
                         packets.release(packet);
-                        (this.ip, this.formed) = (ip, id);
+                        this.formed = id;
                         return Pause::Formed;
                     }
                     fabric.ledger.sends_packet(act.sender, (counted, packet), now, line.free_at());
@@ -175,14 +175,13 @@ impl Network {
                 return Pause::Write;
             }
             act.asked = false;
-            let left = application.left.into();
-            let bytes =
-                if shut { this.connection.next_copies(left) } else { this.connection.next_copy(left) };
+            let (connection, left) = (this.connection.whole(), application.left.into());
+            let bytes = if shut { connection.next_copies(left) } else { connection.next_copy(left) };
             if bytes == 0 {
                 return Pause::Ends;
             }
             application.left -= bytes as u32;
-            this.connection.put(Time(now), bytes, application.left == 0);
+            connection.put(Time(now), bytes, application.left == 0);
         }
     }
 }

@@ -191,7 +191,7 @@ impl Waits {
     }
 
     /// A frame of it enters the NIC, whose last cell will have been sent at `until` if nothing else is in its way.
-    #[inline]
+    #[inline(always)]
     pub(super) fn emit(&mut self, now: u64, until: u64) {
         self.pass(now);
         if until > self.until {
