@@ -2,7 +2,7 @@
 
 use super::congestion::{Control, Window};
 use super::limited::LimitedBy;
-use super::parameters::{RecoveryKind, Role, SendBufferRule, Shared};
+use super::parameters::{RecoveryKind, Role, Shared};
 use super::receive::Receiver;
 use super::recovery::{Phase, Recovery};
 use super::rtt::{Backoff, Rtt};
@@ -298,11 +298,13 @@ impl Connection {
         self.tx.next_copy(&self.p, self.window.mss(), left)
     }
 
-    /// The same, of all pieces that the socket takes one after the other: where nothing of them can be sent before the last.
+    /// Copy all pieces of a write, of which `left` bytes are to come, that the socket takes one after the other: where nothing of them can be
+    /// sent before the last. Returns how many bytes they are.
     #[inline]
-    pub fn next_copies(&mut self, left: u64) -> u64 {
-        let alike = self.p.send_buffer_rule == SendBufferRule::Bytes;
-        self.tx.next_copy(&self.p, if alike { u64::MAX } else { self.window.mss() }, left)
+    pub fn copy(&mut self, now: Time, left: u64) -> u64 {
+        let taken = self.tx.copy(&self.p, self.window.mss(), left);
+        self.rearm(now);
+        taken
     }
 
     /// What [`next_copy`](Self::next_copy) said is copied; `ends` when the write ends there.
@@ -363,12 +365,17 @@ impl Connection {
     /// Where not, [`next_segment`](Self::next_segment) says.
     #[inline]
     pub fn is_silent(&self) -> bool {
-        self.state == State::Established
+        self.has_nothing_to_send() && !self.rx.acks.is_due()
+    }
+
+    /// The same, but for an acknowledgment of all that has come.
+    #[inline]
+    pub(super) fn has_nothing_to_send(&self) -> bool {
+        self.board.is_empty()
+            && self.state == State::Established
             && self.special.is_empty()
-            && self.board.is_empty()
             && self.tx.unsent() == 0
             && !self.tx.closing
-            && !self.rx.acks.is_due()
             && !self.rx.has_early()
     }
 

@@ -28,7 +28,7 @@ impl Default for DelayedAck {
 
 impl DelayedAck {
     /// A segment came in order.
-    #[inline]
+    #[inline(always)]
     pub(super) fn in_order(&mut self, p: &TcpParameters, mss: u64, len: u32, now: Time) {
         let before = self.bytes;
         // What is counted beyond any parameter's range is enough.

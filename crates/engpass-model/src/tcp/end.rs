@@ -2,6 +2,7 @@
 
 use super::acknowledge::Terms;
 use super::connection::{Agreed, Connection, Out, Rare, State};
+use super::flight::Flight;
 use super::limited::LimitedBy;
 use super::parameters::{Role, Shared};
 use super::receive::Receiver;
@@ -118,6 +119,29 @@ impl End {
     pub fn next_segment(&mut self, now: Time, segment: &mut Segment) -> Result<(), LimitedBy> {
         match &mut self.0 {
             Kind::Whole(connection) => connection.next_segment(now, segment),
+            Kind::Reader(reader) => reader.next_segment(now, segment),
+        }
+    }
+
+    /// See [`Connection::flight`].
+    #[inline]
+    pub fn flight(&self) -> Flight {
+        match &self.0 {
+            Kind::Whole(connection) => connection.flight(),
+            Kind::Reader(_) => Flight::default(),
+        }
+    }
+
+    /// See [`Connection::next_of`].
+    #[inline(always)]
+    pub fn next_of(
+        &mut self,
+        flight: &mut Flight,
+        now: Time,
+        segment: &mut Segment,
+    ) -> Result<(), LimitedBy> {
+        match &mut self.0 {
+            Kind::Whole(connection) => connection.next_of(flight, now, segment),
             Kind::Reader(reader) => reader.next_segment(now, segment),
         }
     }

@@ -207,7 +207,7 @@ impl Connection {
 
     /// An acknowledgment takes segments in order that were sent once: what [`receive_ack`](Self::receive_ack)
     /// comes to then.
-    #[inline]
+    #[inline(always)]
     fn take_run(&mut self, now: Time, segment: &Segment, run: &Run, out: &mut Out) {
         let before = self.outstanding();
         let acked = segment.ack - self.tx.una;

@@ -17,7 +17,7 @@
 //!
 //! An [`End`] is a connection that keeps only what reading needs while it does no more.
 //!
-//! One file is one part: [`segment`], `handshake`, `send`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`,
+//! One file is one part: [`segment`], `handshake`, `send`, `flight`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`,
 //! `scoreboard` (what is in the network), `progress` (what an acknowledgment says of it), `recovery/` (which of it is lost), [`congestion`] (how much it may be).
 
 mod acknowledge;
@@ -26,6 +26,7 @@ pub mod congestion;
 mod connection;
 mod delayed_ack;
 mod end;
+mod flight;
 mod handshake;
 mod input;
 pub mod limited;
@@ -49,6 +50,7 @@ mod transmit;
 pub use config::TcpConfig;
 pub use connection::{Connection, Out, State};
 pub use end::End;
+pub use flight::Flight;
 pub use limited::LimitedBy;
 pub use parameters::{Role, Shared, TcpParameters};
 pub use profile::Profile;

@@ -229,6 +229,8 @@ pub(super) struct Derived {
     pub(super) exact_marks: bool,
     /// It sets the window in recovery too.
     pub(super) rules_recovery: bool,
+    /// New segments are neither timed one by one nor paced.
+    pub(super) plain_flights: bool,
 }
 
 impl Shared {
@@ -270,6 +272,7 @@ impl From<TcpParameters> for Shared {
             rates: control.wants_rates(),
             exact_marks: control.wants_exact_marks(),
             rules_recovery: control.rules_recovery(),
+            plain_flights: parameters.rtt_every_ack && !control.wants_rates(),
         };
         Self(Arc::new(Prepared { parameters, derived }))
     }

@@ -347,7 +347,7 @@ impl Receiver {
     /// Whether there may be blocks to report.
     #[inline]
     pub(super) fn has_blocks(&self) -> bool {
-        self.more.is_some()
+        self.more.as_ref().is_some_and(|more| more.duplicate.is_some() || !more.ranges.is_empty())
     }
 
     /// The blocks to report: a duplicate first, then the most recent ranges (RFC 2018 section 4, RFC 2883).

@@ -193,7 +193,7 @@ impl Scoreboard {
     }
 
     /// What an acknowledgment of everything below `una` would take, if nothing of it was ever SACKed, lost or sent again.
-    #[inline]
+    #[inline(always)]
     pub(super) fn plain_run(&self, una: u64) -> Option<Run> {
         let first = self.sent.get(0)?;
         let (mut last, mut whole) = (first, 0);

@@ -92,6 +92,34 @@ impl Sender {
         taken
     }
 
+    /// Copy of a write of which `left` bytes are to come as many pieces as are taken. Returns how many bytes they are.
+    #[inline]
+    pub(super) fn copy(&mut self, p: &TcpParameters, mss: u64, left: u64) -> u64 {
+        if p.send_buffer_rule != SendBufferRule::Bytes {
+            return self.copy_pieces(p, mss, left);
+        }
+        // They are as good as one.
+        let taken = left.min(self.room(p, left));
+        if taken > 0 {
+            self.put(p, taken, taken == left);
+        }
+        self.refused = taken < left;
+        taken
+    }
+
+    #[inline(never)]
+    fn copy_pieces(&mut self, p: &TcpParameters, mss: u64, left: u64) -> u64 {
+        let mut taken = 0;
+        loop {
+            let piece = self.next_copy(p, mss, left - taken);
+            if piece == 0 {
+                return taken;
+            }
+            taken += piece;
+            self.put(p, piece, taken == left);
+        }
+    }
+
     /// Put what was copied into the send buffer; `ends` when the write ends there.
     #[inline]
     pub(super) fn put(&mut self, p: &TcpParameters, bytes: u64, ends: bool) {
@@ -119,6 +147,12 @@ impl Sender {
             SendBufferRule::WholeWrites if held == 0 || bytes <= free => u64::MAX,
             SendBufferRule::WholeWrites => 0,
         }
+    }
+
+    /// Whether what it sends next is full segments as long as enough is written: no write ends between, and no FIN follows.
+    #[inline]
+    pub(super) fn cuts_full(&self) -> bool {
+        self.boundaries.is_none() && !self.closing && !self.stopped
     }
 
     /// Bytes written and not sent.
@@ -263,6 +297,14 @@ impl Sender {
             self.stopped = false;
         }
         ends_write && piece.len > 0
+    }
+
+    /// The same of a full piece, where [segments are cut full](Self::cuts_full).
+    #[inline]
+    pub(super) fn sent_full(&mut self, mss: u64) -> bool {
+        self.next += mss;
+        self.last_len = mss as u32;
+        self.next == self.written
     }
 }
 

@@ -170,7 +170,10 @@ impl Connection {
 
     /// Put the next segment into `segment`; or else say what [`limited_by`](Self::limited_by) says, and leave it.
     pub fn next_segment(&mut self, now: Time, segment: &mut Segment) -> Result<(), LimitedBy> {
-        match self.decide(now) {
+        // What nearly all acknowledgments are: who owes one only reads.
+        let acknowledges = self.has_nothing_to_send() && self.rx.acks.is_due();
+        let next = if acknowledges { Ok(Next::Ack) } else { self.decide(now) };
+        match next {
             Ok(Next::New(piece)) => self.send_new(now, piece, segment),
             Ok(Next::Ack) => self.send_ack(now, segment),
             Ok(next) => *segment = self.send_odd(now, next),
@@ -207,7 +210,7 @@ impl Connection {
 
     /// A segment with what every segment of an open connection carries.
     #[inline(always)]
-    fn outgoing(&mut self, now: Time, seq: u64, len: u32, flags: Flags) -> Segment {
+    pub(super) fn outgoing(&mut self, now: Time, seq: u64, len: u32, flags: Flags) -> Segment {
         let (rx, terms) = self.receiving();
         rx.outgoing(terms, now, seq, len, flags)
     }

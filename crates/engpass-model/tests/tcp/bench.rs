@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use engpass_model::random::Stream;
 use engpass_model::tcp::parameters::Role;
-use engpass_model::tcp::{Connection, Flags, Out, Segment, State, TcpParameters};
+use engpass_model::tcp::{Connection, Flags, Flight, Out, Segment, State, TcpParameters};
 use engpass_model::time::{SECOND, Time};
 
 pub(crate) const fn ms(milliseconds: u64) -> Time {
@@ -176,6 +176,8 @@ pub(crate) struct Bench {
     same_instant: u64,
     /// Called for every segment that `a` sends.
     pub(crate) log: Option<Vec<(Time, Segment)>>,
+    /// Segments are pulled in flights.
+    pub(crate) in_flights: bool,
 }
 
 impl Bench {
@@ -199,6 +201,7 @@ impl Bench {
             steps: 0,
             same_instant: 0,
             log: None,
+            in_flights: false,
         }
     }
 
@@ -248,9 +251,14 @@ impl Bench {
 
     fn pull(&mut self) {
         for (end, pipe) in [(&mut self.a, &mut self.forward), (&mut self.b, &mut self.back)] {
+            let mut flight = if self.in_flights { end.flight() } else { Flight::default() };
             loop {
                 let wanted = end.wants_to_transmit(self.now);
-                let segment = end.transmit(self.now);
+                let limited = end.limited_by(self.now);
+                let mut segment = Segment::default();
+                let formed = end.next_of(&mut flight, self.now, &mut segment);
+                assert_eq!(formed.err(), Some(limited).filter(|_| !wanted), "what holds it back is named");
+                let segment = formed.ok().map(|()| segment);
                 assert_eq!(wanted, segment.is_some(), "what is announced is sent");
                 let Some(segment) = segment else { break };
                 if let Some(log) =

@@ -107,6 +107,32 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::default())]
+
+    #[test]
+    fn a_flight_is_what_goes_out_segment_by_segment(
+        a in any_parameters(),
+        b in any_parameters(),
+        message in 1u64..70_000,
+        loss in 0u64..50_000,
+        queue in 20_000u64..200_000,
+        seed in any::<u64>(),
+    ) {
+        let [alone, in_flights] = [false, true].map(|in_flights| {
+            let mut forward = Pipe::new(Some(20_000_000), ms(5));
+            forward.queue = queue;
+            forward.mark_above = Some(queue / 4);
+            forward.loss = Loss::Random { millionths: loss, stream: Stream::new(seed, "forward") };
+            let mut bench = Bench::new(&a, &b, forward, Pipe::new(None, ms(5))).transfer(500_000, message);
+            (bench.log, bench.in_flights) = (Some(Vec::new()), in_flights);
+            bench.run(Time::from_secs(20));
+            (bench.log, bench.a.stats(), bench.b.stats(), bench.a.snapshot())
+        });
+        prop_assert_eq!(alone, in_flights);
+    }
+}
+
 #[test]
 fn a_clean_line_needs_no_retransmission() {
     for profile in Profile::ALL {

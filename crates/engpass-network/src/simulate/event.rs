@@ -187,9 +187,12 @@ impl Events {
             self.measure(at);
         }
         let (kind, payload) = (key as u32 & SECOND, key as u32 & !SECOND);
+        if (key as u64 >> 61) == 0 && kind == 0 {
+            // What nearly all are.
+            return Some((at, Event::Arrive(payload)));
+        }
         let event = match ((key as u64 >> 61) & 7, kind) {
-            (0, SECOND) => Event::Forward(payload),
-            (0, _) => Event::Arrive(payload),
+            (0, _) => Event::Forward(payload),
             (1, _) => Event::Serve(payload),
             (2, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
             (3, _) => Event::Frame(payload),

@@ -166,7 +166,10 @@ impl Network {
             if let Some((at, event)) = self.events.pop_until(limit) {
                 self.now = at;
                 self.handled += 1;
-                self.handle(event);
+                match event {
+                    Event::Arrive(port) => self.frame_lands(port),
+                    other => self.handle(other),
+                }
                 if self.handled < self.next_question {
                     continue;
                 }
@@ -187,7 +190,7 @@ impl Network {
         Ok(())
     }
 
-    #[inline]
+    #[inline(never)]
     fn handle(&mut self, event: Event) {
         match event {
             Event::Arrive(port) => self.frame_lands(port),

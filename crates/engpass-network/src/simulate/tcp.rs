@@ -284,12 +284,8 @@ impl Network {
     /// The connection has taken an input.
     #[inline(always)]
     fn after_input(&mut self, endpoint: usize, out: Out) {
-        let this = &mut self.endpoints[endpoint];
-        if let Some(application) = &mut this.application {
+        if let Some(application) = &mut self.endpoints[endpoint].application {
             application.connected |= out.established;
-        } else if this.connection.is_silent() {
-            self.see_to_wake(endpoint);
-            return;
         }
         self.go_on(endpoint);
     }
@@ -360,23 +356,29 @@ impl Network {
     fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if !this.busy && !this.is_silent() {
-            if this.is_free() && self.cpus[self.nics[this.nic as usize].host as usize].is_idle() {
-                let (way, open) = (this.way(), this.is_open());
-                match way {
-                    Way::Frames { route } if open && self.is_plain() && self.fabric.fates.is_none() => {
-                        self.act_plainly(endpoint, route);
-                    }
-                    _ => self.do_all(endpoint),
-                }
-            } else {
-                self.ask(endpoint);
-            }
+            self.act(endpoint);
         }
         self.see_to_wake(endpoint);
     }
 
+    /// Send and write, at once where that costs nothing.
+    #[inline(always)]
+    fn act(&mut self, endpoint: usize) {
+        let this = &self.endpoints[endpoint];
+        if !this.is_free() || !self.cpus[self.nics[this.nic as usize].host as usize].is_idle() {
+            self.ask(endpoint);
+            return;
+        }
+        match this.way() {
+            Way::Frames { route } if this.is_open() && self.is_plain() && self.fabric.fates.is_none() => {
+                self.act_plainly(endpoint, route);
+            }
+            _ => self.do_all(endpoint),
+        }
+    }
+
     /// The endpoint wakes when its connection has its next timer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn see_to_wake(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if let Some(wake) = this.connection.next_wake() {
@@ -596,7 +598,10 @@ impl Network {
         if out.refused > 0 {
             this.refused = out.refused as u32;
         }
-        fabric.ledger.stirs(self.processes.len() + endpoint, now);
+        // Nobody asks what an end that only reads waits for.
+        if end.application.is_some() {
+            fabric.ledger.stirs(self.processes.len() + endpoint, now);
+        }
         out
     }
 }

@@ -16,6 +16,8 @@ use crate::simulate::ledger::Wait;
 struct Act {
     endpoint: usize,
     sender: usize,
+    /// Where the books keep what it does, if they do.
+    states: Option<usize>,
     route: u32,
     /// Why it has sent no more.
     limited: Option<LimitedBy>,
@@ -42,7 +44,8 @@ impl Network {
     #[inline(never)]
     pub(in crate::simulate) fn act_plainly(&mut self, endpoint: usize, route: u32) {
         let sender = self.processes.len() + endpoint;
-        let mut act = Act { endpoint, sender, route, limited: None, asked: false };
+        let states = self.fabric.ledger.states_of(sender);
+        let mut act = Act { endpoint, sender, states, route, limited: None, asked: false };
         loop {
             match self.go_on_with(&mut act) {
                 Pause::Told(id, place, at) => self.go(id, place, at, false),
@@ -66,8 +69,10 @@ impl Network {
                 return;
             }
         }
-        let wait = act.limited.map_or(Wait::Cpu, |limited| self.wait_of(endpoint, limited));
-        self.fabric.ledger.waits(sender, self.now, wait);
+        if states.is_some() {
+            let wait = act.limited.map_or(Wait::Cpu, |limited| self.wait_of(endpoint, limited));
+            self.fabric.ledger.waits_at(states, self.now, wait);
+        }
     }
 
     /// Go on as long as all it needs is at hand.
@@ -81,13 +86,14 @@ impl Network {
         let line = &mut ports[step.port as usize];
         let nic = &nics[this.nic as usize];
         let last = if step.tells_port() { end } else { 0 };
+        let mut flight = this.connection.flight();
         loop {
             // What a window keeps back stays there, whatever more is written.
             let shut = matches!(act.limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut && !act.asked {
                 let id = fabric.datagrams.next();
                 let segment = fabric.segment_of(id);
-                let formed = this.connection.next_segment(Time(now), segment);
+                let formed = this.connection.next_of(&mut flight, Time(now), segment);
                 act.limited = formed.err();
                 if formed.is_ok() {
                     let (header, len) = (segment.header_len() as u32, segment.len);
@@ -142,7 +148,7 @@ impl Network {
                         this.formed = id;
                         return Pause::Formed;
                     }
-                    fabric.ledger.sends_packet(act.sender, (counted, packet), now, line.free_at());
+                    fabric.ledger.sends_packet(act.states, (counted, packet), now, line.free_at());
                     if line.watched {
                         fabric.ledger.shares_line(0, &fabric.datagrams[id], packet, ip, line);
                     }
@@ -176,12 +182,21 @@ impl Network {
             }
             act.asked = false;
             let (connection, left) = (this.connection.whole(), application.left.into());
-            let bytes = if shut { connection.next_copies(left) } else { connection.next_copy(left) };
+            if shut {
+                let bytes = connection.copy(Time(now), left);
+                application.left -= bytes as u32;
+                if bytes == 0 || bytes < left {
+                    return Pause::Ends;
+                }
+                continue;
+            }
+            let bytes = connection.next_copy(left);
             if bytes == 0 {
                 return Pause::Ends;
             }
             application.left -= bytes as u32;
             connection.put(Time(now), bytes, application.left == 0);
+            flight = connection.flight();
         }
     }
 }

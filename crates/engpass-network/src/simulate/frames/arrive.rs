@@ -10,6 +10,7 @@ use crate::simulate::tally::Place;
 
 impl Network {
     /// A frame arrives at the node behind this port; and so do those behind it, as long as nothing else comes first.
+    #[inline(never)]
     pub(in crate::simulate) fn frame_lands(&mut self, port: u32) {
         loop {
             let this = &mut self.frames.ports[port as usize];
@@ -70,7 +71,8 @@ impl Network {
             self.packet_arrived(packet);
             return;
         }
-        if let Some(at) = self.process(step, packet) {
+        let at = if step.takes_time { self.process(step, packet) } else { Some(self.now) };
+        if let Some(at) = at {
             self.go(packet, place, at, true);
         }
     }
@@ -139,16 +141,10 @@ impl Network {
         self.fabric.release_datagram(datagram);
     }
 
-    /// A packet has come to the node before a port, a router perhaps: when its engine has done it, if that need not be waited for.
-    #[inline]
+    /// A packet has come to a router that takes its time: when its engine has done it, if that need not be waited for.
+    #[inline(never)]
     fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
-        if !step.is_routed() {
-            return Some(self.now);
-        }
         let engine = &mut self.frames.routers[step.router as usize];
-        if engine.per_packet == 0 {
-            return Some(self.now);
-        }
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
         // Whatever goes out by the port comes from this engine, in order.
         let port = &self.frames.ports[step.port as usize];

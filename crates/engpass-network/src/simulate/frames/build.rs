@@ -65,7 +65,13 @@ impl Frames {
                     }
                 }
                 let hops = frames.steps.len() - first;
-                frames.steps.push(Step { port: END, router: END, mtu: 0, tells: Tells::Nobody });
+                frames.steps.push(Step {
+                    port: END,
+                    router: END,
+                    mtu: 0,
+                    tells: Tells::Nobody,
+                    takes_time: false,
+                });
                 let first = frames.share_steps(first);
                 frames.routes.push(Route {
                     first: first as u32,
@@ -116,8 +122,7 @@ impl Frames {
                 continue;
             }
             let in_order = self.ports[from as usize].is_in_order();
-            let at_once = !this.is_routed() || self.routers[this.router as usize].per_packet == 0;
-            if in_order && at_once && self.ports[this.port as usize].decides_on_arrival() {
+            if in_order && !this.takes_time && self.ports[this.port as usize].decides_on_arrival() {
                 self.steps[place - 1].tells = Tells::Port;
             }
         }
@@ -143,6 +148,7 @@ impl Frames {
             _ => END,
         };
         let mtu = u32::try_from(topology.links[hop.link].mtu).unwrap_or(u32::MAX);
-        Ok(Step { port: self.places[port_of(topology, hop)], router, mtu, tells: Tells::Nobody })
+        let takes_time = self.routers.get(router as usize).is_some_and(|engine| engine.per_packet > 0);
+        Ok(Step { port: self.places[port_of(topology, hop)], router, mtu, tells: Tells::Nobody, takes_time })
     }
 }

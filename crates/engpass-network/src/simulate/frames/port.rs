@@ -337,7 +337,11 @@ impl FramePort {
         if !self.is_plain::<NIC>() {
             return Passed::Odd;
         }
-        self.join_plainly(now, (bytes, if NIC { ip } else { bytes }), packet, last, window)
+        if NIC {
+            self.join_plainly::<NIC>(now, (bytes, ip), packet, last, window)
+        } else {
+            self.queue_plainly(now, bytes, packet, last, window)
+        }
     }
 
     /// Whether all is known on arrival by room alone, and packets arrive in order.
@@ -345,15 +349,21 @@ impl FramePort {
     fn is_plain<const NIC: bool>(&self) -> bool {
         match self.waiting {
             _ if self.lottery.is_some() => false,
-            Waiting::Room(_) => true,
+            Waiting::Room(_) => !NIC,
             Waiting::All => NIC,
             _ => false,
         }
     }
 
-    /// The same of a packet that takes so many bytes of the line, those around it apart, and of what holds it.
+    /// The same of a packet that takes so many bytes of a queue.
     #[inline(never)]
-    fn join_plainly(
+    fn queue_plainly(&mut self, now: u64, bytes: u32, packet: u32, last: u64, window: &Window) -> Passed {
+        self.join_plainly::<false>(now, (bytes, bytes), packet, last, window)
+    }
+
+    /// The same of a packet that takes so many bytes of the line, those around it apart, and of what holds it.
+    #[inline(always)]
+    fn join_plainly<const NIC: bool>(
         &mut self,
         now: u64,
         (bytes, held): (u32, u32),
@@ -369,7 +379,7 @@ impl FramePort {
         if now > self.opens || !window.holds_all(begin, end) {
             return Passed::Odd;
         }
-        if let Waiting::Room(limit) = self.waiting {
+        if !NIC && let Waiting::Room(limit) = self.waiting {
             self.sent.release(now);
             if !self.sent.queue().has_room(limit, bytes) {
                 return Passed::Lost;

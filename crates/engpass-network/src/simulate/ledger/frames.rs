@@ -56,7 +56,7 @@ impl Ledger {
     }
 
     /// The same of a line that several senders use, and that has held nothing back: it sends a packet of `ip` bytes.
-    #[inline]
+    #[inline(always)]
     pub(in crate::simulate) fn shares_line(
         &mut self,
         hop: usize,
@@ -143,15 +143,12 @@ impl Ledger {
     #[inline(always)]
     pub(in crate::simulate) fn sends_packet(
         &mut self,
-        sender: usize,
+        states: Option<usize>,
         (elastic, packet): (bool, u32),
         now: u64,
         until: u64,
     ) {
-        if !self.on {
-            return;
-        }
-        let Some(place) = self.place_of(sender) else { return };
+        let Some(place) = states else { return };
         let waits = &mut self.senders[place];
         waits.emit(now, until);
         if elastic && waits.stamped {

@@ -476,12 +476,15 @@ impl Ledger {
         }
     }
 
+    /// The same, if they are kept at all.
+    #[inline(always)]
+    pub(super) fn states_of(&self, sender: usize) -> Option<usize> {
+        if self.on { self.place_of(sender) } else { None }
+    }
+
     #[inline(always)]
     fn sender(&mut self, sender: usize) -> Option<&mut Waits> {
-        if !self.on {
-            return None;
-        }
-        self.place_of(sender).map(|place| &mut self.senders[place])
+        self.states_of(sender).map(|place| &mut self.senders[place])
     }
 
     /// From `now` on this is what the sender does.
@@ -489,6 +492,14 @@ impl Ledger {
     pub(super) fn waits(&mut self, sender: usize, now: u64, wait: Wait) {
         if let Some(sender) = self.sender(sender) {
             sender.set(now, wait);
+        }
+    }
+
+    /// The same of a sender whose states are kept there.
+    #[inline(always)]
+    pub(super) fn waits_at(&mut self, states: Option<usize>, now: u64, wait: Wait) {
+        if let Some(place) = states {
+            self.senders[place].set(now, wait);
         }
     }
 
