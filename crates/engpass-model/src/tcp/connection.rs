@@ -58,8 +58,8 @@ pub struct Out {
     pub closed: bool,
     /// The other side has reset it.
     pub reset: bool,
-    /// The retransmission timer expired, and since that instant nothing had been sent or received: the wait was for the timer.
-    pub timer_since: Option<Time>,
+    /// The retransmission timer expired: since something was last sent or received, the wait was for it.
+    pub timed_out: bool,
     /// A round trip that was measured (RFC 6298 section 3).
     pub round_trip: Option<Time>,
 }
@@ -186,8 +186,6 @@ pub struct Connection {
     pub(super) control: Control,
     pub(super) timers: Timers,
     pub(super) recovery: Recovery,
-    /// When something was last received.
-    pub(super) active_at: Time,
     /// When something but an acknowledgment was last sent.
     pub(super) sent_at: Time,
     pub(super) counts: Counts,
@@ -221,7 +219,6 @@ impl Connection {
             control: Control::new(),
             timers: Timers::default(),
             recovery: Recovery::default(),
-            active_at: Time::ZERO,
             sent_at: Time::ZERO,
             counts: Counts::default(),
             rare: None,
@@ -249,7 +246,6 @@ impl Connection {
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         self.counts.segments_received += 1;
-        self.active_at = now;
         if !self.take_expected(now, segment, out) {
             self.take_any(now, segment, out);
         }
@@ -337,6 +333,7 @@ impl Connection {
         if self.board.is_empty() && now.saturating_sub(self.sent_at) > self.timeout() {
             self.board.rest();
             self.timers.rest();
+            self.recovery.rest();
         }
     }
 
@@ -419,16 +416,11 @@ impl Connection {
     /// The counters.
     #[inline]
     pub fn stats(&self) -> Stats {
-        let rare = self.rare.as_ref();
+        let rare = self.rare.as_deref();
         Stats {
-            segments_sent: self.counts.segments_sent,
-            acks_sent: self.counts.acks_sent,
             bytes_sent: self.tx.bytes_sent() + rare.map_or(0, |rare| rare.bytes_again),
             bytes_acked: self.tx.bytes_acked(),
-            segments_received: self.counts.segments_received,
-            bytes_received: self.rx.bytes_received(),
-            delayed_acks: self.rx.delayed_acks(),
-            ..rare.map_or_else(Stats::default, |rare| rare.stats)
+            ..Stats::of(&self.counts, &self.rx, rare)
         }
     }
 

@@ -488,7 +488,7 @@ impl Connection {
     /// The retransmission timer has expired (RFC 6298 (5.4) to (5.7)).
     pub(super) fn on_timeout(&mut self, now: Time, out: &mut Out) {
         self.rare().stats.timeouts += 1;
-        out.timer_since = Some(self.active_at.max(self.sent_at));
+        out.timed_out = true;
         self.backoff.back_off();
         if !self.is_open() {
             self.special.set(Special::SYN_DUE, true);

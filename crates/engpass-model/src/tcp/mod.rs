@@ -15,13 +15,17 @@
 //! Only counts travel: sequence numbers are absolute 64-bit offsets (the SYN is 0, the first byte 1), the 32-bit wrap,
 //! checksums, urgent data and keep-alives are not modelled. Times are integers, windows are bytes, nothing is a float.
 //!
-//! One file is one part: [`segment`], `handshake`, `send`, `flight`, `receive`, `delayed_ack`, `rtt` (timeouts), `persist`,
+//! An [`End`] is a connection that keeps only what reading needs while it does no more.
+//!
+//! One file is one part: [`segment`], `handshake`, `send`, `flight`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`,
 //! `scoreboard` (what is in the network), `progress` (what an acknowledgment says of it), `recovery/` (which of it is lost), [`congestion`] (how much it may be).
 
+mod acknowledge;
 pub mod config;
 pub mod congestion;
 mod connection;
 mod delayed_ack;
+mod end;
 mod flight;
 mod handshake;
 mod input;
@@ -45,6 +49,7 @@ mod transmit;
 
 pub use config::TcpConfig;
 pub use connection::{Connection, Out, State};
+pub use end::End;
 pub use flight::Flight;
 pub use limited::LimitedBy;
 pub use parameters::{Role, Shared, TcpParameters};

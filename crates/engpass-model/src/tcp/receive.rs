@@ -134,6 +134,11 @@ impl Receiver {
         self.more.as_ref().and_then(|more| more.read).unwrap_or(automatic)
     }
 
+    /// Whether a FIN has come, in order or not.
+    pub(super) fn has_fin(&self) -> bool {
+        self.finished || self.more.as_ref().is_some_and(|more| more.fin.is_some())
+    }
+
     /// Bytes of payload that came in order.
     pub(super) fn bytes_received(&self) -> u64 {
         self.next.saturating_sub(1) - u64::from(self.finished)

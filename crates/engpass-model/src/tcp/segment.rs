@@ -44,6 +44,12 @@ impl Flags {
     pub(super) const fn is_plain(self) -> bool {
         self.0 & !Self::PSH.0 == Self::ACK.0
     }
+
+    /// The same, or also that the window was reduced: what segments with data are that open and close nothing.
+    #[inline]
+    pub(super) const fn is_of_data(self) -> bool {
+        self.0 & !(Self::PSH.0 | Self::CWR.0) == Self::ACK.0
+    }
 }
 
 impl BitOr for Flags {

@@ -166,6 +166,11 @@ impl Sender {
         self.fin_sent && self.una == self.next
     }
 
+    /// Whether nothing was written, and nothing is to be.
+    pub(super) fn is_unused(&self) -> bool {
+        self.written == 1 && self.next == 1 && !self.closing
+    }
+
     /// Bytes of payload sent, each counted once.
     pub(super) fn bytes_sent(&self) -> u64 {
         self.next - 1 - u64::from(self.fin_sent)

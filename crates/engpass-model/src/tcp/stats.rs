@@ -1,5 +1,7 @@
 //! What a connection counts.
 
+use super::connection::Rare;
+use super::receive::Receiver;
 use crate::time::Time;
 
 /// Counters of one endpoint since its start. Nothing here decides anything.
@@ -41,6 +43,20 @@ pub struct Stats {
     pub ecn_reductions: u64,
     /// Segments received with the CE mark.
     pub ce_received: u64,
+}
+
+impl Stats {
+    /// Those of an end that has sent no data.
+    pub(super) fn of(counts: &Counts, rx: &Receiver, rare: Option<&Rare>) -> Self {
+        Self {
+            segments_sent: counts.segments_sent,
+            acks_sent: counts.acks_sent,
+            segments_received: counts.segments_received,
+            bytes_received: rx.bytes_received(),
+            delayed_acks: rx.delayed_acks(),
+            ..rare.map_or_else(Self::default, |rare| rare.stats)
+        }
+    }
 }
 
 /// What a connection counts itself; the rest of [`Stats`] follows from its sequence numbers.

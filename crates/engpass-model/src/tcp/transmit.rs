@@ -1,11 +1,13 @@
 //! What goes out next, and why nothing does.
 
+use super::acknowledge::Terms;
 use super::connection::{Connection, Special, State};
 use super::limited::LimitedBy;
 use super::parameters::RecoveryKind;
 use super::progress::RateMark;
+use super::receive::Receiver;
 use super::recovery::Phase;
-use super::segment::{Flags, SackBlocks, Segment, Timestamps};
+use super::segment::{Flags, Segment};
 use super::send::Piece;
 use super::timers::Timer;
 use crate::time::{SECOND, Time};
@@ -200,28 +202,17 @@ impl Connection {
         segment
     }
 
+    /// What the connection is about, and its receiving half.
+    #[inline(always)]
+    fn receiving(&mut self) -> (&mut Receiver, Terms<'_>) {
+        (&mut self.rx, Terms { p: &self.p, agreed: self.agreed, mss: self.window.mss() })
+    }
+
     /// A segment with what every segment of an open connection carries.
     #[inline(always)]
     pub(super) fn outgoing(&mut self, now: Time, seq: u64, len: u32, flags: Flags) -> Segment {
-        Segment {
-            seq,
-            ack: self.rx.next(),
-            timestamps: if self.agreed.timestamps() { Some(self.stamp(now)) } else { None },
-            sack: SackBlocks::default(),
-            len,
-            window: self.rx.announce(&self.p, self.window.mss()),
-            mss: 0,
-            window_scale: None,
-            flags: (Flags::ACK | flags).and_if(self.rx.echoes_mark() && self.agreed.ecn(), Flags::ECE),
-            sack_permitted: false,
-            ect: false,
-            ce: false,
-        }
-    }
-
-    #[inline]
-    fn stamp(&self, now: Time) -> Timestamps {
-        Timestamps::new(self.p.timestamp(now), self.rx.recent_timestamp())
+        let (rx, terms) = self.receiving();
+        rx.outgoing(terms, now, seq, len, flags)
     }
 
     fn send_reset(&mut self) -> Segment {
@@ -255,7 +246,7 @@ impl Connection {
             mss: u16::try_from(self.p.mss).unwrap_or(u16::MAX),
             window_scale: scaling.then(|| self.rx.wanted_scale(&self.p, self.window.mss())),
             sack_permitted: sack,
-            timestamps: timestamps.then(|| self.stamp(now)),
+            timestamps: timestamps.then(|| self.rx.stamp(&self.p, now)),
             ..Segment::default()
         }
     }
@@ -265,21 +256,15 @@ impl Connection {
         self.counts.segments_sent += 1;
         self.counts.acks_sent += 1;
         self.rearm(now);
-        *segment = self.outgoing(now, self.tx.next, 0, Flags::default());
-        self.rx.acknowledged(true);
-        if self.rx.has_blocks() && self.agreed.sack() {
-            let room = if self.agreed.timestamps() { 3 } else { 4 };
-            segment.sack = self.rx.sack_blocks(&self.p, room);
-        }
+        let seq = self.tx.next;
+        let (rx, terms) = self.receiving();
+        rx.acknowledge(terms, now, seq, segment);
     }
 
     fn send_early_ack(&mut self, now: Time) -> Segment {
-        let mut segment = self.outgoing(now, self.tx.next, 0, Flags::default());
-        let (ack, echo) = self.rx.take_early().expect("an early acknowledgment was decided on");
-        segment.window += (segment.ack - ack) as u32;
-        segment.ack = ack;
-        segment.flags = Flags::ACK.and_if(self.agreed.ecn() && echo, Flags::ECE);
-        segment
+        let seq = self.tx.next;
+        let (rx, terms) = self.receiving();
+        rx.acknowledge_early(terms, now, seq)
     }
 
     /// What the rate estimate must remember of now, where there is one.

@@ -242,6 +242,13 @@ impl Bench {
         }
     }
 
+    /// The application has so many bytes more to write.
+    pub(crate) fn write_more(&mut self, bytes: u64) {
+        self.total += bytes;
+        self.application();
+        self.pull();
+    }
+
     fn pull(&mut self) {
         for (end, pipe) in [(&mut self.a, &mut self.forward), (&mut self.b, &mut self.back)] {
             let mut flight = if self.in_flights { end.flight() } else { Flight::default() };

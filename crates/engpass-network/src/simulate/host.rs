@@ -234,7 +234,7 @@ impl Network {
             Item::Write(endpoint) => {
                 let rest = self.cpus[host].interrupted.take();
                 let this = &self.endpoints[endpoint];
-                (this.flow as usize, rest.unwrap_or_else(|| this.write_cost()))
+                (this.flow as usize, rest.unwrap_or_else(|| this.write_cost(&self.costs)))
             }
             Item::Output(endpoint) => {
                 let cost = self.form_segment(endpoint).unwrap_or(0);
@@ -353,11 +353,12 @@ impl Network {
         // A datagram arrives whole only after its last fragment was handed over, so it was sent.
         tally.in_flight -= 1;
         tally.receive(this.index, self.now);
-        tally.ever_bytes += u64::from(this.bytes);
         if self.fabric.window.holds(self.now) {
             tally.received += 1;
             tally.received_bytes += u64::from(this.bytes);
             tally.delays.add(self.now - this.begun);
+        } else {
+            tally.rare().bytes_before += u64::from(this.bytes);
         }
     }
 }

@@ -38,7 +38,7 @@ pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcom
 use outside::Outsiders;
 pub use sketch::{Delays, RoundTrips};
 pub use tap::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit, captured};
-use tcp::{Counted, Endpoint};
+use tcp::{Counted, Endpoint, SegmentCost};
 #[doc(hidden)]
 pub use timeline::watched;
 pub use timeline::{FlowLine, MOST_EVENTS, QueueLine, TcpLine, Timeline, timeline};
@@ -86,6 +86,8 @@ pub struct Network {
     endpoints: Vec<Endpoint>,
     /// What they had counted when the warm-up was over, if there was one.
     counted: Vec<Counted>,
+    /// What their hosts pay.
+    costs: Vec<SegmentCost>,
     cpus: Vec<Cpu>,
     nics: Vec<Nic>,
     /// Senders whose packets come from outside, and what of them waits.
@@ -211,7 +213,7 @@ impl Network {
         self.events.rest();
         if now >= self.next_rest {
             self.next_rest = now.saturating_add(REST);
-            self.endpoints.iter_mut().for_each(|endpoint| endpoint.connection.rest(Time(now)));
+            self.endpoints.iter_mut().for_each(|endpoint| endpoint.rest(Time(now)));
         }
         if self.frames.packets.rest() {
             self.fabric.ledger.forget_packets();

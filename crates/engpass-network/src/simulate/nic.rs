@@ -46,6 +46,8 @@ impl Sending {
 #[derive(Debug)]
 pub(super) struct Nic {
     pub(super) capacity: u64,
+    /// Its host.
+    pub(super) host: u32,
     occupied: u64,
     /// Frames whose last cell's departure is known, in that order: (when, bytes).
     leaving: VecDeque<(u64, u32)>,
@@ -55,9 +57,10 @@ pub(super) struct Nic {
 }
 
 impl Nic {
-    pub(super) fn new(capacity: u64) -> Self {
+    pub(super) fn new(capacity: u64, host: u32) -> Self {
         Self {
             capacity,
+            host,
             occupied: 0,
             leaving: VecDeque::new(),
             unknown: VecDeque::new(),
@@ -101,7 +104,7 @@ impl Network {
         match sender.checked_sub(self.processes.len()) {
             None => self.processes[sender].sending(),
             Some(endpoint) => match self.endpoints.get(endpoint) {
-                Some(this) => this.sending(),
+                Some(this) => this.sending(&self.fabric.datagrams),
                 None => self.outsiders.sending(endpoint - self.endpoints.len()),
             },
         }

@@ -326,7 +326,7 @@ impl Network {
             counts.retransmitted_segments += stats.retransmissions - before.retransmissions;
             counts.timeouts += stats.timeouts - before.timeouts;
             counts.fast_retransmits += stats.fast_recoveries - before.fast_recoveries;
-            let rtt = endpoint.connection.snapshot().smoothed_rtt;
+            let rtt = endpoint.connection.snapshot().and_then(|now| now.smoothed_rtt);
             counts.smoothed_rtt_s = counts.smoothed_rtt_s.or(rtt.map(|rtt| rtt.ps() as f64 / 1e12));
         }
         counts

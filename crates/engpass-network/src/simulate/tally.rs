@@ -61,8 +61,6 @@ pub(super) struct Tally {
     pub(super) received_bytes: u64,
     /// Sent and neither received nor lost; for generators computed at the end.
     pub(super) in_flight: u64,
-    /// Bytes of datagrams received, the warm-up included.
-    pub(super) ever_bytes: u64,
     /// Of receptions, see [`Receptions`]: one more than the time of the last one, and the two sums.
     last: u64,
     times: u64,
@@ -85,6 +83,8 @@ pub(super) struct Rare {
     /// Lost and received so far, the warm-up included; for generators.
     pub(super) lost_ever: u64,
     pub(super) received_ever: u64,
+    /// Bytes of datagrams received in the warm-up.
+    pub(super) bytes_before: u64,
     pub(super) places: Vec<Losses>,
 }
 
@@ -142,6 +142,11 @@ impl Tally {
         self.rare.get_or_insert_default()
     }
 
+    /// Bytes of datagrams received, the warm-up included: of a flow that does not count anew.
+    pub(super) fn ever_bytes(&self) -> u64 {
+        self.received_bytes + self.rare.as_ref().map_or(0, |rare| rare.bytes_before)
+    }
+
     /// What of rare things was counted.
     pub(super) fn seen_rarely(&self) -> Rare {
         self.rare.as_deref().cloned().unwrap_or_default()
@@ -178,8 +183,8 @@ impl Tally {
     /// Count anew from here on, but for what counts the warm-up, too.
     pub(super) fn count_anew(&mut self) {
         let before = std::mem::take(self);
-        let Self { in_flight, ever_bytes, last, times, weighted, .. } = before;
-        *self = Self { in_flight, ever_bytes, last, times, weighted, ..Self::default() };
+        let Self { in_flight, last, times, weighted, .. } = before;
+        *self = Self { in_flight, last, times, weighted, ..Self::default() };
         if let Some(Rare { varied, lost_ever, received_ever, .. }) = before.rare.as_deref() {
             let (varied, lost_ever, received_ever) = (*varied, *lost_ever, *received_ever);
             *self.rare() = Rare { varied, lost_ever, received_ever, ..Rare::default() };

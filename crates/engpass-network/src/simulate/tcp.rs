@@ -2,12 +2,14 @@
 
 use engpass_model::host::{ByteTime, CpuCost, Pauses};
 use engpass_model::random::Stream;
-use engpass_model::tcp::{Connection, LimitedBy, Out, Stats};
+use engpass_model::tcp::{End, LimitedBy, Out, Stats};
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::Share;
+use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::Network;
+use super::arena::Arena;
 use super::event::Event;
 use super::fabric::Datagram;
 use super::host::Item;
@@ -17,28 +19,31 @@ use super::nic::{Sending, Way};
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 #[derive(Debug)]
 pub(super) struct Endpoint {
-    pub(super) connection: Connection,
+    pub(super) connection: End,
     pub(super) flow: u32,
-    pub(super) host: u32,
     pub(super) nic: u32,
-    pub(super) way: Way,
+    /// The way of its packets: a circuit with this encapsulation, or else a route.
+    pub(super) over: u32,
+    pub(super) encapsulation: Option<Encapsulation>,
     /// Earliest wake that is pending.
     pub(super) timer: u64,
     /// Up to here all that comes to it has been handled, ahead of the clock perhaps.
     pub(super) ahead: u64,
-    /// The datagram with the segment that the CPU forms or that waits for the NIC, [`NOTHING`] if none does, and the bytes of its packet.
+    /// The datagram with the segment that the CPU forms or that waits for the NIC, [`NOTHING`] if none does.
     pub(super) formed: u32,
-    pub(super) ip: u32,
     /// An output is under way: the next segment is not formed before it is handed over.
     pub(super) busy: bool,
-    /// What the host pays at this end, if anything.
-    pub(super) cost: Option<Box<SegmentCost>>,
+    /// What the host pays at this end: place in [`Network::costs`], or [`NOTHING`].
+    pub(super) cost: u32,
     /// The application that writes; `None` at the reading end.
     pub(super) application: Option<Box<Application>>,
 }
 
+// Every connection has two.
+const _: () = assert!(size_of::<Endpoint>() == 64);
+
 /// CPU time of an endpoint's items, in picoseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentCost {
     per_write: u64,
     byte: ByteTime,
@@ -74,7 +79,7 @@ impl From<Stats> for Counted {
     }
 }
 
-/// No datagram.
+/// No datagram, or no cost.
 pub(super) const NOTHING: u32 = u32::MAX;
 
 /// No instant of any run.
@@ -147,26 +152,39 @@ impl Endpoint {
     /// Whether its host pays nothing for it.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
-        self.cost.is_none()
+        self.cost == NOTHING
+    }
+
+    #[inline(always)]
+    pub(super) fn way(&self) -> Way {
+        match self.encapsulation {
+            Some(encapsulation) => Way::Circuit { vc: self.over, encapsulation },
+            None => Way::Frames { route: self.over },
+        }
     }
 
     /// The segment that is ready.
     #[inline(always)]
-    pub(super) fn sending(&self) -> Sending {
+    pub(super) fn sending(&self, datagrams: &Arena<Datagram>) -> Sending {
         debug_assert_ne!(self.formed, NOTHING, "a segment is formed before it is handed over");
+        let formed = &datagrams[self.formed];
         Sending {
             flow: self.flow as usize,
             nic: self.nic as usize,
-            way: self.way,
-            ip: u64::from(self.ip),
+            way: self.way(),
+            ip: IP_HEADER_BYTES + u64::from(formed.header) + u64::from(formed.bytes),
             datagram: self.formed,
         }
     }
 
+    fn cost<'a>(&self, costs: &'a [SegmentCost]) -> Option<&'a SegmentCost> {
+        costs.get(self.cost as usize)
+    }
+
     /// CPU time of the piece of a write that is copied, in picoseconds: the first one pays for the call.
-    pub(super) fn write_cost(&self) -> u64 {
+    pub(super) fn write_cost(&self, costs: &[SegmentCost]) -> u64 {
         let application = self.application.as_ref().expect("only the writing end writes");
-        let Some(cost) = &self.cost else { return 0 };
+        let Some(cost) = self.cost(costs) else { return 0 };
         let call = if application.left == application.message { cost.per_write } else { 0 };
         call + cost.byte.bytes(application.copying.into())
     }
@@ -175,6 +193,11 @@ impl Endpoint {
     #[inline]
     pub(super) fn is_silent(&self) -> bool {
         self.application.is_none() && self.connection.is_silent()
+    }
+
+    /// Give back what it does not need while it is idle, and for good what it does not need if it only reads.
+    pub(super) fn rest(&mut self, now: Time) {
+        self.connection.rest(now, self.application.is_none());
     }
 
     /// Whether its application lets it send: it has begun, or only reads.
@@ -207,8 +230,9 @@ impl Endpoint {
     }
 
     /// CPU time of a segment with so much payload.
-    fn segment_cost(&self, len: u64, incoming: bool) -> u64 {
-        let Some(cost) = &self.cost else { return 0 };
+    #[inline]
+    fn segment_cost(&self, costs: &[SegmentCost], len: u64, incoming: bool) -> u64 {
+        let Some(cost) = self.cost(costs) else { return 0 };
         let reads = self.application.is_none();
         match len {
             0 => cost.per_ack,
@@ -248,7 +272,7 @@ impl Network {
             {
                 trace.timed_out(this.flow as usize, now);
             }
-            if out.timer_since.is_some() {
+            if out.timed_out {
                 self.fabric.ledger.timed_out(self.processes.len() + index, now);
             }
             self.after_input(index, out);
@@ -307,7 +331,7 @@ impl Network {
         }
         let this = &mut self.endpoints[endpoint];
         let Some(application) = &mut this.application else { return false };
-        application.copying = this.connection.next_copy(application.left.into()) as u32;
+        application.copying = this.connection.whole().next_copy(application.left.into()) as u32;
         application.copying > 0
     }
 
@@ -318,7 +342,7 @@ impl Network {
         let application = this.application.as_mut().expect("only the writing end writes");
         let bytes = std::mem::take(&mut application.copying);
         application.left -= bytes;
-        this.connection.put(Time(self.now), bytes.into(), application.left == 0);
+        this.connection.whole().put(Time(self.now), bytes.into(), application.left == 0);
     }
 
     /// The CPU has copied a piece of a write to the send buffer.
@@ -341,11 +365,11 @@ impl Network {
     #[inline(always)]
     fn act(&mut self, endpoint: usize) {
         let this = &self.endpoints[endpoint];
-        if !this.is_free() || !self.cpus[this.host as usize].is_idle() {
+        if !this.is_free() || !self.cpus[self.nics[this.nic as usize].host as usize].is_idle() {
             self.ask(endpoint);
             return;
         }
-        match this.way {
+        match this.way() {
             Way::Frames { route } if this.is_open() && self.is_plain() && self.fabric.fates.is_none() => {
                 self.act_plainly(endpoint, route);
             }
@@ -370,7 +394,7 @@ impl Network {
     fn ask(&mut self, endpoint: usize) {
         let (now, sender) = (self.now, self.processes.len() + endpoint);
         let this = &mut self.endpoints[endpoint];
-        let host = this.host as usize;
+        let host = self.nics[this.nic as usize].host as usize;
         if !this.is_open() {
             self.fabric.ledger.waits(sender, now, Wait::Application);
             return;
@@ -405,7 +429,7 @@ impl Network {
             let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut {
                 let Err(reason) = self.form_segment(endpoint) else {
-                    let sending = self.endpoints[endpoint].sending();
+                    let sending = self.endpoints[endpoint].sending(&self.fabric.datagrams);
                     if !self.enters_as(sender, sending) {
                         self.endpoints[endpoint].busy = true;
                         return;
@@ -455,10 +479,9 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace {
             trace.formed(endpoint, &self.fabric.segments[id as usize]);
         }
-        let cost = this.segment_cost(u64::from(len), false);
-        this.ip = (IP_HEADER_BYTES + header) as u32 + len;
+        let cost = this.segment_cost(&self.costs, u64::from(len), false);
         this.formed = id;
-        let (written, begun) = (matches!(this.way, Way::Circuit { .. }), self.now);
+        let (written, begun) = (this.encapsulation.is_some(), self.now);
         self.fabric.begin_datagram(written, || Datagram {
             flow: this.flow,
             index: this.connection.segments_sent(),
@@ -519,7 +542,8 @@ impl Network {
         if !self.endpoints[endpoint].busy {
             self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, Wait::Cpu);
         }
-        self.ask_cpu(self.endpoints[endpoint].host as usize, Item::Input(datagram));
+        let host = self.nics[self.endpoints[endpoint].nic as usize].host;
+        self.ask_cpu(host as usize, Item::Input(datagram));
     }
 
     /// A segment has come to an endpoint that it costs nothing, and nobody else holds its datagram: the connection takes it, and it is booked.
@@ -534,7 +558,7 @@ impl Network {
     pub(super) fn input_cost(&self, datagram: u32) -> u64 {
         let this = &self.fabric.datagrams[datagram];
         let endpoint = this.to.expect("a segment goes to an endpoint");
-        self.endpoints[endpoint as usize].segment_cost(this.bytes.into(), true)
+        self.endpoints[endpoint as usize].segment_cost(&self.costs, this.bytes.into(), true)
     }
 
     /// The connection takes the segment.

@@ -279,12 +279,12 @@ impl Network {
         }
         for (&flow, (_, line)) in flows.iter().zip(&mut timeline.flows) {
             line.time_s.push(seconds(at));
-            let mut delivered = self.fabric.flows[flow].ever_bytes;
+            let mut delivered = 0;
             if let Some(tcp) = &mut line.tcp {
                 let (mut congestion, mut receive, mut flight) = (0, 0, 0);
                 for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.flow as usize == flow) {
                     if endpoint.application.is_some() {
-                        let now = endpoint.connection.snapshot();
+                        let now = endpoint.connection.snapshot().expect("who writes is whole");
                         congestion += now.congestion_window;
                         receive += now.send_window;
                         flight += now.in_flight;
@@ -295,6 +295,8 @@ impl Network {
                 tcp.congestion_window_bytes.push(congestion);
                 tcp.receive_window_bytes.push(receive);
                 tcp.flight_bytes.push(flight);
+            } else {
+                delivered = self.fabric.flows[flow].ever_bytes();
             }
             line.delivered_bytes.push(delivered);
         }

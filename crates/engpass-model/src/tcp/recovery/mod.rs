@@ -83,6 +83,8 @@ pub(super) struct Recovery {
     pub(super) duplicates: u32,
     more: Option<Box<More>>,
     rack: Option<Box<Rack>>,
+    /// The round trip that RACK knew when it last rested.
+    rack_rtt: Time,
 }
 
 /// What is kept once something was lost.
@@ -148,7 +150,17 @@ impl Recovery {
 
     /// The same, which begins to watch.
     pub(super) fn rack_mut(&mut self) -> &mut Rack {
-        self.rack.get_or_insert_default()
+        let rtt = self.rack_rtt;
+        self.rack.get_or_insert_with(|| Box::new(Rack::new(rtt)))
+    }
+
+    /// All is acknowledged: RACK looks back no further, but for the round trip.
+    pub(super) fn rest(&mut self) {
+        if self.phase == Phase::Open
+            && let Some(rack) = self.rack.take_if(|rack| rack.can_rest())
+        {
+            self.rack_rtt = rack.rtt();
+        }
     }
 
     /// New data is acknowledged: duplicates count from 0.

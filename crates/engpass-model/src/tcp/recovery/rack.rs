@@ -32,6 +32,20 @@ pub(in crate::tcp) struct Rack {
 const PERSIST: u8 = 16;
 
 impl Rack {
+    /// It begins to watch, and knows a round trip.
+    pub(super) fn new(rtt: Time) -> Self {
+        Self { rtt, ..Self::default() }
+    }
+
+    pub(super) fn rtt(&self) -> Time {
+        self.rtt
+    }
+
+    /// Whether it need not be kept while nothing is in the network: what comes later ends and was sent behind all that it knows.
+    pub(super) fn can_rest(&self) -> bool {
+        !self.reordering_seen && self.persist == 0 && self.extra_quarters == 0 && self.deadline == Time::ZERO
+    }
+
     /// Steps 2 and 3: note what has arrived.
     ///
     /// RFC 8985 takes segments in the order of their sending, so RACK.rtt is that of the newest. `tcp_rack_advance` leaves it with the one that was

@@ -3,12 +3,13 @@
 use engpass_model::host::{Side, ps};
 use engpass_model::random::Stream;
 use engpass_model::source::{TcpStream, Traffic};
-use engpass_model::tcp::{Connection, Role, Shared};
+use engpass_model::tcp::{End, Role, Shared};
 use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
 use crate::simulate::host::{Process, Socket};
+use crate::simulate::nic::Way;
 use crate::simulate::tcp::{Application, Delays, Endpoint, NEVER, NOTHING, SegmentCost};
 
 impl Builder<'_> {
@@ -80,20 +81,37 @@ impl Builder<'_> {
         });
         let cost = host.occupation(side, self.testbed.traffic[flow].data_path(side));
         let cost = SegmentCost::from(&cost);
+        let (over, encapsulation) = match way {
+            Way::Circuit { vc, encapsulation } => (vc, Some(encapsulation)),
+            Way::Frames { route } => (route, None),
+        };
         Endpoint {
             flow: flow as u32,
-            host: at as u32,
             nic: nic as u32,
-            way,
-            connection: Connection::new(self.tcp_of(at, flow, path.path_mtu), role),
-            cost: (!cost.is_nothing()).then(|| Box::new(cost)),
+            over,
+            encapsulation,
+            connection: End::new(self.tcp_of(at, flow, path.path_mtu), role),
+            cost: self.place_of(cost),
             timer: u64::MAX,
             ahead: 0,
             formed: NOTHING,
-            ip: 0,
             busy: false,
             application: application.map(Box::new),
         }
+    }
+
+    /// The place of what an endpoint costs its host, which has it from others like it.
+    fn place_of(&mut self, cost: SegmentCost) -> u32 {
+        if cost.is_nothing() {
+            return NOTHING;
+        }
+        // As with parameters of TCP.
+        let known = self.costs.iter().rev().take(16).position(|known| *known == cost);
+        let place = known.map_or(self.costs.len(), |back| self.costs.len() - 1 - back);
+        if known.is_none() {
+            self.costs.push(cost);
+        }
+        place as u32
     }
 
     /// The parameters of a host's TCP for a flow, shared by all that have the same.

@@ -31,7 +31,7 @@ use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, Way};
 use crate::simulate::outside::{Fates, Outsiders, Sender};
 use crate::simulate::tally::{Tally, Window};
-use crate::simulate::tcp::Endpoint;
+use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
 
 /// A generator, kept to count at the end what it has sent.
@@ -77,6 +77,8 @@ struct Builder<'a> {
     adapting: Vec<Adapting>,
     /// Parameters of TCP that occur.
     tcp: Vec<Shared>,
+    /// What hosts pay for segments.
+    costs: Vec<SegmentCost>,
 }
 
 impl Network {
@@ -113,6 +115,7 @@ impl Network {
             sources: Vec::new(),
             adapting: Vec::new(),
             tcp: Vec::new(),
+            costs: Vec::new(),
         };
         builder.add_ports();
         builder.add_vcs();
@@ -283,8 +286,8 @@ impl Builder<'_> {
         }
         for (index, endpoint) in endpoints.iter().enumerate() {
             if endpoint.is_free()
-                && matches!(endpoint.way, Way::Frames { .. })
-                && users[endpoint.host as usize] == 1
+                && matches!(endpoint.way(), Way::Frames { .. })
+                && users[self.node_of(endpoint.nic as usize)] == 1
             {
                 // What comes to the end that writes goes against the flow.
                 frames.tell_host(2 * endpoint.flow as usize + usize::from(index % 2 == 0));
@@ -296,7 +299,7 @@ impl Builder<'_> {
             counts[path.to] &= socket.is_some_and(|socket| socket.is_free);
         }
         for endpoint in endpoints {
-            counts[endpoint.host as usize] = false;
+            counts[self.node_of(endpoint.nic as usize)] = false;
         }
         for (flow, path) in self.topology.flows.iter().enumerate() {
             if counts[path.to] && path.circuit.is_none() {
@@ -340,7 +343,7 @@ impl Builder<'_> {
         }
         let nic = |port: usize| {
             let host = self.testbed.hosts.get_index(self.node_of(port)).map(|(_, host)| host);
-            Nic::new(host.map_or(0, |host| host.nic_buffer.bytes()))
+            Nic::new(host.map_or(0, |host| host.nic_buffer.bytes()), self.node_of(port) as u32)
         };
         let counters = self
             .onward
@@ -374,6 +377,7 @@ impl Builder<'_> {
             processes,
             endpoints,
             counted: Vec::new(),
+            costs: self.costs,
             outsiders: Outsiders::new(senders, self.topology.links.len() * 2),
             groups: crate::simulate::outside::Groups::default(),
             sockets,

@@ -55,7 +55,7 @@ impl Network {
                     continue;
                 }
                 Pause::Formed => {
-                    let sending = self.endpoints[endpoint].sending();
+                    let sending = self.endpoints[endpoint].sending(&self.fabric.datagrams);
                     if !self.enters_as(sender, sending) {
                         self.endpoints[endpoint].busy = true;
                         return;
@@ -145,7 +145,7 @@ impl Network {
                     });
                     if !sent {
                         packets.release(packet);
-                        (this.ip, this.formed) = (ip, id);
+                        this.formed = id;
                         return Pause::Formed;
                     }
                     fabric.ledger.sends_packet(act.states, (counted, packet), now, line.free_at());
@@ -181,22 +181,22 @@ impl Network {
                 return Pause::Write;
             }
             act.asked = false;
-            let left = application.left.into();
+            let (connection, left) = (this.connection.whole(), application.left.into());
             if shut {
-                let bytes = this.connection.copy(Time(now), left);
+                let bytes = connection.copy(Time(now), left);
                 application.left -= bytes as u32;
                 if bytes == 0 || bytes < left {
                     return Pause::Ends;
                 }
                 continue;
             }
-            let bytes = this.connection.next_copy(left);
+            let bytes = connection.next_copy(left);
             if bytes == 0 {
                 return Pause::Ends;
             }
             application.left -= bytes as u32;
-            this.connection.put(Time(now), bytes, application.left == 0);
-            flight = this.connection.flight();
+            connection.put(Time(now), bytes, application.left == 0);
+            flight = connection.flight();
         }
     }
 }

@@ -75,7 +75,7 @@ impl Frames {
                 let first = frames.share_steps(first);
                 frames.routes.push(Route {
                     first: first as u32,
-                    hops: hops as u32,
+                    hops: u16::try_from(hops).expect("a way has fewer lines than 65 536"),
                     priority: traffic.priority(),
                     ttl: traffic.ttl().unwrap_or(u8::MAX),
                 });
@@ -131,7 +131,7 @@ impl Frames {
     /// At the end of a route is a host with one endpoint and nothing else: its last line tells it what comes.
     pub(in crate::simulate) fn tell_host(&mut self, route: usize) {
         let Route { first, hops, .. } = self.routes[route];
-        let last = (first + hops) as usize;
+        let last = first as usize + usize::from(hops);
         if hops > 0 && self.ports[self.steps[last - 1].port as usize].is_in_order() {
             self.steps[last - 1].tells = Tells::Host;
         }

@@ -69,7 +69,7 @@ pub(super) struct Packet {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
     first: u32,
-    pub(super) hops: u32,
+    pub(super) hops: u16,
     priority: u8,
     ttl: u8,
 }

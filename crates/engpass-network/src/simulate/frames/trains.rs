@@ -34,7 +34,7 @@ impl Network {
         // The first one fits, and so many behind it.
         let fit = |room: u64| room / u64::from(ip) + 1;
         let mut most = room.map_or(0, fit).min(LONGEST.into());
-        for place in first + 1..first + hops {
+        for place in first + 1..first + u32::from(hops) {
             let (before, step) = (self.frames.steps[place as usize - 1], self.frames.steps[place as usize]);
             let line = &mut self.frames.ports[step.port as usize];
             if step.is_routed() {
@@ -63,7 +63,7 @@ impl Network {
             datagram,
             ip,
             sender: head.flow,
-            step: first + hops,
+            step: first + u32::from(hops),
             first,
             since: first,
             ttl: head.ttl,

@@ -3,11 +3,29 @@
 use super::waits::{Sums, Wait};
 use super::{Book, Ledger, Line, NO_SENDER, Stamps, User};
 
-/// Picoseconds by reason: the waits of a sender in their order, and behind them what is not its own doing.
+/// Picoseconds by reason: the waits of a sender in the order of their accounts, and behind them what is not its own doing.
 pub(super) type Reasons = [u64; Wait::COUNT + 2];
 
+/// The waits in the order of their accounts.
+const WAITS: [Wait; Wait::COUNT] = [
+    Wait::Application,
+    Wait::Cpu,
+    Wait::Nic,
+    Wait::SendBuffer,
+    Wait::ReceiveWindow,
+    Wait::CongestionWindow,
+    Wait::RetransmissionTimer,
+    Wait::Nagle,
+    Wait::SillyWindow,
+    Wait::Handshake,
+    Wait::Pacing,
+    Wait::Sending,
+];
+
+const APPLICATION: usize = 0;
+const SENDING: usize = Wait::COUNT - 1;
 /// The circuit is shaped below the line. Takes the place of a sender that sends, which leaves no line idle by itself.
-const SHAPER: usize = Wait::Sending as usize;
+const SHAPER: usize = SENDING;
 /// The sender was sending, and something before this line holds it back.
 const UPSTREAM: usize = Wait::COUNT;
 /// No flow could send this way.
@@ -37,7 +55,7 @@ pub(super) const HOST: &str = "idle: host";
 
 /// The account of a reason, on a line that packets from outside can use or not.
 pub(super) fn account(reason: usize, outside: bool) -> &'static str {
-    if outside && reason == Wait::Application as usize { HOST } else { NAMES[reason] }
+    if outside && reason == APPLICATION { HOST } else { NAMES[reason] }
 }
 
 impl Ledger {
@@ -49,7 +67,7 @@ impl Ledger {
         let mut reasons = line.reasons.as_deref().copied().unwrap_or_default();
         match line.user {
             User::Nobody => reasons[NOBODY] += idle,
-            User::Application => reasons[Wait::Application as usize] += idle,
+            User::Application => reasons[APPLICATION] += idle,
             User::Sole(book) => {
                 let book = &self.books[book as usize];
                 let sender = book.sender().expect("the sole user of a line is a sender");
@@ -65,7 +83,7 @@ impl Ledger {
                 let book = &self.books[book.expect("a shared line has a sender") as usize];
                 let sender = book.sender().expect("who has used a line is a sender");
                 let place = self.place_of(sender).expect("who sends data has states");
-                let sums = since(&self.senders[place].sums_at(end), self.packet_stamps.of_book(book.stamp));
+                let sums = since(&self.senders[place].sums_at(end), &self.packet_stamps.of_book(book.stamp));
                 share(&mut reasons, idle, sums, line.ps_of(line.elastic), book.shaped);
             }
         }
@@ -86,15 +104,14 @@ impl Ledger {
         let (line, book) = (&mut self.lines[port], &mut self.books[place as usize]);
         let stamps = &mut self.packet_stamps;
         if line.idle > line.booked {
-            line.user_left(book, place, stamps.of_packet(packet), stamps);
+            line.user_left(book, place, &stamps.of_packet(packet), stamps);
         }
         // A line that is busy only notes who has used it.
         (line.elastic, line.last) = (0, Some(place));
         if book.last_shared {
             stamps.swap(&mut book.stamp, packet);
         } else {
-            let stamp = *stamps.of_packet(packet);
-            stamps.take(book.stamp, &stamp);
+            stamps.copy(book.stamp, packet);
         }
     }
 
@@ -117,7 +134,7 @@ impl Line {
         let idle = self.idle - self.booked;
         if idle > 0 {
             let own = self.ps_of(self.elastic);
-            let sums = since(stamp, stamps.of_book(book.stamp));
+            let sums = since(stamp, &stamps.of_book(book.stamp));
             share(self.reasons.get_or_insert_default(), idle, sums, own, book.shaped);
         }
         (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
@@ -137,19 +154,20 @@ impl Line {
     }
 }
 
-fn since(now: &Sums, then: &Sums) -> Sums {
-    std::array::from_fn(|wait| now[wait].saturating_sub(then[wait]))
+/// What sums have grown by, in the order of the accounts.
+fn since(now: &Sums, then: &Sums) -> [u64; Wait::COUNT] {
+    WAITS.map(|wait| now[wait as usize].saturating_sub(then[wait as usize]))
 }
 
-/// Divide `idle` among the reasons in proportion to `sums`, exactly. The sender's own cells took `own` of the time it was
+/// Divide `idle` among the reasons in proportion to `sums`, in the order of the accounts, exactly. The sender's own cells took `own` of the time it was
 /// sending; what is left of that is time in which it was held back.
-fn share(reasons: &mut Reasons, idle: u64, mut sums: Sums, own: u64, shaped: bool) {
-    let sending = &mut sums[Wait::Sending as usize];
+fn share(reasons: &mut Reasons, idle: u64, mut sums: [u64; Wait::COUNT], own: u64, shaped: bool) {
+    let sending = &mut sums[SENDING];
     *sending = sending.saturating_sub(own);
     let held_back = if shaped { SHAPER } else { UPSTREAM };
-    let place = |wait: usize| if wait == Wait::Sending as usize { held_back } else { wait };
+    let place = |wait: usize| if wait == SENDING { held_back } else { wait };
     let total: u64 = sums.iter().sum();
-    let (mut rest, mut largest) = (idle, Wait::Sending as usize);
+    let (mut rest, mut largest) = (idle, SENDING);
     for (wait, &sum) in sums.iter().enumerate().filter(|(_, sum)| **sum > 0) {
         let part = (u128::from(idle) * u128::from(sum) / u128::from(total)) as u64;
         reasons[place(wait)] += part;

@@ -1,6 +1,6 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
-use super::waits::Sums;
+use super::waits::{Sums, parts_of};
 use super::{Ledger, Line, User};
 use crate::simulate::fabric::Datagram;
 use crate::simulate::frames::{FramePort, Told};
@@ -135,7 +135,7 @@ impl Ledger {
         until: u64,
     ) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
-            self.packet_stamps.put(packet, self.senders[place].sums());
+            self.packet_stamps.put(packet, self.senders[place].parts());
         }
     }
 
@@ -152,7 +152,7 @@ impl Ledger {
         let waits = &mut self.senders[place];
         waits.emit(now, until);
         if elastic && waits.stamped {
-            self.packet_stamps.put(packet, waits.sums());
+            self.packet_stamps.put(packet, waits.parts());
         }
         waits.stir(now);
     }
@@ -170,7 +170,7 @@ impl Ledger {
     /// A fragment or a copy of a packet with this stamp has come into being.
     pub(in crate::simulate) fn inherits(&mut self, packet: u32, stamp: Option<&Sums>) {
         if let Some(stamp) = stamp {
-            self.packet_stamps.put(packet, stamp);
+            self.packet_stamps.put(packet, parts_of(stamp));
         }
     }
 }

@@ -177,7 +177,7 @@ impl Ledger {
         let port = from.port as usize;
         let shows = self
             .is_attributed(port, datagram)
-            .then(|| (self.book_of(datagram, hop), *self.packet_stamps.of_packet(packet)));
+            .then(|| (self.book_of(datagram, hop), self.packet_stamps.of_packet(packet)));
         self.put_later(id, (hop, 1), sent, (sent.end, from), shows.is_some());
         if let (Some(later), Some(shows)) = (&mut self.later, shows) {
             later.lines[port].shown.push_back(shows);

@@ -522,7 +522,7 @@ impl Ledger {
     #[inline]
     pub(super) fn emitted(&mut self, sender: usize, frame: FrameId, elastic: bool, now: u64, until: u64) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
-            put(&mut self.stamps, frame, self.senders[place].sums());
+            put(&mut self.stamps, frame, &self.senders[place].sums());
         }
     }
 

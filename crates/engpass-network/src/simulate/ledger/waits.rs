@@ -2,29 +2,52 @@
 
 use engpass_model::tcp::LimitedBy;
 
-/// What a sender is doing at an instant.
+/// What a sender is doing at an instant: first what most senders do now and then, behind it what only some do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::simulate) enum Wait {
     /// Its application has nothing to send: it has not begun, has ended, pauses, or keeps to its rate.
     Application,
-    /// The host's CPU works for it, or for others before it.
-    Cpu,
     /// It waits for room in the NIC.
     Nic,
-    SendBuffer,
     ReceiveWindow,
     CongestionWindow,
     RetransmissionTimer,
-    Nagle,
-    SillyWindow,
     Handshake,
-    Pacing,
     /// Its NIC emits frames of it.
     Sending,
+    /// The host's CPU works for it, or for others before it.
+    Cpu,
+    SendBuffer,
+    Nagle,
+    SillyWindow,
+    Pacing,
 }
 
 /// Picoseconds by [`Wait`].
 pub(super) type Sums = [u64; Wait::COUNT];
+
+/// Those of what most senders do, and of what others do.
+pub(super) type Usual = [u64; USUAL];
+pub(super) type Others = [u64; Wait::COUNT - USUAL];
+
+const USUAL: usize = Wait::Sending as usize + 1;
+
+/// All of them.
+pub(super) fn sums_of(usual: &Usual, others: Option<&Others>) -> Sums {
+    let mut sums = [0; Wait::COUNT];
+    let (first, behind) = sums.split_at_mut(USUAL);
+    first.copy_from_slice(usual);
+    if let Some(others) = others {
+        behind.copy_from_slice(others);
+    }
+    sums
+}
+
+/// Apart again: what others do, if it did any of it.
+pub(super) fn parts_of(sums: &Sums) -> (&Usual, Option<&Others>) {
+    let (usual, others) = sums.split_first_chunk().expect("the usual are some of all");
+    (usual, others.first_chunk().filter(|others| **others != [0; Wait::COUNT - USUAL]))
+}
 
 impl Wait {
     pub(super) const COUNT: usize = 12;
@@ -50,78 +73,46 @@ impl Wait {
 /// The states of one sender since the beginning: how long it was in each.
 #[derive(Clone, Debug)]
 pub(super) struct Waits {
-    sums: Sums,
+    /// In those that most senders are in.
+    sums: Usual,
     /// Everything before this is in the sums; in the future while the NIC emits.
     until: u64,
-    /// What they have grown by since something last came in or went out.
-    grown: Grown,
+    /// What they have grown by since something last came in or went out: of so many states, or more than a few.
+    grown: [u64; FEW],
+    grown_states: [u8; FEW],
+    grown_count: u8,
     state: Wait,
     /// Its frames carry its sums with them, because a line on their way is shared.
     pub(super) stamped: bool,
+    rare: Option<Box<Rare>>,
 }
 
 /// So many states are rarely more than a sender is in between two packets.
 const FEW: usize = 3;
 
-/// Picoseconds in a few states.
+// Every sender has them.
+const _: () = assert!(size_of::<Waits>() == 104);
+
+/// What few senders need.
 #[derive(Clone, Debug, Default)]
-struct Grown {
-    ps: [u64; FEW],
-    states: [u8; FEW],
-    count: u8,
-    /// In the states beyond them.
-    others: Option<Box<Sums>>,
-}
-
-impl Grown {
-    #[inline(always)]
-    fn add(&mut self, state: Wait, ps: u64) {
-        let state = state as u8;
-        match self.count {
-            0 => (self.states[0], self.ps[0], self.count) = (state, ps, 1),
-            1 if self.states[0] != state => (self.states[1], self.ps[1], self.count) = (state, ps, 2),
-            _ => self.add_to_some(state, ps),
-        }
-    }
-
-    #[inline(never)]
-    fn add_to_some(&mut self, state: u8, ps: u64) {
-        let count = usize::from(self.count);
-        if let Some(place) = self.states[..count].iter().position(|known| *known == state) {
-            self.ps[place] += ps;
-        } else if count < FEW {
-            (self.states[count], self.ps[count]) = (state, ps);
-            self.count += 1;
-        } else {
-            self.others.get_or_insert_default()[usize::from(state)] += ps;
-        }
-    }
-
-    #[inline]
-    fn clear(&mut self) {
-        self.count = 0;
-        if let Some(others) = &mut self.others {
-            **others = Sums::default();
-        }
-    }
-
-    fn by_state(&self) -> Sums {
-        let mut sums = self.others.as_deref().copied().unwrap_or_default();
-        for place in 0..usize::from(self.count) {
-            sums[usize::from(self.states[place])] += self.ps[place];
-        }
-        sums
-    }
+struct Rare {
+    /// In the other states.
+    sums: Others,
+    /// What sums of more than a few states have grown by.
+    grown: Sums,
 }
 
 impl Default for Waits {
     fn default() -> Self {
         Self {
-            sums: [0; Wait::COUNT],
+            sums: Usual::default(),
             until: 0,
-            grown: Grown::default(),
+            grown: [0; FEW],
+            grown_states: [0; FEW],
+            grown_count: 0,
             state: Wait::Application,
             stamped: false,
+            rare: None,
         }
     }
 }
@@ -137,8 +128,59 @@ impl Waits {
 
     #[inline]
     fn add(&mut self, state: Wait, ps: u64) {
-        self.sums[state as usize] += ps;
-        self.grown.add(state, ps);
+        match self.sums.get_mut(state as usize) {
+            Some(sum) => *sum += ps,
+            None => self.add_rarely(state, ps),
+        }
+        self.grow(state as u8, ps);
+    }
+
+    #[inline(never)]
+    fn add_rarely(&mut self, state: Wait, ps: u64) {
+        self.rare.get_or_insert_default().sums[state as usize - USUAL] += ps;
+    }
+
+    #[inline(always)]
+    fn grow(&mut self, state: u8, ps: u64) {
+        match self.grown_count {
+            0 => (self.grown_states[0], self.grown[0], self.grown_count) = (state, ps, 1),
+            1 if self.grown_states[0] != state => {
+                (self.grown_states[1], self.grown[1], self.grown_count) = (state, ps, 2);
+            }
+            _ => self.grow_some(state, ps),
+        }
+    }
+
+    #[inline(never)]
+    fn grow_some(&mut self, state: u8, ps: u64) {
+        let count = usize::from(self.grown_count).min(FEW);
+        if let Some(place) = self.grown_states[..count].iter().position(|known| *known == state) {
+            self.grown[place] += ps;
+        } else if count < FEW {
+            (self.grown_states[count], self.grown[count]) = (state, ps);
+            self.grown_count += 1;
+        } else {
+            self.grown_count = FEW as u8 + 1;
+            self.rare.get_or_insert_default().grown[usize::from(state)] += ps;
+        }
+    }
+
+    #[inline]
+    fn grow_anew(&mut self) {
+        if usize::from(self.grown_count) > FEW
+            && let Some(rare) = &mut self.rare
+        {
+            rare.grown = Sums::default();
+        }
+        self.grown_count = 0;
+    }
+
+    fn grown(&self) -> Sums {
+        let mut sums = self.rare.as_ref().map_or(Sums::default(), |rare| rare.grown);
+        for place in 0..usize::from(self.grown_count).min(FEW) {
+            sums[usize::from(self.grown_states[place])] += self.grown[place];
+        }
+        sums
     }
 
     /// From `now` on it does this. While the NIC emits, that is what it does, whatever its process does.
@@ -149,7 +191,7 @@ impl Waits {
     }
 
     /// A frame of it enters the NIC, whose last cell will have been sent at `until` if nothing else is in its way.
-    #[inline]
+    #[inline(always)]
     pub(super) fn emit(&mut self, now: u64, until: u64) {
         self.pass(now);
         if until > self.until {
@@ -162,30 +204,38 @@ impl Waits {
     #[inline]
     pub(super) fn stir(&mut self, now: u64) {
         self.pass(now);
-        self.grown.clear();
+        self.grow_anew();
     }
 
     /// The retransmission timer expires, and nothing has stirred since `since`: the wait was for the timer.
     pub(super) fn timed_out(&mut self, now: u64) {
         self.pass(now);
-        let grown = self.grown.by_state();
+        let grown = self.grown();
         // A shaper that adapts may have begun a frame since: it goes on being sent.
         let ahead = self.until.saturating_sub(now).min(grown[Wait::Sending as usize]);
         let waited: u64 = grown.iter().sum();
-        self.sums.iter_mut().zip(grown).for_each(|(sum, grown)| *sum -= grown);
-        self.grown.clear();
+        let others = self.rare.iter_mut().flat_map(|rare| &mut rare.sums);
+        self.sums.iter_mut().chain(others).zip(grown).for_each(|(sum, grown)| *sum -= grown);
+        self.grow_anew();
         self.add(Wait::RetransmissionTimer, waited - ahead);
         self.add(Wait::Sending, ahead);
     }
 
-    /// How long it was in each state up to what is known.
-    pub(super) fn sums(&self) -> &Sums {
-        &self.sums
+    /// How long it was in each state up to what is known: those that most are in, and the others if it was in any.
+    #[inline(always)]
+    pub(super) fn parts(&self) -> (&Usual, Option<&Others>) {
+        (&self.sums, self.rare.as_ref().map(|rare| &rare.sums))
+    }
+
+    /// The same as one.
+    pub(super) fn sums(&self) -> Sums {
+        let (usual, others) = self.parts();
+        sums_of(usual, others)
     }
 
     /// How long it was in each state up to `now`, which is not in the past.
     pub(super) fn sums_at(&self, now: u64) -> Sums {
-        let mut sums = self.sums;
+        let mut sums = self.sums();
         match now.checked_sub(self.until) {
             Some(passed) => sums[self.state as usize] += passed,
             // Only emissions are known in advance.

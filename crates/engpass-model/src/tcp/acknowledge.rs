@@ -1,0 +1,70 @@
+//! What every segment of an open connection carries, and segments that carry nothing else.
+
+use super::connection::Agreed;
+use super::parameters::Shared;
+use super::receive::Receiver;
+use super::segment::{Flags, SackBlocks, Segment, Timestamps};
+use crate::time::Time;
+
+/// What an end and its connection are about: nothing of it changes once that is open.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
+    pub(super) p: &'a Shared,
+    pub(super) agreed: Agreed,
+    pub(super) mss: u64,
+}
+
+impl Receiver {
+    /// A segment with what every segment of an open connection carries.
+    #[inline(always)]
+    pub(super) fn outgoing(
+        &mut self,
+        terms: Terms<'_>,
+        now: Time,
+        seq: u64,
+        len: u32,
+        flags: Flags,
+    ) -> Segment {
+        let Terms { p, agreed, mss } = terms;
+        Segment {
+            seq,
+            ack: self.next(),
+            timestamps: if agreed.timestamps() { Some(self.stamp(p, now)) } else { None },
+            sack: SackBlocks::default(),
+            len,
+            window: self.announce(p, mss),
+            mss: 0,
+            window_scale: None,
+            flags: (Flags::ACK | flags).and_if(self.echoes_mark() && agreed.ecn(), Flags::ECE),
+            sack_permitted: false,
+            ect: false,
+            ce: false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn stamp(&self, p: &Shared, now: Time) -> Timestamps {
+        Timestamps::new(p.timestamp(now), self.recent_timestamp())
+    }
+
+    /// The acknowledgment that is due.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, terms: Terms<'_>, now: Time, seq: u64, segment: &mut Segment) {
+        *segment = self.outgoing(terms, now, seq, 0, Flags::default());
+        self.acknowledged(true);
+        if self.has_blocks() && terms.agreed.sack() {
+            let room = if terms.agreed.timestamps() { 3 } else { 4 };
+            segment.sack = self.sack_blocks(terms.p, room);
+        }
+    }
+
+    /// The one that must go out as it was (RFC 8257 section 3.2).
+    pub(super) fn acknowledge_early(&mut self, terms: Terms<'_>, now: Time, seq: u64) -> Segment {
+        let mut segment = self.outgoing(terms, now, seq, 0, Flags::default());
+        let (ack, echo) = self.take_early().expect("an early acknowledgment was decided on");
+        segment.window += (segment.ack - ack) as u32;
+        segment.ack = ack;
+        segment.flags = Flags::ACK.and_if(terms.agreed.ecn() && echo, Flags::ECE);
+        segment
+    }
+}

@@ -1,0 +1,393 @@
+//! One end of a connection in as little memory as it needs: an end that only reads has nothing of what sending takes.
+
+use super::acknowledge::Terms;
+use super::connection::{Agreed, Connection, Out, Rare, State};
+use super::flight::Flight;
+use super::limited::LimitedBy;
+use super::parameters::{Role, Shared};
+use super::receive::Receiver;
+use super::recovery::Phase;
+use super::segment::Segment;
+use super::stats::{Counts, Snapshot, Stats};
+use crate::time::Time;
+
+/// One end of a connection: a [`Connection`], or, once it is open, as much of it as an end needs that only reads.
+#[derive(Debug)]
+pub struct End(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Whole(Box<Connection>),
+    Reader(Box<Reader>),
+}
+
+/// An open end that has sent no data and will not. It takes data and acknowledges it; whatever else comes makes it whole again.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) p: Shared,
+    pub(super) rx: Receiver,
+    pub(super) counts: Counts,
+    pub(super) rare: Option<Box<Rare>>,
+    pub(super) mss: u32,
+    pub(super) agreed: Agreed,
+}
+
+// Half of all ends are such.
+const _: () = assert!(size_of::<Reader>() <= 120);
+
+/// The sequence number of all that a reader sends: behind its SYN.
+const SEQ: u64 = 1;
+
+impl End {
+    /// See [`Connection::new`].
+    pub fn new(parameters: impl Into<Shared>, role: Role) -> Self {
+        Self(Kind::Whole(Box::new(Connection::new(parameters, role))))
+    }
+
+    /// The whole of it: for whoever writes.
+    #[inline]
+    pub fn whole(&mut self) -> &mut Connection {
+        if let Kind::Reader(_) = self.0 {
+            self.make_whole();
+        }
+        let Kind::Whole(connection) = &mut self.0 else { unreachable!("it was made whole") };
+        connection
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_whole(&mut self) {
+        if let Kind::Reader(reader) = &mut self.0 {
+            let Reader { p, rx, counts, rare, mss, agreed } = &mut **reader;
+            let rx = std::mem::replace(rx, Receiver::new());
+            let (p, counts, rare) = (p.clone(), counts.clone(), rare.take());
+            let reader = Reader { p, rx, counts, rare, mss: *mss, agreed: *agreed };
+            self.0 = Kind::Whole(Box::new(Connection::of_reader(reader)));
+        }
+    }
+
+    /// See [`Connection::rest`]. One that `only_reads`, whose application never writes and never closes, keeps no more than that needs: not the
+    /// window of the other side, nor what it knew of the round trip.
+    pub fn rest(&mut self, now: Time, only_reads: bool) {
+        let Kind::Whole(connection) = &mut self.0 else { return };
+        if only_reads && let Some(reader) = connection.take_reader() {
+            self.0 = Kind::Reader(Box::new(reader));
+        } else {
+            connection.rest(now);
+        }
+    }
+
+    /// See [`Connection::on_segment`].
+    #[inline]
+    pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+        if let Kind::Reader(reader) = &mut self.0
+            && reader.take(now, segment, out)
+        {
+            return;
+        }
+        self.whole().on_segment(now, segment, out);
+    }
+
+    /// See [`Connection::on_timer`].
+    pub fn on_timer(&mut self, now: Time, out: &mut Out) {
+        match &mut self.0 {
+            Kind::Whole(connection) => connection.on_timer(now, out),
+            Kind::Reader(reader) => reader.rx.on_timer(now),
+        }
+    }
+
+    /// See [`Connection::next_wake`].
+    #[inline]
+    pub fn next_wake(&self) -> Option<Time> {
+        match &self.0 {
+            Kind::Whole(connection) => connection.next_wake(),
+            Kind::Reader(reader) => Some(reader.rx.acks.deadline()).filter(|at| *at != Time::MAX),
+        }
+    }
+
+    /// See [`Connection::is_silent`].
+    #[inline]
+    pub fn is_silent(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(connection) => connection.is_silent(),
+            Kind::Reader(reader) => reader.is_silent(),
+        }
+    }
+
+    /// See [`Connection::next_segment`].
+    #[inline]
+    pub fn next_segment(&mut self, now: Time, segment: &mut Segment) -> Result<(), LimitedBy> {
+        match &mut self.0 {
+            Kind::Whole(connection) => connection.next_segment(now, segment),
+            Kind::Reader(reader) => reader.next_segment(now, segment),
+        }
+    }
+
+    /// See [`Connection::flight`].
+    #[inline]
+    pub fn flight(&self) -> Flight {
+        match &self.0 {
+            Kind::Whole(connection) => connection.flight(),
+            Kind::Reader(_) => Flight::default(),
+        }
+    }
+
+    /// See [`Connection::next_of`].
+    #[inline(always)]
+    pub fn next_of(
+        &mut self,
+        flight: &mut Flight,
+        now: Time,
+        segment: &mut Segment,
+    ) -> Result<(), LimitedBy> {
+        match &mut self.0 {
+            Kind::Whole(connection) => connection.next_of(flight, now, segment),
+            Kind::Reader(reader) => reader.next_segment(now, segment),
+        }
+    }
+
+    /// See [`Connection::limited_by`].
+    pub fn limited_by(&self, now: Time) -> LimitedBy {
+        match &self.0 {
+            Kind::Whole(connection) => connection.limited_by(now),
+            Kind::Reader(reader) if reader.is_silent() => LimitedBy::Application,
+            Kind::Reader(_) => LimitedBy::Nothing,
+        }
+    }
+
+    /// See [`Connection::stats`].
+    pub fn stats(&self) -> Stats {
+        match &self.0 {
+            Kind::Whole(connection) => connection.stats(),
+            Kind::Reader(reader) => Stats::of(&reader.counts, &reader.rx, reader.rare.as_deref()),
+        }
+    }
+
+    /// See [`Connection::snapshot`]; of one that is whole.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        match &self.0 {
+            Kind::Whole(connection) => Some(connection.snapshot()),
+            Kind::Reader(_) => None,
+        }
+    }
+
+    /// See [`Connection::segments_sent`].
+    #[inline]
+    pub fn segments_sent(&self) -> u64 {
+        match &self.0 {
+            Kind::Whole(connection) => connection.segments_sent(),
+            Kind::Reader(reader) => reader.counts.segments_sent,
+        }
+    }
+
+    /// See [`Connection::timestamp_tick`].
+    pub fn timestamp_tick(&self) -> Time {
+        match &self.0 {
+            Kind::Whole(connection) => connection.timestamp_tick(),
+            Kind::Reader(reader) => reader.p.timestamp_tick,
+        }
+    }
+}
+
+impl Reader {
+    /// Take a segment that brings data, or says nothing new. False, and nothing is done, if it is another.
+    #[inline]
+    fn take(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
+        if !segment.flags.is_of_data() || segment.ack != SEQ || !segment.sack.is_empty() {
+            return false;
+        }
+        self.counts.segments_received += 1;
+        let mss = self.mss.into();
+        if !segment.ce && self.rx.expects(segment) {
+            self.rx.take_expected(&self.p, mss, segment, now);
+            out.delivered += segment.payload();
+        } else {
+            self.take_any(now, segment, out);
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn take_any(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+        let received = self.rx.take(&self.p, self.mss.into(), segment, now);
+        debug_assert!(!received.finished, "a FIN makes it whole");
+        out.delivered += received.in_order;
+        out.refused += received.refused;
+        if segment.ce || received.refused > 0 {
+            let stats = &mut self.rare.get_or_insert_default().stats;
+            stats.ce_received += u64::from(segment.ce);
+            stats.bytes_refused += received.refused;
+        }
+    }
+
+    #[inline]
+    fn is_silent(&self) -> bool {
+        !self.rx.acks.is_due() && !self.rx.has_early()
+    }
+
+    #[inline]
+    fn next_segment(&mut self, now: Time, segment: &mut Segment) -> Result<(), LimitedBy> {
+        let terms = Terms { p: &self.p, agreed: self.agreed, mss: self.mss.into() };
+        if self.rx.has_early() {
+            *segment = self.rx.acknowledge_early(terms, now, SEQ);
+        } else if self.rx.acks.is_due() {
+            self.rx.acknowledge(terms, now, SEQ, segment);
+        } else {
+            return Err(LimitedBy::Application);
+        }
+        self.counts.segments_sent += 1;
+        self.counts.acks_sent += 1;
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// What is left of it for an end that only reads, if it is open and nothing else goes on.
+    fn take_reader(&mut self) -> Option<Reader> {
+        let silent = self.state == State::Established
+            && self.special.is_empty()
+            && self.board.is_empty()
+            && self.tx.is_unused()
+            && self.timers.next() == Time::MAX
+            && self.recovery.phase == Phase::Open
+            && !self.rx.has_fin();
+        silent.then(|| Reader {
+            p: self.p.clone(),
+            rx: std::mem::replace(&mut self.rx, Receiver::new()),
+            counts: self.counts.clone(),
+            rare: self.rare.take(),
+            mss: self.window.mss() as u32,
+            agreed: self.agreed,
+        })
+    }
+
+    /// What a reader is made whole with.
+    fn of_reader(reader: Reader) -> Self {
+        let Reader { p, rx, counts, rare, mss, agreed } = reader;
+        let state = State::Established;
+        let mut this = Self { rx, counts, rare, agreed, state, ..Self::new(p, Role::Passive) };
+        this.window.set_mss(mss.into());
+        this.window.size = this.p.initial_window * this.window.mss();
+        this
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+    use crate::tcp::{Flags, Profile, SackBlocks, TcpParameters, Timestamps};
+    use crate::time::SECOND;
+
+    /// The same end twice: one that rests now and then, and one that does not.
+    struct Twins {
+        now: Time,
+        end: End,
+        connection: Connection,
+    }
+
+    impl Twins {
+        fn take(&mut self, segment: &Segment) {
+            let mut outs = [Out::default(); 2];
+            self.end.on_segment(self.now, segment, &mut outs[0]);
+            self.connection.on_segment(self.now, segment, &mut outs[1]);
+            assert_eq!(outs[0], outs[1], "{segment:?}");
+        }
+
+        /// All that they send now is the same, and so is all that is seen of them.
+        fn send(&mut self) {
+            loop {
+                assert_eq!(self.end.is_silent(), self.connection.is_silent());
+                assert_eq!(self.end.limited_by(self.now), self.connection.limited_by(self.now));
+                let mut segments = [Segment::default(); 2];
+                let ends = self.end.next_segment(self.now, &mut segments[0]);
+                assert_eq!(ends, self.connection.next_segment(self.now, &mut segments[1]));
+                assert_eq!(segments[0], segments[1]);
+                if ends.is_err() {
+                    break;
+                }
+            }
+            assert_eq!(self.end.next_wake(), self.connection.next_wake());
+            assert_eq!(self.end.stats(), self.connection.stats());
+            assert_eq!(self.end.segments_sent(), self.connection.segments_sent());
+        }
+
+        fn wait(&mut self, ps: u64) {
+            self.now += Time(ps);
+            let mut outs = [Out::default(); 2];
+            self.end.on_timer(self.now, &mut outs[0]);
+            self.connection.on_timer(self.now, &mut outs[1]);
+            assert_eq!(outs[0], outs[1]);
+        }
+
+        fn segment(&self, seq: u64, len: u32, flags: Flags) -> Segment {
+            let timestamps = Some(Timestamps::new(self.now, Some(self.now)));
+            Segment {
+                seq,
+                ack: SEQ,
+                len,
+                flags: Flags::ACK | flags,
+                window: 65535,
+                timestamps,
+                ..Segment::default()
+            }
+        }
+    }
+
+    fn read(p: &TcpParameters, seed: u64) {
+        let mut random = Stream::new(seed, "end");
+        let end = End::new(p, Role::Passive);
+        let mut twins = Twins { now: Time(SECOND), end, connection: Connection::new(p, Role::Passive) };
+        let mut syn = twins.segment(0, 0, Flags::SYN);
+        (syn.flags, syn.ack) = (Flags::SYN.and_if(p.ecn, Flags::ECE | Flags::CWR), 0);
+        (syn.mss, syn.window_scale, syn.sack_permitted) = (1460, Some(7), true);
+        twins.take(&syn);
+        twins.send();
+        twins.take(&twins.segment(1, 0, Flags::default()));
+        let (mut next, mut readers) = (1, 0);
+        for _ in 0..2000 {
+            // The next segment, one of the last, or one that is early, with or without marks.
+            let seq = match random.below(8) {
+                0 => next + 1000 * random.below(5),
+                1 => next.saturating_sub(500 * random.below(5)).max(1),
+                _ => next,
+            };
+            let flags = Flags::default()
+                .and_if(random.below(3) == 0, Flags::PSH)
+                .and_if(p.ecn && random.below(20) == 0, Flags::CWR);
+            let mut segment = twins.segment(seq, 1000 * u32::from(random.below(9) > 0), flags);
+            segment.ect = p.ecn;
+            segment.ce = p.ecn && random.below(10) == 0;
+            if random.below(300) == 0 {
+                // What says that something was received that was never sent.
+                segment.sack = SackBlocks::default();
+                segment.sack.push(1, 2);
+            }
+            twins.take(&segment);
+            next = next.max(segment.end());
+            if random.below(4) > 0 {
+                twins.send();
+            }
+            twins.wait(random.below(SECOND / 10));
+            if random.below(50) == 0 {
+                twins.send();
+                twins.end.rest(twins.now, true);
+            }
+            readers += usize::from(matches!(twins.end.0, Kind::Reader(_)));
+        }
+        assert!((500..2000).contains(&readers), "{readers}");
+        twins.take(&twins.segment(next, 0, Flags::FIN));
+        twins.send();
+        assert_eq!(twins.end.whole().state(), twins.connection.state());
+        assert_ne!(twins.connection.state(), State::SynReceived);
+    }
+
+    #[test]
+    fn a_reader_is_what_a_connection_is_that_only_reads() {
+        for (seed, profile) in Profile::ALL.into_iter().enumerate() {
+            for ecn in [false, true] {
+                read(&TcpParameters { ecn, ..profile.parameters(1500) }, seed as u64);
+            }
+        }
+    }
+}
