@@ -209,19 +209,6 @@ impl Piece {
         self.count += count;
     }
 
-    /// Say with it those of the cells from place `n` on whose bits are set, as far as it reaches: what is left of them.
-    #[inline]
-    pub(super) fn take_in(&mut self, n: u64, bits: u64) -> u64 {
-        let off = n - self.n;
-        if self.pattern == 0 && self.count > 32 || off >= 64 {
-            return bits;
-        }
-        let before = if self.pattern == 0 { u64::MAX >> (64 - self.count) } else { self.pattern };
-        let pattern = before | bits << off;
-        *self = Self::pattern(self.n, pattern, self.train);
-        if off == 0 { 0 } else { bits >> (64 - off) << (64 - off) }
-    }
-
     /// Its runs, in order: of each the first place, and how many cells.
     fn runs(self) -> impl Iterator<Item = (u64, u64)> {
         let (n, count, mut behind) = self.opened();
