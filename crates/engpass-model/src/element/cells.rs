@@ -197,6 +197,12 @@ impl Piece {
         self.n
     }
 
+    /// Place of its last cell.
+    #[inline]
+    pub(super) fn last(&self) -> u64 {
+        if self.is_run() { self.n + self.count - 1 } else { self.as_pattern().last() }
+    }
+
     /// Whether cells from place `n` on go on with it as one run.
     #[inline]
     pub(super) fn ends_before(&self, n: u64) -> bool {
