@@ -47,32 +47,38 @@ impl Alone {
         }
     }
 
-    /// The next burst as it leaves the line, up to where its rest is [`Self::behind`].
+    /// The next burst: as it leaves the line, up to where its rest is left for [`Self::behind_into`].
     #[inline]
-    pub(super) fn pass(&mut self, burst: Cells) -> Cells {
+    pub(super) fn pass(&mut self, burst: &mut Cells) {
         if burst.base > self.last_end { self.find_free(burst) } else { self.meet(burst) }
     }
 
-    /// What is left of the burst that has passed.
+    /// Put what is left of the burst that has passed in the place of `cells`. Whether there is something.
     #[inline]
-    pub(super) fn behind(&mut self) -> Option<Cells> {
-        self.behind.take()
+    pub(super) fn behind_into(&mut self, cells: &mut Cells) -> bool {
+        let any = self.behind.is_some();
+        if any {
+            *cells = self.behind.take().expect("it is there");
+        }
+        any
     }
 
     /// Every cell finds the line free.
-    fn find_free(&mut self, cells: Cells) -> Cells {
+    #[inline]
+    fn find_free(&mut self, cells: &mut Cells) {
         let between = cells.count - 1;
         self.idle.0 += cells.last - self.last_end - between * self.slot_up;
         self.idle.1 += self.rounding + between * self.slot_rounding;
         (self.base, self.n) = (cells.last, 1);
         (self.last_end, self.rounding) = (cells.last + self.slot_up, self.slot_rounding);
-        self.count(cells.shifted(self.slot_up))
+        (cells.base, cells.last) = (cells.base + self.slot_up, cells.last + self.slot_up);
+        self.count(cells);
     }
 
     /// The first cells wait.
     #[cold]
     #[inline(never)]
-    fn meet(&mut self, burst: Cells) -> Cells {
+    fn meet(&mut self, burst: &mut Cells) {
         let (n, mut count) = (self.n + 1, 0);
         let mut ends = Stepper::new(self.slot);
         while count < burst.count && burst.nth(count) <= self.last_end {
@@ -81,20 +87,22 @@ impl Alone {
             (self.last_end, self.rounding) = (self.base + ends.after(), ends.rounding());
         }
         self.n += count;
-        let waited = Cells { base: self.base, n, pace: self.slot, count, last: self.last_end, ..burst };
-        let waited = self.count(waited);
-        let rest = Cells { n: burst.n + count, count: burst.count - count, ..burst };
-        self.behind = (rest.count > 0).then(|| self.find_free(rest));
-        waited
+        let mut rest = Cells { n: burst.n + count, count: burst.count - count, ..*burst };
+        *burst = Cells { base: self.base, n, pace: self.slot, count, last: self.last_end, ..*burst };
+        self.count(burst);
+        if rest.count > 0 {
+            self.find_free(&mut rest);
+            self.behind = Some(rest);
+        }
     }
 
-    fn count(&mut self, left: Cells) -> Cells {
+    #[inline]
+    fn count(&mut self, left: &Cells) {
         let counted = left.count_until(self.end);
         if counted > 0 {
             self.sent += counted;
             self.last_sent = Some(left.nth(counted - 1));
         }
-        left
     }
 
     /// Cells that have left by the end, and when the last of them has.

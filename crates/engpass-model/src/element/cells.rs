@@ -197,6 +197,12 @@ impl Piece {
         self.n
     }
 
+    /// Place of its last cell.
+    #[inline]
+    pub(super) fn last(&self) -> u64 {
+        if self.is_run() { self.n + self.count - 1 } else { self.as_pattern().last() }
+    }
+
     /// Whether cells from place `n` on go on with it as one run.
     #[inline]
     pub(super) fn ends_before(&self, n: u64) -> bool {
@@ -207,19 +213,6 @@ impl Piece {
     #[inline]
     pub(super) fn grow(&mut self, count: u64) {
         self.count += count;
-    }
-
-    /// Say with it those of the cells from place `n` on whose bits are set, as far as it reaches: what is left of them.
-    #[inline]
-    pub(super) fn take_in(&mut self, n: u64, bits: u64) -> u64 {
-        let off = n - self.n;
-        if self.pattern == 0 && self.count > 32 || off >= 64 {
-            return bits;
-        }
-        let before = if self.pattern == 0 { u64::MAX >> (64 - self.count) } else { self.pattern };
-        let pattern = before | bits << off;
-        *self = Self::pattern(self.n, pattern, self.train);
-        if off == 0 { 0 } else { bits >> (64 - off) << (64 - off) }
     }
 
     /// Its runs, in order: of each the first place, and how many cells.

@@ -274,16 +274,22 @@ impl Channel {
             total += self.current.count;
             self.pass_over(self.current.count);
             let mut last = behind - 1;
-            if self.pattern.any() {
-                let taken = self.pattern.take_until(end);
-                if taken.any() {
-                    last = taken.last();
-                }
-                let count = taken.count();
-                total += count;
-                self.current.cell += self.current.step() * count as u32;
-                self.is_rest_without(count);
+            let behind = self.pattern.take_until(end);
+            let mut count = behind.count();
+            if count > 0 {
+                last = behind.last();
             }
+            // Whole pieces.
+            while !self.pattern.any() && count < self.rest {
+                let next =
+                    self.pieces.front().filter(|next| next.train() == self.train && next.last() <= end);
+                let Some(next) = next else { break };
+                (count, last) = (count + next.count(), next.last());
+                self.pieces.pop_front();
+            }
+            total += count;
+            self.current.cell += self.current.step() * count as u32;
+            self.is_rest_without(count);
             let goes_on = self.next_is_of_train() && self.next_place() <= end;
             if !goes_on {
                 self.next_piece();
@@ -375,9 +381,12 @@ impl Channel {
         }
     }
 
+    /// All that was announced is taken: the next train is the generator's, if there is one.
+    #[inline(never)]
     fn refill(&mut self) {
-        if let Some(cells) = self.generator.as_mut().and_then(Generator::next_cells) {
-            self.announce(cells);
+        if self.generator.as_mut().is_some_and(|generator| generator.next_into(&mut self.current)) {
+            (self.last, self.rest, self.train) = (self.current.last, 0, self.first);
+            self.open();
         }
     }
 

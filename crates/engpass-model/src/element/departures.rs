@@ -57,16 +57,11 @@ impl Pieces {
         }
         let (pieces, train) = (&mut self.lists[self.list[which]], self.train[which]);
         let piece = Piece::pattern(n, bits, train);
-        let mut rest = bits;
-        if let Some(last) = pieces.last_mut().filter(|last| last.train() == train) {
-            if piece.is_run() && last.ends_before(piece.first()) {
+        match pieces.last_mut() {
+            Some(last) if piece.is_run() && last.train() == train && last.ends_before(piece.first()) => {
                 last.grow(piece.count());
-                return;
             }
-            rest = last.take_in(n, bits);
-        }
-        if rest != 0 {
-            pieces.push(Piece::pattern(n, rest, train));
+            _ => pieces.push(piece),
         }
     }
 }
@@ -286,7 +281,7 @@ mod tests {
                     _ => {
                         let (mut walk, mut count) = (channel.walk(), 0);
                         while count <= many {
-                            prop_assert_eq!((walk.head, walk.place()), (10 * left[count as usize], left[count as usize]));
+                            prop_assert_eq!((walk.head, walk.n), (10 * left[count as usize], left[count as usize]));
                             count += 1;
                             if !walk.step(&mut channel) {
                                 break;

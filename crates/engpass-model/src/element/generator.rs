@@ -118,22 +118,36 @@ impl Generator {
 
     /// The next train; `None` when there will be no more.
     pub fn next_cells(&mut self) -> Option<Cells> {
-        if let Some(behind) = self.line.as_mut().and_then(|line| line.behind()) {
-            return Some(behind.shifted(self.shift));
-        }
-        let cells = self.next_emitted()?;
-        self.made += cells.count;
-        let left = self.line.as_mut().map_or(cells, |line| line.pass(cells));
-        Some(left.shifted(self.shift))
+        let mut cells = Cells::none(self.pace);
+        self.next_into(&mut cells).then_some(cells)
     }
 
-    /// The next train as it is made.
-    fn next_emitted(&mut self) -> Option<Cells> {
+    /// Put the next train in the place of `cells`. Whether there is one.
+    #[inline]
+    pub(super) fn next_into(&mut self, cells: &mut Cells) -> bool {
+        let behind = self.line.as_mut().is_some_and(|line| line.behind_into(cells));
+        if !behind {
+            let Some((base, count)) = self.next_emitted() else { return false };
+            let (vc, frame, pace, clp) = (self.vc, self.frame, self.pace, self.clp);
+            let last = base + pace.after(count - 1);
+            *cells = Cells { base, n: 0, pace, count, last, vc, frame, cell: 0, of: 1, clp, efci: false };
+            self.made += count;
+            if let Some(line) = &mut self.line {
+                line.pass(cells);
+            }
+        }
+        (cells.base, cells.last) = (cells.base + self.shift, cells.last + self.shift);
+        true
+    }
+
+    /// When the next train as it is made begins, and how many cells it has.
+    #[inline]
+    fn next_emitted(&mut self) -> Option<(u64, u64)> {
         let pace = self.pace;
-        let (base, count) = match &mut self.pattern {
+        match &mut self.pattern {
             Pattern::Constant { first } => {
                 let base = first.take()?;
-                (base, count_until(pace, self.last.checked_sub(base)?))
+                Some((base, count_until(pace, self.last.checked_sub(base)?)))
             }
             Pattern::Bursts { next, on, off, lengths, random } => loop {
                 let mut length = |mean: u64| match lengths {
@@ -148,13 +162,10 @@ impl Generator {
                 }
                 *next = base.saturating_add(burst).saturating_add(pause);
                 if burst > 0 {
-                    break (base, count_until(pace, (burst - 1).min(self.last - base)));
+                    return Some((base, count_until(pace, (burst - 1).min(self.last - base))));
                 }
             },
-        };
-        let last = base + pace.after(count - 1);
-        let (vc, frame, clp) = (self.vc, self.frame, self.clp);
-        Some(Cells { base, n: 0, pace, count, last, vc, frame, cell: 0, of: 1, clp, efci: false })
+        }
     }
 }
 

@@ -16,26 +16,20 @@ impl Channel {
         }
         self.leaps.at_least_one(&self.walk);
         let (head, rounding, den) = (base + self.walk.after(), self.walk.rounding(), self.walk.den());
-        let mut walk = Walk { head, rounding, den, bits: 0, at: 0, n, behind: 0, held: 0 };
+        let mut walk = Walk { head, base, rounding, den, bits: 0, n, behind: 0, held: 0 };
         walk.knows_run(n, count);
         walk
-    }
-
-    /// The pace of the train that is walked along, and a step at it.
-    pub(in crate::element) fn steps(&self) -> (Pace, Leap) {
-        (self.current.pace, self.leaps.0[1])
     }
 
     /// The walk has come to the end of what it knew: go on with what comes next of the same train. Behind its last cell the walk's head
     /// is at the end of time.
     #[inline(never)]
-    pub(in crate::element) fn walk_on(&mut self, mut walk: Walk) -> Walk {
-        let place = walk.place();
+    pub(in crate::element) fn walk_on(&mut self, walk: &mut Walk) {
+        let (place, pace) = (walk.n, self.current.pace);
         if walk.bits != 0 {
             // The next cell it knows is further than a leap.
-            walk.at = walk.bits.trailing_zeros();
-            walk.seek(self.current.base, self.current.pace);
-            return walk;
+            walk.leap_to(walk.bits.trailing_zeros(), pace);
+            return;
         }
         self.is_rest_without(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
@@ -53,22 +47,20 @@ impl Channel {
                 let pattern = std::mem::take(&mut self.pattern);
                 (self.current.n, self.current.count) = (pattern.first(), pattern.count());
                 (walk.n, walk.held) = (self.current.n, self.current.count);
-                (walk.bits, walk.at) = (pattern.bits >> pattern.bits.trailing_zeros(), 0);
-                self.leaps.all(self.current.pace);
+                walk.bits = pattern.bits >> pattern.bits.trailing_zeros();
+                self.leaps.all(pace);
             } else {
                 walk.knows_run(self.current.n, self.current.count);
                 self.is_rest_without(self.current.count);
             }
         } else {
             walk.head = u64::MAX;
-            return walk;
+            return;
         }
-        let Cells { base, pace, .. } = self.current;
         match self.leaps.over(walk.n - place, pace) {
             Some(leap) => walk.leap(leap),
-            None => walk.seek(base, pace),
+            None => walk.stand(pace),
         }
-        walk
     }
 
     /// Whether the last cell walked past ends its frame. All that come behind it are of others.
@@ -89,6 +81,7 @@ impl Channel {
     }
 
     /// The cells were taken up to where the walk stands.
+    #[inline]
     pub(in crate::element) fn walked(&mut self, walk: &Walk) {
         if walk.bits == 0 {
             self.pass_over(self.current.count);
@@ -150,13 +143,14 @@ impl Leaps {
 pub(in crate::element) struct Walk {
     /// Arrival of the next cell; `u64::MAX` behind the last of what can be walked.
     pub(in crate::element) head: u64,
+    /// As [`Cells::base`].
+    base: u64,
     rounding: u64,
     den: u64,
-    /// Cells from the next one on, that of place `n` in the lowest bit; none when [`Channel::walk_on`] is to be asked.
+    /// Cells from the next one on, itself in the lowest bit; none when [`Channel::walk_on`] is to be asked.
     pub(in crate::element) bits: u64,
-    /// Bit of the next cell, or of the last one when there is none.
-    at: u32,
-    n: u64,
+    /// Place of the next cell, or of the last one when there is none.
+    pub(in crate::element) n: u64,
     /// Cells that follow behind the window without a gap.
     behind: u64,
     /// Cells of the window that its channel takes for such as are behind the current run.
@@ -166,40 +160,38 @@ pub(in crate::element) struct Walk {
 impl Walk {
     /// A walk along nothing.
     pub(in crate::element) fn nowhere() -> Self {
-        Self { head: u64::MAX, rounding: 0, den: 1, bits: 0, at: 0, n: 0, behind: 0, held: 0 }
+        Self { head: u64::MAX, base: 0, rounding: 0, den: 1, bits: 0, n: 0, behind: 0, held: 0 }
     }
 
     /// The next `count` cells, from place `n` on, follow each other without a gap.
     #[inline]
     fn knows_run(&mut self, n: u64, count: u64) {
         let window = count.min(64);
-        (self.n, self.at, self.bits, self.behind) = (n, 0, u64::MAX >> (64 - window), count - window);
-    }
-
-    /// Place of the next cell, or of the last one when there is none.
-    #[inline]
-    pub(in crate::element) fn place(&self) -> u64 {
-        self.n + u64::from(self.at)
-    }
-
-    /// Which of the places from the next cell's on, the lowest bit, are known to be of cells.
-    #[inline]
-    pub(in crate::element) fn ahead(&self) -> u64 {
-        self.bits >> self.at
+        (self.n, self.bits, self.behind) = (n, u64::MAX >> (64 - window), count - window);
     }
 
     /// Go on to the cell so many places further, which it knows.
     #[inline]
-    pub(in crate::element) fn leap_to(&mut self, places: u32, unit: Leap) {
-        self.at += places;
-        self.bits = self.bits >> self.at << self.at;
-        (self.head, self.rounding) = unit.many_from(u64::from(places), self.head, self.rounding, self.den);
+    pub(in crate::element) fn leap_to(&mut self, places: u32, pace: Pace) {
+        self.n += u64::from(places);
+        self.bits >>= places;
+        self.stand(pace);
+    }
+
+    /// Those of the next cells whose bits are set are taken, all up to the last of them. Where it knows of none behind them it stands at that one.
+    #[inline(always)]
+    pub(in crate::element) fn pass(&mut self, taken: u64, pace: Pace) {
+        let left = self.bits & !taken;
+        let next = if left == 0 { 63 - taken.leading_zeros() } else { left.trailing_zeros() };
+        self.n += u64::from(next);
+        self.bits = left >> next;
+        self.stand(pace);
     }
 
     /// When the cell so many places further stands.
     #[inline]
-    pub(in crate::element) fn after(&self, places: u64, unit: Leap) -> u64 {
-        unit.many_from(places, self.head, self.rounding, self.den).0
+    pub(in crate::element) fn after(&self, places: u64, pace: Pace) -> u64 {
+        self.base + pace.after(self.n + places)
     }
 
     #[inline(always)]
@@ -208,12 +200,10 @@ impl Walk {
     }
 
     /// Stand at the next cell by dividing.
-    #[cold]
-    #[inline(never)]
-    fn seek(&mut self, base: u64, pace: Pace) {
-        let mut stepper = Stepper::new(pace);
-        stepper.seek(self.place());
-        (self.head, self.rounding) = (base + stepper.after(), stepper.rounding());
+    #[inline]
+    fn stand(&mut self, pace: Pace) {
+        let (after, rounding) = pace.rounded_after(self.n);
+        (self.head, self.rounding) = (self.base + after, rounding);
     }
 
     /// Go on to the next cell of its train. Whether there is one.
@@ -221,16 +211,31 @@ impl Walk {
     pub(in crate::element) fn step(&mut self, channel: &mut Channel) -> bool {
         self.bits &= self.bits - 1;
         if self.bits != 0 {
-            let at = self.bits.trailing_zeros();
-            let over = (at - self.at) as usize;
-            if let Some(leap) = channel.leaps.0.get(over) {
-                self.at = at;
+            let over = self.bits.trailing_zeros();
+            if let Some(leap) = channel.leaps.0.get(over as usize) {
+                self.n += u64::from(over);
+                self.bits >>= over;
                 self.leap(*leap);
                 return true;
             }
         }
-        // Only here it leaves the registers.
-        *self = channel.walk_on(Self { ..*self });
+        self.go_on(channel)
+    }
+
+    /// Whether it has come to the end of what it knew.
+    #[inline(always)]
+    pub(in crate::element) fn is_through(&self) -> bool {
+        self.bits == 0 && self.head != u64::MAX
+    }
+
+    /// Go on behind the last cell that it knew. Whether there is one.
+    #[inline(always)]
+    pub(in crate::element) fn go_on(&mut self, channel: &mut Channel) -> bool {
+        if self.bits == 0 && self.behind == 0 && channel.rest == 0 {
+            self.head = u64::MAX;
+            return false;
+        }
+        channel.walk_on(self);
         self.head != u64::MAX
     }
 }

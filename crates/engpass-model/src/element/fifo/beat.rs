@@ -1,8 +1,8 @@
-//! Whose cells come when, of two trains in front of a line that is busy and has room: many at once.
+//! Whose cells come when, of two trains in front of a busy line: many at once.
 
 use super::super::Channel;
 use super::super::channel::Walk;
-use crate::time::{Leap, Pace, Stepper};
+use crate::time::Pace;
 
 /// How the cells of two trains come between each other. Where the pace of one is a whole multiple of the other's this repeats itself,
 /// whatever a rounded picosecond says; where only one of them has cells for a while it is plain.
@@ -13,12 +13,14 @@ pub(super) struct Beat {
     ratio: u32,
     /// Which of them is the quick one.
     one_is_quick: bool,
+    /// A slot of the line, rounded down.
+    slot: u64,
 }
 
 /// The steps of a train.
 #[derive(Clone, Copy)]
 struct Steps {
-    unit: Leap,
+    pace: Pace,
     /// Bounds of a step in picoseconds, both of them rounded.
     at_least: u64,
     at_most: u64,
@@ -29,26 +31,22 @@ struct Steps {
 /// What was taken: how many cells, and which of them are the other's, the first in the lowest bit.
 type Taken = (u32, u64);
 
-/// What was taken by a full queue: cells of one train.
+/// What came to a full queue.
 #[derive(Default)]
 pub(super) struct Full {
-    pub(super) taken: u64,
-    /// So many of them have joined.
-    pub(super) joined: u64,
-    /// When the first of the others came.
-    pub(super) lost_at: u64,
-    /// Whose they are.
-    pub(super) others: bool,
+    /// So many cells have joined, and which of them are the other's, the first in the lowest bit.
+    pub(super) joined: u32,
+    pub(super) others: u64,
+    /// Cells of either train that were lost, and when the first of them came.
+    pub(super) lost: [(u64, u64); 2],
 }
 
 /// Cells of one train in the time of one of the other, at most, that are looked for.
 const RATIO: u64 = 8;
 /// Two instants that are so many picoseconds apart are so many, less two, before they are rounded, and at any later place.
 const APART: u64 = 3;
-/// Cells that the train in front should have before the other begins.
-const FAR: u64 = 4;
-/// Places beyond which the walk in front should know of a cell.
-const FEW: u32 = 6;
+/// Steps that are counted with bounds of a step, each of which is wrong by less than a picosecond.
+const FAR: u64 = 64;
 
 /// How many units of `quick` take as long as one of `slow`; 0 where that is no small whole number.
 fn ratio(slow: Pace, quick: Pace) -> u32 {
@@ -57,14 +55,10 @@ fn ratio(slow: Pace, quick: Pace) -> u32 {
 
 impl Steps {
     fn of(channel: &Channel, slot: Pace) -> Option<Self> {
-        let (pace, unit) = channel.steps();
+        let pace = channel.train().pace;
         let at_least = pace.at_least();
-        (at_least > 2 * APART).then(|| Self {
-            unit,
-            at_least,
-            at_most: at_least + 1,
-            in_slot: ratio(slot, pace),
-        })
+        let in_slot = ratio(slot, pace);
+        (at_least > 2 * APART).then_some(Self { pace, at_least, at_most: at_least + 1, in_slot })
     }
 }
 
@@ -76,76 +70,160 @@ impl Beat {
         let (mine, theirs) = (one.train().pace, other.train().pace);
         let one_is_quick = theirs.is_at_least(mine);
         let ratio = if one_is_quick { ratio(theirs, mine) } else { ratio(mine, theirs) };
-        Some(Self { one: Steps::of(one, slot)?, other: Steps::of(other, slot)?, ratio, one_is_quick })
+        let (one, other) = (Steps::of(one, slot)?, Steps::of(other, slot)?);
+        Some(Self { one, other, ratio, one_is_quick, slot: slot.at_least() })
     }
 
-    /// Whether the walk in front knows so many cells that it may be worth to look.
-    #[inline(always)]
-    pub(super) fn knows_many(one: &Walk, other: &Walk) -> bool {
-        (if one.head < other.head { one.ahead() } else { other.ahead() }) >> FEW != 0
-    }
-
-    /// Take cells that come by `sure`, at most `most`, one for certain being left of what either walk knows.
-    #[inline(always)]
-    pub(super) fn take(
-        &self,
-        (mut one, mut other): (Walk, Walk),
-        sure: u64,
-        most: u32,
-    ) -> (Taken, (Walk, Walk)) {
-        if self.one.is_far(&one, &other) {
-            let count = alone(&mut one, &self.one, sure.min(other.head - 1), most);
-            ((count, 0), (one, other))
-        } else if self.other.is_far(&other, &one) {
-            let count = alone(&mut other, &self.other, sure.min(one.head - 1), most);
-            ((count, lowest(count)), (one, other))
-        } else if self.ratio > 0 {
-            self.together((one, other), sure, most)
-        } else {
-            ((0, 0), (one, other))
-        }
-    }
-
+    /// Take cells that come by `sure`, at most `most`. A walk that has come to the end of what it knows stands at its last cell.
     #[inline(never)]
-    fn together(&self, (mut one, mut other): (Walk, Walk), sure: u64, most: u32) -> (Taken, (Walk, Walk)) {
-        let taken = if self.one_is_quick {
-            together((&mut one, &self.one), (&mut other, &self.other), self.ratio, (sure, most))
+    pub(super) fn take(&self, one: &mut Walk, other: &mut Walk, sure: u64, most: u32) -> Taken {
+        let (count, theirs) = if one.head < other.head {
+            (alone(one, &self.one, sure.min(other.head - 1), most), 0)
+        } else if other.head < one.head {
+            let count = alone(other, &self.other, sure.min(one.head - 1), most);
+            (count, lowest(count))
         } else {
-            let (count, mine) =
-                together((&mut other, &self.other), (&mut one, &self.one), self.ratio, (sure, most));
-            (count, lowest(count) & !mine)
+            (0, 0)
         };
-        (taken, (one, other))
+        if self.ratio == 0 || count == most || one.bits == 0 || other.bits == 0 {
+            return (count, theirs);
+        }
+        let (one, other, room) = ((one, &self.one), (other, &self.other), (sure, most - count));
+        let (more, their) = if self.one_is_quick {
+            together(one, other, self.ratio, room)
+        } else {
+            let (more, mine) = together(other, one, self.ratio, room);
+            (more, lowest(more) & !mine)
+        };
+        (count + more, theirs | their << count)
     }
 
-    /// Take cells that come by `sure` to a full queue, in which there is room for one more at each of the `ends`, counted from `since`
-    /// on; at most `most` join.
-    #[inline(always)]
-    pub(super) fn take_full(
-        &self,
-        (mut one, mut other): (Walk, Walk),
-        room: (u64, &mut Stepper),
-        sure: u64,
-        most: u32,
-    ) -> (Full, (Walk, Walk)) {
-        let mut taken = Full::default();
-        if self.one.in_slot > 0 && self.one.is_far(&one, &other) {
-            (taken, one) = full(one, &self.one, room, (sure.min(other.head - 1), most));
-        } else if self.other.in_slot > 0 && self.other.is_far(&other, &one) {
-            (taken, other) = full(other, &self.other, room, (sure.min(one.head - 1), most));
-            taken.others = true;
+    /// Take cells that come by `sure` to a full queue, in which there is `room` for one more then and at the end of each slot behind. As
+    /// [`Self::take`]; `None` where nothing is clear.
+    #[inline(never)]
+    pub(super) fn take_full(&self, one: &mut Walk, other: &mut Walk, room: u64, sure: u64) -> Option<Full> {
+        match self.first_of_slots(one, other, room, sure) {
+            None => self.behind_room(one, other, room, sure),
+            full => full,
         }
-        (taken, (one, other))
+        .or_else(|| {
+            // For so many there is room now.
+            let many = one.head.min(other.head).checked_sub(room)? / (self.slot + 1);
+            let (joined, others) =
+                if many > 0 { self.take(one, other, sure, many as u32 + 1) } else { (0, 0) };
+            (joined > 0).then(|| Full { joined, others, ..Full::default() })
+        })
+    }
+
+    /// The first cell in each slot from `room` on joins.
+    #[inline(always)]
+    fn first_of_slots(&self, one: &mut Walk, other: &mut Walk, room: u64, sure: u64) -> Option<Full> {
+        let (mine, theirs) = (self.arrivals(one, &self.one, room)?, self.arrivals(other, &self.other, room)?);
+        let slots = sure.checked_sub(room)? / (self.slot + 1);
+        let slots = slots.min(u64::from(mine.known.min(theirs.known))) as u32;
+        let slots = slots.min((mine.slots | theirs.slots).trailing_ones());
+        if slots == 0 && mine.before == 0 && theirs.before == 0 {
+            return None;
+        }
+        let all = lowest(slots);
+        let both = mine.slots & theirs.slots & all;
+        if both != 0 && mine.phase.abs_diff(theirs.phase) < FAR + APART {
+            return None;
+        }
+        let others = all & if mine.phase < theirs.phase { !mine.slots } else { theirs.slots };
+        let mine = mine.leave(one, &self.one, slots, all & !others);
+        let theirs = theirs.leave(other, &self.other, slots, others);
+        Some(Full { joined: slots, others, lost: [mine, theirs] })
+    }
+
+    /// There has been `room` for a while. Cells that are slots apart find it as long as no others come.
+    #[inline(always)]
+    fn behind_room(&self, one: &mut Walk, other: &mut Walk, room: u64, sure: u64) -> Option<Full> {
+        let find = |walk: &mut Walk, steps: &Steps, until: u64| {
+            let do_all = steps.in_slot == 1 && walk.head >= room + APART;
+            if do_all { alone(walk, steps, until, 64) } else { 0 }
+        };
+        let (joined, others) = if one.head < other.head {
+            (find(one, &self.one, sure.min(other.head - 1)), 0)
+        } else if other.head < one.head {
+            let joined = find(other, &self.other, sure.min(one.head - 1));
+            (joined, lowest(joined))
+        } else {
+            (0, 0)
+        };
+        (joined > 0).then(|| Full { joined, others, ..Full::default() })
+    }
+
+    /// How the cells of a walk come to a full queue that has `room` then for the first time.
+    #[inline(always)]
+    fn arrivals(&self, walk: &Walk, steps: &Steps, room: u64) -> Option<Arrivals> {
+        let later = walk.head.saturating_sub(room) / (self.slot + 1);
+        if later > 0 {
+            let known = later.min(64) as u32;
+            return Some(Arrivals { before: 0, phase: u64::MAX, slots: 0, known });
+        }
+        if steps.in_slot == 0 {
+            return None;
+        }
+        let before = steps.before(walk.head, room)?;
+        let phase = walk.head + u64::from(before) * steps.at_least - room;
+        let ahead = walk.bits;
+        // One of those it knows is left.
+        let last = 63 - ahead.leading_zeros();
+        let Some(behind) = last.checked_sub(before) else {
+            return Some(Arrivals { before: last, phase, slots: 0, known: 0 });
+        };
+        let (slots, known) = if steps.in_slot == 1 {
+            (ahead >> before, behind)
+        } else {
+            // As long as no cell is missing.
+            let run = ahead.trailing_ones().saturating_sub(before).div_ceil(steps.in_slot);
+            let known = run.min(behind / steps.in_slot);
+            (lowest(known), known)
+        };
+        Some(Arrivals { before, phase, slots, known })
+    }
+}
+
+/// How cells of a train come to a full queue.
+struct Arrivals {
+    /// Places before there is room again.
+    before: u32,
+    /// How long behind that the first place is, about.
+    phase: u64,
+    /// The slots from there on in which there is a cell, the first of the slot's places, as far as they are `known`.
+    slots: u64,
+    known: u32,
+}
+
+impl Arrivals {
+    /// They have come, so many slots of them, and the first ones in those slots whose bits are set have joined: how many are lost,
+    /// and since when.
+    #[inline(always)]
+    fn leave(&self, walk: &mut Walk, steps: &Steps, slots: u32, joined: u64) -> (u64, u64) {
+        if self.phase == u64::MAX {
+            return (0, 0);
+        }
+        let ahead = walk.bits;
+        let places = self.before + slots * steps.in_slot;
+        let taken = ahead & lowest(places);
+        let lost = u64::from(taken.count_ones() - joined.count_ones());
+        let first = if self.before > 0 || joined & 1 == 0 {
+            0
+        } else if steps.in_slot == 1 {
+            (taken & !joined).trailing_zeros()
+        } else {
+            1
+        };
+        let at = if lost == 0 || first == 0 { walk.head } else { walk.after(first.into(), steps.pace) };
+        if places > 0 {
+            walk.leap_to((ahead & !taken).trailing_zeros(), steps.pace);
+        }
+        (lost, at)
     }
 }
 
 impl Steps {
-    /// Whether the next cells, some, come before the first of the other walk.
-    #[inline(always)]
-    fn is_far(&self, walk: &Walk, other: &Walk) -> bool {
-        other.head > walk.head.saturating_add(FAR * self.at_least)
-    }
-
     /// How many of its cells, the first at `head`, come before `instant`, and before any later one that is whole slots, or steps of the slow
     /// train, further, so many more; `None` where that is not clear.
     #[inline(always)]
@@ -155,12 +233,13 @@ impl Steps {
         };
         let last = late / self.at_most;
         let clear =
-            last < 64 && late >= last * self.at_most + APART && (last + 1) * self.at_least >= late + APART;
+            last < FAR && late >= last * self.at_most + APART && (last + 1) * self.at_least >= late + APART;
         clear.then_some(last as u32 + 1)
     }
 }
 
 /// That many bits.
+#[inline(always)]
 pub(super) fn lowest(count: u32) -> u64 {
     if count == 0 { 0 } else { u64::MAX >> (64 - count) }
 }
@@ -169,17 +248,15 @@ pub(super) fn lowest(count: u32) -> u64 {
 #[inline(always)]
 fn alone(walk: &mut Walk, steps: &Steps, until: u64, most: u32) -> u32 {
     let Some(span) = until.checked_sub(walk.head) else { return 0 };
-    let known = walk.ahead();
     let places = (span / steps.at_most + 1).min(u64::from(most)) as u32;
-    // One of those it knows is left.
-    let taken = known & lowest(places) & (u64::MAX >> 1 >> known.leading_zeros());
-    if taken != 0 {
-        walk.leap_to((known & !taken).trailing_zeros(), steps.unit);
-    }
-    taken.count_ones()
+    let all = u64::MAX >> (64 - places);
+    let taken = walk.bits & all;
+    walk.pass(taken, steps.pace);
+    if taken == all { places } else { taken.count_ones() }
 }
 
 /// Cells of a quick train without gaps and of a slow one: how many, and which are the slow one's.
+#[inline(always)]
 fn together(
     (quick, fast): (&mut Walk, &Steps),
     (slow, slower): (&mut Walk, &Steps),
@@ -188,53 +265,28 @@ fn together(
 ) -> Taken {
     let Some(before) = fast.before(quick.head, slow.head) else { return (0, 0) };
     let Some(span) = sure.checked_sub(quick.head) else { return (0, 0) };
-    let run = quick.ahead().trailing_ones() - 1;
+    let run = quick.bits.trailing_ones();
     let many = (span / fast.at_most + 1).min(u64::from(run)) as u32;
-    let (mut slows, mut count, mut left) = (0, 0, slow.ahead());
-    // Behind each of the slow train one of the quick one is taken, which comes by then.
-    let next = loop {
-        let (before, behind) = (before + ratio * left.trailing_zeros(), left & (left - 1));
-        if behind == 0 || before >= many || before + count + 2 > most {
-            break before;
+    let known = slow.bits;
+    let (mut slows, mut count, mut left) = (0, 0, known);
+    let quicks = loop {
+        // A cell of the slow train is taken where one of the quick one is known behind it, which comes by then.
+        let before = before + ratio * left.trailing_zeros();
+        if before >= many || before + count >= most {
+            break many.min(most - count);
         }
         slows |= 1 << (before + count);
         count += 1;
-        left = behind;
+        left &= left - 1;
+        if left == 0 {
+            break before;
+        }
     };
-    let quicks = many.min(next).min(most - count);
     if quicks > 0 {
-        quick.leap_to(quicks, fast.unit);
+        quick.pass(lowest(quicks), fast.pace);
     }
     if count > 0 {
-        slow.leap_to(left.trailing_zeros(), slower.unit);
+        slow.pass(known & !left, slower.pace);
     }
     (quicks + count, slows)
-}
-
-/// Cells of one train up to `until` in front of a full queue.
-#[inline(never)]
-fn full(
-    mut walk: Walk,
-    steps: &Steps,
-    (since, ends): (u64, &mut Stepper),
-    (until, most): (u64, u32),
-) -> (Full, Walk) {
-    let none = Full::default();
-    let Some(span) = until.checked_sub(walk.head) else { return (none, walk) };
-    // They are lost up to where one leaves; from then on the first in every slot joins.
-    let Some(before) = steps.before(walk.head, since + ends.after()) else { return (none, walk) };
-    let (ratio, run) = (steps.in_slot, walk.ahead().trailing_ones() - 1);
-    let mut taken = (span / steps.at_most + 1).min(u64::from(run)) as u32;
-    let mut joined = if taken > before { (taken - before - 1) / ratio + 1 } else { 0 };
-    if joined > most {
-        joined = most;
-        taken = before + ratio * (most - 1) + 1;
-    }
-    if taken == 0 {
-        return (none, walk);
-    }
-    let lost_at = if before > 0 { walk.head } else { walk.after(1, steps.unit) };
-    walk.leap_to(taken, steps.unit);
-    ends.leap_many(joined.into());
-    (Full { taken: taken.into(), joined: joined.into(), lost_at, others: false }, walk)
 }

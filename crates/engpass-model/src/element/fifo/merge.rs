@@ -5,7 +5,7 @@ use super::super::departures::{Open, Pieces};
 use super::super::inputs::Two;
 use super::super::{Cells, Channel, Loss, Outlet, Rule};
 use super::Fifo;
-use super::beat::{Beat, Full, lowest};
+use super::beat::{Beat, Full};
 use crate::time::{Pace, Stepper};
 
 /// The line in the midst of a busy period, in registers.
@@ -40,6 +40,7 @@ struct Side<'a> {
 struct Block {
     /// Place of the first.
     n: u64,
+    count: u32,
     /// Which of them are the other side's.
     others: u64,
 }
@@ -167,7 +168,7 @@ impl Fifo {
     fn tell(&mut self, mut side: Side<'_>, walk: &Walk, out: &mut impl Outlet) {
         let ends = side.channel.has_ended_frame(walk);
         if side.joined > 0 {
-            let last_joined = side.lost_place != walk.place();
+            let last_joined = side.lost_place != walk.n;
             self.departures.joined(side.open, side.joined, side.places, ends && last_joined);
         }
         side.tell_lost(walk, out);
@@ -187,64 +188,53 @@ fn merge<const WINS: bool>(
 ) -> (Line, (Walk, Walk)) {
     let first = |one: &Walk, other: &Walk| if WINS { other.head <= one.head } else { other.head < one.head };
     let mut beat = Beat::of(one.channel, other.as_deref().map(|other| &*other.channel), line.slot);
-    let mut block = Block { n: line.n + 1, others: 0 };
+    let mut block = Block { n: line.n + 1, ..Block::default() };
     'trains: loop {
         // As many as surely come while the line is busy and find room.
         let sure = limit.min(line.busy);
-        let from = line.n + 1 - block.n;
-        let most = from + line.spare.min(64 - from);
-        let (mut count, mut others, mut ended) = (from, block.others, None);
-        let mut slow = SLOW;
-        if let Some(beat) = &beat
-            && most >= from + MANY
-            && Beat::knows_many(&one_walk, &other_walk)
-        {
-            let ((taken, theirs), walks) = beat.take((one_walk, other_walk), sure, (most - from) as u32);
-            (one_walk, other_walk) = walks;
-            others |= theirs << from;
-            count += u64::from(taken);
-            if taken > 0 {
-                slow = QUICK;
-            }
-        }
-        let most = most.min(count + slow);
-        while count < most {
-            if first(&one_walk, &other_walk) {
-                if other_walk.head > sure {
-                    break;
-                }
-                others |= 1 << count;
-                count += 1;
-                if !other_walk.step(other.as_mut().expect(WHOSE).channel) {
-                    ended = Some(true);
-                    break;
-                }
-            } else {
-                if one_walk.head > sure {
-                    break;
-                }
-                count += 1;
-                if !one_walk.step(one.channel) {
-                    ended = Some(false);
-                    break;
+        let most = line.spare.min(64) as u32;
+        let (mut count, mut others) = match &beat {
+            Some(beat) if most > 0 => beat.take(&mut one_walk, &mut other_walk, sure, most),
+            _ => (0, 0),
+        };
+        let mut ended = None;
+        if one_walk.is_through() {
+            ended = (!one_walk.go_on(one.channel)).then_some(false);
+        } else if other_walk.is_through() {
+            ended = (!other_walk.go_on(other.as_mut().expect(WHOSE).channel)).then_some(true);
+        } else if count < MANY {
+            let most = most.min(count + SLOW);
+            while count < most {
+                if first(&one_walk, &other_walk) {
+                    if other_walk.head > sure {
+                        break;
+                    }
+                    others |= 1 << count;
+                    count += 1;
+                    if !other_walk.step(other.as_mut().expect(WHOSE).channel) {
+                        ended = Some(true);
+                        break;
+                    }
+                } else {
+                    if one_walk.head > sure {
+                        break;
+                    }
+                    count += 1;
+                    if !one_walk.step(one.channel) {
+                        ended = Some(false);
+                        break;
+                    }
                 }
             }
         }
-        block.others = others;
-        line.spare -= count - from;
-        line.join(count - from);
-        if count == 64 {
-            block.tell((one, other.as_deref_mut()), count, pieces);
-            block = Block { n: line.n + 1, others: 0 };
-        }
+        line.spare -= u64::from(count);
+        line.join(count.into());
+        block.add((count, others), (one, other.as_deref_mut()), pieces);
         if let Some(others) = ended {
             let sides = (&mut *one, other.as_deref_mut());
             if !next_train(sides, (&mut one_walk, &mut other_walk), others, (&mut beat, line.slot), out) {
                 break;
             }
-            continue;
-        }
-        if count == 64 {
             continue;
         }
         let at = one_walk.head.min(other_walk.head);
@@ -271,68 +261,56 @@ fn merge<const WINS: bool>(
         line.spare = 0;
         let sure = limit.min(line.busy);
         let ends = Line::ends_from(line.slot, before);
-        let mut room = Room { since: line.base, ends, late: LATE * line.slot_at_least };
+        let mut room = Room { since: line.base, ends };
+        let late = LATE * line.slot_at_least;
         let mut tries = 0;
-        while line.n + 1 < block.n + 64 {
-            if tries == 0
-                && let Some(beat) = &beat
-                && Beat::knows_many(&one_walk, &other_walk)
-            {
-                let most = (block.n + 64 - (line.n + 1)) as u32;
-                let walks = (one_walk, other_walk);
-                let (full, walks) = beat.take_full(walks, (line.base, &mut room.ends), sure, most);
-                (one_walk, other_walk) = walks;
-                if full.taken > 0 {
-                    if full.others {
-                        other.as_mut().expect(WHOSE).loses(&full);
-                        let from = line.n + 1 - block.n;
-                        block.others |= lowest(full.joined as u32) << from;
-                    } else {
-                        one.loses(&full);
-                    }
-                    line.join(full.joined);
-                    tries = QUICK;
-                    continue;
-                }
-                tries = SLOW;
+        loop {
+            let (at, next) = (one_walk.head.min(other_walk.head), line.base + room.ends.after());
+            if at > sure || at >= next + late {
+                break;
             }
-            tries = tries.saturating_sub(1);
-            let others = first(&one_walk, &other_walk);
-            let next = if others {
-                if other_walk.head > sure {
-                    break;
-                }
-                let bit = 1 << (line.n + 1 - block.n);
-                let (next, joins) =
-                    other.as_mut().expect(WHOSE).meets_full(&mut other_walk, &mut line, &mut room);
-                block.others |= if joins { bit } else { 0 };
-                next
-            } else {
-                if one_walk.head > sure {
-                    break;
-                }
-                one.meets_full(&mut one_walk, &mut line, &mut room).0
+            let full = match &beat {
+                Some(beat) if tries == 0 => beat.take_full(&mut one_walk, &mut other_walk, next, sure),
+                _ => None,
             };
-            match next {
-                Next::IsFull => {}
-                Next::HasRoom => break,
-                Next::Ended => {
-                    let sides = (&mut *one, other.as_deref_mut());
-                    if !next_train(
-                        sides,
-                        (&mut one_walk, &mut other_walk),
-                        others,
-                        (&mut beat, line.slot),
-                        out,
-                    ) {
-                        break 'trains;
-                    }
-                    break;
+            let mut ended = None;
+            let joined = if let Some(Full { joined, others, lost }) = full {
+                line.join(joined.into());
+                room.ends.seek(line.n + 1 - line.capacity);
+                one.loses(lost[0]);
+                if let Some(other) = &mut other {
+                    other.loses(lost[1]);
+                }
+                if one_walk.is_through() {
+                    ended = (!one_walk.go_on(one.channel)).then_some(false);
+                } else if other_walk.is_through() {
+                    ended = (!other_walk.go_on(other.as_mut().expect(WHOSE).channel)).then_some(true);
+                }
+                (joined, others)
+            } else {
+                tries = if tries == 0 { SLOW_FULL } else { tries - 1 };
+                if first(&one_walk, &other_walk) {
+                    let other = other.as_mut().expect(WHOSE);
+                    let joins = other.meets_full(&other_walk, &mut line, &mut room);
+                    ended = (!other_walk.step(other.channel)).then_some(true);
+                    (joins.into(), joins.into())
+                } else {
+                    let joins = one.meets_full(&one_walk, &mut line, &mut room);
+                    ended = (!one_walk.step(one.channel)).then_some(false);
+                    (joins.into(), 0)
+                }
+            };
+            block.add(joined, (one, other.as_deref_mut()), pieces);
+            if let Some(others) = ended {
+                let sides = (&mut *one, other.as_deref_mut());
+                let walks = (&mut one_walk, &mut other_walk);
+                if !next_train(sides, walks, others, (&mut beat, line.slot), out) {
+                    break 'trains;
                 }
             }
         }
     }
-    block.tell((one, other), line.n + 1 - block.n, pieces);
+    block.tell((one, other), pieces);
     (line, (one_walk, other_walk))
 }
 
@@ -367,11 +345,11 @@ fn next_train(
 
 const WHOSE: &str = "a cell is of a side that there is";
 
-/// Cells from which on it is looked whether many can be taken at once.
-const MANY: u64 = 8;
-/// Cells that are taken one by one before that is looked for again, where it was found and where not.
-const QUICK: u64 = 2;
-const SLOW: u64 = 16;
+/// Cells from which on it pays to take many at once.
+const MANY: u32 = 4;
+/// Cells that are taken one by one before that is tried again, where it did not, and where the queue is full.
+const SLOW: u32 = 16;
+const SLOW_FULL: u32 = 2;
 
 /// Slots: of a cell that comes so much later than there was room the queue is no longer nearly full.
 const LATE: u64 = 8;
@@ -382,49 +360,27 @@ struct Room {
     since: u64,
     /// Stands at the end of the transmission that makes room for the next cell.
     ends: Stepper,
-    /// [`LATE`] in picoseconds.
-    late: u64,
-}
-
-/// What comes behind a cell that has met a queue that may be full.
-enum Next {
-    /// A cell that may find it full, too.
-    IsFull,
-    /// A cell that finds much room.
-    HasRoom,
-    /// No cell of this train.
-    Ended,
 }
 
 impl Side<'_> {
-    /// The next cell joins if there is `room` for it by now, else it is lost. What comes next, and whether it has joined.
+    /// The next cell joins if there is `room` for it by now, else it is lost. Whether it has joined.
     #[inline(always)]
-    fn meets_full(&mut self, walk: &mut Walk, line: &mut Line, room: &mut Room) -> (Next, bool) {
-        let since = walk.head - room.since;
-        let joins = since >= room.ends.after();
+    fn meets_full(&mut self, walk: &Walk, line: &mut Line, room: &mut Room) -> bool {
+        let joins = walk.head - room.since >= room.ends.after();
         if joins {
             line.join(1);
             room.ends.step();
         } else {
-            if self.lost == 0 {
-                self.lost_at = walk.head;
-            }
-            self.lost += 1;
-            self.lost_place = walk.place();
+            self.loses((1, walk.head));
+            self.lost_place = walk.n;
         }
-        let next = match walk.step(self.channel) {
-            false => Next::Ended,
-            true if since >= room.ends.after() + room.late => Next::HasRoom,
-            true => Next::IsFull,
-        };
-        (next, joins)
+        joins
     }
 
-    /// Some of its cells were lost, none of them the last that its walk knows.
-    fn loses(&mut self, full: &Full) {
-        let lost = full.taken - full.joined;
-        if self.lost == 0 && lost > 0 {
-            self.lost_at = full.lost_at;
+    /// So many of its cells were lost, the first of them then.
+    fn loses(&mut self, (lost, at): (u64, u64)) {
+        if self.lost == 0 {
+            self.lost_at = at;
         }
         self.lost += lost;
     }
@@ -446,7 +402,7 @@ impl Side<'_> {
         let (of, lost) = (u64::from(front.of), std::mem::take(&mut self.lost));
         let cell = match front.are_generated() {
             true => 0,
-            false if self.channel.has_ended_frame(walk) && self.lost_place == walk.place() => of - lost,
+            false if self.channel.has_ended_frame(walk) && self.lost_place == walk.n => of - lost,
             false => u64::from(front.cell).min(of - lost - 1),
         };
         out.lost(&Cells { cell: cell as u32, count: lost, ..front }, self.lost_at, Loss::Full);
@@ -464,16 +420,35 @@ impl Side<'_> {
 }
 
 impl Block {
-    /// Tell of its cells, so many.
+    /// So many cells more have joined, of which those whose bits are set are the other side's.
+    #[inline(always)]
+    fn add(
+        &mut self,
+        (count, others): (u32, u64),
+        sides: (&mut Side<'_>, Option<&mut Side<'_>>),
+        pieces: &mut Pieces,
+    ) {
+        self.others |= others << self.count;
+        let over = (self.count + count).checked_sub(64);
+        self.count += count;
+        if let Some(over) = over {
+            self.count = 64;
+            self.tell(sides, pieces);
+            let others = if over > 0 { others >> (count - over) } else { 0 };
+            *self = Self { n: self.n + 64, count: over, others };
+        }
+    }
+
+    /// Tell of its cells.
     #[inline(never)]
-    fn tell(&self, (one, other): (&mut Side<'_>, Option<&mut Side<'_>>), count: u64, pieces: &mut Pieces) {
-        if count == 0 {
+    fn tell(&self, (one, other): (&mut Side<'_>, Option<&mut Side<'_>>), pieces: &mut Pieces) {
+        if self.count == 0 {
             return;
         }
-        let all = u64::MAX >> (64 - count);
+        let all = u64::MAX >> (64 - self.count);
         let (ones, others) = (all & !self.others, self.others);
         let of_others = u64::from(others.count_ones());
-        one.join(self.n, ones, count - of_others);
+        one.join(self.n, ones, u64::from(self.count) - of_others);
         if let Some(other) = other {
             other.join(self.n, others, of_others);
         }
