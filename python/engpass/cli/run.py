@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from engpass.campaign import Point
     from engpass.capture import Captures
     from engpass.lab import Ended, Progress
+    from engpass.netlab.emulated import Options
     from engpass.store import RunRecord, Store
     from engpass.testbed import Started
 
@@ -88,8 +91,9 @@ def command(
 
         log_directory(how.log)
     options.tell_left_out(testbed, plan.engines, plan.variants, plan.sweep(0))
-    with Store.open(store) as opened:
-        anew = fresh or captures is not None
+    # What is captured and logged is of runs that are made now.
+    anew = fresh or captures is not None
+    with _alone(file, how, emulates=emulates), Store.open(store) as opened:
         started = testbed.start(plan, opened, jobs=jobs, fresh=anew, max_points=limit, emulation=how)
         record = opened.run(started.run_id)
         _announce(record, opened)
@@ -98,6 +102,16 @@ def command(
         whole &= console.tell_broken(how.broken_logs)
         code = _close(opened, ended, started.run_id, as_json=as_json)
         raise typer.Exit(code if whole or code != console.OK else console.FAILED)
+
+
+def _alone(file: str, how: Options, *, emulates: bool) -> AbstractContextManager[None]:
+    """While it lasts nobody else writes what this run does; raises `EngpassError` if somebody does."""
+    files = how.files(each_point=True) if emulates else replace(how, log=None).files()
+    if not files.captures and files.logs is None:
+        return nullcontext()
+    from engpass.netlab import claimed
+
+    return claimed(file, files)
 
 
 def _announce(record: RunRecord, store: Store) -> None:

@@ -209,9 +209,15 @@ class Session:
         if self._lab is not None and network == self._network:
             return self._lab
         self._take_down()
-        self._lab = netlab.up(self._campaign.name, self._source, numbers, self.engine, temporary=True)
+        self._lab = netlab.up(
+            self._campaign.name, self._source, numbers, self.engine, temporary=True, files=self._files()
+        )
         self._network = network
         return self._lab
+
+    def _files(self) -> netlab.Files:
+        """What is written beside the outcomes."""
+        return netlab.Files()
 
     def _same_network(self, numbers: Mapping[str, Any]) -> object:
         """What namespaces are made of: points in which it is equal share them."""

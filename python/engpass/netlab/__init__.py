@@ -17,14 +17,28 @@ from typing import Any
 
 from engpass.environment import now
 from engpass.error import ChoiceError, nearest
-from engpass.netlab import emulated, registry, veth
+from engpass.netlab import emulated, registry, veth, writing
 from engpass.netlab import kernel as kernels
 from engpass.netlab.emulated import Network, Written
 from engpass.netlab.kernel import Kernel, LabError
 from engpass.netlab.layout import Layout, layout
 from engpass.netlab.registry import Lab, Member
+from engpass.netlab.writing import Files, claimed
 
-__all__ = ["Lab", "LabError", "Network", "choose_engine", "clean", "down", "find", "labs", "member", "up"]
+__all__ = [
+    "Files",
+    "Lab",
+    "LabError",
+    "Network",
+    "choose_engine",
+    "claimed",
+    "clean",
+    "down",
+    "find",
+    "labs",
+    "member",
+    "up",
+]
 
 ENGINES = ("measure", "emulate")
 """Engines that can carry a testbed on this machine, in the order in which they are asked."""
@@ -68,15 +82,19 @@ def up(
     *,
     temporary: bool = False,
     network: Network | None = None,
+    files: Files | None = None,
 ) -> Lab:
     """Make a testbed; what was made is removed again if that fails, or by `clean` if we are killed.
 
     A `temporary` one lives as long as this process. An emulated one needs the `network` that its driver
-    carries; without, it has its namespaces alone, and `emulated.start` is yet to come. Raises `LabError`.
+    carries; without, it has its namespaces alone, and `emulated.start` is yet to come: `files` are what its
+    drivers will write then. Raises `LabError`, also where somebody else is writing such a file.
     """
     chosen = choose_engine(numbers, engine)
     kernels.check_tools()
-    lab = _enter(name, file, chosen, temporary=temporary)
+    if files is None:
+        files = Files() if network is None else network.options.files()
+    lab = _enter(name, file, chosen, files.absolute(), temporary=temporary)
     try:
         with _patient():
             lab = _keep(lab)
@@ -105,7 +123,7 @@ def _emulated(lab: Lab, numbers: Mapping[str, Any], network: Network | None) -> 
     return lab if network is None else emulated.start(lab, numbers, network)
 
 
-def _enter(name: str, file: str, engine: str, *, temporary: bool) -> Lab:
+def _enter(name: str, file: str, engine: str, files: Files, *, temporary: bool) -> Lab:
     with registry.locked():
         known = registry.all_labs()
         same = [lab for lab in known if lab.file == file and not lab.is_lost() and lab.owner is None]
@@ -114,6 +132,7 @@ def _enter(name: str, file: str, engine: str, *, temporary: bool) -> Lab:
                 f"`{file}` is up already, since {same[0].created[:19].replace('T', ' ')} UTC",
                 f"`engpass exec {file} HOST -- COMMAND` uses it, `engpass down {file}` removes it",
             )
+        writing.check(files)
         lab = Lab(
             id=registry.fresh_id({lab.id for lab in known}),
             name=name,
@@ -123,6 +142,9 @@ def _enter(name: str, file: str, engine: str, *, temporary: bool) -> Lab:
             state="starting",
             owner=os.getpid(),
             owner_since=kernels.start_time(os.getpid()),
+            captures=files.captures,
+            log=files.log,
+            logs=files.logs,
         )
         registry.write(lab)
     return lab
@@ -172,8 +194,9 @@ def _patient() -> Iterator[None]:
 
 def down(lab: Lab) -> Written:
     """Remove a testbed with all that runs in it; what its driver has written."""
+    had_driver = lab.driver is not None
     lab = emulated.stop(lab)
-    written = emulated.written(lab)
+    written = emulated.written(lab) if had_driver else Written()
     if lab.keeper is None:
         _remove(Kernel(), [name for name in _namespaces() if name.startswith(lab.prefix)])
     elif kernels.start_time(lab.keeper) == lab.keeper_since:
@@ -246,8 +269,10 @@ def clean() -> list[str]:
             if lab.is_lost():
                 down(lab)
                 removed.append(f"testbed {lab.id} of `{lab.file}`")
-        kept = {lab.id for lab in labs()}
+        kept, claims = {lab.id for lab in labs()}, writing.claims()
         for path in directory.iterdir():
+            if path.name in claims:
+                continue
             if path.suffix == ".new" or (registry.is_ours(path) and path.stem not in kept):
                 path.unlink(missing_ok=True)
                 removed.append(f"`{path}`, which is no testbed")

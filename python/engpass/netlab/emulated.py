@@ -29,6 +29,7 @@ from engpass.netlab.hold import held
 from engpass.netlab.kernel import LabError
 from engpass.netlab.layout import DEVICE, TAP, Station, routers, stations
 from engpass.netlab.registry import Lab, Member
+from engpass.netlab.writing import Files
 
 DRIVER = "ENGPASS_DRIVER"
 """The variable that names another command to start drivers with."""
@@ -78,6 +79,11 @@ class Options:
             raise EngpassError(f"there is no clock `{self.clock}`", f"use one of {known}")
         if self.slow < 1:
             raise EngpassError(f"`--slow {self.slow}` is no slow motion", "give 1 or more")
+
+    def files(self, *, each_point: bool = False) -> Files:
+        """What is written; `log` is a directory where each point has a log of its own."""
+        captures = () if self.capture is None else tuple(self.capture.paths())
+        return Files(captures, logs=self.log) if each_point else Files(captures, self.log)
 
     def to_json(self) -> dict[str, Any]:
         """What of them may change an outcome."""
