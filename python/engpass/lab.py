@@ -98,6 +98,20 @@ def _remote(job: Job) -> tuple[_engpass.Campaign, _engpass.Interrupt]:
     return campaign, _engpass.Interrupt()
 
 
+@contextlib.contextmanager
+def _hung_up_once() -> Iterator[None]:
+    """SIGHUP is as it was again at the end, when what was made has been removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@_hung_up_once()
 def run_points(
     campaign: _engpass.Campaign,
     plan: Plan,
@@ -113,7 +127,9 @@ def run_points(
     emulation: Options | None = None,
     captures: Captures | None = None,
 ) -> Ended:
-    """Run what is missing of a campaign; returns when all points have ended, or early after Ctrl-C, SIGTERM.
+    """Run what is missing of a campaign; returns when all points have ended, or early after a signal.
+
+    Ctrl-C, SIGTERM and SIGHUP do that, where nobody has decided otherwise.
 
     Points that ended with an error in an earlier session are tried again. Raises `StoreError` when the store
     fails and `EngpassError` when the executor does; what was counted before is kept in each case.
@@ -366,7 +382,10 @@ def _told(error: BaseException) -> str:
 def _signals(
     interrupt: _engpass.Interrupt, queue: SimpleQueue[Future[tuple[str, float]] | _Stopped]
 ) -> Iterator[None]:
-    """On Ctrl-C or SIGTERM end the running points and wake the writer; a second one acts as usual.
+    """On Ctrl-C, SIGTERM or SIGHUP end the running points and wake the writer; a second one acts as usual.
+
+    But for SIGHUP: who closes a terminal sends it twice (the shell and the kernel), and what is to be removed
+    comes after the first one.
 
     A handler, not an exception: `KeyboardInterrupt` could strike in the middle of a commit.
     """
@@ -381,12 +400,19 @@ def _signals(
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         restore()
+        if signal.SIGHUP in before:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            del before[signal.SIGHUP]
         interrupt.set()
         queue.put(_Stopped())  # `SimpleQueue.put` may be called from a handler
 
     # Not where somebody decided otherwise: `nohup`, a background job, an application with handlers of its
     # own.
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    usual = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
     for number, handler in usual.items():
         if signal.getsignal(number) == handler:
             before[number] = signal.signal(number, stop)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -113,7 +115,11 @@ def up(lab: netlab.Lab) -> bool:
     return lab.state == "up" and lab.has_driver()
 
 
-def test_ctrl_c_leaves_nothing(program: Program, far: Path) -> None:
+@pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP, signal.SIGHUP)])
+def test_ctrl_c_and_its_like_leave_nothing(
+    program: Program, far: Path, signals: tuple[signal.Signals, ...]
+) -> None:
+    """A terminal that is closed hangs up twice: by its shell and by the kernel."""
     far.write_text(FAR.replace("400 ms", "60 s"))
     before = drivers()
     running = program.start("run", "far.toml", "--engine", "emulate", "--repeats", "1")
@@ -121,6 +127,27 @@ def test_ctrl_c_leaves_nothing(program: Program, far: Path) -> None:
     while not drivers() - before and time.monotonic() < last:
         time.sleep(0.02)
     time.sleep(0.5)
-    running.send_signal(signal.SIGINT)
+    for number in signals:
+        running.send_signal(number)
+        time.sleep(0.02)
     _, said = running.communicate(timeout=30)
     assert running.returncode == 130, said
+
+
+@pytest.mark.usefixtures("far")
+def test_under_nohup_a_closed_terminal_is_let_be(program: Program) -> None:
+    before = drivers()
+    with subprocess.Popen(
+        ["nohup", sys.executable, "-m", "engpass", "run", "far.toml", "--engine", "emulate", "--repeats", "1"],
+        cwd=program.directory,
+        env=program.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        last = time.monotonic() + 20
+        while not drivers() - before and running.poll() is None and time.monotonic() < last:
+            time.sleep(0.002)
+        running.send_signal(signal.SIGHUP)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 0, said

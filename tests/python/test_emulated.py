@@ -235,7 +235,7 @@ def test_what_a_killed_driver_leaves_is_cleaned(cli: Cli, far: Path) -> None:
 
 
 def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
         before = drivers()
         making = program.start("up", "far.toml", FAKE_DRIVER="mute")
         last = time.monotonic() + 20
@@ -243,6 +243,10 @@ def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> Non
         while not drivers() - before and making.poll() is None and time.monotonic() < last:
             time.sleep(0.005)
         making.send_signal(number)
+        if number == signal.SIGHUP:
+            # As of a terminal that is closed: by the shell and by the kernel.
+            time.sleep(0.02)
+            making.send_signal(number)
         making.communicate(timeout=20)
         if number == signal.SIGKILL:
             settle()

@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from engpass.environment import now
@@ -94,18 +96,18 @@ def up(
     kernels.check_tools()
     if files is None:
         files = Files() if network is None else network.options.files()
-    lab = _enter(name, file, chosen, files.absolute(), temporary=temporary)
-    try:
-        with _patient():
+    with _patient():
+        lab = _enter(name, file, chosen, files.absolute(), temporary=temporary)
+        try:
             lab = _keep(lab)
             lab = _emulated(lab, numbers, network) if chosen == "emulate" else _wired(lab, numbers)
             owner = lab.owner if temporary else None
             lab = replace(lab, state="up", owner=owner, owner_since=lab.owner_since if temporary else None)
             registry.write(lab)
-    except BaseException:
-        # What was written last knows of a driver that we may not have been told of yet.
-        down(registry.latest(lab))
-        raise
+        except BaseException:
+            # What was written last knows of a driver that we may not have been told of yet.
+            down(registry.latest(lab))
+            raise
     return lab
 
 
@@ -179,17 +181,26 @@ def _planned(lab: Lab, plan: Layout) -> Lab:
 
 @contextlib.contextmanager
 def _patient() -> Iterator[None]:
-    """SIGTERM ends us as Ctrl-C does: with what was made removed."""
-    try:
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:
-        # Not in the main thread, where signals do not arrive anyway.
+    """SIGTERM and SIGHUP end us as Ctrl-C does: with what was made removed."""
+    if threading.current_thread() is not threading.main_thread():
+        # Signals do not arrive here.
         yield
         return
+
+    def hung_up(number: int, frame: FrameType | None) -> None:
+        # Who closes a terminal sends it twice, the shell and the kernel: the second ends no removal.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.default_int_handler(number, frame)
+
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, signal.default_int_handler)}
+    # Not where somebody decided otherwise, as `nohup` does.
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, hung_up)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def down(lab: Lab) -> Written:
