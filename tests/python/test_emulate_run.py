@@ -138,7 +138,18 @@ def test_ctrl_c_and_its_like_leave_nothing(
 def test_under_nohup_a_closed_terminal_is_let_be(program: Program) -> None:
     before = drivers()
     with subprocess.Popen(
-        ["nohup", sys.executable, "-m", "engpass", "run", "far.toml", "--engine", "emulate", "--repeats", "1"],
+        [
+            "nohup",
+            sys.executable,
+            "-m",
+            "engpass",
+            "run",
+            "far.toml",
+            "--engine",
+            "emulate",
+            "--repeats",
+            "1",
+        ],
         cwd=program.directory,
         env=program.environment(),
         stdin=subprocess.DEVNULL,

@@ -220,18 +220,65 @@ def test_two_testbeds_with_the_same_names_do_not_meet(
         cli("down", "other.toml")
 
 
-def test_what_a_killed_driver_leaves_is_cleaned(cli: Cli, far: Path) -> None:
-    cli("up", "far.toml")
-    lab = netlab.find(str(far))
+def end_driver(lab: netlab.Lab, number: signal.Signals = signal.SIGKILL) -> None:
     assert lab.driver is not None
-    os.kill(lab.driver, signal.SIGKILL)
+    os.kill(lab.driver, number)
     last = time.monotonic() + 20
     while lab.has_driver() and time.monotonic() < last:
         time.sleep(0.01)
+
+
+def test_what_a_killed_driver_leaves_is_cleaned(cli: Cli, far: Path) -> None:
+    cli("up", "far.toml", "--capture", "link.line=c.pcapng")
+    lab = netlab.find(str(far))
+    end_driver(lab)
     assert "left behind" in cli("ps").stdout
-    assert "its network with it" in cli("exec", "far.toml", "a", "--", "true", code=2).stderr
-    assert f"removed testbed {lab.id}" in cli("clean").stderr
+    said = cli("exec", "far.toml", "a", "--", "true", code=2).stderr
+    assert "its network with it\nhelp: `engpass down far.toml` removes what it left" in said
+    said = cli("clean").stderr
+    assert (
+        f"error: the capture `{far.parent / 'c.pcapng'}` broke off: its driver ended without a word" in said
+    )
+    assert f"removed testbed {lab.id}" in said
     assert "nothing was left behind" in cli("clean").stderr
+
+
+@pytest.mark.parametrize("how", ["killed", "told", "failed"])
+def test_down_removes_what_a_driver_that_ended_has_left(cli: Cli, far: Path, how: str) -> None:
+    cli("up", "far.toml", "--capture", "link.line=c.pcapng", "--log", "a.log")
+    lab = netlab.find(str(far))
+    end_driver(lab)
+    path, code = str(far.parent / "c.pcapng"), 1
+    if how == "told":
+        captured = [{"path": path, "packets": 12, "bytes": 900, "bad_pdus": 0, "limited": False}]
+        lab.ended.write_text(json.dumps({"captured": captured, "log": {"path": "a.log"}}))
+        code = 0
+    elif how == "failed":
+        lab.said.write_text("Traceback\n  in main\nMemoryError: no more\n")
+    said = cli("down", lab.id if how == "failed" else "far.toml", code=code).stderr
+    name = lab.id if how == "failed" else "far.toml"
+    why = {
+        "killed": "without a word, as one that is killed",
+        "told": "it was told to, by a signal",
+        "failed": "it said: MemoryError: no more",
+    }[how]
+    assert f"the driver of `{name}` had ended: {why}\n" in said
+    assert (f"captured 12 to `{path}`\n" in said) == (how == "told")
+    assert (f"the capture `{path}` broke off" in said) == (how != "told")
+    assert (f"the log `{far.parent / 'a.log'}` broke off" in said) == (how != "told")
+    assert f"{lab.id} is down: 2 namespaces removed" in said
+    assert "is not up" in cli("down", "far.toml", code=2).stderr
+
+
+def test_clean_tells_what_was_captured(cli: Cli, far: Path) -> None:
+    cli("up", "far.toml", "--capture", "link.line=c.pcapng")
+    lab = netlab.find(str(far))
+    end_driver(lab)
+    told = {"path": str(far.parent / "c.pcapng"), "packets": 3, "bytes": 9, "bad_pdus": 0, "limited": False}
+    lab.ended.write_text(json.dumps({"captured": [told], "log": None}))
+    said = json.loads(cli("clean", "--json").stdout)
+    assert said["removed"] == [f"testbed {lab.id} of `{lab.file}`"]
+    assert (said["captured"], said["broken_logs"]) == ([told], [])
 
 
 def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> None:

@@ -12,8 +12,9 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from types import FrameType
 from typing import Any
 
@@ -132,7 +133,8 @@ def _enter(name: str, file: str, engine: str, files: Files, *, temporary: bool) 
         if same and not temporary:
             raise LabError(
                 f"`{file}` is up already, since {same[0].created[:19].replace('T', ' ')} UTC",
-                f"`engpass exec {file} HOST -- COMMAND` uses it, `engpass down {file}` removes it",
+                f"`engpass exec {quote(file)} HOST -- COMMAND` uses it,"
+                f" `engpass down {quote(file)}` removes it",
             )
         writing.check(files)
         lab = Lab(
@@ -207,6 +209,7 @@ def down(lab: Lab) -> Written:
     """Remove a testbed with all that runs in it; what its driver has written."""
     had_driver = lab.driver is not None
     lab = emulated.stop(lab)
+    # Files of a driver that was yet to come have nothing in them.
     written = emulated.written(lab) if had_driver else Written()
     if lab.keeper is None:
         _remove(Kernel(), [name for name in _namespaces() if name.startswith(lab.prefix)])
@@ -245,22 +248,31 @@ def labs() -> list[Lab]:
     return registry.all_labs()
 
 
-def find(file: str) -> Lab:
-    """The testbed of a file, or with this id, that is up; raises `ChoiceError`."""
-    there = [lab for lab in labs() if lab.state == "up" and not lab.is_lost()]
+def find(file: str, *, lost: bool = False) -> Lab:
+    """The testbed of a file, or with this id, that is up; raises `ChoiceError`.
+
+    If none is up, it may be a `lost` one: which a crash left behind.
+    """
+    known = labs()
     path = str(Path(file).resolve())
+    there = [lab for lab in known if lab.state == "up" and not lab.is_lost()]
     for lab in there:
         if path == lab.file and lab.owner is None:
             return lab
     for lab in there:
         if file == lab.id:
             return lab
-    if any(lab.file == path and lab.driver is not None and lab.owner is None for lab in labs()):
+    left = [lab for lab in known if lab.is_lost() and (file == lab.id or path == lab.file)]
+    if left and lost:
+        return left[0]
+    if any(lab.driver is not None and lab.owner is None for lab in left):
         raise ChoiceError(
             f"the driver of `{file}` has ended, and its network with it",
-            f"`engpass clean` removes what it left, `engpass up {file}` makes it anew",
+            f"`engpass down {quote(file)}` removes what it left, `engpass up` then makes it anew",
         )
-    raise ChoiceError(f"`{file}` is not up", f"`engpass up {file}` makes it; `engpass ps` lists what is up")
+    raise ChoiceError(
+        f"`{file}` is not up", f"`engpass up {quote(file)}` makes it; `engpass ps` lists what is up"
+    )
 
 
 def member(lab: Lab, host: str) -> Member:
@@ -271,26 +283,35 @@ def member(lab: Lab, host: str) -> Member:
     return found
 
 
-def clean() -> list[str]:
-    """Remove what crashes left behind, and nothing that is in use; what was removed, in words."""
+@dataclass(frozen=True)
+class Removed:
+    """Something that a crash left behind."""
+
+    what: str
+    """What it was, in words."""
+    written: Written = field(default_factory=Written)
+
+
+def clean() -> list[Removed]:
+    """Remove what crashes left behind, and nothing that is in use."""
     removed = []
     with registry.locked() as directory:
         known = labs()
         for lab in known:
             if lab.is_lost():
-                down(lab)
-                removed.append(f"testbed {lab.id} of `{lab.file}`")
+                written = down(lab)
+                removed.append(Removed(f"testbed {lab.id} of `{lab.file}`", written))
         kept, claims = {lab.id for lab in labs()}, writing.claims()
         for path in directory.iterdir():
             if path.name in claims:
                 continue
             if path.suffix == ".new" or (registry.is_ours(path) and path.stem not in kept):
                 path.unlink(missing_ok=True)
-                removed.append(f"`{path}`, which is no testbed")
+                removed.append(Removed(f"`{path}`, which is no testbed"))
         stray = [
             name for name in _namespaces() if (ours := registry.OURS.fullmatch(name)) and ours[1] not in kept
         ]
         if stray and kernels.privileged():
             _remove(Kernel(), stray)
-            removed += [f"namespace `{name}`" for name in stray]
+            removed += [Removed(f"namespace `{name}`") for name in stray]
     return removed

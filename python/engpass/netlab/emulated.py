@@ -242,6 +242,17 @@ def written(lab: Lab) -> Written:
     return Written(tuple(captured), broken)
 
 
+def why_ended(lab: Lab) -> str | None:
+    """How a driver ended that nobody waited for, in words; nothing where there was none, or it runs."""
+    if lab.driver is None or lab.has_driver():
+        return None
+    if lab.ended.exists():
+        return "it was told to, by a signal"
+    if said := _tail(lab.said):
+        return f"it said: {said}"
+    return "without a word, as one that is killed"
+
+
 def _ended(lab: Lab, seconds: float) -> bool:
     """Whether the driver has ended, or does within a time."""
     assert lab.driver is not None  # noqa: S101 (its caller has looked)
