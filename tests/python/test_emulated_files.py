@@ -16,7 +16,7 @@ from conftest import Cli, Program
 from engpass import netlab
 from engpass.netlab import LabError, kernel, registry, writing
 from engpass.netlab.writing import Files
-from test_emulated import FAR, nothing_is_left, pytestmark  # noqa: F401 (used by pytest)
+from test_emulated import FAR, end_driver, nothing_is_left, pytestmark  # noqa: F401 (used by pytest)
 
 ONE = ("--engine", "emulate", "--repeats", "1")
 
@@ -25,14 +25,6 @@ ONE = ("--engine", "emulate", "--repeats", "1")
 def testbeds(tmp_path: Path) -> None:
     (tmp_path / "far.toml").write_text(FAR)
     (tmp_path / "other.toml").write_text(FAR.replace("400 ms", "60 s"))
-
-
-def kill_driver(lab: netlab.Lab) -> None:
-    assert lab.driver is not None
-    os.kill(lab.driver, signal.SIGKILL)
-    last = time.monotonic() + 20
-    while lab.has_driver() and time.monotonic() < last:
-        time.sleep(0.01)
 
 
 def test_two_testbeds_write_no_file_at_once(cli: Cli) -> None:
@@ -59,7 +51,7 @@ def test_two_testbeds_write_no_file_at_once(cli: Cli) -> None:
             run = ("run", "far.toml", "--engine", engine, "--repeats", "1")
             assert f"testbed {lab.id}" in cli(*run, "--capture", "link.line=c.pcapng", code=2).stderr
         assert not (cli.directory / "engpass.db").exists()
-        kill_driver(lab)
+        end_driver(lab)
         cli("up", "other.toml", "--log", "a.log")
     finally:
         cli("down", "other.toml", code=None)
@@ -105,6 +97,19 @@ def test_two_runs_write_no_file_at_once(cli: Cli, program: Program) -> None:
         assert first.poll() is None
     after = cli("run", "far.toml", *ONE, "--store", "2.db", "--log", "logs", "--fresh", code=1)
     assert "is kept in `2.db`" in after.stderr
+
+
+def test_points_that_are_there_are_run_again_for_their_logs(cli: Cli) -> None:
+    again = ("run", "far.toml", *ONE)
+    cli(*again)
+    assert "all 1 points are there" in cli(*again).stderr
+    said = cli(*again, "--log", "logs", code=1).stderr
+    assert "1 points, kept in" in said
+    assert f"the log `{cli.directory / 'logs' / 'point-000000.log'}` broke off" in said, "it has no model"
+    # Logs are of emulated points alone.
+    simulate = ("run", "far.toml", "--engine", "simulate", "--log", "logs")
+    cli(*simulate)
+    assert "points are there" in cli(*simulate).stderr
 
 
 def test_captures_of_simulated_runs(cli: Cli) -> None:
