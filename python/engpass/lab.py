@@ -98,20 +98,6 @@ def _remote(job: Job) -> tuple[_engpass.Campaign, _engpass.Interrupt]:
     return campaign, _engpass.Interrupt()
 
 
-@contextlib.contextmanager
-def _hung_up_once() -> Iterator[None]:
-    """SIGHUP is as it was again at the end, when what was made has been removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGHUP)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-@_hung_up_once()
 def run_points(
     campaign: _engpass.Campaign,
     plan: Plan,
@@ -384,8 +370,8 @@ def _signals(
 ) -> Iterator[None]:
     """On Ctrl-C, SIGTERM or SIGHUP end the running points and wake the writer; a second one acts as usual.
 
-    But for SIGHUP: who closes a terminal sends it twice (the shell and the kernel), and what is to be removed
-    comes after the first one.
+    But for SIGHUP, which is ignored from then on: who closes a terminal sends it twice (the shell and the
+    kernel), and what is to be removed comes after the first one.
 
     A handler, not an exception: `KeyboardInterrupt` could strike in the middle of a commit.
     """
@@ -398,11 +384,11 @@ def _signals(
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
         restore()
-        if signal.SIGHUP in before:
+        if number == signal.SIGHUP:
+            before[signal.SIGHUP] = signal.SIG_IGN
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            del before[signal.SIGHUP]
         interrupt.set()
         queue.put(_Stopped())  # `SimpleQueue.put` may be called from a handler
 

@@ -189,12 +189,15 @@ def _patient() -> Iterator[None]:
         yield
         return
 
+    before: dict[signal.Signals, Any] = {}
+
     def hung_up(number: int, frame: FrameType | None) -> None:
         # Who closes a terminal sends it twice, the shell and the kernel: the second ends no removal.
+        before[signal.SIGHUP] = signal.SIG_IGN
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.default_int_handler(number, frame)
 
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, signal.default_int_handler)}
+    before[signal.SIGTERM] = signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Not where somebody decided otherwise, as `nohup` does.
     if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         before[signal.SIGHUP] = signal.signal(signal.SIGHUP, hung_up)
