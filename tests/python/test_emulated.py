@@ -162,7 +162,16 @@ def test_watch_shows_links_and_lateness(cli: Cli, far: Path) -> None:
         assert "a -> b" in shown
         assert "4 times slower" in shown
         assert "99.9 % by 30 us" in shown
-        assert "not carried of host `a`: 2 (unknown), 5 (no room in its device)" in shown
+        below = shown.rstrip().rpartition("┘")[2].strip().splitlines()
+        assert below[1:] == [
+            "lost from b to a, anywhere on the way: 1,234 packets",
+            "lost from a to b, anywhere on the way: 1 packets",
+            "not carried of host `a`: 2 (unknown), 5 (no room in its device)",
+            (
+                "the kernel refused 7 reads and writes of host `a`, the last one: Input/output error (os"
+                " error 5)"
+            ),
+        ]
     finally:
         cli("down", "far.toml")
 
