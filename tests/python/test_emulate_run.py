@@ -106,6 +106,7 @@ def test_what_a_killed_run_leaves_is_cleaned(cli: Cli, program: Program, far: Pa
     running.send_signal(signal.SIGKILL)
     running.communicate()
     (lab,) = [lab for lab in netlab.labs() if lab.is_lost()]
+    assert lab.file == str(far), "it was given without its directory"
     assert lab.has_driver(), "it outlives who started it, and is ended by `clean`"
     assert f"removed testbed {lab.id}" in cli("clean").stderr
     assert not (registry.directory() / f"{lab.id}.sock").exists()

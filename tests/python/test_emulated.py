@@ -311,6 +311,126 @@ def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> Non
             assert making.returncode == 130
 
 
+COLLIDING = """\
+[host."srv-1"]
+[host.srv_1]
+[host."SRV 1"]
+[host."-x"]
+[switch.s]
+kind = "ethernet"
+""" + "".join(
+    f'[link.l{number}]\nends = ["{name}", "s"]\nmedium = "ethernet-100"\n'
+    for number, name in enumerate(("srv-1", "srv_1", "SRV 1", "-x"))
+)
+
+
+@pytest.mark.parametrize("engine", ["measure", "emulate"])
+def test_hosts_that_would_share_a_variable_have_none(cli: Cli, program: Program, engine: str) -> None:
+    (cli.directory / "my lab.toml").write_text(COLLIDING)
+    said = cli("up", "my lab.toml", "--engine", engine).stderr
+    try:
+        assert (
+            "warning: `srv-1`, `srv_1`, `SRV 1` would share the variable `ENGPASS_ADDRESS_SRV_1`: no host is"
+            " given it\nhelp: rename all but one of them; `engpass ps` has their addresses"
+        ) in said
+        assert "`engpass exec 'my lab.toml' srv-1 -- COMMAND` runs" in said
+        shown = program("exec", "my lab.toml", "srv-1", "--", "env").stdout
+        assert "ENGPASS_ADDRESS_SRV_1" not in shown
+        assert "ENGPASS_ADDRESS__X=10.64.0.4\n" in shown
+        for words in (("true",), ("--", "true")):
+            program("exec", "my lab.toml", "--", "-x", *words)
+    finally:
+        cli("down", "my lab.toml")
+
+
+def test_a_host_whose_name_begins_as_an_option_does(cli: Cli) -> None:
+    (cli.directory / "x.toml").write_text(FAR.replace("host.a", 'host."-a"').replace('"a"', '"-a"'))
+    assert "`engpass exec x.toml -- -a COMMAND` runs" in cli("up", "x.toml").stderr
+    cli("down", "x.toml")
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--limit", "5"), "`--limit` is `5`\nhelp: write a time with its unit"),
+        (("--limit", "-1 ms"), "`--limit` is `-1 ms`\nhelp: write a time with its unit"),
+        (("--limit", "5 kB"), "`--limit` is `5 kB`\nhelp: write a time with its unit"),
+        (("--limit", "0 ms"), "`--limit` is `0 ms`\nhelp: give 1 ns to 10000 min"),
+        (("--limit", "10001 min"), "`--limit` is `10001 min`\nhelp: give 1 ns to 10000 min"),
+        (("--slow", "0.5"), "`--slow` is `0.5`\nhelp: give a whole number from 1 to 1000000000"),
+        (("--slow", "0"), "`--slow` is `0`\nhelp: give a whole number from 1 to 1000000000"),
+        (("--slow", "1000000000000"), "`--slow` is `1000000000000`\nhelp: give a whole number from 1"),
+    ],
+)
+def test_options_out_of_their_range_are_told_before_anything_is_begun(
+    cli: Cli, arguments: tuple[str, str], told: str
+) -> None:
+    for command in (("up", "far.toml"), ("run", "far.toml", "--engine", "emulate")):
+        assert told in cli(*command, *arguments, code=2).stderr
+    assert not (cli.directory / "engpass.db").exists()
+
+
+@pytest.mark.usefixtures("far")
+def test_limits_in_all_units(cli: Cli) -> None:
+    for limit in ("1 ns", "5 µs", "5 \u03bcs", "1_000 us", "1.5 ms", "2 s", "10000 min"):
+        emulated.Options(limit=limit).check()
+
+
+def test_a_host_whose_namespace_is_gone(cli: Cli, far: Path) -> None:
+    cli("up", "far.toml")
+    lab = netlab.find(str(far))
+    try:
+        lab.kernel.batch("ip", None, [f"netns delete {lab.members['a'].namespace}"])
+        for command in (("exec", "far.toml", "a", "--", "true"), ("shell", "far.toml", "a")):
+            said = cli(*command, code=2).stderr
+            assert said == (
+                f"error: the namespace of `a` is gone: somebody has removed `{lab.members['a'].namespace}`\n"
+                f"help: `engpass down {lab.id}` removes the rest, `engpass up {far}` makes it anew\n"
+            )
+    finally:
+        cli("down", "far.toml")
+
+
+def test_there_is_nothing_to_emulate_without_links(cli: Cli) -> None:
+    (cli.directory / "one.toml").write_text("[host.a]\n")
+    said = cli("up", "one.toml", "--engine", "emulate", code=2).stderr
+    assert "there is nothing to emulate: this testbed has no links\nhelp: join its hosts by a link" in said
+
+
+def test_standard_input_is_no_testbed_that_is_up(cli: Cli) -> None:
+    said = cli("exec", "-", "a", "--", "true", code=2).stderr
+    assert "is not read from standard input\nhelp: name its file, or its id of `engpass ps`" in said
+
+
+def test_a_path_without_a_shell(cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    which = shutil.which
+    monkeypatch.setattr(
+        "engpass.netlab.kernel.shutil.which", lambda tool: None if tool == "sh" else which(tool)
+    )
+    said = cli("up", "far.toml", code=2).stderr
+    assert "`sh` is not in PATH\nhelp: put its directory there" in said
+
+
+def test_without_room_for_ipv6_no_host_has_it(cli: Cli, program: Program, far: Path) -> None:
+    far.write_text(FAR.replace("[traffic", 'mtu = "1279 B"\n[traffic'))
+    assert cli("up", "far.toml").stdout == "a: 10.64.0.1\nb: 10.64.0.2\n"
+    try:
+        assert "fd65" not in cli("ps").stdout
+        addresses = program("exec", "far.toml", "a", "--", "ip", "address").stdout
+        assert "10.64.0.1" in addresses
+        assert "fd65" not in addresses
+    finally:
+        cli("down", "far.toml")
+
+
+@pytest.mark.usefixtures("far")
+def test_a_link_too_small_for_ipv6_is_made_by_the_kernel(cli: Cli) -> None:
+    (cli.directory / "small.toml").write_text(COLLIDING.replace('100"', '100"\nmtu = "600 B"'))
+    cli("up", "small.toml", "--engine", "measure")
+    cli("down", "small.toml")
+
+
 def test_options_of_the_model_are_for_the_model(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "near.toml").write_text(FAR.replace('delay = "20 ms"\n', ""))
     said = cli("up", "near.toml", "--engine", "measure", "--slow", "2", code=2).stderr

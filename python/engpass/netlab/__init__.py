@@ -65,6 +65,11 @@ def choose_engine(numbers: Mapping[str, Any], wanted: str | None = None) -> str:
         reasons[engine] = cannot[engine](numbers)
         if not reasons[engine]:
             return engine
+    if not numbers["links"]:
+        raise LabError(
+            "there is nothing to emulate: this testbed has no links",
+            "join its hosts by a link; `--engine measure` makes hosts without any",
+        )
     said = "; ".join(f"`{engine}`: {_some(found)}" for engine, found in reasons.items())
     raise LabError(
         f"this testbed cannot be carried by {said}",
@@ -256,6 +261,10 @@ def find(file: str, *, lost: bool = False) -> Lab:
 
     If none is up, it may be a `lost` one: which a crash left behind.
     """
+    if file == "-":
+        raise ChoiceError(
+            "a testbed that is up is not read from standard input", "name its file, or its id of `engpass ps`"
+        )
     known = labs()
     path = str(Path(file).resolve())
     there = [lab for lab in known if lab.state == "up" and not lab.is_lost()]
@@ -279,10 +288,16 @@ def find(file: str, *, lost: bool = False) -> Lab:
 
 
 def member(lab: Lab, host: str) -> Member:
-    """A node of a testbed; raises `ChoiceError`."""
+    """A node of a testbed; raises `ChoiceError`, and `LabError` where its namespace is gone."""
     found = lab.members.get(host)
     if found is None:
         raise ChoiceError(f"`{lab.name}` has no host `{host}`", nearest(host, list(lab.hosts())))
+    there = _namespaces() if lab.keeper is None else lab.kernel.namespaces()
+    if found.namespace not in there:
+        raise LabError(
+            f"the namespace of `{host}` is gone: somebody has removed `{found.namespace}`",
+            f"`engpass down {lab.id}` removes the rest, `engpass up {quote(lab.file)}` makes it anew",
+        )
     return found
 
 
