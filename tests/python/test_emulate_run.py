@@ -123,7 +123,7 @@ def test_ctrl_c_and_its_like_leave_nothing(
     """A terminal that is closed hangs up twice: by its shell and by the kernel."""
     far.write_text(FAR.replace("400 ms", "60 s"))
     before = drivers()
-    running = program.start("run", "far.toml", "--engine", "emulate", "--repeats", "1")
+    running = program.start("run", "far.toml", "--engine", "emulate", "--repeats", "1", "--log", "logs")
     last = time.monotonic() + 20
     while not drivers() - before and time.monotonic() < last:
         time.sleep(0.02)
@@ -133,6 +133,7 @@ def test_ctrl_c_and_its_like_leave_nothing(
         time.sleep(0.02)
     _, said = running.communicate(timeout=30)
     assert running.returncode == 130, said
+    assert b"help: the same command without `--capture` and `--log` goes on where this one stopped" in said
 
 
 @pytest.mark.usefixtures("far")

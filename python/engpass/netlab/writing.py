@@ -108,7 +108,7 @@ def _testbeds() -> Iterator[tuple[str, str, Files]]:
         if lab.is_lost():
             cure = "`engpass clean` first, which ends what a crash left behind"
         elif lab.owner is not None:
-            cure = "wait until that has ended"
+            cure = "look at `engpass ps`, and wait until that has ended"
         yield f"testbed {lab.id} of `{lab.file}`", cure, Files(lab.captures, lab.log, lab.logs)
 
 
