@@ -113,7 +113,9 @@ def run_points(
     emulation: Options | None = None,
     captures: Captures | None = None,
 ) -> Ended:
-    """Run what is missing of a campaign; returns when all points have ended, or early after Ctrl-C, SIGTERM.
+    """Run what is missing of a campaign; returns when all points have ended, or early after a signal.
+
+    Ctrl-C, SIGTERM and SIGHUP do that, where nobody has decided otherwise.
 
     Points that ended with an error in an earlier session are tried again. Raises `StoreError` when the store
     fails and `EngpassError` when the executor does; what was counted before is kept in each case.
@@ -366,7 +368,10 @@ def _told(error: BaseException) -> str:
 def _signals(
     interrupt: _engpass.Interrupt, queue: SimpleQueue[Future[tuple[str, float]] | _Stopped]
 ) -> Iterator[None]:
-    """On Ctrl-C or SIGTERM end the running points and wake the writer; a second one acts as usual.
+    """On Ctrl-C, SIGTERM or SIGHUP end the running points and wake the writer; a second one acts as usual.
+
+    But for SIGHUP, which is ignored from then on: who closes a terminal sends it twice (the shell and the
+    kernel), and what is to be removed comes after the first one.
 
     A handler, not an exception: `KeyboardInterrupt` could strike in the middle of a commit.
     """
@@ -379,14 +384,21 @@ def _signals(
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
         restore()
+        if number == signal.SIGHUP:
+            before[signal.SIGHUP] = signal.SIG_IGN
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
         interrupt.set()
         queue.put(_Stopped())  # `SimpleQueue.put` may be called from a handler
 
     # Not where somebody decided otherwise: `nohup`, a background job, an application with handlers of its
     # own.
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    usual = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
     for number, handler in usual.items():
         if signal.getsignal(number) == handler:
             before[number] = signal.signal(number, stop)

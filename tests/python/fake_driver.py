@@ -103,8 +103,11 @@ class Driver:
         if what == "status":
             hosts: list[dict[str, Any]] = [{"name": "a", "sent_packets": self.carried, "backlog": 0}]
             hosts[0] |= {"discarded": {"group": 0, "unknown": 2}, "dropped_by_kernel": 5}
+            hosts[0] |= {"failures": 7, "last_failure": "Input/output error (os error 5)"}
+            hosts.append({**hosts[0], "name": "b", "discarded": {}, "dropped_by_kernel": 0, "failures": 0})
             status = {"at_ps": time.monotonic_ns() * 1000, "inside": 0, "hosts": hosts}
-            return {"ok": {**status, "links": self.links(), "lateness": lateness}}
+            lost = [{"way": "a to b", "packets": 1}, {"way": "b to a", "packets": 1234}]
+            return {"ok": {**status, "lost": lost, "links": self.links(), "lateness": lateness}}
         if what == "window":
             if HOW == "die":
                 os._exit(9)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,7 @@ def test_what_a_killed_run_leaves_is_cleaned(cli: Cli, program: Program, far: Pa
     running.send_signal(signal.SIGKILL)
     running.communicate()
     (lab,) = [lab for lab in netlab.labs() if lab.is_lost()]
+    assert lab.file == str(far), "it was given without its directory"
     assert lab.has_driver(), "it outlives who started it, and is ended by `clean`"
     assert f"removed testbed {lab.id}" in cli("clean").stderr
     assert not (registry.directory() / f"{lab.id}.sock").exists()
@@ -113,14 +116,51 @@ def up(lab: netlab.Lab) -> bool:
     return lab.state == "up" and lab.has_driver()
 
 
-def test_ctrl_c_leaves_nothing(program: Program, far: Path) -> None:
+@pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP, signal.SIGHUP)])
+def test_ctrl_c_and_its_like_leave_nothing(
+    program: Program, far: Path, signals: tuple[signal.Signals, ...]
+) -> None:
+    """A terminal that is closed hangs up twice: by its shell and by the kernel."""
     far.write_text(FAR.replace("400 ms", "60 s"))
     before = drivers()
-    running = program.start("run", "far.toml", "--engine", "emulate", "--repeats", "1")
+    running = program.start("run", "far.toml", "--engine", "emulate", "--repeats", "1", "--log", "logs")
     last = time.monotonic() + 20
     while not drivers() - before and time.monotonic() < last:
         time.sleep(0.02)
     time.sleep(0.5)
-    running.send_signal(signal.SIGINT)
+    for number in signals:
+        running.send_signal(number)
+        time.sleep(0.02)
     _, said = running.communicate(timeout=30)
     assert running.returncode == 130, said
+    assert b"help: the same command without `--capture` and `--log` goes on where this one stopped" in said
+
+
+@pytest.mark.usefixtures("far")
+def test_under_nohup_a_closed_terminal_is_let_be(program: Program) -> None:
+    before = drivers()
+    with subprocess.Popen(
+        [
+            "nohup",
+            sys.executable,
+            "-m",
+            "engpass",
+            "run",
+            "far.toml",
+            "--engine",
+            "emulate",
+            "--repeats",
+            "1",
+        ],
+        cwd=program.directory,
+        env=program.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        last = time.monotonic() + 20
+        while not drivers() - before and running.poll() is None and time.monotonic() < last:
+            time.sleep(0.002)
+        running.send_signal(signal.SIGHUP)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 0, said

@@ -162,7 +162,16 @@ def test_watch_shows_links_and_lateness(cli: Cli, far: Path) -> None:
         assert "a -> b" in shown
         assert "4 times slower" in shown
         assert "99.9 % by 30 us" in shown
-        assert "not carried of host `a`: 2 (unknown), 5 (no room in its device)" in shown
+        below = shown.rstrip().rpartition("┘")[2].strip().splitlines()
+        assert below[1:] == [
+            "lost from b to a, anywhere on the way: 1,234 packets",
+            "lost from a to b, anywhere on the way: 1 packets",
+            "not carried of host `a`: 2 (unknown), 5 (no room in its device)",
+            (
+                "the kernel refused 7 reads and writes of host `a`, the last one: Input/output error (os"
+                " error 5)"
+            ),
+        ]
     finally:
         cli("down", "far.toml")
 
@@ -220,22 +229,69 @@ def test_two_testbeds_with_the_same_names_do_not_meet(
         cli("down", "other.toml")
 
 
-def test_what_a_killed_driver_leaves_is_cleaned(cli: Cli, far: Path) -> None:
-    cli("up", "far.toml")
-    lab = netlab.find(str(far))
+def end_driver(lab: netlab.Lab, number: signal.Signals = signal.SIGKILL) -> None:
     assert lab.driver is not None
-    os.kill(lab.driver, signal.SIGKILL)
+    os.kill(lab.driver, number)
     last = time.monotonic() + 20
     while lab.has_driver() and time.monotonic() < last:
         time.sleep(0.01)
+
+
+def test_what_a_killed_driver_leaves_is_cleaned(cli: Cli, far: Path) -> None:
+    cli("up", "far.toml", "--capture", "link.line=c.pcapng")
+    lab = netlab.find(str(far))
+    end_driver(lab)
     assert "left behind" in cli("ps").stdout
-    assert "its network with it" in cli("exec", "far.toml", "a", "--", "true", code=2).stderr
-    assert f"removed testbed {lab.id}" in cli("clean").stderr
+    said = cli("exec", "far.toml", "a", "--", "true", code=2).stderr
+    assert "its network with it\nhelp: `engpass down far.toml` removes what it left" in said
+    said = cli("clean").stderr
+    assert (
+        f"error: the capture `{far.parent / 'c.pcapng'}` broke off: its driver ended without a word" in said
+    )
+    assert f"removed testbed {lab.id}" in said
     assert "nothing was left behind" in cli("clean").stderr
 
 
+@pytest.mark.parametrize("how", ["killed", "told", "failed"])
+def test_down_removes_what_a_driver_that_ended_has_left(cli: Cli, far: Path, how: str) -> None:
+    cli("up", "far.toml", "--capture", "link.line=c.pcapng", "--log", "a.log")
+    lab = netlab.find(str(far))
+    end_driver(lab)
+    path, code = str(far.parent / "c.pcapng"), 1
+    if how == "told":
+        captured = [{"path": path, "packets": 12, "bytes": 900, "bad_pdus": 0, "limited": False}]
+        lab.ended.write_text(json.dumps({"captured": captured, "log": {"path": "a.log"}}))
+        code = 0
+    elif how == "failed":
+        lab.said.write_text("Traceback\n  in main\nMemoryError: no more\n")
+    said = cli("down", lab.id if how == "failed" else "far.toml", code=code).stderr
+    name = lab.id if how == "failed" else "far.toml"
+    why = {
+        "killed": "without a word, as one that is killed",
+        "told": "it was told to, by a signal",
+        "failed": "it said: MemoryError: no more",
+    }[how]
+    assert f"the driver of `{name}` had ended: {why}\n" in said
+    assert (f"captured 12 to `{path}`\n" in said) == (how == "told")
+    assert (f"the capture `{path}` broke off" in said) == (how != "told")
+    assert (f"the log `{far.parent / 'a.log'}` broke off" in said) == (how != "told")
+    assert f"{lab.id} is down: 2 namespaces removed" in said
+    assert "is not up" in cli("down", "far.toml", code=2).stderr
+
+
+def test_clean_tells_what_was_captured(cli: Cli, far: Path) -> None:
+    cli("up", "far.toml", "--capture", "link.line=c.pcapng")
+    lab = netlab.find(str(far))
+    end_driver(lab)
+    told = {"path": str(far.parent / "c.pcapng"), "packets": 3, "bytes": 9, "bad_pdus": 0, "limited": False}
+    lab.ended.write_text(json.dumps({"captured": [told], "log": None}))
+    said = json.loads(cli("clean", "--json").stdout)
+    assert said["removed"] == [f"testbed {lab.id} of `{lab.file}`"]
+    assert (said["captured"], said["broken_logs"]) == ([told], [])
+
+
 def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
         before = drivers()
         making = program.start("up", "far.toml", FAKE_DRIVER="mute")
         last = time.monotonic() + 20
@@ -243,12 +299,136 @@ def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> Non
         while not drivers() - before and making.poll() is None and time.monotonic() < last:
             time.sleep(0.005)
         making.send_signal(number)
+        if number == signal.SIGHUP:
+            # As of a terminal that is closed: by the shell and by the kernel.
+            time.sleep(0.02)
+            making.send_signal(number)
         making.communicate(timeout=20)
         if number == signal.SIGKILL:
             settle()
             assert "removed testbed" in cli("clean").stderr
         else:
             assert making.returncode == 130
+
+
+COLLIDING = """\
+[host."srv-1"]
+[host.srv_1]
+[host."SRV 1"]
+[host."-x"]
+[switch.s]
+kind = "ethernet"
+""" + "".join(
+    f'[link.l{number}]\nends = ["{name}", "s"]\nmedium = "ethernet-100"\n'
+    for number, name in enumerate(("srv-1", "srv_1", "SRV 1", "-x"))
+)
+
+
+@pytest.mark.parametrize("engine", ["measure", "emulate"])
+def test_hosts_that_would_share_a_variable_have_none(cli: Cli, program: Program, engine: str) -> None:
+    (cli.directory / "my lab.toml").write_text(COLLIDING)
+    said = cli("up", "my lab.toml", "--engine", engine).stderr
+    try:
+        assert (
+            "warning: `srv-1`, `srv_1`, `SRV 1` would share the variable `ENGPASS_ADDRESS_SRV_1`: no host is"
+            " given it\nhelp: rename all but one of them; `engpass ps` has their addresses"
+        ) in said
+        assert "`engpass exec 'my lab.toml' srv-1 -- COMMAND` runs" in said
+        shown = program("exec", "my lab.toml", "srv-1", "--", "env").stdout
+        assert "ENGPASS_ADDRESS_SRV_1" not in shown
+        assert "ENGPASS_ADDRESS__X=10.64.0.4\n" in shown
+        for words in (("true",), ("--", "true")):
+            program("exec", "my lab.toml", "--", "-x", *words)
+    finally:
+        cli("down", "my lab.toml")
+
+
+def test_a_host_whose_name_begins_as_an_option_does(cli: Cli) -> None:
+    (cli.directory / "x.toml").write_text(FAR.replace("host.a", 'host."-a"').replace('"a"', '"-a"'))
+    assert "`engpass exec x.toml -- -a COMMAND` runs" in cli("up", "x.toml").stderr
+    cli("down", "x.toml")
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--limit", "5"), "`--limit` is `5`\nhelp: write a time with its unit"),
+        (("--limit", "-1 ms"), "`--limit` is `-1 ms`\nhelp: write a time with its unit"),
+        (("--limit", "5 kB"), "`--limit` is `5 kB`\nhelp: write a time with its unit"),
+        (("--limit", "0 ms"), "`--limit` is `0 ms`\nhelp: give 1 ns to 10000 min"),
+        (("--limit", "10001 min"), "`--limit` is `10001 min`\nhelp: give 1 ns to 10000 min"),
+        (("--slow", "0.5"), "`--slow` is `0.5`\nhelp: give a whole number from 1 to 1000000000"),
+        (("--slow", "0"), "`--slow` is `0`\nhelp: give a whole number from 1 to 1000000000"),
+        (("--slow", "1000000000000"), "`--slow` is `1000000000000`\nhelp: give a whole number from 1"),
+    ],
+)
+def test_options_out_of_their_range_are_told_before_anything_is_begun(
+    cli: Cli, arguments: tuple[str, str], told: str
+) -> None:
+    for command in (("up", "far.toml"), ("run", "far.toml", "--engine", "emulate")):
+        assert told in cli(*command, *arguments, code=2).stderr
+    assert not (cli.directory / "engpass.db").exists()
+
+
+@pytest.mark.usefixtures("far")
+def test_limits_in_all_units(cli: Cli) -> None:
+    for limit in ("1 ns", "5 µs", "5 \u03bcs", "1_000 us", "1.5 ms", "2 s", "10000 min"):
+        emulated.Options(limit=limit).check()
+
+
+def test_a_host_whose_namespace_is_gone(cli: Cli, far: Path) -> None:
+    cli("up", "far.toml")
+    lab = netlab.find(str(far))
+    try:
+        lab.kernel.batch("ip", None, [f"netns delete {lab.members['a'].namespace}"])
+        for command in (("exec", "far.toml", "a", "--", "true"), ("shell", "far.toml", "a")):
+            said = cli(*command, code=2).stderr
+            assert said == (
+                f"error: the namespace of `a` is gone: somebody has removed `{lab.members['a'].namespace}`\n"
+                f"help: `engpass down {lab.id}` removes the rest, `engpass up {far}` makes it anew\n"
+            )
+    finally:
+        cli("down", "far.toml")
+
+
+def test_there_is_nothing_to_emulate_without_links(cli: Cli) -> None:
+    (cli.directory / "one.toml").write_text("[host.a]\n")
+    said = cli("up", "one.toml", "--engine", "emulate", code=2).stderr
+    assert "there is nothing to emulate: this testbed has no links\nhelp: join its hosts by a link" in said
+
+
+def test_standard_input_is_no_testbed_that_is_up(cli: Cli) -> None:
+    said = cli("exec", "-", "a", "--", "true", code=2).stderr
+    assert "is not read from standard input\nhelp: name its file, or its id of `engpass ps`" in said
+
+
+def test_a_path_without_a_shell(cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    which = shutil.which
+    monkeypatch.setattr(
+        "engpass.netlab.kernel.shutil.which", lambda tool: None if tool == "sh" else which(tool)
+    )
+    said = cli("up", "far.toml", code=2).stderr
+    assert "`sh` is not in PATH\nhelp: put its directory there" in said
+
+
+def test_without_room_for_ipv6_no_host_has_it(cli: Cli, program: Program, far: Path) -> None:
+    far.write_text(FAR.replace("[traffic", 'mtu = "1279 B"\n[traffic'))
+    assert cli("up", "far.toml").stdout == "a: 10.64.0.1\nb: 10.64.0.2\n"
+    try:
+        assert "fd65" not in cli("ps").stdout
+        addresses = program("exec", "far.toml", "a", "--", "ip", "address").stdout
+        assert "10.64.0.1" in addresses
+        assert "fd65" not in addresses
+    finally:
+        cli("down", "far.toml")
+
+
+@pytest.mark.usefixtures("far")
+def test_a_link_too_small_for_ipv6_is_made_by_the_kernel(cli: Cli) -> None:
+    (cli.directory / "small.toml").write_text(COLLIDING.replace('100"', '100"\nmtu = "600 B"'))
+    cli("up", "small.toml", "--engine", "measure")
+    cli("down", "small.toml")
 
 
 def test_options_of_the_model_are_for_the_model(cli: Cli, tmp_path: Path) -> None:

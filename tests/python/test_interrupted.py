@@ -89,7 +89,7 @@ def test_kill_9_loses_no_counted_point_and_repeats_none(program: Program, testbe
     assert program("run", testbed_file.name, "--json", *ARGS, "--fresh").stdout == shown.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     number: signal.Signals, program: Program, testbed_file: Path
 ) -> None:

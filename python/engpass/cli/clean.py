@@ -6,14 +6,21 @@ from engpass.cli import console, options
 
 
 def command(as_json: options.Json = False) -> None:
-    """Remove namespaces and programs of testbeds that a crash left behind; what is up stays."""
+    """Remove namespaces and programs of testbeds that a crash left behind; what is up stays.
+
+    What they had captured, and which of their logs broke off, is told before.
+    """
     from engpass import netlab
 
     removed = netlab.clean()
+    captured = [file for one in removed for file in one.written.captured]
+    broken = [one.written.broken_log for one in removed if one.written.broken_log is not None]
     if as_json:
-        console.line({"removed": removed})
+        console.line({"removed": [one.what for one in removed], "captured": captured, "broken_logs": broken})
         return
-    for what in removed:
-        console.tell(f"removed {what}")
+    console.tell_captured(captured)
+    console.tell_broken(broken)
+    for one in removed:
+        console.tell(f"removed {one.what}")
     if not removed:
         console.tell("nothing was left behind")

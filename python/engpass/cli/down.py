@@ -16,11 +16,17 @@ File = Annotated[
 def command(file: File) -> None:
     """Remove a testbed that is up: its namespaces, devices, and the programs that run in them.
 
-    Exit code 1 if a capture or the log broke off.
+    Also one whose driver has ended, or that a crash left behind. Exit code 1 if a capture or the log broke
+    off.
     """
     from engpass import netlab
+    from engpass.netlab import emulated
 
-    lab = netlab.find(file)
+    lab = netlab.find(file, lost=True)
+    if (why := emulated.why_ended(lab)) is not None:
+        console.tell(f"the driver of `{file}` had ended: {why}")
+    elif lab.is_lost():
+        console.tell(f"`{file}` was left behind by a crash")
     written = netlab.down(lab)
     whole = console.tell_captured(written.captured)
     whole &= console.tell_broken([written.broken_log] if written.broken_log else [])

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from engpass.error import EngpassError
+
 if TYPE_CHECKING:
     from engpass.capture import Captures
     from engpass.netlab.emulated import Options
@@ -20,10 +22,9 @@ Clock = Annotated[
     ),
 ]
 Slow = Annotated[
-    int | None,
+    str | None,
     typer.Option(
         "--slow",
-        min=1,
         metavar="N",
         help="Slow motion of an emulated network: rates divided by N, delays multiplied.",
     ),
@@ -52,7 +53,7 @@ Limit = Annotated[
 
 def options(
     clock: str | None,
-    slow: int | None,
+    slow: str | None,
     limit: str | None,
     log: str | None,
     *,
@@ -65,7 +66,7 @@ def options(
 
     given = Options(
         clock=clock or "auto",
-        slow=slow or 1,
+        slow=1 if slow is None else _whole(slow),
         wire_true=wire_true,
         limit=limit or LIMIT,
         log=str(Path(log).resolve()) if log else None,
@@ -74,3 +75,12 @@ def options(
     )
     given.check()
     return given
+
+
+def _whole(slow: str) -> int:
+    from engpass.netlab.emulated import SLOWEST
+
+    try:
+        return int(slow)
+    except ValueError:
+        raise EngpassError(f"`--slow` is `{slow}`", f"give a whole number from 1 to {SLOWEST}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -13,32 +14,45 @@ from engpass.cli.down import File
 if TYPE_CHECKING:
     from engpass.netlab import Lab
 
-Host = Annotated[str, typer.Argument(metavar="HOST", help="Name of the host in the file.")]
+Host = Annotated[
+    str,
+    typer.Argument(metavar="HOST", help="Name of the host in the file; after a `--` if it begins with `-`."),
+]
 Words = Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="The program and its arguments.")]
 
 
 def command(file: File, host: Host, words: Words) -> None:
     """Run a program in a host of a testbed that is up; its exit code is this command's.
 
-    The addresses of the other hosts are in its environment, as `ENGPASS_ADDRESS_NAME`.
+    The addresses of the other hosts are in its environment, as `ENGPASS_ADDRESS_NAME`: upper case, with `_`
+    for all that is no letter and no digit. Hosts that would share one have none.
     """
     from engpass import netlab
 
-    enter(netlab.find(file), host, words)
+    # Where a host needed a `--` the one before the command is a word of it.
+    enter(netlab.find(file), host, words[1:] if words[0] == "--" and len(words) > 1 else words)
+
+
+def typed(file: str, host: str) -> str:
+    """The command for a program in a host, as a shell takes it."""
+    if host.startswith("-"):
+        return f"engpass exec {quote(file)} -- {quote(host)} COMMAND"
+    return f"engpass exec {quote(file)} {quote(host)} -- COMMAND"
 
 
 def enter(lab: Lab, host: str, words: list[str]) -> NoReturn:
     """Become a program in a host."""
     from engpass import netlab
-    from engpass.netlab import kernel
+    from engpass.netlab import kernel, names
 
     kernel.check_tools()
     member = netlab.member(lab, host)
     _find(words[0])
     environment = {**os.environ, "ENGPASS_HOST": host}
+    shared = names.clashes(lab.hosts())
     for other, address in lab.ways.get(host, {}).items():
-        name = "".join(c if c.isascii() and c.isalnum() else "_" for c in other).upper()
-        environment[f"ENGPASS_ADDRESS_{name}"] = address
+        if (name := names.variable(other)) not in shared:
+            environment[name] = address
     argv = lab.kernel.inside(member.namespace, words)
     try:
         os.execvpe(argv[0], argv, environment)  # noqa: S606 (no shell is meant)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
-import stat
 import tempfile
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
+from engpass import paths
 from engpass.error import EngpassError
 
 
@@ -57,33 +55,15 @@ def apart(files: Sequence[tuple[str, str]], logs: str | None = None) -> None:
     `files` are pairs of what it is, in words, and its path, the testbed among them; `logs` is the directory
     in which emulated points have theirs.
     """
-    # Devices and the like keep nothing that could be lost.
-    real = [(what, path, os.path.realpath(path)) for what, path in files if _keeps(path)]
-    for (one, path, there), (other, _, same) in combinations(real, 2):
-        if there == same or _is_same(there, same):
+    real = [(what, path) for what, path in files if paths.keeps(path)]
+    for (one, path), (other, same) in combinations(real, 2):
+        if paths.are_same(path, same):
             raise EngpassError(f"`{path}` cannot be {one} and {other} at once", "give each a file of its own")
-    for what, path, there in real if logs is not None else []:
-        folder, name = os.path.split(there)
-        if folder == os.path.realpath(logs or "") and re.fullmatch(r"point-\d+\.log", name):
+    for what, path in real:
+        if logs is not None and paths.is_log_of_point(path, logs):
             raise EngpassError(
                 f"`{path}` cannot be {what} and the log of a point at once", "give each a file of its own"
             )
-
-
-def _keeps(path: str) -> bool:
-    try:
-        return stat.S_ISREG(Path(path).stat().st_mode)
-    except OSError:
-        # It is to be made.
-        return True
-
-
-def _is_same(one: str, other: str) -> bool:
-    """Whether both are there, and one by another name (a hard link) the other."""
-    try:
-        return Path(one).samefile(other)
-    except OSError:
-        return False
 
 
 def write(path: Path, text: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from engpass.campaign import Point
     from engpass.capture import Captures
     from engpass.lab import Ended, Progress
+    from engpass.netlab.emulated import Options
     from engpass.store import RunRecord, Store
     from engpass.testbed import Started
 
@@ -62,8 +65,9 @@ def command(
 ) -> None:
     """Run every variant, swept value and repeat of a testbed, and keep the outcomes in the store.
 
-    The same command goes on where an earlier one stopped; with `--capture` it begins anew. Exit code 0 if
-    all points have an outcome, 1 if some ended with an error or a capture or log broke off, 130 after Ctrl-C.
+    The same command goes on where an earlier one stopped; with `--capture` or `--log` it begins anew. Exit
+    code 0 if all points have an outcome, 1 if some ended with an error or a capture or log broke off, 130
+    after Ctrl-C.
     `--clock`, `--slow`, `--wire-true`, `--tap`, `--limit` and `--log` are for `emulate`.
     """
     from engpass import capture as capturing
@@ -88,16 +92,27 @@ def command(
 
         log_directory(how.log)
     options.tell_left_out(testbed, plan.engines, plan.variants, plan.sweep(0))
-    with Store.open(store) as opened:
-        anew = fresh or captures is not None
-        started = testbed.start(plan, opened, jobs=jobs, fresh=anew, max_points=limit, emulation=how)
+    # What is captured and logged is of runs that are made now.
+    anew = captures is not None or (how.log is not None and emulates)
+    with _alone(file, how, emulates=emulates), Store.open(store) as opened:
+        started = testbed.start(plan, opened, jobs=jobs, fresh=fresh or anew, max_points=limit, emulation=how)
         record = opened.run(started.run_id)
         _announce(record, opened)
         ended = _go(started, opened, record, captures, as_json=as_json)
         whole = captures is None or console.tell_captured(captures.captured)
         whole &= console.tell_broken(how.broken_logs)
-        code = _close(opened, ended, started.run_id, as_json=as_json)
+        code = _close(opened, ended, started.run_id, as_json=as_json, anew=anew)
         raise typer.Exit(code if whole or code != console.OK else console.FAILED)
+
+
+def _alone(file: str, how: Options, *, emulates: bool) -> AbstractContextManager[None]:
+    """While it lasts nobody else writes what this run does; raises `EngpassError` if somebody does."""
+    files = how.files(each_point=True) if emulates else replace(how, log=None).files()
+    if not files.captures and files.logs is None:
+        return nullcontext()
+    from engpass.netlab import claimed
+
+    return claimed(file, files)
 
 
 def _announce(record: RunRecord, store: Store) -> None:
@@ -154,17 +169,18 @@ class _Lines:
             sys.stdout.flush()
 
 
-def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool) -> int:
+def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool, anew: bool) -> int:
     record = store.run(run_id)
     if not as_json and record.points_done:
         from engpass.cli.tables import summary
 
         summary(store, record, console.tables())
     if ended.interrupted:
+        without = " without `--capture` and `--log`" if anew else ""
         console.tell(
             f"interrupted: {record.points_done:,} of {record.points_total:,} points are kept"
             f" in `{store.where}`\n"
-            "help: the same command goes on where this one stopped"
+            f"help: the same command{without} goes on where this one stopped"
         )
         return console.INTERRUPTED
     if record.points_failed:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engpass.cli import console, emulation, files, options
+from engpass.cli.exec import typed
+
+if TYPE_CHECKING:
+    from engpass.netlab import Lab
 
 Engine = Annotated[
     str | None,
@@ -85,6 +89,7 @@ def command(
     lab = netlab.up(testbed.name, str(Path(file).resolve()), numbers, chosen, network=network)
     for note in veth.notes(numbers) if chosen == "measure" else emulated.notes(how):
         console.tell(f"note: {note}")
+    _tell_clashes(lab)
     if as_json:
         from engpass.cli.ps import as_data
 
@@ -93,4 +98,16 @@ def command(
     for name, member in lab.hosts().items():
         console.out(f"{name}: {', '.join(member.addresses) or 'no link'}")
     first = next(iter(lab.hosts()), "HOST")
-    console.tell(f"up as {lab.id}; `engpass exec {file} {first} -- COMMAND` runs a program in `{first}`")
+    console.tell(f"up as {lab.id}; `{typed(file, first)}` runs a program in `{first}`")
+
+
+def _tell_clashes(lab: Lab) -> None:
+    """Say which hosts have no variable with their address, since several would have the same."""
+    from engpass.netlab import names
+
+    for name, hosts in names.clashes(lab.hosts()).items():
+        told = ", ".join(f"`{host}`" for host in hosts)
+        console.tell(
+            f"warning: {told} would share the variable `{name}`: no host is given it\n"
+            "help: rename all but one of them; `engpass ps` has their addresses, and `exec` takes their names"
+        )

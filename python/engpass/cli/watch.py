@@ -132,14 +132,28 @@ def _view(lab: Lab, status: Mapping[str, Any]) -> RenderableType:
     head = f"{lab.name} ({lab.id}), {status['at_ps'] / 1e12:,.1f} s of its own time"
     if lab.slow > 1:
         head += f", {lab.slow} times slower than the clock on the wall; rates are its own"
-    told = [lateness(status.get("lateness") or {}), *_hosts(status)]
+    told = [lateness(status.get("lateness") or {}), *_ways(status), *_hosts(status)]
     if error := (status.get("log") or {}).get("error"):
         told.append(str(error))
     return Group(Text(head, style="bold"), table, Text("\n".join(told)))
 
 
+_MOST_WAYS = 8
+
+
+def _ways(status: Mapping[str, Any]) -> list[str]:
+    """What was lost from host to host, a line for each: routers lose packets, too, and they are no link's."""
+    lost = sorted(
+        ((int(way["packets"]), str(way["way"])) for way in status.get("lost", ())), key=lambda way: -way[0]
+    )
+    found = [f"lost from {way}, anywhere on the way: {count:,} packets" for count, way in lost[:_MOST_WAYS]]
+    if rest := lost[_MOST_WAYS:]:
+        found.append(f"and {sum(count for count, _ in rest):,} packets on {len(rest):,} other ways")
+    return found
+
+
 def _hosts(status: Mapping[str, Any]) -> list[str]:
-    """What hosts sent that was never carried, a line for each."""
+    """What hosts sent that was never carried, and what the kernel refused, a line for each."""
     found = []
     for host in status.get("hosts", ()):
         reasons = {word: count for word, count in (host.get("discarded") or {}).items() if count}
@@ -148,4 +162,7 @@ def _hosts(status: Mapping[str, Any]) -> list[str]:
         if reasons:
             told = ", ".join(f"{count:,} ({word})" for word, count in reasons.items())
             found.append(f"not carried of host `{host['name']}`: {told}")
+        if failures := host.get("failures"):
+            last = f", the last one: {host['last_failure']}" if host.get("last_failure") else ""
+            found.append(f"the kernel refused {failures:,} reads and writes of host `{host['name']}`{last}")
     return found

@@ -10,6 +10,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from engpass import _engpass, netlab
@@ -209,9 +210,18 @@ class Session:
         if self._lab is not None and network == self._network:
             return self._lab
         self._take_down()
-        self._lab = netlab.up(self._campaign.name, self._source, numbers, self.engine, temporary=True)
+        # What did not come from a file has another name.
+        path = Path(self._source)
+        file = str(path.resolve()) if path.is_file() else self._source
+        self._lab = netlab.up(
+            self._campaign.name, file, numbers, self.engine, temporary=True, files=self._files()
+        )
         self._network = network
         return self._lab
+
+    def _files(self) -> netlab.Files:
+        """What is written beside the outcomes."""
+        return netlab.Files()
 
     def _same_network(self, numbers: Mapping[str, Any]) -> object:
         """What namespaces are made of: points in which it is equal share them."""

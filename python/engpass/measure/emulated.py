@@ -30,6 +30,7 @@ from engpass.netlab import Lab, LabError, emulated, registry
 from engpass.netlab import kernel as kernels
 from engpass.netlab.control import Control
 from engpass.netlab.emulated import Network, Options
+from engpass.netlab.writing import Files
 from engpass.say import duration
 
 
@@ -105,6 +106,9 @@ class EmulatedSession(Session):
             point.sweep,
             options,
         )
+
+    def _files(self) -> Files:
+        return self._options.files(each_point=True)
 
     def _unruled(self, point: Point) -> list[str]:
         run = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))["run"]

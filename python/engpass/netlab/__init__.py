@@ -9,22 +9,39 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
+from types import FrameType
 from typing import Any
 
 from engpass.environment import now
 from engpass.error import ChoiceError, nearest
-from engpass.netlab import emulated, registry, veth
+from engpass.netlab import emulated, registry, veth, writing
 from engpass.netlab import kernel as kernels
 from engpass.netlab.emulated import Network, Written
 from engpass.netlab.kernel import Kernel, LabError
 from engpass.netlab.layout import Layout, layout
 from engpass.netlab.registry import Lab, Member
+from engpass.netlab.writing import Files, claimed
 
-__all__ = ["Lab", "LabError", "Network", "choose_engine", "clean", "down", "find", "labs", "member", "up"]
+__all__ = [
+    "Files",
+    "Lab",
+    "LabError",
+    "Network",
+    "choose_engine",
+    "claimed",
+    "clean",
+    "down",
+    "find",
+    "labs",
+    "member",
+    "up",
+]
 
 ENGINES = ("measure", "emulate")
 """Engines that can carry a testbed on this machine, in the order in which they are asked."""
@@ -48,6 +65,11 @@ def choose_engine(numbers: Mapping[str, Any], wanted: str | None = None) -> str:
         reasons[engine] = cannot[engine](numbers)
         if not reasons[engine]:
             return engine
+    if not numbers["links"]:
+        raise LabError(
+            "there is nothing to emulate: this testbed has no links",
+            "join its hosts by a link; `--engine measure` makes hosts without any",
+        )
     said = "; ".join(f"`{engine}`: {_some(found)}" for engine, found in reasons.items())
     raise LabError(
         f"this testbed cannot be carried by {said}",
@@ -68,26 +90,30 @@ def up(
     *,
     temporary: bool = False,
     network: Network | None = None,
+    files: Files | None = None,
 ) -> Lab:
     """Make a testbed; what was made is removed again if that fails, or by `clean` if we are killed.
 
     A `temporary` one lives as long as this process. An emulated one needs the `network` that its driver
-    carries; without, it has its namespaces alone, and `emulated.start` is yet to come. Raises `LabError`.
+    carries; without, it has its namespaces alone, and `emulated.start` is yet to come: `files` are what its
+    drivers will write then. Raises `LabError`, also where somebody else is writing such a file.
     """
     chosen = choose_engine(numbers, engine)
     kernels.check_tools()
-    lab = _enter(name, file, chosen, temporary=temporary)
-    try:
-        with _patient():
+    if files is None:
+        files = Files() if network is None else network.options.files()
+    with _patient():
+        lab = _enter(name, file, chosen, files.absolute(), temporary=temporary)
+        try:
             lab = _keep(lab)
             lab = _emulated(lab, numbers, network) if chosen == "emulate" else _wired(lab, numbers)
             owner = lab.owner if temporary else None
             lab = replace(lab, state="up", owner=owner, owner_since=lab.owner_since if temporary else None)
             registry.write(lab)
-    except BaseException:
-        # What was written last knows of a driver that we may not have been told of yet.
-        down(registry.latest(lab))
-        raise
+        except BaseException:
+            # What was written last knows of a driver that we may not have been told of yet.
+            down(registry.latest(lab))
+            raise
     return lab
 
 
@@ -105,15 +131,17 @@ def _emulated(lab: Lab, numbers: Mapping[str, Any], network: Network | None) -> 
     return lab if network is None else emulated.start(lab, numbers, network)
 
 
-def _enter(name: str, file: str, engine: str, *, temporary: bool) -> Lab:
+def _enter(name: str, file: str, engine: str, files: Files, *, temporary: bool) -> Lab:
     with registry.locked():
         known = registry.all_labs()
         same = [lab for lab in known if lab.file == file and not lab.is_lost() and lab.owner is None]
         if same and not temporary:
             raise LabError(
                 f"`{file}` is up already, since {same[0].created[:19].replace('T', ' ')} UTC",
-                f"`engpass exec {file} HOST -- COMMAND` uses it, `engpass down {file}` removes it",
+                f"`engpass exec {quote(file)} HOST -- COMMAND` uses it,"
+                f" `engpass down {quote(file)}` removes it",
             )
+        writing.check(files)
         lab = Lab(
             id=registry.fresh_id({lab.id for lab in known}),
             name=name,
@@ -123,6 +151,9 @@ def _enter(name: str, file: str, engine: str, *, temporary: bool) -> Lab:
             state="starting",
             owner=os.getpid(),
             owner_since=kernels.start_time(os.getpid()),
+            captures=files.captures,
+            log=files.log,
+            logs=files.logs,
         )
         registry.write(lab)
     return lab
@@ -157,23 +188,37 @@ def _planned(lab: Lab, plan: Layout) -> Lab:
 
 @contextlib.contextmanager
 def _patient() -> Iterator[None]:
-    """SIGTERM ends us as Ctrl-C does: with what was made removed."""
-    try:
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:
-        # Not in the main thread, where signals do not arrive anyway.
+    """SIGTERM and SIGHUP end us as Ctrl-C does: with what was made removed."""
+    if threading.current_thread() is not threading.main_thread():
+        # Signals do not arrive here.
         yield
         return
+
+    before: dict[signal.Signals, Any] = {}
+
+    def hung_up(number: int, frame: FrameType | None) -> None:
+        # Who closes a terminal sends it twice, the shell and the kernel: the second ends no removal.
+        before[signal.SIGHUP] = signal.SIG_IGN
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.default_int_handler(number, frame)
+
+    before[signal.SIGTERM] = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Not where somebody decided otherwise, as `nohup` does.
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, hung_up)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def down(lab: Lab) -> Written:
     """Remove a testbed with all that runs in it; what its driver has written."""
+    had_driver = lab.driver is not None
     lab = emulated.stop(lab)
-    written = emulated.written(lab)
+    # Files of a driver that was yet to come have nothing in them.
+    written = emulated.written(lab) if had_driver else Written()
     if lab.keeper is None:
         _remove(Kernel(), [name for name in _namespaces() if name.startswith(lab.prefix)])
     elif kernels.start_time(lab.keeper) == lab.keeper_since:
@@ -211,50 +256,80 @@ def labs() -> list[Lab]:
     return registry.all_labs()
 
 
-def find(file: str) -> Lab:
-    """The testbed of a file, or with this id, that is up; raises `ChoiceError`."""
-    there = [lab for lab in labs() if lab.state == "up" and not lab.is_lost()]
+def find(file: str, *, lost: bool = False) -> Lab:
+    """The testbed of a file, or with this id, that is up; raises `ChoiceError`.
+
+    If none is up, it may be a `lost` one: which a crash left behind.
+    """
+    if file == "-":
+        raise ChoiceError(
+            "a testbed that is up is not read from standard input", "name its file, or its id of `engpass ps`"
+        )
+    known = labs()
     path = str(Path(file).resolve())
+    there = [lab for lab in known if lab.state == "up" and not lab.is_lost()]
     for lab in there:
         if path == lab.file and lab.owner is None:
             return lab
     for lab in there:
         if file == lab.id:
             return lab
-    if any(lab.file == path and lab.driver is not None and lab.owner is None for lab in labs()):
+    left = [lab for lab in known if lab.is_lost() and (file == lab.id or path == lab.file)]
+    if left and lost:
+        return left[0]
+    if any(lab.driver is not None and lab.owner is None for lab in left):
         raise ChoiceError(
             f"the driver of `{file}` has ended, and its network with it",
-            f"`engpass clean` removes what it left, `engpass up {file}` makes it anew",
+            f"`engpass down {quote(file)}` removes what it left, `engpass up` then makes it anew",
         )
-    raise ChoiceError(f"`{file}` is not up", f"`engpass up {file}` makes it; `engpass ps` lists what is up")
+    raise ChoiceError(
+        f"`{file}` is not up", f"`engpass up {quote(file)}` makes it; `engpass ps` lists what is up"
+    )
 
 
 def member(lab: Lab, host: str) -> Member:
-    """A node of a testbed; raises `ChoiceError`."""
+    """A node of a testbed; raises `ChoiceError`, and `LabError` where its namespace is gone."""
     found = lab.members.get(host)
     if found is None:
         raise ChoiceError(f"`{lab.name}` has no host `{host}`", nearest(host, list(lab.hosts())))
+    there = _namespaces() if lab.keeper is None else lab.kernel.namespaces()
+    if found.namespace not in there:
+        raise LabError(
+            f"the namespace of `{host}` is gone: somebody has removed `{found.namespace}`",
+            f"`engpass down {lab.id}` removes the rest, `engpass up {quote(lab.file)}` makes it anew",
+        )
     return found
 
 
-def clean() -> list[str]:
-    """Remove what crashes left behind, and nothing that is in use; what was removed, in words."""
+@dataclass(frozen=True)
+class Removed:
+    """Something that a crash left behind."""
+
+    what: str
+    """What it was, in words."""
+    written: Written = field(default_factory=Written)
+
+
+def clean() -> list[Removed]:
+    """Remove what crashes left behind, and nothing that is in use."""
     removed = []
     with registry.locked() as directory:
         known = labs()
         for lab in known:
             if lab.is_lost():
-                down(lab)
-                removed.append(f"testbed {lab.id} of `{lab.file}`")
-        kept = {lab.id for lab in labs()}
+                written = down(lab)
+                removed.append(Removed(f"testbed {lab.id} of `{lab.file}`", written))
+        kept, claims = {lab.id for lab in labs()}, writing.claims()
         for path in directory.iterdir():
+            if path.name in claims:
+                continue
             if path.suffix == ".new" or (registry.is_ours(path) and path.stem not in kept):
                 path.unlink(missing_ok=True)
-                removed.append(f"`{path}`, which is no testbed")
+                removed.append(Removed(f"`{path}`, which is no testbed"))
         stray = [
             name for name in _namespaces() if (ours := registry.OURS.fullmatch(name)) and ours[1] not in kept
         ]
         if stray and kernels.privileged():
             _remove(Kernel(), stray)
-            removed += [f"namespace `{name}`" for name in stray]
+            removed += [Removed(f"namespace `{name}`") for name in stray]
     return removed

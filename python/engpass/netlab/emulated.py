@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ from engpass.netlab import registry
 from engpass.netlab.control import told
 from engpass.netlab.hold import held
 from engpass.netlab.kernel import LabError
-from engpass.netlab.layout import DEVICE, TAP, Station, routers, stations
+from engpass.netlab.layout import DEVICE, LEAST_IPV6_BYTES, TAP, Station, routers, stations
 from engpass.netlab.registry import Lab, Member
+from engpass.netlab.writing import Files
+from engpass.settings import Amount
 
 DRIVER = "ENGPASS_DRIVER"
 """The variable that names another command to start drivers with."""
@@ -39,6 +42,9 @@ CLOCKS = ("auto", "sleep", "hybrid", "spin")
 LIMIT = "1 ms"
 """If 0.1 % of the packets are later than this, a point is invalid; if nobody says otherwise."""
 
+SLOWEST = 1_000_000_000
+"""The slowest that slow motion may be."""
+
 READY_SECONDS = 10.0
 """A driver that is not ready by then has failed."""
 
@@ -46,10 +52,11 @@ _TUN = Path("/dev/net/tun")
 _END_SECONDS = 3.0
 _MOST_MTU_BYTES = 65_535
 _LEAST_MTU_BYTES = 68  # RFC 791
-_LEAST_IPV6_BYTES = 1280  # RFC 8200 section 5
 _USUAL_MTU_BYTES = 1500
 _QUEUE_PACKETS = 4096  # that wait in a device for the driver
 _TAIL_BYTES = 4000
+_LEAST_LIMIT_SECONDS = Decimal("1e-9")
+_MOST_LIMIT_SECONDS = 600_000
 
 
 @dataclass(frozen=True)
@@ -76,8 +83,25 @@ class Options:
         if self.clock not in CLOCKS:
             known = ", ".join(f"`{clock}`" for clock in CLOCKS)
             raise EngpassError(f"there is no clock `{self.clock}`", f"use one of {known}")
-        if self.slow < 1:
-            raise EngpassError(f"`--slow {self.slow}` is no slow motion", "give 1 or more")
+        if not 1 <= self.slow <= SLOWEST:
+            raise EngpassError(f"`--slow` is `{self.slow}`", f"give a whole number from 1 to {SLOWEST}")
+        amount = Amount.read(self.limit.replace("\u03bc", "\u00b5"))
+        seconds, base = (Decimal(0), "") if amount is None else amount.in_base()
+        if base != "s":
+            raise EngpassError(
+                f"`--limit` is `{self.limit}`",
+                'write a time with its unit, like "1 ms": ns, us, ms, s or min',
+            )
+        if not _LEAST_LIMIT_SECONDS <= seconds <= _MOST_LIMIT_SECONDS:
+            raise EngpassError(
+                f"`--limit` is `{self.limit}`",
+                "give 1 ns to 10000 min; no packet is handed over without being late by something",
+            )
+
+    def files(self, *, each_point: bool = False) -> Files:
+        """What is written; `log` is a directory where each point has a log of its own."""
+        captures = () if self.capture is None else tuple(self.capture.paths())
+        return Files(captures, logs=self.log) if each_point else Files(captures, self.log)
 
     def to_json(self) -> dict[str, Any]:
         """What of them may change an outcome."""
@@ -142,13 +166,20 @@ def members(lab: Lab, numbers: Mapping[str, Any]) -> Lab:
     """The testbed with its hosts, and where they find each other."""
     plan = stations(numbers)
     there = {
-        one.name: Member(lab.prefix + one.label, "host", (str(one.address), str(one.address6)))
-        for one in plan.values()
+        one.name: Member(lab.prefix + one.label, "host", _addresses(one, numbers)) for one in plan.values()
     }
     ways: dict[str, dict[str, str]] = {}
     for way in numbers["ways"]:
         ways.setdefault(way["from"], {})[way["to"]] = str(plan[way["to"]].address)
     return replace(lab, members=there, ways=ways)
+
+
+def _addresses(station: Station, numbers: Mapping[str, Any]) -> tuple[str, ...]:
+    """Those by which a host can be reached: IPv6 is not for ways that carry less than it asks for."""
+    mtus = [_mtu(way) for way in numbers["ways"] if station.name in (way["from"], way["to"])]
+    if mtus and max(mtus) < LEAST_IPV6_BYTES:
+        return (str(station.address),)
+    return str(station.address), str(station.address6)
 
 
 def build(lab: Lab) -> None:
@@ -179,7 +210,8 @@ def start(lab: Lab, numbers: Mapping[str, Any], network: Network) -> Lab:
     lab.ended.unlink(missing_ok=True)
     process = _spawn(lab)
     lab = replace(
-        lab,
+        # Values of points change what ways carry.
+        members(lab, numbers),
         driver=process.pid,
         driver_since=kernels.start_time(process.pid),
         slow=network.options.slow,
@@ -234,6 +266,17 @@ def written(lab: Lab) -> Written:
     error = (told["log"] or {}).get("error")
     broken = None if lab.log is None or error is None else {"path": lab.log, "error": str(error)}
     return Written(tuple(captured), broken)
+
+
+def why_ended(lab: Lab) -> str | None:
+    """How a driver ended that nobody waited for, in words; nothing where there was none, or it runs."""
+    if lab.driver is None or lab.has_driver():
+        return None
+    if lab.ended.exists():
+        return "it was told to, by a signal"
+    if said := _tail(lab.said):
+        return f"it said: {said}"
+    return "without a word, as one that is killed"
 
 
 def _ended(lab: Lab, seconds: float) -> bool:
@@ -370,18 +413,18 @@ def _join(lab: Lab, numbers: Mapping[str, Any], plan: Mapping[str, Station], opt
             # No addresses and no multicast of its own accord: that would be traffic that nobody declared.
             f"link set {device} addrgenmode none multicast off mtu {largest} txqueuelen {_QUEUE_PACKETS}",
             f"address add {station.address}/32 dev {device}",
-            f"address add {station.address6}/128 dev {device} nodad",
+            *(f"address add {own}/128 dev {device} nodad" for own in _addresses(station, numbers)[1:]),
             f"link set {device} up",
         ]
         for other, mtu in mtus.items():
             lines.append(f"route add {plan[other].address}/32 dev {device} mtu lock {mtu}")
-            if mtu >= _LEAST_IPV6_BYTES:
+            if mtu >= LEAST_IPV6_BYTES:
                 lines.append(f"route add {plan[other].address6}/128 dev {device} mtu lock {mtu}")
         for group, receivers in groups.items():
             mtu = min((mtus[one] for one in receivers if one in mtus), default=largest)
             if ":" not in group:
                 lines.append(f"route add {group}/32 dev {device} mtu lock {mtu}")
-            elif mtu >= _LEAST_IPV6_BYTES:
+            elif mtu >= LEAST_IPV6_BYTES:
                 lines.append(f"route add multicast {group}/128 dev {device} table local mtu lock {mtu}")
         namespace = lab.members[name].namespace
         lab.kernel.batch("ip", namespace, lines)

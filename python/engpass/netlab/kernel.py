@@ -116,6 +116,8 @@ def missing_tool(tool: str) -> LabError:
     package = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}.get(
         tool, tool
     )
+    if tool == "sh":
+        return LabError("`sh` is not in PATH", "put its directory there, `/bin` on most machines")
     return LabError(f"`{tool}` is not installed, or not in PATH", f"install it: `apt install {package}`")
 
 
@@ -131,12 +133,12 @@ def privileged() -> bool:
 
 
 def check_tools() -> None:
-    """Raise `LabError` where `ip` or `tc` is missing."""
+    """Raise `LabError` where `ip`, `tc` or `sh` is missing."""
     # Both live in /usr/sbin, which is not in everybody's PATH.
     for directory in ("/usr/sbin", "/sbin"):
         if directory not in os.environ.get("PATH", "").split(os.pathsep):
             os.environ["PATH"] = os.environ.get("PATH", os.defpath) + os.pathsep + directory
-    for tool in ("ip", "tc"):
+    for tool in ("ip", "tc", "sh"):
         if shutil.which(tool) is None:
             raise missing_tool(tool)
 

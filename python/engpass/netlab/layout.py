@@ -23,6 +23,9 @@ POOL6 = ipaddress.IPv6Network("fd65:6e67:7061:7373::/64")
 DEVICE, TAP = "tun0", "tap0"
 """Name of the one device of a host of an emulated network, without Ethernet and with it."""
 
+LEAST_IPV6_BYTES = 1280
+"""What IPv6 asks of every link (RFC 8200 section 5)."""
+
 BRIDGE = "bridge"
 """Name of the bridge in the namespace of a switch."""
 

@@ -14,7 +14,7 @@ import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -68,6 +68,8 @@ class Lab:
     """Files that its driver captures to."""
     log: str | None = None
     """The file to which its driver logs."""
+    logs: str | None = None
+    """The directory in which every point of its run has a log."""
 
     @property
     def kernel(self) -> Kernel:
@@ -97,6 +99,11 @@ class Lab:
     def has_driver(self) -> bool:
         """Whether its driver runs."""
         return self.driver is not None and start_time(self.driver) == self.driver_since
+
+    def may_write(self) -> bool:
+        """Whether its driver writes its files, or one that is yet to come will."""
+        lives = self.owner is not None and start_time(self.owner) == self.owner_since
+        return lives or self.has_driver()
 
     def is_lost(self) -> bool:
         """Whether a crash left it behind: who made it or it lived for, its keeper or driver is gone."""
@@ -148,11 +155,15 @@ def fresh_id(taken: set[str]) -> str:
 
 
 def write(lab: Lab) -> None:
-    """Keep a testbed; what is kept is whole or not there."""
-    path = directory() / f"{lab.id}.json"
+    """Keep a testbed."""
+    put(directory() / f"{lab.id}.json", asdict(lab))
+
+
+def put(path: Path, data: Mapping[str, object]) -> None:
+    """Write a file of the directory: it is whole or not there. Raises `LabError`."""
     partial = path.with_suffix(".new")
     try:
-        partial.write_text(json.dumps(asdict(lab)), encoding="utf-8")
+        partial.write_text(json.dumps(data), encoding="utf-8")
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
@@ -173,8 +184,8 @@ def forget(lab: Lab) -> None:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file in the directory is one that a testbed has."""
-    return re.fullmatch(r"[0-9a-f]{6}\.(json|new|sock|said|ended)", path.name) is not None
+    """Whether a file in the directory is one that a testbed or a run has."""
+    return re.fullmatch(r"[0-9a-f]{6}\.(json|new|sock|said|ended|writes)", path.name) is not None
 
 
 def all_labs() -> list[Lab]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engpass.netlab.kernel import INDEPENDENT, Kernel
-from engpass.netlab.layout import BRIDGE, Layout, Node, Port, Shape
+from engpass.netlab.layout import BRIDGE, LEAST_IPV6_BYTES, Layout, Node, Port, Shape
 
 OWN_DELAY_NS = 100_000
 """A delay up to this is not told from what namespaces and the scheduler add by themselves."""
@@ -105,12 +105,14 @@ def _devices(node: Node) -> list[str]:
         mtu = min((port.mtu for port in node.ports), default=1500)
         lines += [
             f"link add {BRIDGE} type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
-            f"link set {BRIDGE} mtu {mtu} addrgenmode none up",
+            f"link set {BRIDGE} mtu {mtu}{_no_own_addresses(mtu)} up",
         ]
     for port in node.ports:
-        # No addresses of its own accord: their discovery would be traffic that nobody declared.
-        whole = " gso_max_segs 1" if port.shape.rate_bit_per_s <= WHOLE_FRAMES_BIT_PER_S else ""
-        lines.append(f"link set dev {port.device} addrgenmode none{whole}")
+        told = _no_own_addresses(port.mtu)
+        if port.shape.rate_bit_per_s <= WHOLE_FRAMES_BIT_PER_S:
+            told += " gso_max_segs 1"
+        if told:
+            lines.append(f"link set dev {port.device}{told}")
         if port.address is None:
             lines.append(f"link set dev {port.device} master {BRIDGE}")
         else:
@@ -119,6 +121,14 @@ def _devices(node: Node) -> list[str]:
     if node.kind == "host" and node.ports:
         lines.append(f"route add 224.0.0.0/4 dev {node.ports[0].device}")
     return lines
+
+
+def _no_own_addresses(mtu: int) -> str:
+    """No addresses of a device's own accord: their discovery would be traffic that nobody declared.
+
+    Below the least MTU of IPv6 a device has none of it, and the kernel refuses to be told.
+    """
+    return " addrgenmode none" if mtu >= LEAST_IPV6_BYTES else ""
 
 
 def _settings(node: Node) -> dict[str, str]:

@@ -1,0 +1,136 @@
+"""Files that testbeds and runs write: no two write the same one at the same time.
+
+The registry says of a testbed what its driver writes. A run that captures or logs says so itself, from its
+beginning to its end, in a file `ID.writes` of the same directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+
+from engpass import paths
+from engpass.netlab import registry
+from engpass.netlab.kernel import LabError, start_time
+
+CLAIM = ".writes"
+"""What the name of the file ends with in which a run says what it writes."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """What is written."""
+
+    captures: tuple[str, ...] = ()
+    log: str | None = None
+    logs: str | None = None
+    """A directory in which every point of a run has a log."""
+
+    def named(self) -> list[str]:
+        """Those whose names are known."""
+        return [*self.captures, *([self.log] if self.log is not None else [])]
+
+    def absolute(self) -> Files:
+        """The same, for who is elsewhere."""
+        captures = tuple(str(Path(path).absolute()) for path in self.captures)
+        log, logs = (None if path is None else str(Path(path).absolute()) for path in (self.log, self.logs))
+        return Files(captures, log, logs)
+
+    def shared(self, others: Files) -> str | None:
+        """A path that others write, too, or nothing."""
+        for one, other in product(self.named(), others.named()):
+            if paths.keeps(one) and paths.are_same(one, other):
+                return one
+        for mine, theirs in ((self, others), (others, self)):
+            if mine.logs is None:
+                continue
+            for path in theirs.named():
+                if paths.is_log_of_point(path, mine.logs):
+                    return path
+        if self.logs is not None and others.logs is not None and paths.are_same(self.logs, others.logs):
+            return self.logs
+        return None
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What a run says of itself."""
+
+    file: str
+    owner: int
+    owner_since: int | None
+    files: Files
+
+
+def check(files: Files) -> None:
+    """Raise `LabError`, which names the writer, for a file that a testbed or another run is writing."""
+    for who, cure, theirs in (*_runs(), *_testbeds()):
+        if path := files.shared(theirs):
+            raise LabError(f"`{path}` is being written by {who}", f"name another one, or {cure}")
+
+
+@contextlib.contextmanager
+def claimed(file: str, files: Files) -> Iterator[None]:
+    """While a run of a testbed file writes files nobody else begins to; raises `LabError` as `check` does."""
+    try:
+        registry.directory()
+    except LabError:
+        # Nobody can say here what is written: a run that needs no namespaces goes on.
+        yield
+        return
+    with registry.locked() as directory:
+        check(files)
+        taken = {path.stem for path in directory.iterdir()}
+        path = directory / f"{registry.fresh_id(taken)}{CLAIM}"
+        mine = _Claim(file, os.getpid(), start_time(os.getpid()), files.absolute())
+        registry.put(path, asdict(mine))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def claims() -> set[str]:
+    """Names of the files in which runs that go on have said what they write."""
+    return {path.name for path, _ in _claims()}
+
+
+def _testbeds() -> Iterator[tuple[str, str, Files]]:
+    for lab in registry.all_labs():
+        if not lab.may_write():
+            continue
+        cure = f"`engpass down {lab.id}` first"
+        if lab.is_lost():
+            cure = "`engpass clean` first, which ends what a crash left behind"
+        elif lab.owner is not None:
+            cure = "look at `engpass ps`, and wait until that has ended"
+        yield f"testbed {lab.id} of `{lab.file}`", cure, Files(lab.captures, lab.log, lab.logs)
+
+
+def _runs() -> Iterator[tuple[str, str, Files]]:
+    for _, claim in _claims():
+        # What this process has said is what its own testbeds are about to write.
+        if claim.owner != os.getpid():
+            who = f"a run of `{claim.file}` (process {claim.owner})"
+            yield who, "wait until that has ended", claim.files
+
+
+def _claims() -> list[tuple[Path, _Claim]]:
+    found = []
+    for path in sorted(registry.directory().glob(f"*{CLAIM}")):
+        try:
+            said = json.loads(path.read_text(encoding="utf-8"))
+            files = said.pop("files")
+            captures = tuple(files.pop("captures"))
+            claim = _Claim(**said, files=Files(captures, **files))
+        except (OSError, ValueError, TypeError, KeyError):
+            # Just removed, damaged, or of another version.
+            continue
+        if start_time(claim.owner) == claim.owner_since:
+            found.append((path, claim))
+    return found

@@ -1,0 +1,150 @@
+"""Captures and logs of testbeds and runs that are there at the same time: no file has two writers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli, Program
+from engpass import netlab
+from engpass.netlab import LabError, kernel, registry, writing
+from engpass.netlab.writing import Files
+from test_emulated import FAR, end_driver, nothing_is_left, pytestmark  # noqa: F401 (used by pytest)
+
+ONE = ("--engine", "emulate", "--repeats", "1")
+
+
+@pytest.fixture(autouse=True)
+def testbeds(tmp_path: Path) -> None:
+    (tmp_path / "far.toml").write_text(FAR)
+    (tmp_path / "other.toml").write_text(FAR.replace("400 ms", "60 s"))
+
+
+def test_two_testbeds_write_no_file_at_once(cli: Cli) -> None:
+    cli("up", "far.toml", "--log", "a.log", "--capture", "link.line=c.pcapng")
+    lab = netlab.find(str(cli.directory / "far.toml"))
+    (cli.directory / "c.pcapng").touch()
+    (cli.directory / "hard").hardlink_to(cli.directory / "c.pcapng")
+    (cli.directory / "link").symlink_to("a.log")
+    try:
+        for given, path in (
+            (("--log", "a.log"), "a.log"),
+            (("--log", "link"), "a.log"),
+            (("--capture", "link.line=c.pcapng"), "c.pcapng"),
+            (("--capture", "link.line=hard"), "hard"),
+            (("--capture", "link.line=a.log"), "a.log"),
+        ):
+            said = cli("up", "other.toml", *given, code=2).stderr
+            assert (
+                f"`{cli.directory / path}` is being written by testbed {lab.id} of `{lab.file}`\n"
+                f"help: name another one, or `engpass down {lab.id}` first\n"
+            ) in said
+        # Before anything is begun, also of a run that needs no testbed of its own.
+        for engine in ("simulate", "emulate"):
+            run = ("run", "far.toml", "--engine", engine, "--repeats", "1")
+            assert f"testbed {lab.id}" in cli(*run, "--capture", "link.line=c.pcapng", code=2).stderr
+        assert not (cli.directory / "engpass.db").exists()
+        end_driver(lab)
+        cli("up", "other.toml", "--log", "a.log")
+    finally:
+        cli("down", "other.toml", code=None)
+        cli("clean")
+
+
+def test_a_testbed_does_not_write_the_log_of_a_point(cli: Cli) -> None:
+    (cli.directory / "logs").mkdir()
+    cli("up", "far.toml", "--log", "logs/point-000000.log")
+    try:
+        said = cli("run", "far.toml", *ONE, "--log", "logs", code=2).stderr
+        assert f"`{cli.directory}/logs/point-000000.log` is being written by testbed " in said
+    finally:
+        cli("down", "far.toml", code=1)
+
+
+@contextmanager
+def running(program: Program, *args: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A run of a minute, once it has said what it writes."""
+    before = writing.claims()
+    process = program.start("run", "other.toml", *args)
+    last = time.monotonic() + 30
+    while not writing.claims() - before and process.poll() is None and time.monotonic() < last:
+        time.sleep(0.01)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def test_two_runs_write_no_file_at_once(cli: Cli, program: Program) -> None:
+    with running(program, *ONE, "--log", "logs") as first:
+        for again in ("logs", "./logs/"):
+            said = cli("run", "far.toml", *ONE, "--store", "2.db", "--log", again, code=2).stderr
+            assert f"`{cli.directory / 'logs'}` is being written by a run of `other.toml`" in said
+            assert "help: name another one, or wait until that has ended" in said
+        # Those that go on are no rest of a crash.
+        assert "nothing was left behind" in cli("clean").stderr
+        # The driver of these tests keeps no log, which is told.
+        other = cli("run", "far.toml", *ONE, "--store", "2.db", "--log", "others", code=1)
+        assert "is kept in `2.db`" in other.stderr
+        assert first.poll() is None
+    after = cli("run", "far.toml", *ONE, "--store", "2.db", "--log", "logs", "--fresh", code=1)
+    assert "is kept in `2.db`" in after.stderr
+
+
+def test_points_that_are_there_are_run_again_for_their_logs(cli: Cli) -> None:
+    again = ("run", "far.toml", *ONE)
+    cli(*again)
+    assert "all 1 points are there" in cli(*again).stderr
+    said = cli(*again, "--log", "logs", code=1).stderr
+    assert "1 points, kept in" in said
+    assert f"the log `{cli.directory / 'logs' / 'point-000000.log'}` broke off" in said, "it has no model"
+    # Logs are of emulated points alone.
+    simulate = ("run", "far.toml", "--engine", "simulate", "--log", "logs")
+    cli(*simulate)
+    assert "points are there" in cli(*simulate).stderr
+
+
+def test_captures_of_simulated_runs(cli: Cli) -> None:
+    """The other run is one of another process: of its own a process knows."""
+    mine = Files((str(cli.directory / "c.pcapng"),))
+    run = ("run", "far.toml", "--engine", "simulate", "--repeats", "1", "--capture", "link.line=c.pcapng")
+    with netlab.claimed("other.toml", mine):
+        cli(*run)
+        (path,) = (registry.directory() / name for name in writing.claims())
+        kept = path.read_text()
+        with subprocess.Popen(["sleep", "60"]) as other:
+            since = str(kernel.start_time(other.pid))
+            kept = kept.replace(f'"owner": {os.getpid()}', f'"owner": {other.pid}')
+            # A process that has its number now, and did not say so.
+            path.write_text(kept)
+            cli(*run)
+            path.write_text(kept.replace(str(kernel.start_time(os.getpid())), since))
+            said = cli(*run, code=2).stderr
+            assert f"is being written by a run of `other.toml` (process {other.pid})\n" in said
+            other.kill()
+
+
+def test_what_a_killed_run_said_is_cleaned(cli: Cli) -> None:
+    with registry.locked() as directory:
+        left = directory / "0a0b0c.writes"
+        files = '{"captures": [], "log": null, "logs": null}'
+        left.write_text('{"file": "x", "owner": 1, "owner_since": 1, "files": FILES}'.replace("FILES", files))
+    assert f"removed `{left}`" in cli("clean").stderr
+    assert not left.exists()
+
+
+def test_devices_are_everybodys(tmp_path: Path) -> None:
+    null = Files(("/dev/null",))
+    assert null.shared(null) is None
+    assert Files(logs="d").shared(Files(log="d/trace.log")) is None
+    assert Files(logs="d").shared(Files(log="./d/point-000001.log")) == "./d/point-000001.log"
+    with pytest.raises(LabError), netlab.claimed("a", Files(("x",))):
+        raise LabError("as it comes")
