@@ -77,22 +77,30 @@ def check(files: Files) -> None:
 @contextlib.contextmanager
 def claimed(file: str, files: Files) -> Iterator[None]:
     """While a run of a testbed file writes files nobody else begins to; raises `LabError` as `check` does."""
-    try:
-        registry.directory()
-    except LabError:
-        # Nobody can say here what is written: a run that needs no namespaces goes on.
-        yield
-        return
-    with registry.locked() as directory:
-        check(files)
-        taken = {path.stem for path in directory.iterdir()}
-        path = directory / f"{registry.fresh_id(taken)}{CLAIM}"
-        mine = _Claim(file, os.getpid(), start_time(os.getpid()), files.absolute())
-        registry.put(path, asdict(mine))
+    path = _claim(file, files)
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+def _claim(file: str, files: Files) -> Path | None:
+    """`None` where nobody can say what is written: a run that needs no namespaces goes on."""
+    try:
+        registry.directory()
+    except LabError:
+        return None
+    try:
+        with registry.locked() as directory:
+            check(files)
+            taken = {path.stem for path in directory.iterdir()}
+            path = directory / f"{registry.fresh_id(taken)}{CLAIM}"
+            mine = _Claim(file, os.getpid(), start_time(os.getpid()), files.absolute())
+            registry.put(path, asdict(mine))
+            return path
+    except OSError:
+        return None
 
 
 def claims() -> set[str]:
