@@ -33,8 +33,9 @@ impl Clock {
     }
 }
 
-/// What is this near is worth no sleep, and no look at the devices either, in nanoseconds.
-const NEAR: u64 = 3 * MICROSECOND;
+/// What is this near is worth no sleep, and no look at the devices either, in nanoseconds: reading a packet and handing it to the network takes
+/// as long.
+const NEAR: u64 = 5 * MICROSECOND;
 /// How long after a packet the driver stays awake, in nanoseconds: what answers it, or follows it, need not wake it.
 const AWAKE: u64 = 50 * MICROSECOND;
 /// Where between these hybrid wakes before an instant, in nanoseconds.
