@@ -2,8 +2,8 @@
  *
  *   floor forward NETNS NETNS DEVICE super|single   carry packets between two TUN devices, read by read, until standard input ends; prints `up` first
  *                                                   (`super`: the kernel hands over and takes super-packets)
- *   floor late sleep|spin SECONDS PERIOD            every PERIOD ns, how late a thread is that waits until then: p50, p99, p99.9, and
- *                                                   the standard deviation of the gaps between its instants, in ns
+ *   floor late sleep|spin SECONDS PERIOD            about every PERIOD ns, how late a thread is that waits until then: p50, p99, p99.9, and
+ *                                                   the standard deviation of what is wrong with the gaps between its instants, in ns
  *
  * The other side of what the driver of the emulation is asked for, measured in the same run.
  */
@@ -114,12 +114,13 @@ static int late(int spin, int64_t seconds, int64_t period)
     if (seconds < 1 || period < 1000)
         return 2;
     int64_t count = seconds * 1000000000 / period, due = now() + period;
+    unsigned short seed[3] = {1, 2, 3};
     int64_t *lates = malloc((size_t)count * sizeof *lates);
     if (!lates || count < 2)
         return 2;
     prctl(PR_SET_TIMERSLACK, 1);
     double squares = 0;
-    for (int64_t i = 0; i < count; i++, due += period) {
+    for (int64_t i = 0; i < count; i++) {
         struct timespec until = {.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000};
         if (!spin)
             clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
@@ -127,9 +128,11 @@ static int late(int spin, int64_t seconds, int64_t period)
         while ((then = now()) < due)
             ;
         lates[i] = then - due;
-        /* A gap differs from the period by how much later its end is than its begin. */
+        /* A gap is wrong by how much later its end is than its begin. */
         double differs = i ? (double)(lates[i] - lates[i - 1]) : 0;
         squares += differs * differs;
+        /* Not in step with the kernel's tick: a thread whose instants are is never late by it, or always. */
+        due += period / 2 + nrand48(seed) % period;
     }
     double deviation = sqrt(squares / (double)(count - 1));
     qsort(lates, (size_t)count, sizeof *lates, ascending);

@@ -56,6 +56,7 @@ fn main() {
         ["blast", to, bytes, per_second, seconds] => {
             blast(to, number(bytes) as usize, number(per_second), number(seconds));
         }
+        ["drip", to, gap_us, seconds] => drip(to, number(gap_us), number(seconds)),
         ["pong"] => pong(),
         ["ping", to, gap_us, times] => ping(to, number(gap_us), number(times)),
         [] => measure(5, &[]),
@@ -164,13 +165,6 @@ fn blast(to: &str, bytes: usize, per_second: u64, seconds: u64) {
     let data = vec![0; bytes];
     let (begin, mut sent) = (Instant::now(), 0_u64);
     while begin.elapsed() < Duration::from_secs(seconds) {
-        if per_second < 20_000 {
-            // One at a time, whatever was missed: how late those are that are due at once is a matter of how long a write takes.
-            let _ = socket.send(&data);
-            sent += 1;
-            std::thread::sleep(Duration::from_secs(1) / per_second as u32);
-            continue;
-        }
         let due = (begin.elapsed().as_nanos() * u128::from(per_second) / 1_000_000_000) as u64;
         while sent < due {
             let _ = socket.send(&data);
@@ -178,6 +172,18 @@ fn blast(to: &str, bytes: usize, per_second: u64, seconds: u64) {
         }
     }
     println!("{sent}");
+}
+
+/// Send a small packet at a time, with a sleep between two, whatever was missed: how late those are that are due at once is a matter of how
+/// long a write takes.
+fn drip(to: &str, gap_us: u64, seconds: u64) {
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("a socket");
+    socket.connect((to, PORT)).expect("a route");
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(seconds) {
+        let _ = socket.send(&[0; 64]);
+        std::thread::sleep(Duration::from_micros(gap_us));
+    }
 }
 
 fn pong() {
@@ -275,7 +281,7 @@ fn release(clock: &str, seconds: u64) -> Value {
     pair.address(1500, false);
     let count = pair.start(1, &["count", &(seconds + 1).to_string()]);
     std::thread::sleep(Duration::from_millis(300));
-    pair.start(0, &["blast", B, "64", "4000", &seconds.to_string()]).wait().expect("it ends");
+    pair.start(0, &["drip", B, "250", &seconds.to_string()]).wait().expect("it ends");
     said(count);
     about(&carried.end())
 }

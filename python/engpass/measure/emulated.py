@@ -33,6 +33,8 @@ from engpass.netlab.emulated import Network, Options
 from engpass.netlab.writing import Files
 from engpass.say import duration
 
+_ALLOWED = "tcp_allowed_congestion_control"
+
 
 class EmulatedSession(Session):
     """Emulates the points of one campaign, one after the other."""
@@ -242,7 +244,8 @@ def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     What a kernel has by default is its owner's choice, and not what the other engines answer for. Where a
     kernel refuses it, its own is taken: a sentence for each says so.
     """
-    known = _congestion("available_" if kernels.privileged() else "allowed_")
+    own = (_congestion("tcp_congestion_control") or ["?"])[0]
+    known = _congestion("tcp_available_congestion_control" if kernels.privileged() else _ALLOWED)
     refused: dict[str, None] = {}
     found = []
     for flow in numbers["flows"]:
@@ -252,8 +255,7 @@ def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
             if side["congestion"] is None and wanted not in known:
                 refused[
                     f"TCP of `{flow['name']}` has this host's own congestion control,"
-                    f" `{(_congestion('') or ['?'])[0]}`, and the model `{wanted}`: root may add that to"
-                    " `net.ipv4.tcp_allowed_congestion_control`"
+                    f" `{own}`, and the model `{wanted}`: root may add that to `net.ipv4.{_ALLOWED}`"
                 ] = None
                 wanted = None
             sides.append({**side, "congestion": wanted})
@@ -261,10 +263,10 @@ def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     return {**numbers, "flows": found}, list(refused)
 
 
-def _congestion(which: str) -> list[str]:
+def _congestion(setting: str) -> list[str]:
+    """The congestion controls that a setting of this kernel names."""
     try:
-        path = Path(f"/proc/sys/net/ipv4/tcp_{which}congestion_control")
-        return path.read_text(encoding="ascii").split()
+        return Path("/proc/sys/net/ipv4", setting).read_text(encoding="ascii").split()
     except OSError:
         return []
 
