@@ -42,16 +42,14 @@ pub(super) fn allocate(
     demands: &[Demand<'_>],
     only: Option<(usize, &[usize])>,
 ) -> Allocation {
-    let needs: Vec<Vec<Use>> = demands
-        .iter()
-        .enumerate()
-        .map(|(flow, demand)| match only {
-            Some((one, resources)) if one == flow => {
-                demand.uses.iter().copied().filter(|need| resources.contains(&need.resource)).collect()
-            }
-            _ => demand.uses.clone(),
-        })
-        .collect();
+    let few: Vec<Use> = only.map_or(Vec::new(), |(one, resources)| {
+        demands[one].uses.iter().copied().filter(|need| resources.contains(&need.resource)).collect()
+    });
+    let of = |flow: usize| match only {
+        Some((one, _)) if one == flow => &few[..],
+        _ => &demands[flow].uses[..],
+    };
+    let needs: Vec<&[Use]> = (0..demands.len()).map(of).collect();
     let mut classes: Vec<u8> = demands.iter().map(|demand| demand.class).collect();
     classes.sort_unstable();
     classes.dedup();
@@ -63,7 +61,7 @@ pub(super) fn allocate(
         let members: Vec<usize> = (0..demands.len()).filter(|flow| demands[*flow].class == class).collect();
         let competitors: Vec<Competitor<'_>> = members
             .iter()
-            .map(|flow| Competitor { weight: demands[*flow].weight, needs: &needs[*flow] })
+            .map(|flow| Competitor { weight: demands[*flow].weight, needs: needs[*flow] })
             .collect();
         let filled = fill(&left, &competitors);
         for (place, flow) in members.iter().enumerate() {
@@ -80,7 +78,7 @@ pub(super) fn allocate(
                 }
                 let reached = fill(&left, &reaching);
                 for (place, flow) in members.iter().enumerate() {
-                    for (take, need) in taken[*flow].iter_mut().zip(&needs[*flow]) {
+                    for (take, need) in taken[*flow].iter_mut().zip(needs[*flow]) {
                         if need.resource == resource {
                             take.amount = need.amount * reached[place];
                         }

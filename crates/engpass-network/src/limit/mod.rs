@@ -4,6 +4,7 @@
 //! ([`layers`] for the lines); these are shared max-min fairly; and each of them alone is a candidate for the
 //! bottleneck. The page `docs/limit.md` has the formulas, their sources and what is left out.
 
+mod alike;
 mod demand;
 mod fill;
 mod hosts;
@@ -28,15 +29,56 @@ use fill::{Allocation, allocate};
 pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
     let (resources, demands) = demands(testbed, topology);
     let all = allocate(&resources.capacities, &demands, None);
-    let flows = (0..demands.len())
-        .map(|flow| (demands[flow].name.to_owned(), flow_limit(topology, &resources, &demands, flow)))
-        .collect();
+    let users = users(&resources, &demands);
+    let mut flows: Vec<Option<FlowLimit>> = demands.iter().map(|_| None).collect();
+    for alike in alike::groups(&resources.capacities, &demands, &users) {
+        let first = alike[0];
+        let alone: Vec<Alone> = demands[first]
+            .limiters
+            .iter()
+            .map(|limiter| alone(&resources, &demands, first, limiter))
+            .collect();
+        for flow in alike {
+            let limiters = demands[flow].limiters.iter();
+            let answers: Vec<_> =
+                limiters.zip(&alone).map(|(limiter, alone)| alone.answer(limiter, first, flow)).collect();
+            flows[flow] = Some(flow_limit(topology, &resources, &demands, &users, flow, &answers));
+        }
+    }
+    let named = demands.iter().zip(flows);
+    let flows = named.map(|(demand, flow)| (demand.name.to_owned(), flow.expect("every flow is in a group")));
+    let flows = flows.collect();
     let links = (0..topology.links.len())
         .map(|link| {
-            (topology.links[link].name.clone(), link_limit(topology, &resources, &demands, &all, link))
+            let limit = link_limit(topology, &resources, &demands, &users, &all, link);
+            (topology.links[link].name.clone(), limit)
         })
         .collect();
     LimitOutcome { flows, links }
+}
+
+/// Flows that need a resource, in their order, by resource.
+fn users(resources: &Resources, demands: &[Demand<'_>]) -> Vec<Vec<usize>> {
+    let mut users = vec![Vec::new(); resources.capacities.len()];
+    for (flow, demand) in demands.iter().enumerate() {
+        for need in &demand.uses {
+            let users: &mut Vec<usize> = &mut users[need.resource];
+            if users.last() != Some(&flow) {
+                users.push(flow);
+            }
+        }
+    }
+    users
+}
+
+/// What a flow would get if it needed nothing but one of its limiters, the other flows all they need.
+struct Alone {
+    goodput: f64,
+    /// What the flow and the others, by index, take of the link then, as shares of it; nothing for what is no link.
+    own: f64,
+    others: Vec<(usize, f64)>,
+    /// What these take together.
+    share: f64,
 }
 
 /// A candidate with what it says about its flow.
@@ -44,15 +86,44 @@ struct Answer<'a> {
     limiter: &'a demand::Limiter,
     /// Goodput if only this limited the flow.
     goodput: f64,
-    /// What the flow and the others, by index, take of the link then, as shares of it; nothing for what is no link.
+    /// What the flow takes of the link then, as a share of it; nothing for what is no link.
     own: f64,
-    others: Vec<(usize, f64)>,
+    others: Others,
 }
 
-fn flow_limit(topology: &Topology, resources: &Resources, demands: &[Demand<'_>], flow: usize) -> FlowLimit {
+/// Other flows on a line.
+struct Others {
+    count: usize,
+    /// Share of the line that they take together.
+    share: f64,
+    /// The first of them, as many as a sentence names.
+    first: Vec<usize>,
+}
+
+impl Alone {
+    /// The same of a `flow` that is like the one it was found for, each in the place of the other.
+    fn answer<'a>(&self, limiter: &'a demand::Limiter, found_for: usize, flow: usize) -> Answer<'a> {
+        let others = self.others.iter().map(|(one, _)| *one);
+        let mut first: Vec<usize> = others.filter(|one| *one != flow).take(sentence::NAMED).collect();
+        if self.others.binary_search_by_key(&flow, |(one, _)| *one).is_ok() {
+            first.push(found_for);
+            first.sort_unstable();
+            first.truncate(sentence::NAMED);
+        }
+        let others = Others { count: self.others.len(), share: self.share, first };
+        Answer { limiter, goodput: self.goodput, own: self.own, others }
+    }
+}
+
+fn flow_limit(
+    topology: &Topology,
+    resources: &Resources,
+    demands: &[Demand<'_>],
+    users: &[Vec<usize>],
+    flow: usize,
+    answers: &[Answer<'_>],
+) -> FlowLimit {
     let demand = &demands[flow];
-    let answers: Vec<Answer<'_>> =
-        demand.limiters.iter().map(|limiter| answer(resources, demands, flow, limiter)).collect();
     // The first of equals: links in the order of the route, then what is at the ends.
     let smallest = |except: Option<usize>| {
         (0..answers.len())
@@ -68,8 +139,8 @@ fn flow_limit(topology: &Topology, resources: &Resources, demands: &[Demand<'_>]
         offered_bit_per_s: goodput,
         bottleneck: answers[bottleneck].limiter.name.clone(),
         next: next.map(|next| next.limiter.name.clone()),
-        sentence: sentence::sentence(topology, resources, demands, flow, &answers[bottleneck], next),
-        stages: stages::stages(topology, demand, &answers),
+        sentence: sentence::sentence(topology, resources, demands, users, flow, &answers[bottleneck], next),
+        stages: stages::stages(topology, demand, answers),
         candidates: answers
             .iter()
             .map(|answer| Candidate {
@@ -85,13 +156,7 @@ fn flow_limit(topology: &Topology, resources: &Resources, demands: &[Demand<'_>]
 ///
 /// The smallest of these is the flow's max-min fair rate: up to the level at which that rate stops nothing else the flow needs
 /// was used up, so leaving the rest out changes nothing before.
-fn answer<'a>(
-    resources: &Resources,
-    demands: &[Demand<'_>],
-    flow: usize,
-    limiter: &'a demand::Limiter,
-) -> Answer<'a> {
-    let demand = &demands[flow];
+fn alone(resources: &Resources, demands: &[Demand<'_>], flow: usize, limiter: &demand::Limiter) -> Alone {
     let allocation = allocate(&resources.capacities, demands, Some((flow, &limiter.resources)));
     let share = |one: usize| {
         let line = limiter.resources[0];
@@ -99,11 +164,12 @@ fn answer<'a>(
     };
     let on_a_line = matches!(limiter.kind, CandidateKind::Link | CandidateKind::Acknowledgements);
     let others = (0..demands.len()).filter(|one| on_a_line && *one != flow);
-    Answer {
-        limiter,
-        goodput: allocation.rates[flow] * demand.payload_bits,
+    let others: Vec<_> = others.map(|one| (one, share(one))).filter(|(_, share)| *share > 0.0).collect();
+    Alone {
+        goodput: allocation.rates[flow] * demands[flow].payload_bits,
         own: if on_a_line { share(flow) } else { 0.0 },
-        others: others.map(|one| (one, share(one))).filter(|(_, share)| *share > 0.0).collect(),
+        share: others.iter().map(|(_, share)| share).sum(),
+        others,
     }
 }
 
@@ -111,6 +177,7 @@ fn link_limit(
     topology: &Topology,
     resources: &Resources,
     demands: &[Demand<'_>],
+    users: &[Vec<usize>],
     all: &Allocation,
     link: usize,
 ) -> LinkLimit {
@@ -126,13 +193,7 @@ fn link_limit(
                 },
                 share: fraction(all.of(flow, line), resources.capacities[line]),
             };
-            let uses = |demand: &Demand<'_>| demand.uses.iter().any(|need| need.resource == line);
-            demands
-                .iter()
-                .enumerate()
-                .filter(|(_, demand)| uses(demand))
-                .map(|(flow, one)| of(flow, one))
-                .collect()
+            users[line].iter().map(|flow| of(*flow, &demands[*flow])).collect()
         });
         DirectionLimit {
             from: topology.nodes[from].clone(),

@@ -6,10 +6,10 @@ use engpass_model::time::SECOND;
 use engpass_model::wire::Framing;
 use engpass_testbed::Topology;
 
-use super::Answer;
 use super::demand::{Demand, Resources};
 use super::layers::Layer;
 use super::outcome::CandidateKind;
+use super::{Answer, Others};
 
 /// "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at
 /// 33.57 Mbit/s".
@@ -17,6 +17,7 @@ pub(super) fn sentence(
     topology: &Topology,
     resources: &Resources,
     demands: &[Demand<'_>],
+    users: &[Vec<usize>],
     flow: usize,
     bottleneck: &Answer<'_>,
     next: Option<&Answer<'_>>,
@@ -29,7 +30,7 @@ pub(super) fn sentence(
     };
     let verb = if plural(limiter.kind) { "limit" } else { "limits" };
     let goodput = rate(bottleneck.goodput);
-    let reason = reason(topology, resources, demands, demand, bottleneck);
+    let reason = reason(topology, resources, demands, users, flow, bottleneck);
     let next = next.map_or(String::new(), |next| {
         let is = if plural(next.limiter.kind) { "are" } else { "is" };
         format!("; next {is} {} at {}", next.limiter.name, rate(next.goodput))
@@ -43,24 +44,33 @@ fn losses(topology: &Topology, demand: &Demand<'_>) -> String {
     let links = demand.path.route.iter().map(|hop| &topology.links[hop.link]);
     let losing = links.filter(|link| link.loss.0 > 0);
     let named: Vec<_> = losing.map(|link| format!("{} on link `{}`", link.loss, link.name)).collect();
-    if named.is_empty() { named.concat() } else { format!("; not counted: random loss of {}", list(&named)) }
+    if named.is_empty() {
+        named.concat()
+    } else {
+        format!("; not counted: random loss of {}", list(&named, named.len()))
+    }
 }
 
 fn reason(
     topology: &Topology,
     resources: &Resources,
     demands: &[Demand<'_>],
-    demand: &Demand<'_>,
+    users: &[Vec<usize>],
+    flow: usize,
     bottleneck: &Answer<'_>,
 ) -> String {
+    let demand = &demands[flow];
     let limiter = bottleneck.limiter;
     let first = limiter.resources[0];
-    let needs_it = |other: &&Demand<'_>| other.uses.iter().any(|need| need.resource == first);
-    let sharing = demands.iter().filter(needs_it).filter(|other| other.name != demand.name);
-    let sharing: Vec<_> = sharing.map(|other| format!("`{}`", other.name)).collect();
-    let shared = if sharing.is_empty() { String::new() } else { format!(", shared with {}", list(&sharing)) };
+    let shared = match users[first].len() - 1 {
+        0 => String::new(),
+        count => {
+            let others = users[first].iter().copied().filter(|other| *other != flow);
+            format!(", shared with {}", list(&names(demands, others), count))
+        }
+    };
     match limiter.kind {
-        CandidateKind::Link if bottleneck.others.is_empty() => {
+        CandidateKind::Link if bottleneck.others.count == 0 => {
             let (_, layers) = limiter.line.expect("a link has layers");
             let overhead = layers.line() - layers.parts(Layer::Payload);
             format!(
@@ -69,7 +79,7 @@ fn reason(
             )
         }
         CandidateKind::Link => format!("{} of the line", takers(demands, &bottleneck.others)),
-        CandidateKind::Acknowledgements if bottleneck.others.is_empty() => {
+        CandidateKind::Acknowledgements if bottleneck.others.count == 0 => {
             match demand.segments_per_ack.round() as u64 {
                 0 | 1 => "one for every segment fills it".to_owned(),
                 2 => "one for every second segment fills it".to_owned(),
@@ -143,21 +153,27 @@ fn data(bottleneck: &Answer<'_>) -> (DataPath, Transfer) {
 }
 
 /// "`a` takes 83.6 %", "`a` and `b` take 90.0 %".
-fn takers(demands: &[Demand<'_>], others: &[(usize, f64)]) -> String {
-    let total: f64 = others.iter().map(|(_, share)| share).sum();
-    let names: Vec<_> = others.iter().map(|(other, _)| format!("`{}`", demands[*other].name)).collect();
-    let verb = if names.len() == 1 { "takes" } else { "take" };
-    format!("{} {verb} {}", list(&names), per_cent(total.min(1.0)))
+fn takers(demands: &[Demand<'_>], others: &Others) -> String {
+    let verb = if others.count == 1 { "takes" } else { "take" };
+    let list = list(&names(demands, others.first.iter().copied()), others.count);
+    format!("{list} {verb} {}", per_cent(others.share.min(1.0)))
 }
 
-/// "`a`", "`a` and `b`", "`a`, `b` and 7 others".
-fn list(names: &[String]) -> String {
+/// Names of flows, as many as a list has.
+fn names(demands: &[Demand<'_>], flows: impl Iterator<Item = usize>) -> Vec<String> {
+    flows.take(NAMED).map(|flow| format!("`{}`", demands[flow].name)).collect()
+}
+
+/// So many are named, or all but one of them where there are more.
+pub(super) const NAMED: usize = 3;
+
+/// "`a`", "`a` and `b`", "`a`, `b` and 7 others": of so many, the first [`NAMED`] of which have these names.
+fn list(names: &[String], count: usize) -> String {
     match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [one, two] => format!("{one} and {two}"),
+        [one, two, ..] if count > NAMED => format!("{one}, {two} and {} others", count - 2),
         [one, two, three] => format!("{one}, {two} and {three}"),
-        [one, two, rest @ ..] => format!("{one}, {two} and {} others", rest.len()),
+        [one, two] => format!("{one} and {two}"),
+        _ => names.concat(),
     }
 }
 

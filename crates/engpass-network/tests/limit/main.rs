@@ -1,5 +1,6 @@
 //! The `limit` engine against published formulas and numbers, and its laws as properties.
 
+mod alike;
 mod copies;
 mod costs;
 mod frames;

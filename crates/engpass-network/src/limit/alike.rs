@@ -1,0 +1,54 @@
+//! Flows that differ in nothing but their names and what they have for themselves get the same: it is worked out once for all of them.
+
+use std::collections::HashMap;
+
+use super::demand::Demand;
+
+/// Flows in groups of alike, each in the order of the file; `users` has the flows that need a resource.
+///
+/// Two are alike if they need the same of the same things, or of things of the same capacity that no other flow needs: a network in which
+/// both have changed places is the same network.
+pub(super) fn groups(capacities: &[f64], demands: &[Demand<'_>], users: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut places: HashMap<Vec<u64>, usize> = HashMap::new();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (flow, demand) in demands.iter().enumerate() {
+        let place = *places.entry(needs(capacities, demand, users)).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[place].push(flow);
+    }
+    groups
+}
+
+/// All that matters of a flow.
+fn needs(capacities: &[f64], demand: &Demand<'_>, users: &[Vec<usize>]) -> Vec<u64> {
+    // What only this flow needs is known by its place among them.
+    let mut own: Vec<usize> = Vec::new();
+    let mut resource = |index: usize| {
+        if users[index].len() > 1 {
+            return [0, index as u64];
+        }
+        let place = own.iter().position(|one| *one == index).unwrap_or_else(|| {
+            own.push(index);
+            own.len() - 1
+        });
+        [1 + place as u64, capacities[index].to_bits()]
+    };
+    let mut all = vec![
+        u64::from(demand.class),
+        u64::from(demand.generator),
+        demand.weight.to_bits(),
+        demand.payload_bits.to_bits(),
+        demand.uses.len() as u64,
+    ];
+    for need in &demand.uses {
+        all.extend(resource(need.resource));
+        all.push(need.amount.to_bits());
+    }
+    for limiter in &demand.limiters {
+        all.extend([limiter.kind as u64, limiter.resources.len() as u64]);
+        all.extend(limiter.resources.iter().flat_map(|index| resource(*index)));
+    }
+    all
+}
