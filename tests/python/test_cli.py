@@ -270,9 +270,10 @@ def test_a_failing_point_exits_with_1_and_is_told(
         (os.urandom(1000).replace(b"\0", b"\xff") + b"\xff", "error"),
         (b"\xff" * 1000, "error"),
         (
-            b"a" * 5_000_000,
-            "error: `x.toml` is larger than 4 MiB: this is no testbed file\nhelp: a testbed is",
+            b"a" * 40_000_000,
+            "error: `x.toml` is larger than 32 MiB: this is no testbed file\nhelp: a testbed is",
         ),
+        (b"a" * 5_000_000, "error"),
         (b"[" * 100_000, "error"),
         (b"x = 1\r\ny = 2\r", "error"),
         (b"\x1b[31mred", "error"),

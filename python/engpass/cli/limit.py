@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from engpass.cli import console, options
 
 
@@ -27,13 +29,16 @@ def command(
         }
         console.line({"variants": plain} if testbed.has_variants else plain["base"])
         return
-    from engpass.cli.tables import waterfall
+    from engpass.cli.tables import MOST_FLOWS, waterfall
 
     out = console.tables()
     for name, outcome in outcomes.items():
-        for flow, result in outcome["flows"].items():
+        flows = outcome["flows"]
+        for flow, result in islice(flows.items(), MOST_FLOWS):
             title = f"{flow}, variant {name}" if testbed.has_variants else flow
             out.print(waterfall(title, result))
             if sentence := result.get("sentence"):
                 out.print(sentence, markup=False, soft_wrap=True)
             out.print()
+        if len(flows) > MOST_FLOWS:
+            out.print(f"{MOST_FLOWS} of {len(flows):,} flows are shown; `--json` has all", markup=False)

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 # Swept values per variant in a summary; a screenful for the usual few variants.
 _MOST = 12
+
+MOST_FLOWS = 200
+"""Flows in a table: more are none that anybody reads, and a terminal takes seconds for it."""
 
 # Background: shown only where there is nothing else.
 _GENERATORS = frozenset({"cbr", "on-off"})
@@ -164,8 +167,9 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
                     cell.limit = flow["goodput_bit_per_s"]
                 else:
                     cell.add(flow, valid=outcome.get("valid", True))
-    out.print(_summary_table(record, cells, kinds))
-    notes = _thinned(record, shown)
+    flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
+    out.print(_summary_table(record, cells, flows[:MOST_FLOWS]))
+    notes = _thinned(record, shown, len(flows))
     if any(len(cell.goodput) > 1 for cell in cells.values()):
         notes.append("spread: half of the greatest less the least, of the mean")
     if any(cell.invalid for cell in cells.values()):
@@ -205,11 +209,17 @@ def _shown(plan: Plan) -> tuple[list[int], dict[int, tuple[str, int]]]:
     return shown, wanted
 
 
-def _thinned(record: RunRecord, shown: list[int]) -> list[str]:
-    count = record.plan.sweep_points
-    if len(shown) == count:
-        return []
-    return [f"{len(shown)} of {count:,} swept values are shown; `engpass export {record.id}` has all"]
+def _thinned(record: RunRecord, shown: list[int], flows: int) -> list[str]:
+    """What a table does not show, and where it is."""
+    parts = [
+        f"{len(few):,} of {count:,} {what}"
+        for few, count, what in (
+            (shown, record.plan.sweep_points, "swept values"),
+            (range(min(flows, MOST_FLOWS)), flows, "flows"),
+        )
+        if len(few) < count
+    ]
+    return [f"{' and '.join(parts)} are shown; `engpass export {record.id}` has all"] if parts else []
 
 
 _QUANTILES = {"p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %"}
@@ -221,11 +231,13 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
     plan = record.plan
     shown, wanted = _shown(plan)
     found: dict[tuple[str, int, str], dict[str, list[float]]] = {}
+    flows = 0
     for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
         outcome = json.loads(text)
         if outcome["engine"] != "simulate":
             continue
-        for name, flow in outcome["flows"].items():
+        flows = len(outcome["flows"])
+        for name, flow in islice(outcome["flows"].items(), MOST_FLOWS):
             for key in (f"{time}_{quantile}_s" for time in _TIMES for quantile in _QUANTILES):
                 if flow.get(key) is not None:
                     row = found.setdefault((*wanted[position], name), {})
@@ -247,7 +259,10 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
             table.add_row(*plain(variant, *values, name, *means))
         table.add_section()
     out.print(table)
-    for note in [*_thinned(record, shown), "of all, that share is at most that long; mean of the repeats"]:
+    for note in [
+        *_thinned(record, shown, flows),
+        "of all, that share is at most that long; mean of the repeats",
+    ]:
         out.print(note, markup=False, soft_wrap=True)
 
 
@@ -262,9 +277,9 @@ def _ranges(positions: Sequence[int]) -> list[range]:
     return merged
 
 
-def _summary_table(record: RunRecord, cells: _Cells, kinds: dict[str, str]) -> Table:
+def _summary_table(record: RunRecord, cells: _Cells, flows: Sequence[str]) -> Table:
     plan = record.plan
-    flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
+    places = {flow: place for place, flow in enumerate(flows)}
     axes = [axis.path for axis in plan.axes]
     named = len(flows) > 1
     engines = list(plan.engines)
@@ -274,8 +289,8 @@ def _summary_table(record: RunRecord, cells: _Cells, kinds: dict[str, str]) -> T
     figures = ["Goodput", "Spread", "Offered", "Loss", "Limit", *(["Apart"] if compared else [])]
     table = grid(*columns, *figures, title=record.name, left=1)
     chosen = sorted(
-        (key for key in cells if key[2] in flows),
-        key=lambda key: (plan.variants.index(key[0]), key[1], flows.index(key[2]), engines.index(key[3])),
+        (key for key in cells if key[2] in places),
+        key=lambda key: (plan.variants.index(key[0]), key[1], places[key[2]], engines.index(key[3])),
     )
     for variant, keys in groupby(chosen, key=lambda key: key[0]):
         for key in keys:

@@ -5,7 +5,8 @@ points there are.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from engpass import above
@@ -112,6 +113,17 @@ class Table:
         """The engines that count datagrams: all but `limit`."""
         return tuple(engine for engine in self.engines if engine != "limit")
 
+    @cached_property
+    def _places(self) -> dict[tuple[str, str], list[Point]]:
+        places: dict[tuple[str, str], list[Point]] = {}
+        for point in self.points:
+            places.setdefault((point.flow, point.variant), []).append(point)
+        return places
+
+    def of(self, flow: str, variant: str) -> Sequence[Point]:
+        """The points of one flow in one variant, in their order."""
+        return self._places.get((flow, variant), ())
+
     def rows(self, flow: str) -> list[dict[str, Any]]:
         """The rows of the figures about one flow: rates in `rate`, loss in per cent, x in the axis' unit."""
         return _rows(self, flow)
@@ -128,7 +140,8 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
     engines = _ordered(run.engines, seen)
     kinds = {point.flow: point.kind for point in points}
     flows = tuple(flow for flow, kind in kinds.items() if kind not in GENERATORS) or tuple(kinds)
-    shown = [point for point in points if point.flow in flows]
+    drawn = frozenset(flows)
+    shown = [point for point in points if point.flow in drawn]
     rate = _rate(axes, [point.goodput.high for point in shown])
 
     notes: list[str] = []
@@ -174,7 +187,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
             f"{len(axes[0].texts)} values of the {axes[0].label} are drawn as {bins} groups of neighbours: "
             "mean, least and greatest of each."
         )
-        table = Table(**{**vars(table), "notes": (*table.notes, thin)})
+        table = replace(table, notes=(*table.notes, thin))
     return table
 
 

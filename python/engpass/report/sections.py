@@ -20,7 +20,8 @@ from engpass.report.words import DONE_BY, Stretch, bottlenecks
 
 MAX_TABLE = 160
 MAX_STRETCHES = 40
-"""Rows of the table of points and stretches of bottlenecks at most."""
+MAX_LIMITED = 100
+"""Rows of the table of points, stretches of bottlenecks, and flows that have them, at most."""
 
 Charts = Mapping[str, Mapping[str, object]]
 
@@ -249,7 +250,7 @@ def bottleneck_section(table: Table, charts: Charts) -> str:
     parts = (
         [f'<div class="figures">{box}</div>'] if (box := figure_box("waterfall", table, charts, True)) else []
     )
-    for flow in table.flows:
+    for flow in table.flows[:MAX_LIMITED]:
         for variant in table.variants:
             names = [f"<code>{esc(variant)}</code>"] if len(table.variants) > 1 else []
             names += [f"<code>{esc(flow)}</code>"] if len(table.flows) > 1 or not names else []
@@ -257,6 +258,8 @@ def bottleneck_section(table: Table, charts: Charts) -> str:
                 if stretches := bottlenecks(table, flow, variant, engine):
                     said = names if engine == "limit" else [*names, DONE_BY.get(engine, esc(engine))]
                     parts.append(f"<h3>{', '.join(said)}</h3>{_stretches(stretches)}")
+    if len(table.flows) > MAX_LIMITED:
+        parts.append(f"<p>{MAX_LIMITED} of {len(table.flows):,} flows are named here.</p>")
     return "\n".join(parts)
 
 

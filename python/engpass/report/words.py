@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 
 from engpass.apart import apart
 from engpass.report.aggregate import Point, Table
@@ -24,12 +25,8 @@ def summary(run: Run, table: Table) -> str:
     parts = [_what_ran(run, table)]
     if run.points_done < run.points_total:
         parts.append(f"Only {run.points_done} of {run.points_total} points are done.")
-    results = [
-        sentence
-        for flow in table.flows
-        for variant in table.variants
-        if (sentence := _result(table, flow, variant))
-    ]
+    all_results = (_result(table, flow, variant) for flow in table.flows for variant in table.variants)
+    results = list(islice(filter(None, all_results), _MOST_SENTENCES + 1))
     parts.extend(results[:_MOST_SENTENCES])
     if len(results) > _MOST_SENTENCES:
         parts.append("The table below has the rest.")
@@ -48,7 +45,7 @@ def _what_ran(run: Run, table: Table) -> str:
 
 
 def _result(table: Table, flow: str, variant: str) -> str:
-    mine = [p for p in table.points if p.flow == flow and p.variant == variant]
+    mine = table.of(flow, variant)
     # One engine is quoted; the others stand beside it in the table of engines.
     quoted = next((name for name in table.measured if any(p.engine == name for p in mine)), None)
     measured = [p for p in mine if p.engine == quoted]
@@ -125,11 +122,8 @@ class Stretch:
 
 def bottlenecks(table: Table, flow: str, variant: str, engine: str = "limit") -> list[Stretch]:
     """The bottleneck over the sweep by one engine, in stretches along the first axis."""
-    points = [
-        p
-        for p in table.points
-        if p.flow == flow and p.variant == variant and p.engine == engine and (p.bottleneck or p.sentence)
-    ]
+    mine = table.of(flow, variant)
+    points = [p for p in mine if p.engine == engine and (p.bottleneck or p.sentence)]
     stretches: list[list[Point]] = []
     for point in sorted(points, key=lambda p: (p.at[1:], p.at[:1])):
         last = stretches[-1][-1] if stretches else None

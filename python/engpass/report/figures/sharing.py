@@ -15,8 +15,9 @@ MAX_BARS = 24
 
 def applies(table: Table, _flow: str) -> bool:
     """Where several flows were measured at one point of each variant."""
-    measured = {point.flow for point in _points(table)}
-    return table.x is None and len(measured) > 1 and len(table.flows) <= MAX_BARS
+    if table.x is not None or len(table.flows) > MAX_BARS:
+        return False
+    return len({point.flow for point in _points(table)}) > 1
 
 
 def draw(table: Table, flow: str) -> base.Drawing:

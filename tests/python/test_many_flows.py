@@ -1,0 +1,61 @@
+"""More flows than anybody reads: what is shown is bounded, says so, and is there soon."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+
+FLOWS = 230
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> str:
+    """A file with many datagram flows from one host to another."""
+    flow = """
+[traffic.f{0}]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1000 B"
+rate = "{1} kbit/s"
+"""
+    text = """
+[host.a]
+[host.b]
+[link.line]
+ends = ["a", "b"]
+medium = "point-to-point"
+rate = "100 Mbit/s"
+[run]
+duration = "100 ms"
+"""
+    text += "".join(flow.format(number, 100 + number % 3) for number in range(FLOWS))
+    (tmp_path / "many.toml").write_text(text)
+    return "many.toml"
+
+
+def test_a_table_has_some_and_says_where_all_are(cli: Cli, many: str) -> None:
+    shown = cli("run", many)
+    assert shown.stdout.count("│ base") == 200
+    assert "200 of 230 flows are shown; `engpass export " in shown.stdout
+    delays = cli("show", "--delays").stdout
+    assert delays.count("│ base") == 200
+    assert "200 of 230 flows are shown; `engpass export " in delays
+    rows = cli("export").stdout.splitlines()
+    assert len(rows) == 1 + 2 * FLOWS
+
+
+def test_limits_of_some_are_shown_and_json_has_all(cli: Cli, many: str) -> None:
+    shown = cli("limit", many).stdout
+    assert shown.count("application `f") == 200
+    assert "200 of 230 flows are shown; `--json` has all" in shown
+    assert len(json.loads(cli("limit", many, "--json").stdout)["flows"]) == FLOWS
+
+
+def test_a_report_names_some(cli: Cli, many: str, tmp_path: Path) -> None:
+    cli("run", many)
+    cli("report", "-o", "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "100 of 230 flows are named here." in page
