@@ -16,13 +16,13 @@ struct Part<'a> {
 
 /// A warning for each cost that changes nothing at this point.
 pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &Host) {
-    // What could not be read may be the traffic that the cost is for.
-    if draft.traffic.values().any(Option::is_none) || draft.elsewhere.contains_key("traffic") {
-        return;
-    }
     let costs = [(Side::Send, "cost", &host.cost), (Side::Receive, "receive_cost", &host.receive_cost)];
     // Most hosts have none, and all traffic is looked through for one that has.
     if costs.iter().all(|(side, _, cost)| keys(cost, *side).iter().all(|(_, given, ..)| !given)) {
+        return;
+    }
+    // What could not be read may be the traffic that the cost is for.
+    if draft.traffic.values().any(Option::is_none) || draft.elsewhere.contains_key("traffic") {
         return;
     }
     let parts: Vec<Part<'_>> =
