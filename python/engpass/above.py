@@ -74,9 +74,10 @@ class Network:
 def network(topology: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) -> Network:
     """The network of a run: its topology, and its testbed's tables, with variants and what was set."""
     ways = {}
+    of = ledger.Ways(topology)
     for flow in topology.get("flows", ()):
         start, end = str(flow["from"]), str(flow["to"])
-        links = {("link", hop[0]) for hop in ledger.route(topology, start, end)}
+        links = {("link", hop[0]) for hop in of.route(start, end)}
         ways[str(flow["name"])] = frozenset({("host", start), ("host", end), *links})
     part_time = {
         str(name)
@@ -100,7 +101,7 @@ def of_run(
 
 def reason(one: Got, others: Sequence[Got], of: Network) -> str:
     """Why this flow has more than its limit, from what all flows got at the same place by the same engine."""
-    return _words(*_cause(one, others, of))
+    return _words(*_cause(one, _leaving(others), of))
 
 
 class _Cause(enum.Enum):
@@ -111,17 +112,21 @@ class _Cause(enum.Enum):
     WAITED = "what waited in queues when counting began is counted, too; a longer `duration` makes that less"
 
 
-def _cause(one: Got, others: Sequence[Got], of: Network) -> tuple[_Cause, Got | None]:
-    """The cause, and who left its share."""
-    left = [
-        other for other in others if other.flow != one.flow and other.below and of.meet(one.flow, other.flow)
-    ]
-    if left:
-        most = max(left, key=_left)
+def _cause(one: Got, leaving: Iterable[Got], of: Network) -> tuple[_Cause, Got | None]:
+    """The cause, and who left its share: the first of those who did that meets this flow."""
+    most = next(
+        (other for other in leaving if other.flow != one.flow and of.meet(one.flow, other.flow)), None
+    )
+    if most is not None:
         return (_Cause.PART_TIME if most.flow in of.part_time else _Cause.UNFAIR), most
     if one.kind in RANDOM:
         return _Cause.RANDOM, None
     return (_Cause.REAL if one.engine in REAL else _Cause.WAITED), None
+
+
+def _leaving(all_: Iterable[Got]) -> list[Got]:
+    """Who left some of its share, the greatest part first."""
+    return sorted((got for got in all_ if got.below), key=lambda got: -_left(got))
 
 
 def _left(other: Got) -> float:
@@ -149,10 +154,11 @@ def notes(all_: Iterable[Got], of: Network) -> list[str]:
         places.setdefault((got.place, got.engine), []).append(got)
     found: dict[tuple[str, _Cause], _Excess] = {}
     for (place, engine), together in places.items():
+        leaving = _leaving(together)
         for got in together:
             if not got.above:
                 continue
-            cause, other = _cause(got, together, of)
+            cause, other = _cause(got, leaving, of)
             excess = found.setdefault((engine, cause), _Excess({}, set(), 0.0, other))
             excess.flows[got.flow] = None
             excess.points.add(place)

@@ -272,34 +272,46 @@ def _slim_link(use: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: use[key] for key in ("ledger", "capacity", "unit") if key in use}, "directions": sides}
 
 
-def route(topology: Mapping[str, Any], start: str, end: str) -> list[tuple[str, str, str]]:
-    """The links from one node to another as (link, from, to); empty if there is no way.
+class Ways:
+    """The ways of a topology."""
 
-    As the engines go: the fewest links, among several ways the one whose links come first in the file.
-    """
-    hosts = {node["name"] for node in topology.get("nodes", ()) if node.get("kind") == "host"}
-    came: dict[str, tuple[str, str, str]] = {}
-    queue = [start]
-    for node in queue:
-        if node == end:
-            break
-        if node != start and node in hosts:
-            continue
+    def __init__(self, topology: Mapping[str, Any]) -> None:
+        hosts = {node["name"] for node in topology.get("nodes", ()) if node.get("kind") == "host"}
+        self._beside: dict[str, dict[str, str]] = {}
+        """The first link in the file to each neighbour of a node."""
+        self._onward: dict[str, list[str]] = {}
+        """The neighbours of a node that forward, in the order of the file: hosts do not."""
         for link in topology.get("links", ()):
-            ends = link["ends"]
-            if node in ends:
-                other = ends[1] if ends[0] == node else ends[0]
-                if other != start and other not in came:
-                    came[other] = (link["name"], node, other)
+            for one, other in (link["ends"], reversed(link["ends"])):
+                known = self._beside.setdefault(one, {})
+                if other not in known:
+                    known[other] = link["name"]
+                    if other not in hosts:
+                        self._onward.setdefault(one, []).append(other)
+
+    def route(self, start: str, end: str) -> list[tuple[str, str, str]]:
+        """The links from one node to another as (link, from, to); empty if there is no way.
+
+        As the engines go: the fewest links, among several ways the one whose links come first in the file.
+        """
+        came = {start: start}
+        queue = [start]
+        for node in queue:
+            if end != start and end in self._beside.get(node, ()):
+                came[end] = node
+                break
+            for other in self._onward.get(node, ()):
+                if other not in came:
+                    came[other] = node
                     queue.append(other)
-    hops = []
-    node = end
-    while node != start:
-        if node not in came:
-            return []
-        hops.append(came[node])
-        node = came[node][1]
-    return hops[::-1]
+        hops = []
+        node = end
+        while node != start:
+            if node not in came:
+                return []
+            hops.append((self._beside[came[node]][node], came[node], node))
+            node = came[node]
+        return hops[::-1]
 
 
 @dataclass(frozen=True)

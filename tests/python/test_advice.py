@@ -204,6 +204,15 @@ def test_what_others_lose_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.changes[0].text == "set a: 1.00 → 4.00 Mbit/s (`other` loses 1.00 Mbit/s)"
 
 
+def test_of_many_that_lose_those_who_lose_most_are_named() -> None:
+    few = change(2e6, others=(("b", 1e6), ("a", 2e6)))
+    assert few.text.endswith("(`b` loses 1.00 Mbit/s, `a` loses 2.00 Mbit/s)")
+    many = change(2e6, others=tuple((f"f{at}", (at + 1) * 1e6) for at in range(2000)))
+    assert "(`f1999` loses 2.00 Gbit/s, " in many.text
+    assert many.text.endswith("`f1992` loses 1.99 Gbit/s and 1,992 flows lose less)")
+    assert len(many.to_json()["others_lose_bit_per_s"]) == 2000
+
+
 def change(after: float, cost: Cost = Cost.SETTING, others: tuple[tuple[str, float], ...] = ()) -> Change:
     return Change("test", cost, f"{after:g}", (), 1e6, after, others)
 

@@ -170,6 +170,29 @@ TOPOLOGY = {
 
 def test_a_route_takes_the_first_links_and_no_host_in_between() -> None:
     way = [("first", "a", "s"), ("middle", "s", "t"), ("last", "t", "b")]
-    assert ledger.route(TOPOLOGY, "a", "b") == way
-    assert ledger.route(TOPOLOGY, "b", "a") == [(link, end, start) for link, start, end in reversed(way)]
-    assert ledger.route(TOPOLOGY, "a", "nobody") == []
+    ways = ledger.Ways(TOPOLOGY)
+    assert ways.route("a", "b") == way
+    assert ways.route("b", "a") == [(link, end, start) for link, start, end in reversed(way)]
+    assert ways.route("a", "nobody") == ways.route("a", "a") == []
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcstuvw"), st.sampled_from("abcstuvw")), max_size=16))
+def test_a_route_is_the_first_of_the_shortest(pairs: list[tuple[str, str]]) -> None:
+    drawn = [{"name": f"l{at}", "ends": list(pair)} for at, pair in enumerate(pairs) if pair[0] != pair[1]]
+    nodes = [{"name": name, "kind": "host" if name in "abc" else "router"} for name in "abcstuvw"]
+    found = ledger.Ways({"nodes": nodes, "links": drawn}).route("a", "b")
+    # Breadth first over the links in the order of the file.
+    came: dict[str, tuple[str, str, str]] = {}
+    queue = ["a"]
+    for node in queue:
+        for link in drawn if node == "a" or node not in "abc" else ():
+            ends = list(link["ends"])
+            if node in ends:
+                other = ends[1 - ends.index(node)]
+                if other != "a" and other not in came:
+                    came[other] = (str(link["name"]), node, other)
+                    queue.append(other)
+    expected = [came["b"]] if "b" in came else []
+    while expected and expected[0][1] != "a":
+        expected.insert(0, came[expected[0][1]])
+    assert found == expected

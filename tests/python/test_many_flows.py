@@ -55,7 +55,7 @@ def test_limits_of_some_are_shown_and_json_has_all(cli: Cli, many: str) -> None:
 
 
 def test_a_report_names_some(cli: Cli, many: str, tmp_path: Path) -> None:
-    cli("run", many)
+    cli("run", many, "--set", 'run.duration="10 ms"')
     cli("report", "-o", "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "100 of 230 flows are named here." in page

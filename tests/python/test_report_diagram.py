@@ -171,3 +171,24 @@ def test_any_graph_is_drawn_whole(topology: dict[str, Any], narrow: bool) -> Non
         assert x >= 0 <= y
         assert x + w <= width
         assert y + h <= height
+
+
+def test_of_thousands_of_nodes_the_first_ways_are_drawn() -> None:
+    ends = [f"h{at}" for at in range(6000)]
+    topology = {
+        "nodes": [{"name": "middle", "kind": "router"}, *({"name": end, "kind": "host"} for end in ends)],
+        "links": [{"name": f"l{at}", "ends": ["middle", end]} for at, end in enumerate(ends)],
+        "flows": [
+            {"name": f"f{at}", "from": one, "to": other, "route": [one, "middle", other]}
+            for at, (one, other) in enumerate(zip(ends[::2], ends[1::2], strict=True))
+        ],
+    }
+    svg = diagram(topology, palette=theme.LIGHT)
+    said = texts(svg)
+    assert all(f"h{at}" in said for at in range(16))
+    assert "h16" not in said
+    assert "5,984 of 6,001 nodes and 2,992 of 3,000 flows are not drawn" in said
+    assert "h15" in describe(topology)
+    assert len(describe(topology)) < 2000
+    # Without traffic there are nodes all the same.
+    assert "middle" in texts(diagram({**topology, "flows": []}, palette=theme.LIGHT))

@@ -51,6 +51,8 @@ LEAST = 0.01
 PATIENCE = 2
 """Steps of a search that may bring nothing before it ends: a burst fits whole or not at all."""
 
+_NAMED = 8
+
 
 @dataclass(frozen=True)
 class Change:
@@ -69,8 +71,13 @@ class Change:
     @property
     def text(self) -> str:
         """The change and what it gains: `raise the buffer ...: 6.10 → 21.80 Mbit/s`."""
-        lost = [f"`{name}` loses {say.rate(amount)}" for name, amount in self.others]
-        note = f" ({', '.join(lost)})" if lost else ""
+        # Who loses most comes first where not all are named.
+        named = self.others
+        if len(named) > _NAMED:
+            named = tuple(sorted(named, key=lambda other: -other[1])[:_NAMED])
+        lost = [f"`{name}` loses {say.rate(amount)}" for name, amount in named]
+        more = len(self.others) - len(named)
+        note = f" ({', '.join(lost)}{f' and {more:,} flows lose less' if more else ''})" if lost else ""
         return f"{self.say}: {say.change(self.before, self.after)}{note}"
 
     def to_json(self) -> dict[str, Any]:

@@ -124,10 +124,14 @@ class Situation:
         return ledger.together(self.outcomes)
 
     @functools.cached_property
+    def _ways(self) -> ledger.Ways:
+        return ledger.Ways(self.topology)
+
+    @functools.cached_property
     def hops(self) -> tuple[Hop, ...]:
         """The way of the flow."""
         start, end = self.ends
-        return tuple(self._hop(*hop) for hop in ledger.route(self.topology, start, end))
+        return tuple(self._hop(*hop) for hop in self._ways.route(start, end))
 
     @functools.cached_property
     def back(self) -> tuple[Hop, ...]:
@@ -163,7 +167,7 @@ class Situation:
             if flow["name"] != self.flow
             and flow["name"] in self.outcomes[0]["flows"]
             and flow.get("kind") not in GENERATORS
-            and way in ledger.route(self.topology, flow["from"], flow["to"])
+            and way in self._ways.route(flow["from"], flow["to"])
         )
 
     @functools.cached_property

@@ -71,11 +71,11 @@ def books(
         for hop in ((name, *link["ends"]), (name, *reversed(link["ends"])))
         if hop[1] in results or hop[2] in results
     }
-    topology = _topology(numbers)
+    routes = ledger.Ways(_topology(numbers))
     ways: dict[str, list[Hop]] = {}
     for flow in flows:
         for receiver in flow.receivers:
-            hops = ledger.route(topology, flow.sender, receiver)
+            hops = routes.route(flow.sender, receiver)
             ways.setdefault(flow.name, hops)
             if hops:
                 _Way(flow, receiver, hops, links, results, hosts, limits.get(flow.name)).book(sides.get)

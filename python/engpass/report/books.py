@@ -44,11 +44,12 @@ class Shelf:
     def lines(self, topology: Mapping[str, Any], flows: Iterable[str]) -> dict[str, Line]:
         """For each flow the line of its way that was busiest over all points."""
         ends = {flow["name"]: (flow["from"], flow["to"]) for flow in topology.get("flows", ())}
+        ways = ledger.Ways(topology)
         found = {}
         for flow in flows:
             if flow not in ends:
                 continue
-            keys = [hop for hop in ledger.route(topology, *ends[flow]) if hop in self._kept]
+            keys = [hop for hop in ways.route(*ends[flow]) if hop in self._kept]
             if keys:
                 key = min(keys, key=lambda key: round(_idle(list(self._kept[key].values())), 9))
                 found[flow] = Line(*key, self._kept[key])

@@ -11,14 +11,13 @@ from typing import Any
 
 from engpass.report import theme
 from engpass.report.html import esc
-from engpass.report.layout import Graph, Link, layers, read
+from engpass.report.layout import MOST_FLOWS, Graph, Link, layers, read
 from engpass.report.units import say_rate
 
 _BOX_WIDTH = 118.0
 _BOX_HEIGHT = 46.0
 _MARGIN = 12.0
 _LANE = 7.0
-_MOST_FLOWS = 8
 
 Place = tuple[float, float]
 
@@ -37,7 +36,7 @@ class _Sheet:
         """The hops of the flows drawn: number of the flow, node from, node to, link."""
         return [
             (number, a, b, next(link for link in self.graph.links if {a, b} == set(link.ends)))
-            for number, route in enumerate(self.graph.flows[:_MOST_FLOWS])
+            for number, route in enumerate(self.graph.flows[:MOST_FLOWS])
             for a, b in zip(route.nodes, route.nodes[1:], strict=False)
         ]
 
@@ -97,7 +96,8 @@ def describe(topology: Mapping[str, Any]) -> str:
     flows = "; ".join(
         f"{flow.name} ({flow.kind}) from {flow.ends[0]} to {flow.ends[1]}" for flow in graph.flows
     )
-    return f"Diagram of the testbed. Nodes: {nodes}. Links: {links}. Traffic: {flows}."
+    said = f"Diagram of the testbed. Nodes: {nodes}. Links: {links}. Traffic: {flows}."
+    return f"{said} {graph.hidden}." if graph.hidden else said
 
 
 def _sheet(graph: Graph, narrow: bool) -> _Sheet:
@@ -269,16 +269,18 @@ def _legend(sheet: _Sheet, palette: Mapping[str, str]) -> tuple[str, float, floa
     graph = sheet.graph
     entries: list[tuple[str | None, str]] = [
         (palette[theme.colour(i)], f"{flow.name}: {flow.kind}, {flow.ends[0]} → {flow.ends[1]}")
-        for i, flow in enumerate(graph.flows[:_MOST_FLOWS])
+        for i, flow in enumerate(graph.flows[:MOST_FLOWS])
     ]
-    if len(graph.flows) > _MOST_FLOWS:
-        entries.append((None, f"and {len(graph.flows) - _MOST_FLOWS} flows more"))
+    if len(graph.flows) > MOST_FLOWS:
+        entries.append((None, f"and {len(graph.flows) - MOST_FLOWS} flows more"))
     entries += [
         (None, f"circuit {circuit.name}: {circuit.ends[0]} → {circuit.ends[1]}")
-        for circuit in graph.circuits[:_MOST_FLOWS]
+        for circuit in graph.circuits[:MOST_FLOWS]
     ]
-    if len(graph.circuits) > _MOST_FLOWS:
-        entries.append((None, f"and {len(graph.circuits) - _MOST_FLOWS} circuits more"))
+    if len(graph.circuits) > MOST_FLOWS:
+        entries.append((None, f"and {len(graph.circuits) - MOST_FLOWS} circuits more"))
+    if graph.hidden:
+        entries.append((None, graph.hidden))
     room = 44 if sheet.narrow else 90
     out, y = [], sheet.height + 14
     shown = [(colour, _short(text, room)) for colour, text in entries]

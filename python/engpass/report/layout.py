@@ -4,12 +4,17 @@ Senders stand first, receivers last, switches and routers between them; what no 
 layer from a neighbour.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from engpass.report.html import clean
+
+MAX_NODES = 100
+MOST_FLOWS = 8
+"""Nodes of a drawing and flows with a line in it at most."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,13 @@ class Graph:
     links: tuple[Link, ...]
     circuits: tuple[Route, ...]
     flows: tuple[Route, ...]
+    hidden: str = ""
+    """What is not in it, in words."""
 
 
 def read(topology: Mapping[str, Any]) -> Graph:
-    """The graph of `{"nodes", "links", "circuits", "flows"}`."""
+    """The graph of `{"nodes", "links", "circuits", "flows"}`; of a large one, what a drawing has room for."""
+    topology, hidden = _part(topology)
     raw_nodes = list(topology.get("nodes", ()))
     index = {str(node["name"]): i for i, node in enumerate(raw_nodes)}
     nodes = tuple((clean(node["name"]), clean(node.get("kind", ""))) for node in raw_nodes)
@@ -58,27 +66,55 @@ def read(topology: Mapping[str, Any]) -> Graph:
         if len(ends := [index[end] for end in raw["ends"] if end in index]) == 2 and ends[0] != ends[1]
     ]
     pairs = [(min(ends), max(ends)) for _, ends in drawn]
-    links = [
-        Link(
-            name=clean(raw["name"]),
-            ends=(ends[0], ends[1]),
-            medium=clean(raw.get("medium", "")),
-            rate=raw.get("rate_bit_per_s"),
-            parallel=pairs[:at].count(pair),
-            of=pairs.count(pair),
-        )
-        for at, ((raw, ends), pair) in enumerate(zip(drawn, pairs, strict=True))
-    ]
-    circuits = tuple(_route(raw, "", index, links) for raw in topology.get("circuits", ()))
-    flows = tuple(_route(raw, clean(raw.get("kind", "")), index, links) for raw in topology.get("flows", ()))
-    return Graph(nodes, tuple(links), circuits, flows)
+    of, before = Counter(pairs), Counter[tuple[int, int]]()
+    links = []
+    for (raw, ends), pair in zip(drawn, pairs, strict=True):
+        medium, rate = clean(raw.get("medium", "")), raw.get("rate_bit_per_s")
+        links.append(Link(clean(raw["name"]), (ends[0], ends[1]), medium, rate, before[pair], of[pair]))
+        before[pair] += 1
+    circuits = tuple(_route(raw, "", index, links, of) for raw in topology.get("circuits", ()))
+    raw_flows = topology.get("flows", ())
+    flows = tuple(_route(raw, clean(raw.get("kind", "")), index, links, of) for raw in raw_flows)
+    return Graph(nodes, tuple(links), circuits, flows, hidden)
 
 
-def _route(raw: Mapping[str, Any], kind: str, index: Mapping[str, int], links: Sequence[Link]) -> Route:
+def _part(topology: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """The ways of the first flows where there are too many nodes, and what is left out."""
+    nodes, all_flows = list(topology.get("nodes", ())), list(topology.get("flows", ()))
+    if len(nodes) <= MAX_NODES:
+        return topology, ""
+    flows: list[Mapping[str, Any]] = []
+    drawn: set[str] = set()
+    for flow in all_flows[:MOST_FLOWS]:
+        passed = {str(node) for node in (flow.get("route") or (flow["from"], flow["to"]))}
+        if len(drawn | passed) <= MAX_NODES:
+            flows.append(flow)
+            drawn |= passed
+    drawn = drawn or {str(node["name"]) for node in nodes[:MAX_NODES]}
+    part = {
+        "nodes": [node for node in nodes if node["name"] in drawn],
+        "links": [link for link in topology.get("links", ()) if drawn.issuperset(link["ends"])],
+        "circuits": [
+            one for one in topology.get("circuits", ()) if drawn.issuperset(one.get("route", ("",)))
+        ],
+        "flows": flows,
+    }
+    return part, (
+        f"{len(nodes) - len(part['nodes']):,} of {len(nodes):,} nodes and"
+        f" {len(all_flows) - len(flows):,} of {len(all_flows):,} flows are not drawn"
+    )
+
+
+def _route(
+    raw: Mapping[str, Any],
+    kind: str,
+    index: Mapping[str, int],
+    links: Sequence[Link],
+    joined: Container[tuple[int, int]],
+) -> Route:
     start, end = str(raw.get("from", "")), str(raw.get("to", ""))
     nodes = tuple(index.get(str(node), -1) for node in raw.get("route", ()))
-    joined = {frozenset(link.ends) for link in links}
-    if len(nodes) < 2 or any({a, b} not in joined for a, b in pairwise(nodes)):
+    if len(nodes) < 2 or any((min(a, b), max(a, b)) not in joined for a, b in pairwise(nodes)):
         # Runs were stored without routes once.
         nodes = shortest(index[start], index[end], links) if start in index and end in index else ()
     return Route(clean(raw.get("name", "")), kind, nodes, (clean(start), clean(end)))

@@ -185,7 +185,9 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     shown = [key for key in keys if key[3] in kept][: 2 * MAX_TABLE]
     caption = "Mean of the repeats, with the least and the greatest"
     if len(shown) < len(keys):
-        caption += f"; {len(shown)} of {len(keys)} points, every {_ordinal(step)} of the sweep"
+        thinned = len(kept) < len(places)
+        which = f"every {_ordinal(step)} of the sweep" if thinned else "those of the first flows"
+        caption += f"; {len(shown)} of {len(keys)} points, {which}"
     engine = ["Engine"] if len(table.measured) > 1 else []
     head = ["Flow", "Variant", *(esc(axis.label) for axis in table.axes), *engine]
     unit = f'<span class="unit">{esc(table.rate.name)}</span>'
