@@ -1,6 +1,6 @@
 //! Flows that differ in nothing but their names and what they have for themselves get the same: it is worked out once for all of them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::demand::Demand;
 
@@ -9,7 +9,7 @@ use super::demand::Demand;
 /// Two are alike if they need the same of the same things, or of things of the same capacity that no other flow needs: a network in which
 /// both have changed places is the same network.
 pub(super) fn groups(capacities: &[f64], demands: &[Demand<'_>], users: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    let mut places: HashMap<Vec<u64>, usize> = HashMap::new();
+    let mut places: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (flow, demand) in demands.iter().enumerate() {
         let place = *places.entry(needs(capacities, demand, users)).or_insert(groups.len());
