@@ -246,7 +246,7 @@ impl Connection {
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         self.counts.segments_received += 1;
-        if !self.take_expected(now, segment, out) {
+        if !self.take_expected(now, segment, out) && !self.take_sacked(now, segment, out) {
             self.take_any(now, segment, out);
         }
         self.rearm(now);
@@ -286,7 +286,7 @@ impl Connection {
     /// The application writes `bytes` at once. Returns how many are taken: the rest is the application's to keep and
     /// to write later. [`next_copy`](Self::next_copy) asks first, piece by piece.
     pub fn write(&mut self, now: Time, bytes: u64) -> u64 {
-        let taken = self.tx.write(&self.p, bytes);
+        let taken = self.tx.write(&self.p, self.board.una(), bytes);
         self.rearm(now);
         taken
     }
@@ -295,14 +295,14 @@ impl Connection {
     /// application is blocked. Give them with [`put`](Self::put) when they are copied.
     #[inline]
     pub fn next_copy(&mut self, left: u64) -> u64 {
-        self.tx.next_copy(&self.p, self.window.mss(), left)
+        self.tx.next_copy(&self.p, self.window.mss(), self.board.una(), left)
     }
 
     /// Copy all pieces of a write, of which `left` bytes are to come, that the socket takes one after the other: where nothing of them can be
     /// sent before the last. Returns how many bytes they are.
     #[inline]
     pub fn copy(&mut self, now: Time, left: u64) -> u64 {
-        let taken = self.tx.copy(&self.p, self.window.mss(), left);
+        let taken = self.tx.copy(&self.p, self.window.mss(), self.board.una(), left);
         self.rearm(now);
         taken
     }
@@ -419,7 +419,7 @@ impl Connection {
         let rare = self.rare.as_deref();
         Stats {
             bytes_sent: self.tx.bytes_sent() + rare.map_or(0, |rare| rare.bytes_again),
-            bytes_acked: self.tx.bytes_acked(),
+            bytes_acked: self.tx.bytes_acked(self.board.una()),
             ..Stats::of(&self.counts, &self.rx, rare)
         }
     }
@@ -466,7 +466,7 @@ impl Connection {
     /// Sequence numbers sent and not acknowledged.
     #[inline]
     pub(super) fn outstanding(&self) -> u64 {
-        self.tx.next - self.tx.una
+        self.tx.next - self.board.una()
     }
 
     /// Sequence numbers held to be in the network.

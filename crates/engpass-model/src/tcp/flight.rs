@@ -3,7 +3,6 @@
 
 use super::connection::{Connection, State};
 use super::limited::LimitedBy;
-use super::recovery::Phase;
 use super::segment::{Flags, Segment};
 use super::timers::Timer;
 use crate::time::Time;
@@ -19,15 +18,13 @@ pub struct Flight {
 
 impl Connection {
     /// What may go out now as full segments; nothing where more than the windows is to be looked at.
-    #[inline]
+    #[inline(never)]
     pub fn flight(&self) -> Flight {
         // Who has nothing in the network begins it in the way of all segments.
         let plain = !self.board.is_empty()
             && self.state == State::Established
             && self.special.is_empty()
             && self.board.waiting() == 0
-            && self.recovery.phase != Phase::Fast
-            && self.recovery.duplicates == 0
             && !self.rx.has_early()
             && !self.cwr_due
             && self.tx.cuts_full()
@@ -36,11 +33,18 @@ impl Connection {
         if !plain {
             return Flight::default();
         }
-        let window = self.window.size.max(self.window.mss());
+        let calm = self.recovery.is_calm();
+        let window = if calm { self.window.size.max(self.window.mss()) } else { self.odd_window() };
         Flight {
-            sendable: self.tx.unsent().min(self.tx.usable_window()),
+            sendable: self.tx.unsent().min(self.tx.usable_window(self.board.una())),
             open: window.saturating_sub(self.in_flight()),
         }
+    }
+
+    /// The congestion window where a loss is likely.
+    #[inline(never)]
+    fn odd_window(&self) -> u64 {
+        self.window_size() + self.limited_transmit()
     }
 
     /// As [`next_segment`](Self::next_segment), of which a flight goes on.
@@ -64,13 +68,14 @@ impl Connection {
         if self.rx.acks.is_due() {
             return self.next_segment(now, segment);
         }
-        Err(LimitedBy::CongestionWindow)
+        Err(self.name(LimitedBy::CongestionWindow))
     }
 
     /// What [`send_new`](Self::send_new) comes to for a segment of a flight.
     #[inline(always)]
     fn send_full(&mut self, now: Time, segment: &mut Segment) {
         let (seq, mss) = (self.tx.next, self.window.mss());
+        self.recovery.sent(mss);
         let pushes = self.tx.sent_full(mss);
         self.board.push(self.tx.next, now, false, None);
         self.arm_tail_probe(now);

@@ -5,7 +5,7 @@ use super::connection::{Connection, Out, Saved, Special, State};
 use super::parameters::RecoveryKind;
 use super::progress::{Answers, Progress, Run};
 use super::recovery::rack::Clock;
-use super::recovery::{AckView, Phase, Verdict};
+use super::recovery::{AckView, Phase, RackView, Verdict};
 use super::reduction::Reduction;
 use super::segment::{Flags, Segment};
 use super::timers::Timer;
@@ -39,7 +39,7 @@ impl Connection {
             }
         } else {
             let plain = expected
-                && segment.ack > self.tx.una
+                && segment.ack > self.board.una()
                 && segment.ack <= self.tx.next
                 && segment.len == 0
                 && self.board.absent() == 0
@@ -111,7 +111,7 @@ impl Connection {
             self.rx.acks.at_once();
             return;
         }
-        if segment.ack < self.tx.una {
+        if segment.ack < self.board.una() {
             return;
         }
         let mut progress = self.new_progress(now, segment);
@@ -119,11 +119,10 @@ impl Connection {
         self.board.acknowledge(segment.ack, &mut progress);
         if self.agreed.sack() {
             let acknowledged_at = progress.last_at;
-            self.board.sack(&segment.sack.whole(segment.ack), &mut progress);
+            self.board.sack(&segment.sack, &mut progress);
             // `tcp_ack` takes the blocks first.
             progress.last_at = acknowledged_at.or(progress.last_at);
         }
-        self.tx.una = segment.ack;
         let window_changed = self.tx.take_window(segment);
         if progress.acked > 0 {
             self.special.set(Special::PROBING, false);
@@ -141,26 +140,27 @@ impl Connection {
         if duplicate {
             self.rare().stats.duplicate_acks += 1;
         }
-        self.measure(now, segment, &progress, out);
+        self.measure(now, segment, progress.acked, progress.sample, out);
         let rate = self.measure_delivery(now, &progress);
         if progress.acked > 0 {
             self.detect_spurious(segment);
         }
         let phase_before = self.recovery.phase;
         let view = AckView {
-            una: self.tx.una,
+            una: self.board.una(),
             next: self.tx.next,
+            acked: progress.acked,
             duplicate,
-            progress: &progress,
             mss: self.window.mss(),
+        };
+        let seen = RackView {
+            progress: &progress,
             reported_duplicate: segment.sack.duplicate(segment.ack).is_some(),
-            now,
-            minimum_rtt: self.rtt.minimum().unwrap_or(Time::ZERO),
-            smoothed_rtt: self.rtt.smoothed().unwrap_or(Time::ZERO),
+            clock: self.clock(now),
         };
         let limited = self.recovery.limited_transmitted();
         let waiting_before = self.board.waiting();
-        let verdict = self.recovery.on_ack(&self.p, self.agreed.sack(), &mut self.board, &view);
+        let verdict = self.recovery.on_ack(&self.p, self.agreed.sack(), &mut self.board, &view, &seen);
         let recovering = phase_before == Phase::Fast || self.recovery.phase == Phase::Fast;
         self.apply(now, verdict, phase_before, limited);
         let lost = self.board.waiting() > waiting_before;
@@ -178,7 +178,7 @@ impl Connection {
                 in_flight_before: before,
                 in_flight: self.in_flight(),
                 next: self.tx.next,
-                unacknowledged: self.tx.una,
+                unacknowledged: self.board.una(),
                 rtt: newest.map(|newest| now.saturating_sub(newest.at)),
                 smoothed_rtt: self.rtt.smoothed(),
                 window_limited: self.is_window_limited(before),
@@ -188,11 +188,11 @@ impl Connection {
                 rate,
             };
             self.control.begun_mut().on_ack(&mut self.window, &ack);
-            self.window.size = self.window.size.min(self.largest_congestion_window());
+            self.limit_window();
         }
         self.restart_timer(now, &progress, verdict);
         if progress.acked > 0 {
-            let fin = u64::from(self.tx.is_finished());
+            let fin = u64::from(self.tx.is_finished(self.board.una()));
             out.acked += progress.acked - fin;
             if fin == 1 {
                 self.after_fin_acknowledged(now, out);
@@ -210,9 +210,8 @@ impl Connection {
     #[inline(always)]
     fn take_run(&mut self, now: Time, segment: &Segment, run: &Run, out: &mut Out) {
         let before = self.outstanding();
-        let acked = segment.ack - self.tx.una;
+        let acked = segment.ack - self.board.una();
         self.board.take_run(run);
-        self.tx.una = segment.ack;
         self.tx.take_window(segment);
         self.expired = false;
         let sent = if self.p.rtt_every_ack { Some(run.first_at) } else { self.take_timed() };
@@ -223,6 +222,15 @@ impl Connection {
             self.recovery.advance();
         }
         let recovering = self.recovery.phase == Phase::Fast;
+        self.grow(now, acked, before, recovering);
+        self.advance_timer(now);
+        self.arm_tail_probe(now);
+        out.acked += acked;
+    }
+
+    /// The congestion window grows by what is acknowledged, where nobody asks for rates. `before` was in flight.
+    #[inline(always)]
+    pub(super) fn grow(&mut self, now: Time, acked: u64, before: u64, recovering: bool) {
         let window_limited = self.is_window_limited(before);
         if let Control::Reno(reno) = &mut self.control {
             reno.grow(&mut self.window, acked, window_limited && !recovering);
@@ -235,7 +243,7 @@ impl Connection {
                 in_flight_before: before,
                 in_flight: self.in_flight(),
                 next: self.tx.next,
-                unacknowledged: self.tx.una,
+                unacknowledged: self.board.una(),
                 rtt: None,
                 smoothed_rtt: self.rtt.smoothed(),
                 window_limited,
@@ -246,14 +254,17 @@ impl Connection {
             };
             self.control.begun_mut().on_ack(&mut self.window, &ack);
         }
-        self.window.size = self.window.size.min(self.largest_congestion_window());
+        self.limit_window();
+    }
+
+    /// New data is acknowledged (RFC 6298 (5.2), (5.3)).
+    #[inline]
+    pub(super) fn advance_timer(&mut self, now: Time) {
         if self.board.is_empty() {
             self.timers.stop(Timer::Retransmission);
         } else {
             self.start_timer(now);
         }
-        self.arm_tail_probe(now);
-        out.acked += acked;
     }
 
     /// RACK's part of it.
@@ -315,8 +326,10 @@ impl Connection {
     }
 
     /// The congestion window need not grow beyond what a receive window can be (65 535 with the largest scale).
-    fn largest_congestion_window(&self) -> u64 {
-        65535 << if self.agreed.scaling() { 14 } else { 0 }
+    #[inline]
+    pub(super) fn limit_window(&mut self) {
+        let largest = 65535 << if self.agreed.scaling() { 14 } else { 0 };
+        self.window.size = self.window.size.min(largest);
     }
 
     #[inline]
@@ -328,11 +341,18 @@ impl Connection {
     }
 
     /// Take a sample of the round trip (RFC 6298 section 3, Karn; RFC 7323 section 4).
-    fn measure(&mut self, now: Time, segment: &Segment, progress: &Progress, out: &mut Out) {
+    pub(super) fn measure(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        acked: u64,
+        sample: Option<Time>,
+        out: &mut Out,
+    ) {
         let sent = if self.p.rtt_every_ack {
             let echo = segment.timestamps.and_then(|stamp| stamp.echo());
-            let echo = echo.filter(|_| self.agreed.timestamps() && progress.acked > 0);
-            progress.sample.or(echo)
+            let echo = echo.filter(|_| self.agreed.timestamps() && acked > 0);
+            sample.or(echo)
         } else {
             self.take_timed()
         };
@@ -352,7 +372,7 @@ impl Connection {
     #[inline(never)]
     fn take_timed(&mut self) -> Option<Time> {
         let timed = self.rare.as_ref().and_then(|rare| rare.timed);
-        let (_, sent) = timed.filter(|(end, _)| self.tx.una >= *end)?;
+        let (_, sent) = timed.filter(|(end, _)| self.board.una() >= *end)?;
         self.rare().timed = None;
         Some(sent)
     }
@@ -382,7 +402,7 @@ impl Connection {
 
     /// The Eifel detection algorithm (RFC 3522): an acknowledgment that echoes a timestamp from before the
     /// retransmission acknowledges the original.
-    fn detect_spurious(&mut self, segment: &Segment) {
+    pub(super) fn detect_spurious(&mut self, segment: &Segment) {
         let Some(rare) = &mut self.rare else { return };
         let Some(saved) = rare.saved else { return };
         let Some(resent) = saved.resent_at else { return };
@@ -402,7 +422,15 @@ impl Connection {
     }
 
     /// Do what the recovery's verdict asks for.
-    fn apply(&mut self, now: Time, verdict: Verdict, phase_before: Phase, limited: u64) {
+    #[inline]
+    pub(super) fn apply(&mut self, now: Time, verdict: Verdict, phase_before: Phase, limited: u64) {
+        if matches!(verdict, Verdict::Enter | Verdict::Exit) {
+            self.enter_or_exit(now, verdict, phase_before, limited);
+        }
+    }
+
+    #[inline(never)]
+    fn enter_or_exit(&mut self, now: Time, verdict: Verdict, phase_before: Phase, limited: u64) {
         match verdict {
             Verdict::Enter => {
                 let (saved, next) = (Saved { window: self.window, resent_at: None }, self.tx.next);
@@ -447,7 +475,7 @@ impl Connection {
     /// React to an echoed mark, once for a window of data (RFC 3168 section 6.1.2).
     fn take_mark(&mut self, now: Time, segment: &Segment) {
         let marked = self.agreed.ecn() && segment.flags.has(Flags::ECE);
-        if marked && self.recovery.phase == Phase::Open && self.tx.una > self.rare().cwr_until {
+        if marked && self.recovery.phase == Phase::Open && self.board.una() > self.rare().cwr_until {
             let flight = self.flight_size(0);
             self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Mark, flight, now);
             self.cwr_due = true;

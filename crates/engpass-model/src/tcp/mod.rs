@@ -18,7 +18,8 @@
 //! An [`End`] is a connection that keeps only what reading needs while it does no more.
 //!
 //! One file is one part: [`segment`], `handshake`, `send`, `flight`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`,
-//! `scoreboard` (what is in the network), `progress` (what an acknowledgment says of it), `recovery/` (which of it is lost), [`congestion`] (how much it may be).
+//! `scoreboard` (what is in the network), `progress` (what an acknowledgment says of it), `sacked` (what most
+//! of them are while something is lost), `recovery/` (which of it is lost), [`congestion`] (how much it may be).
 
 mod acknowledge;
 pub mod config;
@@ -39,6 +40,7 @@ mod recovery;
 mod reduction;
 mod ring;
 mod rtt;
+mod sacked;
 mod scoreboard;
 pub mod segment;
 mod send;

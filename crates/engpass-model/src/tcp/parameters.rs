@@ -229,6 +229,8 @@ pub(super) struct Derived {
     pub(super) exact_marks: bool,
     /// It sets the window in recovery too.
     pub(super) rules_recovery: bool,
+    /// Its losses are found by RFC 6675's rules, and its congestion control waits for what is acknowledged.
+    pub(super) plain_sack: bool,
     /// New segments are neither timed one by one nor paced.
     pub(super) plain_flights: bool,
 }
@@ -272,6 +274,9 @@ impl From<TcpParameters> for Shared {
             rates: control.wants_rates(),
             exact_marks: control.wants_exact_marks(),
             rules_recovery: control.rules_recovery(),
+            plain_sack: parameters.recovery == RecoveryKind::Sack
+                && !control.wants_rates()
+                && !control.wants_exact_marks(),
             plain_flights: parameters.rtt_every_ack && !control.wants_rates(),
         };
         Self(Arc::new(Prepared { parameters, derived }))

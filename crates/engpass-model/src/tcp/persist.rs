@@ -16,7 +16,7 @@ impl Connection {
         if probing {
             return true;
         }
-        let piece = self.tx.next_piece(&self.p, self.window.mss(), true);
+        let piece = self.tx.next_piece(&self.p, self.window.mss(), self.board.una(), true);
         self.board.is_empty() && matches!(piece, Err(LimitedBy::ReceiveWindow | LimitedBy::SillyWindow))
     }
 
@@ -60,7 +60,8 @@ impl Connection {
     /// The window has changed: a probe that was refused may be sent as data now.
     pub(super) fn after_window_change(&mut self) {
         self.special.set(Special::PROBE_DUE, false);
-        if self.special.has(Special::PROBING) && self.tx.una + u64::from(self.tx.window) >= self.tx.next {
+        if self.special.has(Special::PROBING) && self.board.una() + u64::from(self.tx.window) >= self.tx.next
+        {
             self.special.set(Special::PROBING, false);
             if !self.board.is_empty() {
                 self.board.mark_lost(0);

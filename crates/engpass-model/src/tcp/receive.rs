@@ -403,6 +403,13 @@ impl More {
     /// Put `[start, end)` into the ranges above the hole. Returns how many bytes of it are new.
     fn insert(&mut self, start: u64, end: u64) -> u64 {
         self.stamp += 1;
+        if let Some(last) = self.ranges.last_mut()
+            && last.end == start
+        {
+            // What nearly all is: what follows.
+            (last.end, last.stamp) = (end, self.stamp);
+            return end - start;
+        }
         let first = self.ranges.partition_point(|range| range.end < start);
         let last = self.ranges.partition_point(|range| range.start <= end);
         let held: u64 = self.ranges[first..last]

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::progress::{Progress, RateMark, Run};
 use super::ring::Ring;
-use super::segment::Blocks;
+use super::segment::{News, SackBlocks};
 use crate::time::Time;
 
 /// One segment in the network. It begins where the one before it ends.
@@ -79,8 +79,8 @@ pub(super) struct Record {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     sent: Ring<Sent>,
-    /// First sequence number that is not acknowledged.
-    from: u64,
+    /// First sequence number that is not acknowledged (SND.UNA).
+    una: u64,
     /// Of these, SACKed. Windows are below 2^30 (RFC 7323 section 2.3).
     sacked: u32,
     /// Of these, lost and to be sent again.
@@ -97,19 +97,43 @@ struct More {
     /// Below, RFC 6675's IsLost has been applied to every record.
     judged_to: u64,
     /// Blocks of the last option, so that a growing block is not walked from its start each time.
-    known: Blocks,
+    known: SackBlocks,
     /// Beside each record, where the delivery rate is measured.
     rates: VecDeque<RateMark>,
 }
 
+#[cold]
+#[inline(never)]
+fn begin() -> Box<More> {
+    Box::default()
+}
+
+/// What an acknowledgment tells, where nobody asks more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived {
+    /// See [`Progress::delivered`].
+    pub(super) delivered: u64,
+    /// See [`Progress::sacked`].
+    pub(super) sacked: u64,
+    /// See [`Progress::sample`].
+    pub(super) sample: Option<Time>,
+}
+
 impl Scoreboard {
-    /// Nothing is sent, and `from` is the first sequence number that will be.
-    pub(super) fn new(from: u64) -> Self {
-        Self { from, ..Self::default() }
+    /// Nothing is sent, and `una` is the first sequence number that will be.
+    pub(super) fn new(una: u64) -> Self {
+        Self { una, ..Self::default() }
     }
 
+    /// First sequence number that is not acknowledged (SND.UNA).
+    #[inline]
+    pub(super) fn una(&self) -> u64 {
+        self.una
+    }
+
+    #[inline]
     fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
+        self.more.get_or_insert_with(begin)
     }
 
     /// Of the sequence numbers that are sent and not acknowledged, those that are not in the network: SACKed, or lost and to be sent again.
@@ -131,7 +155,7 @@ impl Scoreboard {
 
     /// First sequence number of a record.
     fn start(&self, index: usize) -> u64 {
-        if index == 0 { self.from } else { self.sent[index - 1].end() }
+        if index == 0 { self.una } else { self.sent[index - 1].end() }
     }
 
     fn length(&self, index: usize) -> u32 {
@@ -221,7 +245,7 @@ impl Scoreboard {
     #[inline]
     pub(super) fn take_run(&mut self, run: &Run) {
         self.sent.pop(run.whole);
-        self.from = run.una;
+        self.una = run.una;
     }
 
     /// Whether the first record was sent after the one that was sent at `at` and ends at `end`, and once.
@@ -229,24 +253,52 @@ impl Scoreboard {
         self.sent.get(0).is_none_or(|first| (first.at, first.end()) >= (at, end) && !first.is(AMBIGUOUS))
     }
 
+    /// Everything below `una` has arrived, and what the blocks report.
+    pub(super) fn take(&mut self, una: u64, blocks: &SackBlocks) -> Arrived {
+        let (taken, oldest) = if una > self.una { self.take_below(una, |_, _| {}) } else { (0, None) };
+        let (sacked, sample) = self.take_reported(blocks, |_, _, _| {});
+        Arrived { delivered: taken + sacked, sacked, sample: oldest.or(sample) }
+    }
+
     /// Everything below `una` has arrived.
     pub(super) fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
-        progress.acked = una - self.from;
-        let (mut oldest, mut ambiguous) = (None, false);
-        while self.from < una {
+        progress.acked = una - self.una;
+        let (taken, sample) = self.take_below(una, |board, first| {
+            progress.note(first.at, first.end(), first.is(AMBIGUOUS), board.rate(0));
+        });
+        progress.delivered += taken;
+        progress.sample = sample;
+    }
+
+    /// Mark what the blocks report.
+    pub(super) fn sack(&mut self, blocks: &SackBlocks, progress: &mut Progress) {
+        let (sacked, sample) = self.take_reported(blocks, |board, record, index| {
+            progress.note(record.at, record.end(), record.is(AMBIGUOUS), board.rate(index));
+        });
+        progress.sacked += sacked;
+        progress.delivered += sacked;
+        progress.sample = progress.sample.or(sample);
+    }
+
+    /// Everything below `una` has arrived: each record that was not SACKed is told to `note`. Returns how many bytes of it are new, and when the
+    /// oldest was sent, if all of them may be measured: a sample behind a hole that a retransmission filled would measure the hole.
+    #[inline(always)]
+    fn take_below(&mut self, una: u64, mut note: impl FnMut(&Self, &Sent)) -> (u64, Option<Time>) {
+        let (mut new, mut oldest, mut ambiguous) = (0, None, false);
+        while self.una < una {
             let first = self.sent[0];
-            let covered = first.end().min(una) - self.from;
+            let covered = first.end().min(una) - self.una;
             self.waiting -= if first.waits() { covered as u32 } else { 0 };
             if first.is(SACKED) {
                 self.sacked -= covered as u32;
                 self.more().sacked_records -= usize::from(first.end() <= una);
             } else {
-                progress.delivered += covered;
+                new += covered;
                 ambiguous |= first.is(AMBIGUOUS);
                 oldest = oldest.or(Some(first.at));
-                progress.note(first.at, first.end(), first.is(AMBIGUOUS), self.rate(0));
+                note(self, &first);
             }
-            self.from += covered;
+            self.una += covered;
             if first.end() <= una {
                 self.sent.pop(1);
                 if let Some(more) = &mut self.more {
@@ -254,53 +306,51 @@ impl Scoreboard {
                 }
             }
         }
-        // A sample behind a hole that a retransmission filled would measure the hole.
-        progress.sample = if ambiguous { None } else { oldest };
+        (new, if ambiguous { None } else { oldest })
+    }
+
+    /// Mark what the blocks report; each record that is reported for the first time is told to `note`, in the order of the sequence. Blocks below
+    /// the cumulative acknowledgment are skipped (RFC 2883 duplicates). Returns how many bytes are new, and when the first was sent that may be
+    /// measured.
+    #[inline(always)]
+    fn take_reported(
+        &mut self,
+        blocks: &SackBlocks,
+        mut note: impl FnMut(&Self, &Sent, usize),
+    ) -> (u64, Option<Time>) {
+        if blocks.is_empty() && self.more.is_none() {
+            return (0, None);
+        }
+        let (before, mut records, mut sample) = (self.sacked, 0, None);
+        let known = std::mem::replace(&mut self.more().known, *blocks);
+        for &News { start, end, from } in blocks.beyond(&known, self.una).as_slice() {
+            let mut index = self.index_of(from);
+            let mut seq = if index < self.len() { self.start(index) } else { end };
+            while let Some(record) = self.sent.get_mut(index).filter(|record| record.end() <= end) {
+                let len = (record.end() - seq) as u32;
+                let new = seq >= start && !record.is(SACKED);
+                seq = record.end();
+                if new {
+                    self.waiting -= if record.waits() { len } else { 0 };
+                    record.tagged |= SACKED;
+                    self.sacked += len;
+                    records += 1;
+                    let record = *record;
+                    if !record.is(AMBIGUOUS) {
+                        sample = sample.or(Some(record.at));
+                    }
+                    note(self, &record, index);
+                }
+                index += 1;
+            }
+        }
+        self.more().sacked_records += records;
+        (u64::from(self.sacked - before), sample)
     }
 
     fn rate(&self, index: usize) -> RateMark {
         let rates = self.more.as_ref().map(|more| &more.rates);
         rates.and_then(|rates| rates.get(index)).copied().unwrap_or_default()
-    }
-
-    /// Mark what the blocks report; blocks below the cumulative acknowledgment are skipped (RFC 2883 duplicates).
-    pub(super) fn sack(&mut self, blocks: &Blocks, progress: &mut Progress) {
-        if blocks.as_slice().is_empty() && self.more.is_none() {
-            return;
-        }
-        let known = std::mem::replace(&mut self.more().known, *blocks);
-        let mut ascending = *blocks;
-        ascending.sort();
-        for &(start, end) in ascending.as_slice() {
-            let seen =
-                known.as_slice().iter().find(|(s, e)| *s <= start && start <= *e && *e <= end).map(|b| b.1);
-            let mut index = self.index_of(seen.unwrap_or(start));
-            while index < self.len() {
-                let record = self.get(index);
-                if record.end > end {
-                    break;
-                }
-                if record.seq >= start && !record.sacked {
-                    self.mark_sacked(index, progress);
-                }
-                index += 1;
-            }
-        }
-    }
-
-    fn mark_sacked(&mut self, index: usize, progress: &mut Progress) {
-        let (len, rate) = (self.length(index), self.rate(index));
-        let record = &mut self.sent[index];
-        self.waiting -= if record.waits() { len } else { 0 };
-        record.tagged |= SACKED;
-        self.sacked += len;
-        progress.sacked += u64::from(len);
-        progress.delivered += u64::from(len);
-        if !record.is(AMBIGUOUS) {
-            progress.sample = progress.sample.or(Some(record.at));
-        }
-        progress.note(record.at, record.end(), record.is(AMBIGUOUS), rate);
-        self.more().sacked_records += 1;
     }
 
     /// Index of the first record that ends after `seq`.
@@ -345,7 +395,7 @@ impl Scoreboard {
         self.sacked = 0;
         let more = self.more();
         more.sacked_records = 0;
-        more.known = Blocks::default();
+        more.known = SackBlocks::default();
         more.judged_to = 0;
         more.waiting_from = 0;
     }
@@ -397,32 +447,31 @@ impl Scoreboard {
         // more than (DupThresh - 1) * SMSS bytes with sequence numbers greater than SeqNum have been SACKed."
         let enough = u64::from(duplicate_threshold - 1) * mss;
         let (mut bytes, mut runs, mut above) = (0, 0, u64::MAX);
-        let mut lost_below = None;
-        for index in (0..self.len()).rev() {
-            if u64::from(self.sacked) == bytes {
-                break;
-            }
-            let record = self.get(index);
-            if record.sacked {
-                bytes += record.end - record.seq;
-                runs += u32::from(above != record.end);
-                above = record.seq;
+        let mut index = self.len();
+        let below = loop {
+            index -= 1;
+            let record = &self.sent[index];
+            if record.is(SACKED) {
+                let (start, end) = (self.start(index), record.end());
+                bytes += end - start;
+                runs += u32::from(above != end);
+                above = start;
                 if bytes > enough || runs >= duplicate_threshold {
-                    lost_below = Some(record.seq);
-                    break;
+                    break start;
+                }
+                if bytes == u64::from(self.sacked) {
+                    return false;
                 }
             }
-        }
-        let Some(below) = lost_below else { return false };
-        let mut found = false;
+        };
         let judged_to = self.more().judged_to;
-        let mut index = self.index_of(judged_to);
-        while let Some(record) = self.sent.get(index).copied().filter(|record| record.end() <= below) {
-            if !record.is(SACKED | LOST) {
+        let mut found = false;
+        while index > 0 && self.sent[index - 1].end() > judged_to {
+            index -= 1;
+            if !self.sent[index].is(SACKED | LOST) {
                 self.mark_lost(index);
                 found = true;
             }
-            index += 1;
         }
         self.more().judged_to = judged_to.max(below);
         found

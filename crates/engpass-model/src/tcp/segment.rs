@@ -122,22 +122,33 @@ pub struct SackBlocks {
     blocks: [(u32, u32); 4],
 }
 
-/// The blocks of a SACK option as whole sequence numbers.
+/// A block that reports something new, in whole sequence numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct News {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Up to here it was reported before.
+    pub(super) from: u64,
+}
+
+/// Such blocks of one segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Blocks {
-    blocks: [(u64, u64); 4],
+    blocks: [News; 4],
     count: usize,
 }
 
 impl Blocks {
-    pub(super) fn as_slice(&self) -> &[(u64, u64)] {
+    #[inline]
+    pub(super) fn as_slice(&self) -> &[News] {
         &self.blocks[..self.count]
     }
+}
 
-    /// Put them in the order of their sequence numbers.
-    pub(super) fn sort(&mut self) {
-        self.blocks[..self.count].sort_unstable();
-    }
+/// The sequence number near `ack` whose lower half this is.
+#[inline]
+fn whole(low: u32, ack: u64) -> u64 {
+    ack.wrapping_add_signed(i64::from(low.wrapping_sub(ack as u32) as i32))
 }
 
 impl SackBlocks {
@@ -158,16 +169,25 @@ impl SackBlocks {
 
     /// The blocks of a segment that acknowledges `ack`, in the order of the option.
     pub fn iter(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let whole = move |low: u32| ack.wrapping_add_signed(i64::from(low.wrapping_sub(ack as u32) as i32));
-        self.blocks[..self.count()].iter().map(move |(start, end)| (whole(*start), whole(*end)))
+        let blocks = self.blocks.iter().take_while(|(start, end)| start != end);
+        blocks.map(move |(start, end)| (whole(*start, ack), whole(*end, ack)))
     }
 
-    /// The same as a slice.
-    pub(super) fn whole(&self, ack: u64) -> Blocks {
+    /// Those that report more than the `known` do, in the order of their sequence numbers. A block that has grown is known up to where it had ended.
+    #[inline]
+    pub(super) fn beyond(&self, known: &Self, ack: u64) -> Blocks {
         let mut blocks = Blocks::default();
-        for block in self.iter(ack) {
-            blocks.blocks[blocks.count] = block;
-            blocks.count += 1;
+        for (start, end) in self.iter(ack) {
+            let grown = known.iter(ack).find(|(s, e)| *s <= start && start <= *e && *e <= end);
+            let from = grown.map_or(start, |block| block.1);
+            if from < end {
+                blocks.blocks[blocks.count] = News { start, end, from };
+                blocks.count += 1;
+            }
+        }
+        // Nearly always it is one.
+        if blocks.count > 1 {
+            blocks.blocks[..blocks.count].sort_unstable();
         }
         blocks
     }

@@ -6,11 +6,9 @@ use super::limited::LimitedBy;
 use super::parameters::{Nagle, SendBufferRule, TcpParameters};
 use super::segment::Segment;
 
-/// The sending half of a connection.
+/// The sending half of a connection. What is not acknowledged is in the scoreboard, so that most of its methods ask for SND.UNA.
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
-    /// Oldest unacknowledged sequence number (SND.UNA).
-    pub(super) una: u64,
     /// Next sequence number to send (SND.NXT).
     pub(super) next: u64,
     /// One past the last byte that the application wrote.
@@ -49,7 +47,6 @@ pub(super) struct Piece {
 impl Sender {
     pub(super) fn new() -> Self {
         Self {
-            una: 1,
             next: 1,
             written: 1,
             announced_by: 0,
@@ -66,11 +63,11 @@ impl Sender {
     }
 
     /// The application hands over `bytes` in one write. Returns how many are taken.
-    pub(super) fn write(&mut self, p: &TcpParameters, bytes: u64) -> u64 {
+    pub(super) fn write(&mut self, p: &TcpParameters, una: u64, bytes: u64) -> u64 {
         if self.closing {
             return 0;
         }
-        let taken = bytes.min(self.room(p, bytes));
+        let taken = bytes.min(self.room(p, una, bytes));
         if taken > 0 {
             // Where the socket takes a part only, the write does not end yet.
             self.put(p, taken, taken == bytes);
@@ -85,21 +82,21 @@ impl Sender {
     /// of a multiple of the segment size, BSD in clusters, Linux in segments. Here a piece is a segment for all of them.
     /// Winsock's rule asks about the whole write.
     #[inline]
-    pub(super) fn next_copy(&mut self, p: &TcpParameters, mss: u64, left: u64) -> u64 {
+    pub(super) fn next_copy(&mut self, p: &TcpParameters, mss: u64, una: u64, left: u64) -> u64 {
         let piece = if p.send_buffer_rule == SendBufferRule::WholeWrites { left } else { left.min(mss) };
-        let taken = piece.min(self.room(p, piece));
+        let taken = piece.min(self.room(p, una, piece));
         self.refused = left > 0 && taken == 0;
         taken
     }
 
     /// Copy of a write of which `left` bytes are to come as many pieces as are taken. Returns how many bytes they are.
     #[inline]
-    pub(super) fn copy(&mut self, p: &TcpParameters, mss: u64, left: u64) -> u64 {
+    pub(super) fn copy(&mut self, p: &TcpParameters, mss: u64, una: u64, left: u64) -> u64 {
         if p.send_buffer_rule != SendBufferRule::Bytes {
-            return self.copy_pieces(p, mss, left);
+            return self.copy_pieces(p, mss, una, left);
         }
         // They are as good as one.
-        let taken = left.min(self.room(p, left));
+        let taken = left.min(self.room(p, una, left));
         if taken > 0 {
             self.put(p, taken, taken == left);
         }
@@ -108,10 +105,10 @@ impl Sender {
     }
 
     #[inline(never)]
-    fn copy_pieces(&mut self, p: &TcpParameters, mss: u64, left: u64) -> u64 {
+    fn copy_pieces(&mut self, p: &TcpParameters, mss: u64, una: u64, left: u64) -> u64 {
         let mut taken = 0;
         loop {
-            let piece = self.next_copy(p, mss, left - taken);
+            let piece = self.next_copy(p, mss, una, left - taken);
             if piece == 0 {
                 return taken;
             }
@@ -134,11 +131,11 @@ impl Sender {
 
     /// How much of a write of `bytes` would be taken.
     #[inline]
-    pub(super) fn room(&self, p: &TcpParameters, bytes: u64) -> u64 {
+    pub(super) fn room(&self, p: &TcpParameters, una: u64, bytes: u64) -> u64 {
         if self.closing {
             return 0;
         }
-        let held = self.written - self.una.min(self.written);
+        let held = self.written - una.min(self.written);
         let free = p.send_buffer.saturating_sub(held);
         match p.send_buffer_rule {
             SendBufferRule::Bytes => free,
@@ -162,8 +159,8 @@ impl Sender {
     }
 
     /// Whether the FIN was sent and acknowledged.
-    pub(super) fn is_finished(&self) -> bool {
-        self.fin_sent && self.una == self.next
+    pub(super) fn is_finished(&self, una: u64) -> bool {
+        self.fin_sent && una == self.next
     }
 
     /// Whether nothing was written, and nothing is to be.
@@ -177,14 +174,14 @@ impl Sender {
     }
 
     /// Bytes of payload acknowledged.
-    pub(super) fn bytes_acked(&self) -> u64 {
-        self.una - 1 - u64::from(self.is_finished())
+    pub(super) fn bytes_acked(&self, una: u64) -> u64 {
+        una - 1 - u64::from(self.is_finished(una))
     }
 
     /// Bytes that the announced window still allows.
     #[inline]
-    pub(super) fn usable_window(&self) -> u64 {
-        (self.una + u64::from(self.window)).saturating_sub(self.next)
+    pub(super) fn usable_window(&self, una: u64) -> u64 {
+        (una + u64::from(self.window)).saturating_sub(self.next)
     }
 
     /// Take the window of an acceptable acknowledgment (RFC 9293 section 3.10.7.4, fifth step). True when it changed.
@@ -203,16 +200,22 @@ impl Sender {
 
     /// The next piece of new data, or why there is none. `idle`: nothing is unacknowledged.
     #[inline(always)]
-    pub(super) fn next_piece(&self, p: &TcpParameters, mss: u64, idle: bool) -> Result<Piece, LimitedBy> {
+    pub(super) fn next_piece(
+        &self,
+        p: &TcpParameters,
+        mss: u64,
+        una: u64,
+        idle: bool,
+    ) -> Result<Piece, LimitedBy> {
         let unsent = self.unsent();
-        if unsent >= mss && self.boundaries.is_none() && self.usable_window() >= mss {
+        if unsent >= mss && self.boundaries.is_none() && self.usable_window(una) >= mss {
             // What nearly all segments are: full.
             return Ok(Piece { len: mss as u32, fin: self.closing && unsent == mss });
         }
         if unsent == 0 && !self.closing {
             return Err(if self.refused { LimitedBy::SendBuffer } else { LimitedBy::Application });
         }
-        self.next_odd_piece(p, mss, idle, unsent)
+        self.next_odd_piece(p, mss, una, idle, unsent)
     }
 
     /// The same where the window, the end of the data or of a write may matter.
@@ -221,6 +224,7 @@ impl Sender {
         &self,
         p: &TcpParameters,
         mss: u64,
+        una: u64,
         idle: bool,
         unsent: u64,
     ) -> Result<Piece, LimitedBy> {
@@ -229,10 +233,10 @@ impl Sender {
         }
         let mut want = unsent.min(mss);
         let to_boundary = self.next_boundary().map_or(want, |end| want.min(end - self.next));
-        if to_boundary < want && !self.nagle_holds(p, mss, idle, to_boundary) {
+        if to_boundary < want && !self.nagle_holds(p, mss, una, idle, to_boundary) {
             want = to_boundary;
         }
-        let len = want.min(self.usable_window());
+        let len = want.min(self.usable_window(una));
         if len < want && len < mss {
             // RFC 9293 section 3.8.6.2.1: "if the maximum-sized segment can be sent", else if "at least a fraction Fs
             // of the maximum window can be sent", Fs = 1/2.
@@ -241,13 +245,13 @@ impl Sender {
             }
             if len < u64::from(self.largest_window) / 2 {
                 // Less than a segment is left of the window because the rest of it is in flight.
-                let taken = self.next > self.una;
+                let taken = self.next > una;
                 return Err(if taken { LimitedBy::ReceiveWindow } else { LimitedBy::SillyWindow });
             }
         }
         let fin = self.closing && len == unsent;
         let last = len == want && want == unsent;
-        if last && !fin && len < mss && self.nagle_holds(p, mss, idle, len) {
+        if last && !fin && len < mss && self.nagle_holds(p, mss, una, idle, len) {
             // The application would have filled the segment.
             return Err(if self.refused { LimitedBy::SendBuffer } else { LimitedBy::Nagle });
         }
@@ -259,7 +263,7 @@ impl Sender {
     }
 
     /// Whether Nagle's rule holds back a segment of `len` bytes.
-    fn nagle_holds(&self, p: &TcpParameters, mss: u64, idle: bool, len: u64) -> bool {
+    fn nagle_holds(&self, p: &TcpParameters, mss: u64, una: u64, idle: bool, len: u64) -> bool {
         let naglim = p.naglim.min(mss);
         len < mss
             && match p.nagle {
@@ -268,7 +272,7 @@ impl Sender {
                 // any previously transmitted data on the connection remains unacknowledged".
                 Nagle::Rfc896 => !idle,
                 // draft-minshall-nagle-01: only while a small segment is unacknowledged.
-                Nagle::Minshall => self.small_end > self.una,
+                Nagle::Minshall => self.small_end > una,
                 Nagle::Naglim => !idle && len < naglim && u64::from(self.last_len) < naglim,
             }
     }
@@ -320,14 +324,14 @@ mod tests {
         let p = TcpParameters { send_buffer: 20_000, ..Profile::Linux6.parameters(1500) };
         assert_eq!(p.send_buffer_rule, SendBufferRule::Bytes);
         let mut random = Stream::new(3, "copies");
-        let (mut pieces, mut whole) = (Sender::new(), Sender::new());
+        let (mut pieces, mut whole, mut una) = (Sender::new(), Sender::new(), 1);
         for _ in 0..5000 {
             let mut left = random.below(30_000) + 1;
-            let all = whole.next_copy(&p, u64::MAX, left);
+            let all = whole.next_copy(&p, u64::MAX, una, left);
             whole.put(&p, all, all == left);
             let mut copied = 0;
             loop {
-                let piece = pieces.next_copy(&p, 1448, left);
+                let piece = pieces.next_copy(&p, 1448, una, left);
                 if piece == 0 {
                     break;
                 }
@@ -335,10 +339,10 @@ mod tests {
                 copied += piece;
                 pieces.put(&p, piece, left == 0);
             }
-            whole.next_copy(&p, u64::MAX, left);
+            whole.next_copy(&p, u64::MAX, una, left);
             assert_eq!((copied, pieces.written, pieces.refused), (all, whole.written, whole.refused));
-            let sent = pieces.una + random.below(pieces.written - pieces.una + 1);
-            (pieces.una, pieces.next, whole.una, whole.next) = (sent, sent, sent, sent);
+            una += random.below(pieces.written - una + 1);
+            (pieces.next, whole.next) = (una, una);
         }
     }
 }

@@ -66,7 +66,7 @@ impl Connection {
     /// What a probe sends: the next new segment whatever the congestion window says, or the last one again.
     pub(super) fn decide_tail_probe(&self) -> Next {
         let unsent = self.tx.unsent().min(self.window.mss());
-        if unsent > 0 && self.tx.usable_window() >= unsent {
+        if unsent > 0 && self.tx.usable_window(self.board.una()) >= unsent {
             Next::New(Piece { len: unsent as u32, fin: false })
         } else {
             Next::Again(self.board.len() as u32 - 1)

@@ -34,7 +34,7 @@ impl Connection {
         if !calm || self.board.waiting() > 0 || self.recovery.phase == Phase::Fast {
             return self.decide_odd(now);
         }
-        let reason = match self.tx.next_piece(&self.p, self.window.mss(), self.board.is_empty()) {
+        let reason = match self.next_piece() {
             Ok(piece) => {
                 let in_flight = self.in_flight() + u64::from(piece.len);
                 let window = self.window.size.max(self.window.mss());
@@ -81,7 +81,7 @@ impl Connection {
         }
         if self.special.has(Special::PROBE_DUE) {
             return Ok(if self.board.is_empty() {
-                let len = self.tx.usable_window().min(self.tx.unsent()).max(1) as u32;
+                let len = self.tx.usable_window(self.board.una()).min(self.tx.unsent()).max(1) as u32;
                 Next::New(Piece { len, fin: false })
             } else {
                 Next::Again(0)
@@ -103,6 +103,12 @@ impl Connection {
         if paced && self.is_paced(now) { Err(LimitedBy::Pacing) } else { Ok(next) }
     }
 
+    /// The next piece of new data, or why there is none.
+    #[inline(always)]
+    fn next_piece(&self) -> Result<Piece, LimitedBy> {
+        self.tx.next_piece(&self.p, self.window.mss(), self.board.una(), self.board.is_empty())
+    }
+
     /// Whether pacing keeps the next segment back.
     fn is_paced(&self, now: Time) -> bool {
         self.timers.at(Timer::Pacing).is_some_and(|at| at > now)
@@ -120,7 +126,7 @@ impl Connection {
                 Err(LimitedBy::CongestionWindow)
             };
         }
-        let piece = match self.tx.next_piece(&self.p, self.window.mss(), self.board.is_empty()) {
+        let piece = match self.next_piece() {
             Ok(piece) => piece,
             Err(reason) => return self.decide_hole(in_flight, window).ok_or(reason),
         };
@@ -132,7 +138,7 @@ impl Connection {
 
     /// RFC 3042: the first duplicate acknowledgments each let a new segment out. With SACK they do so by themselves.
     #[inline]
-    fn limited_transmit(&self) -> u64 {
+    pub(super) fn limited_transmit(&self) -> u64 {
         if self.recovery.duplicates == 0 {
             return 0;
         }
@@ -344,14 +350,9 @@ impl Connection {
             self.restart_after_idle(now);
         }
         let rate = self.rate_mark(now);
-        if self.recovery.duplicates > 0 && self.recovery.phase == Phase::Open {
-            self.recovery.more().limited_transmitted += u64::from(piece.len);
-        }
+        self.recovery.sent(piece.len.into());
         let probes = self.special.has(Special::PROBE_DUE);
-        if let Some(reduction) = self.recovery.reduction() {
-            reduction.sent(u64::from(piece.len));
-        }
-        let beyond = probes && u64::from(piece.len) > self.tx.usable_window();
+        let beyond = probes && u64::from(piece.len) > self.tx.usable_window(self.board.una());
         let seq = self.tx.next;
         let pushes = self.tx.sent(&self.p, self.window.mss(), piece);
         self.board.push(self.tx.next, now, piece.fin, rate);

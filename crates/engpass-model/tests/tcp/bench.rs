@@ -47,6 +47,8 @@ pub(crate) struct Pipe {
     pub(crate) loss: Loss,
     /// A share of the segments, in millionths, comes later by up to `late`.
     pub(crate) late: Option<(u64, Time, Stream)>,
+    /// All segments echo a mark.
+    pub(crate) echoes: bool,
     busy_until: Time,
     /// On their way, by time of arrival.
     way: VecDeque<(Time, u64, Segment)>,
@@ -66,6 +68,7 @@ impl Pipe {
             mark_above: None,
             loss: Loss::None,
             late: None,
+            echoes: false,
             busy_until: Time::ZERO,
             way: VecDeque::new(),
             seen: 0,
@@ -112,6 +115,9 @@ impl Pipe {
         }
         if segment.ect && self.mark_above.is_some_and(|mark| backlog > mark) {
             segment.ce = true;
+        }
+        if self.echoes {
+            segment.flags |= Flags::ECE;
         }
         self.carried_bytes += bytes;
         let start = self.busy_until.max(now);

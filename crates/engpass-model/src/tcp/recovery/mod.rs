@@ -42,31 +42,26 @@ pub(super) enum Verdict {
 }
 
 /// What a kind of recovery sees beside the scoreboard.
-pub(super) struct AckView<'a> {
+pub(super) struct AckView {
     /// Oldest unacknowledged sequence number, after this acknowledgment.
     pub(super) una: u64,
     /// Next new sequence number.
     pub(super) next: u64,
+    /// Sequence numbers that it acknowledges.
+    pub(super) acked: u64,
     /// It is a duplicate (RFC 5681 section 2).
     pub(super) duplicate: bool,
-    /// What it told.
-    pub(super) progress: &'a Progress,
     /// Segment size.
     pub(super) mss: u64,
-    /// It reports a duplicate (RFC 2883).
-    pub(super) reported_duplicate: bool,
-    /// When it came.
-    pub(super) now: Time,
-    /// Smallest round trip so far.
-    pub(super) minimum_rtt: Time,
-    /// Smoothed round trip.
-    pub(super) smoothed_rtt: Time,
 }
 
-impl AckView<'_> {
-    fn clock(&self) -> Clock {
-        Clock { now: self.now, minimum_rtt: self.minimum_rtt, smoothed_rtt: self.smoothed_rtt }
-    }
+/// What RACK sees of it.
+pub(super) struct RackView<'a> {
+    /// What it told.
+    pub(super) progress: &'a Progress,
+    /// It reports a duplicate (RFC 2883).
+    pub(super) reported_duplicate: bool,
+    pub(super) clock: Clock,
 }
 
 /// The state that all kinds share.
@@ -100,9 +95,40 @@ pub(super) struct More {
     pub(super) reduction: Option<Reduction>,
 }
 
+#[cold]
+#[inline(never)]
+fn begin() -> Box<More> {
+    Box::default()
+}
+
 impl Recovery {
+    #[inline]
     pub(super) fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
+        self.more.get_or_insert_with(begin)
+    }
+
+    /// Whether nothing hints at a loss: what goes out is counted nowhere.
+    #[inline]
+    pub(super) fn is_calm(&self) -> bool {
+        self.duplicates == 0 && self.phase != Phase::Fast
+    }
+
+    /// New data goes out.
+    #[inline]
+    pub(super) fn sent(&mut self, bytes: u64) {
+        if !self.is_calm() {
+            self.count_sent(bytes);
+        }
+    }
+
+    #[inline(never)]
+    fn count_sent(&mut self, bytes: u64) {
+        if self.phase == Phase::Open {
+            self.more().limited_transmitted += bytes;
+        }
+        if let Some(reduction) = self.reduction() {
+            reduction.sent(bytes);
+        }
     }
 
     /// See [`More::recover`].
@@ -179,15 +205,9 @@ impl Recovery {
         with_sack: bool,
         board: &mut Scoreboard,
         view: &AckView,
+        seen: &RackView,
     ) -> Verdict {
-        if view.progress.acked > 0 {
-            self.advance();
-        }
-        if view.duplicate {
-            self.duplicates += 1;
-        }
-        if self.phase == Phase::Timeout && view.una >= self.recover() {
-            self.phase = Phase::Open;
+        if self.ends_timeout(view) {
             self.rack.iter_mut().for_each(|rack| rack.on_exit());
             return Verdict::Exit;
         }
@@ -195,17 +215,37 @@ impl Recovery {
             RecoveryKind::Plain => Verdict::Nothing,
             RecoveryKind::Reno => reno::on_ack(self, p, board, view),
             RecoveryKind::Sack if with_sack => sack::on_ack(self, p, board, view),
-            RecoveryKind::RackTlp if with_sack => rack::on_ack(self, p, board, view),
+            RecoveryKind::RackTlp if with_sack => rack::on_ack(self, p, board, view, seen),
             RecoveryKind::NewReno | RecoveryKind::Sack | RecoveryKind::RackTlp => {
                 new_reno::on_ack(self, p, board, view)
             }
         }
     }
 
+    /// The same where it is [`RecoveryKind::Sack`], with SACK.
+    #[inline]
+    pub(super) fn on_sacked(&mut self, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
+        if self.ends_timeout(view) { Verdict::Exit } else { sack::on_ack(self, p, board, view) }
+    }
+
+    /// Count duplicates. Whether all is acknowledged that was in the network when the retransmission timer expired.
+    #[inline]
+    fn ends_timeout(&mut self, view: &AckView) -> bool {
+        if view.acked > 0 {
+            self.advance();
+        }
+        self.duplicates += u32::from(view.duplicate);
+        let ends = self.phase == Phase::Timeout && view.una >= self.recover();
+        if ends {
+            self.phase = Phase::Open;
+        }
+        ends
+    }
+
     /// Fast recovery begins with the oldest segment.
-    fn enter(&mut self, board: &mut Scoreboard, view: &AckView) -> Verdict {
+    fn enter(&mut self, board: &mut Scoreboard, next: u64) -> Verdict {
         board.mark_lost(0);
-        self.enter_at(view.next)
+        self.enter_at(next)
     }
 
     /// Fast recovery begins; what is lost is marked.

@@ -6,7 +6,7 @@ use crate::tcp::scoreboard::Scoreboard;
 
 pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
     let mss = view.mss as i64;
-    if view.progress.acked > 0 && r.phase == Phase::Fast {
+    if view.acked > 0 && r.phase == Phase::Fast {
         if view.una >= r.recover() {
             return r.exit();
         }
@@ -15,8 +15,8 @@ pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard
         // SMSS of new data, then add back SMSS bytes".
         board.mark_lost(0);
         r.force = true;
-        let added = if view.progress.acked >= view.mss { mss } else { 0 };
-        r.more().inflation += added - view.progress.acked as i64;
+        let added = if view.acked >= view.mss { mss } else { 0 };
+        r.more().inflation += added - view.acked as i64;
         let first = !r.partial_seen;
         r.partial_seen = true;
         return Verdict::Partial(first);
@@ -31,7 +31,7 @@ pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard
         }
         // Step 2: only "if the Cumulative Acknowledgment field covers more than recover".
         Phase::Open if r.duplicates == p.duplicate_threshold && view.una > r.recover() => {
-            let verdict = r.enter(board, view);
+            let verdict = r.enter(board, view.next);
             r.more().inflation = i64::from(p.duplicate_threshold) * mss;
             verdict
         }

@@ -1,6 +1,6 @@
 //! RACK: what was sent well before something that has arrived is lost (RFC 8985 section 6).
 
-use super::{AckView, Phase, Recovery, Verdict};
+use super::{AckView, Phase, RackView, Recovery, Verdict};
 use crate::tcp::parameters::TcpParameters;
 use crate::tcp::progress::{Newest, Run};
 use crate::tcp::scoreboard::Scoreboard;
@@ -50,17 +50,17 @@ impl Rack {
     ///
     /// RFC 8985 takes segments in the order of their sending, so RACK.rtt is that of the newest. `tcp_rack_advance` leaves it with the one that was
     /// taken last: where an acknowledgment also reports a probe, of a segment that waited long for it, and what came after that is not yet late.
-    fn note(&mut self, view: &AckView) {
-        if let Some(Newest { at, end, .. }) = view.progress.newest
+    fn note(&mut self, seen: &RackView) {
+        if let Some(Newest { at, end, .. }) = seen.progress.newest
             && (at, end) > self.newest
         {
             self.newest = (at, end);
         }
-        if let Some(at) = view.progress.last_at {
-            self.rtt = view.now.saturating_sub(at);
+        if let Some(at) = seen.progress.last_at {
+            self.rtt = seen.clock.now.saturating_sub(at);
         }
-        self.highest = self.highest.max(view.progress.highest);
-        self.reordering_seen |= view.progress.reordered;
+        self.highest = self.highest.max(seen.progress.highest);
+        self.reordering_seen |= seen.progress.reordered;
     }
 
     /// All of it for an acknowledgment that takes segments in order. True when [`detect`](Self::detect) may find something.
@@ -79,11 +79,11 @@ impl Rack {
     }
 
     /// Step 4: adapt the reordering window to duplicates that the other side reports.
-    fn adapt(&mut self, view: &AckView) {
+    fn adapt(&mut self, view: &AckView, seen: &RackView) {
         if view.una >= self.duplicate_round {
             self.duplicate_round = 0;
         }
-        if self.duplicate_round == 0 && view.reported_duplicate {
+        if self.duplicate_round == 0 && seen.reported_duplicate {
             self.duplicate_round = view.next;
             self.extra_quarters += 1;
             self.persist = PERSIST;
@@ -174,23 +174,29 @@ pub(in crate::tcp) struct Clock {
     pub(in crate::tcp) smoothed_rtt: Time,
 }
 
-pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
+pub(super) fn on_ack(
+    r: &mut Recovery,
+    p: &TcpParameters,
+    board: &mut Scoreboard,
+    view: &AckView,
+    seen: &RackView,
+) -> Verdict {
     let phase = r.phase;
-    if r.rack.is_none() && view.progress.newest.is_none() && !view.reported_duplicate {
+    if r.rack.is_none() && seen.progress.newest.is_none() && !seen.reported_duplicate {
         // An end that sends nothing has nothing to watch.
         return Verdict::Nothing;
     }
     let ends = phase == Phase::Fast && view.una >= r.recover();
     let rack = r.rack_mut();
-    rack.note(view);
-    rack.adapt(view);
+    rack.note(seen);
+    rack.adapt(view, seen);
     if ends {
         rack.on_exit();
         return r.exit();
     }
-    let found = rack.detect(p, phase, board, &view.clock());
+    let found = rack.detect(p, phase, board, &seen.clock);
     if found && r.phase == Phase::Open {
         return r.enter_at(view.next);
     }
-    if r.phase == Phase::Fast && view.progress.acked > 0 { Verdict::Partial(true) } else { Verdict::Nothing }
+    if r.phase == Phase::Fast && view.acked > 0 { Verdict::Partial(true) } else { Verdict::Nothing }
 }

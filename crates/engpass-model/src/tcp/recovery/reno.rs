@@ -5,7 +5,7 @@ use crate::tcp::parameters::TcpParameters;
 use crate::tcp::scoreboard::Scoreboard;
 
 pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
-    if view.progress.acked > 0 && r.phase == Phase::Fast {
+    if view.acked > 0 && r.phase == Phase::Fast {
         // Step 6: "When the next ACK arrives that acknowledges previously unacknowledged data, a TCP MUST set cwnd to
         // ssthresh". Whatever else is lost is left to another three duplicates, or to the timer.
         return r.exit();
@@ -21,7 +21,7 @@ pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard
         }
         // Reno keeps no `recover`: duplicates after a timeout may start another, false, fast retransmit.
         Phase::Open | Phase::Timeout if r.duplicates == p.duplicate_threshold => {
-            let verdict = r.enter(board, view);
+            let verdict = r.enter(board, view.next);
             // Step 3: "cwnd set to ssthresh plus 3*SMSS".
             r.more().inflation = i64::from(p.duplicate_threshold) * view.mss as i64;
             verdict

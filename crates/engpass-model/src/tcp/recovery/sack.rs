@@ -4,6 +4,7 @@ use super::{AckView, Phase, Recovery, Verdict};
 use crate::tcp::parameters::TcpParameters;
 use crate::tcp::scoreboard::Scoreboard;
 
+#[inline]
 pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
     if r.phase == Phase::Fast && view.una >= r.recover() {
         return r.exit();
@@ -13,8 +14,8 @@ pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard
         // Section 5 (1) "if DupAcks >= DupThresh go to step (4)", (2) "if […] IsLost (HighACK + 1) returns true".
         let by_count = view.duplicate && r.duplicates >= p.duplicate_threshold && board.has_sacked();
         if by_count || found {
-            return r.enter(board, view);
+            return r.enter(board, view.next);
         }
     }
-    if r.phase == Phase::Fast && view.progress.acked > 0 { Verdict::Partial(true) } else { Verdict::Nothing }
+    if r.phase == Phase::Fast && view.acked > 0 { Verdict::Partial(true) } else { Verdict::Nothing }
 }

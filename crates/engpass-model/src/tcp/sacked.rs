@@ -1,0 +1,54 @@
+//! Acknowledgments that RFC 6675 judges: what comes while losses are found and repaired with SACK.
+
+use super::connection::{Connection, Out, State};
+use super::recovery::{AckView, Phase};
+use super::segment::Segment;
+use crate::time::Time;
+
+impl Connection {
+    /// Take a segment that only acknowledges or reports data, where RFC 6675 says what is lost and nothing special goes on: what `receive_ack`
+    /// comes to then. False, and nothing is done, if it is another.
+    #[inline(never)]
+    pub(super) fn take_sacked(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
+        let plain = segment.len == 0
+            && segment.flags.is_plain()
+            && !segment.ce
+            && segment.ack >= self.board.una()
+            && segment.ack <= self.tx.next
+            && self.state == State::Established
+            && self.special.is_empty()
+            && self.agreed.sack()
+            && !self.board.is_empty()
+            && self.p.derived().plain_sack;
+        if !plain {
+            return false;
+        }
+        let (acked, before) = (segment.ack - self.board.una(), self.in_flight());
+        let arrived = self.board.take(segment.ack, &segment.sack);
+        self.tx.take_window(segment);
+        let (next, mss, limited) = (self.tx.next, self.window.mss(), self.recovery.limited_transmitted());
+        let duplicate = acked == 0 && arrived.sacked > 0;
+        if duplicate {
+            self.rare().stats.duplicate_acks += 1;
+        }
+        self.measure(now, segment, acked, arrived.sample, out);
+        if acked > 0 {
+            self.expired = false;
+            self.detect_spurious(segment);
+        }
+        let phase = self.recovery.phase;
+        let view = AckView { una: segment.ack, next, acked, duplicate, mss };
+        let verdict = self.recovery.on_sacked(&self.p, &mut self.board, &view);
+        self.apply(now, verdict, phase, limited);
+        if arrived.delivered > 0 {
+            let recovering = phase == Phase::Fast || self.recovery.phase == Phase::Fast;
+            self.grow(now, acked, before, recovering);
+        }
+        if acked > 0 {
+            self.advance_timer(now);
+            out.acked += acked;
+        }
+        self.rx.take_expected(&self.p, mss, segment, now);
+        true
+    }
+}
