@@ -146,7 +146,7 @@ impl Network {
         self.fabric.ledger.warm(from);
         for line in &mut self.frames.ports {
             // Where something was told that comes later they are open.
-            if std::mem::replace(&mut line.opens, u64::MAX) == from {
+            if line.open() == Some(from) {
                 self.fabric.ledger.opens_frames(line, from);
             }
         }

@@ -2,7 +2,7 @@
 
 use engpass_model::queue::Ecn;
 
-use super::port::Flying;
+use super::lottery::Flying;
 use super::{END, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;

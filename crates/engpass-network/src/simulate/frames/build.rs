@@ -45,7 +45,9 @@ impl Frames {
                 let name = format!("{}.{}", link.name, topology.nodes[from]);
                 let number = frames.places.len() as u32;
                 let mut port = FramePort::new(link, (number, end), &name, seed, latency);
-                port.opens = window.from.unwrap_or(u64::MAX);
+                if let Some(from) = window.from {
+                    port.opens_at(from);
+                }
                 frames.places.push(frames.ports.len() as u32);
                 frames.ports.push(port);
             }

@@ -8,17 +8,19 @@ pub(super) struct Clock {
     /// End of the last transmission, its gap included: exactly, and rounded up.
     pub(super) exact: (u64, u64),
     pub(super) end: u64,
-    /// A length in bytes, and the time it takes.
-    length: u64,
+    /// The time that a length in bytes takes.
     takes: (u64, u64),
+    length: u32,
+    /// Bytes of the line around a frame, which no queue holds.
+    pub(super) physical: u32,
     pace: Pace,
     /// For how long the line is silent at the end of a frame: whole picoseconds and parts, of which the pace says how many make one.
     gap: (u64, u64),
 }
 
 impl Clock {
-    pub(super) fn new(pace: Pace, gap: u64) -> Self {
-        let mut clock = Self { pace, gap: (0, 0), length: 0, takes: (0, 0), exact: (0, 0), end: 0 };
+    pub(super) fn new(pace: Pace, (physical, gap): (u32, u64)) -> Self {
+        let mut clock = Self { pace, physical, gap: (0, 0), length: 0, takes: (0, 0), exact: (0, 0), end: 0 };
         clock.gap = clock.time_of(gap);
         clock
     }
@@ -50,7 +52,7 @@ impl Clock {
 
     /// So many bytes follow what was sent: when the last bit of them that is none of the gap has left.
     #[inline(always)]
-    pub(super) fn send(&mut self, bytes: u64) -> u64 {
+    pub(super) fn send(&mut self, bytes: u32) -> u64 {
         if bytes != self.length {
             self.learn(bytes);
         }
@@ -72,7 +74,7 @@ impl Clock {
 
     /// Where so many bytes would end that come to the line at `now`, exactly, and rounded up.
     #[inline(always)]
-    pub(super) fn look(&mut self, now: u64, bytes: u64) -> ((u64, u64), u64) {
+    pub(super) fn look(&mut self, now: u64, bytes: u32) -> ((u64, u64), u64) {
         if bytes != self.length {
             self.learn(bytes);
         }
@@ -83,13 +85,13 @@ impl Clock {
     }
 
     #[cold]
-    fn learn(&mut self, bytes: u64) {
-        (self.length, self.takes) = (bytes, self.time_of(bytes));
+    fn learn(&mut self, bytes: u32) {
+        (self.length, self.takes) = (bytes, self.time_of(bytes.into()));
     }
 
     /// The same, if it finds the line free and is as long as the last one.
     #[inline(always)]
-    pub(super) fn look_again(&self, now: u64, bytes: u64) -> Option<((u64, u64), u64)> {
+    pub(super) fn look_again(&self, now: u64, bytes: u32) -> Option<((u64, u64), u64)> {
         let exact = (now + self.takes.0, self.takes.1);
         (now > self.end && bytes == self.length).then_some((exact, exact.0 + u64::from(exact.1 > 0)))
     }

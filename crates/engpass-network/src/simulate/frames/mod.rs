@@ -9,6 +9,7 @@ mod act;
 mod arrive;
 mod build;
 mod clock;
+mod lottery;
 mod plain;
 mod port;
 mod sent;
@@ -188,8 +189,9 @@ impl Fabric {
     /// Something comes to a line at `at`: what is to be seen of it before.
     #[inline(always)]
     fn see_before(&mut self, line: &mut FramePort, at: u64) {
-        if at > line.opens {
-            let from = std::mem::replace(&mut line.opens, u64::MAX);
+        if line.is_to_open(at)
+            && let Some(from) = line.open()
+        {
             self.ledger.opens_frames(line, from);
         }
         if let Some(trace) = &mut self.trace {

@@ -1,16 +1,15 @@
 //! The transmitter of one direction of a link that carries frames.
 
-use std::collections::VecDeque;
-
 use engpass_model::element::Doing;
 use engpass_model::queue::{self, Cause, Discipline, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
-use engpass_model::unit::{QueueLimit, Share};
+use engpass_model::unit::QueueLimit;
 use engpass_model::wire::{Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 
 use super::clock::Clock;
+use super::lottery::{Flying, Lottery};
 use super::sent::{SentOff, TOLD};
 use crate::simulate::ledger::Transmission;
 use crate::simulate::tally::Window;
@@ -23,34 +22,44 @@ pub(in crate::simulate) struct FramePort {
     clock: Clock,
     /// What the books are told when they are opened and closed.
     pub(in crate::simulate) told: Told,
-    /// From the last bit of a frame on the line to the queue behind the other end.
-    pub(super) delay: u64,
-    /// The books are opened before anything that comes later than this; `u64::MAX` when they are open.
-    pub(in crate::simulate) opens: u64,
     /// The longest packet that finds room and whose fate is known when it comes, if the line is free: with what is around it,
     /// physical framing apart; zero if there is none.
     largest: u32,
+    /// The transmitter's number: twice that of the link, and its end.
+    pub(in crate::simulate) port: u32,
     /// Bytes of the line for an IP packet: the larger of its own and `least`, plus `around`.
     around: u32,
     least: u16,
-    /// Bytes of the line around a frame, which no queue holds.
-    physical: u8,
+    plainly: Plainly,
     /// The books are told of every transmission.
     pub(in crate::simulate) watched: bool,
-    /// The transmitter's number: twice that of the link, and its end.
-    pub(in crate::simulate) port: u32,
+    /// From the last bit of a frame on the line to the queue behind the other end.
+    pub(super) delay: u64,
     /// What waits, is being sent, and is on its way.
     pub(super) sent: SentOff,
     /// When the next arrival is looked at.
     wake: u64,
+    /// The books are opened before anything that comes later than this; `u64::MAX` when they are open.
+    opens: u64,
     waiting: Waiting,
     lottery: Option<Box<Lottery>>,
     /// What was sent and lost in the counted time, beside what the books are told.
     tally: PortTally,
 }
 
-// Four lines of a cache, of which a packet that finds the line free needs three.
-const _: () = assert!(size_of::<FramePort>() == 256);
+// Four lines of a cache, of which the last one is only for what is not quite plain, and for queues.
+const _: () = assert!(size_of::<FramePort>() == 256 && std::mem::offset_of!(FramePort, opens) == 192);
+
+/// How plainly packets come to a line and arrive behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plainly {
+    /// Its books are not open, a discipline is asked for more than room, or chance does something to packets.
+    Not,
+    /// What becomes of a packet is known when it comes: there is room in the queue, or not.
+    Room,
+    /// The same, and all are taken: at hosts.
+    All,
+}
 
 /// What went through a port in the counted time: what was sent when its last bit had left in it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,27 +81,6 @@ pub(in crate::simulate) struct Told {
     /// Frames, and their bytes, that were begun and ended in the window.
     pub(in crate::simulate) frames: u64,
     pub(in crate::simulate) bytes: u64,
-}
-
-/// A frame behind the transmitter.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flying {
-    at: u64,
-    pub(super) packet: u32,
-    /// It arrives damaged: whoever gets it throws it away.
-    pub(super) damaged: bool,
-}
-
-/// What chance does to the packets of a line.
-struct Lottery {
-    random: Stream,
-    loss: Share,
-    jitter: u64,
-    reorder: Option<(Share, u64)>,
-    /// Latest arrival of a packet that keeps its order.
-    last: u64,
-    /// What is on its way, in the order of arrival.
-    flight: VecDeque<Flying>,
 }
 
 /// How packets wait.
@@ -176,7 +164,6 @@ impl FramePort {
         let discipline = link.queues[end]
             .as_ref()
             .map(|queue| queue.build(Stream::new(seed, &format!("queue.{name}")), link.line_rate));
-        let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
         let waiting = match discipline {
             None => Waiting::All,
             Some(Discipline::Arrival(admission)) => match admission.only_limit() {
@@ -187,18 +174,12 @@ impl FramePort {
                 Waiting::Service(Box::new(Service { scheduler, asked: u64::MAX, held_since: None }))
             }
         };
-        let largest = match waiting {
-            _ if chance => 0,
-            Waiting::All => u32::MAX,
-            Waiting::Room(limit) if limit.packets > 0 => limit.bytes.min(u32::MAX.into()) as u32,
-            _ => 0,
-        };
-        Self {
-            clock: Clock::new(Pace::of_bits(8, link.line_rate), gap),
-            largest,
+        let mut port = Self {
+            clock: Clock::new(Pace::of_bits(8, link.line_rate), (physical as u32, gap)),
+            largest: 0,
+            plainly: Plainly::Not,
             around: around as u32,
             least: (link.line_bytes(0) - around) as u16,
-            physical: physical as u8,
             watched: false,
             port,
             delay: link.delay.ps() + latency,
@@ -206,19 +187,39 @@ impl FramePort {
             wake: u64::MAX,
             sent: SentOff::default(),
             waiting,
-            lottery: chance.then(|| {
-                Box::new(Lottery {
-                    random: Stream::new(seed, &format!("line.{name}")),
-                    loss: link.loss,
-                    jitter: link.jitter.ps(),
-                    reorder: link.reorder.map(|(share, delay)| (share, delay.ps())),
-                    last: 0,
-                    flight: VecDeque::new(),
-                })
-            }),
+            lottery: Lottery::of(link, name, seed).map(Box::new),
             tally: PortTally::default(),
             told: Told::default(),
-        }
+        };
+        port.open();
+        port
+    }
+
+    /// The books are to be opened before anything comes later than `at`.
+    pub(super) fn opens_at(&mut self, at: u64) {
+        self.opens = at;
+        (self.plainly, self.largest) = (Plainly::Not, 0);
+    }
+
+    /// The books are open. Returns after when they were to be, if they were not.
+    pub(in crate::simulate) fn open(&mut self) -> Option<u64> {
+        let from = std::mem::replace(&mut self.opens, u64::MAX);
+        (self.plainly, self.largest) = match self.waiting {
+            _ if self.lottery.is_some() => (Plainly::Not, 0),
+            Waiting::All => (Plainly::All, u32::MAX),
+            Waiting::Room(limit) if limit.packets > 0 => {
+                (Plainly::Room, limit.bytes.min(u32::MAX.into()) as u32)
+            }
+            Waiting::Room(_) => (Plainly::Room, 0),
+            _ => (Plainly::Not, 0),
+        };
+        (from != u64::MAX).then_some(from)
+    }
+
+    /// When the books are to be opened that something comes to at `at`, if that is now.
+    #[inline(always)]
+    pub(super) fn is_to_open(&self, at: u64) -> bool {
+        at > self.opens
     }
 
     /// What went through it in the counted time.
@@ -274,7 +275,7 @@ impl FramePort {
     /// Bytes of its frame, for an IP packet of `ip` bytes, that count in a queue.
     #[inline(always)]
     pub(super) fn queue_bytes(&self, ip: u32) -> u32 {
-        ip.max(self.least.into()) + self.around - u32::from(self.physical)
+        ip.max(self.least.into()) + self.around - self.clock.physical
     }
 
     /// A packet comes to the transmitter of a host, which takes everything.
@@ -313,13 +314,12 @@ impl FramePort {
         window: &Window,
     ) -> Passed {
         let bytes = self.queue_bytes(ip);
-        let taken = u64::from(bytes) + u64::from(self.physical);
+        let taken = bytes + self.clock.physical;
         // What finds the line free waits for nothing.
         if last > 0
             && let Some((exact, end)) = self.clock.look_again(now, taken)
-            && now <= self.opens
-            && window.holds_all(now, end)
             && bytes <= self.largest
+            && self.lies_inside(now, end, window)
         {
             let left = self.clock.left_of(exact, end);
             let at = left + self.delay;
@@ -327,38 +327,28 @@ impl FramePort {
                 self.told.idle += now - self.clock.end;
                 self.told.rounding += self.clock.rounding();
                 self.told.frames += 1;
-                self.told.bytes += taken;
+                self.told.bytes += u64::from(taken);
                 self.clock.go_to(exact, end);
                 // A NIC holds packets, a queue frames.
                 self.sent.push_alone(left, if NIC { ip } else { bytes });
                 return Passed::Told(at);
             }
         }
-        if !self.is_plain::<NIC>() {
-            return Passed::Odd;
-        }
-        if NIC {
-            self.join_plainly::<NIC>(now, (bytes, ip), packet, last, window)
-        } else {
-            self.queue_plainly(now, bytes, packet, last, window)
+        match (self.plainly, NIC) {
+            // A NIC holds packets, a queue frames.
+            (Plainly::All, true) => self.join_plainly::<NIC>(now, (bytes, ip), packet, last, window),
+            (Plainly::Room, false) => self.join_plainly::<NIC>(now, (bytes, bytes), packet, last, window),
+            _ => Passed::Odd,
         }
     }
 
-    /// Whether all is known on arrival by room alone, and packets arrive in order.
+    /// Whether a transmission that begins then or later lies in the window, of which the books are open.
     #[inline(always)]
-    fn is_plain<const NIC: bool>(&self) -> bool {
-        match self.waiting {
-            _ if self.lottery.is_some() => false,
-            Waiting::Room(_) => !NIC,
-            Waiting::All => NIC,
-            _ => false,
-        }
-    }
-
-    /// The same of a packet that takes so many bytes of a queue.
-    #[inline(never)]
-    fn queue_plainly(&mut self, now: u64, bytes: u32, packet: u32, last: u64, window: &Window) -> Passed {
-        self.join_plainly::<false>(now, (bytes, bytes), packet, last, window)
+    fn lies_inside(&self, begin: u64, end: u64, window: &Window) -> bool {
+        // What comes to a line whose books are open comes after the window has begun.
+        let inside = end <= window.end;
+        debug_assert!(!inside || window.holds_all(begin, end), "books are opened when the window begins");
+        inside
     }
 
     /// The same of a packet that takes so many bytes of the line, those around it apart, and of what holds it.
@@ -371,12 +361,10 @@ impl FramePort {
         last: u64,
         window: &Window,
     ) -> Passed {
-        let taken = u64::from(bytes) + u64::from(self.physical);
+        let taken = bytes + self.clock.physical;
         let before = self.clock.end;
         let (exact, end) = self.clock.look(now, taken);
-        // It begins then or later.
-        let begin = if now > before { now } else { self.clock.exact.0 };
-        if now > self.opens || !window.holds_all(begin, end) {
+        if !self.lies_inside(now, end, window) {
             return Passed::Odd;
         }
         if !NIC && let Waiting::Room(limit) = self.waiting {
@@ -390,7 +378,7 @@ impl FramePort {
             self.told.rounding += self.clock.rounding();
         }
         self.told.frames += 1;
-        self.told.bytes += taken;
+        self.told.bytes += u64::from(taken);
         let left = self.clock.left_of(exact, end);
         self.clock.go_to(exact, end);
         let at = left + self.delay;
@@ -416,7 +404,7 @@ impl FramePort {
     /// Bytes that an IP packet of `ip` bytes takes of the line.
     #[inline(always)]
     pub(in crate::simulate) fn line_bytes(&self, ip: u32) -> u64 {
-        u64::from(self.queue_bytes(ip)) + u64::from(self.physical)
+        u64::from(self.queue_bytes(ip) + self.clock.physical)
     }
 
     /// A packet comes to the transmitter. `mark` says whether it gets the mark of congestion.
@@ -494,7 +482,8 @@ impl FramePort {
     /// Put a frame of so many bytes, those around it apart, on the line, behind what is there.
     #[inline(always)]
     fn send(&mut self, now: u64, bytes: u32, window: &Window) -> OnLine {
-        let bytes = u64::from(bytes) + u64::from(self.physical);
+        let taken = bytes + self.clock.physical;
+        let bytes = u64::from(taken);
         let mut idle = 0;
         if now > self.clock.end {
             idle = now - self.clock.end;
@@ -503,7 +492,7 @@ impl FramePort {
             self.clock.restart(now);
         }
         let begin = self.clock.exact;
-        let left = self.clock.send(bytes);
+        let left = self.clock.send(taken);
         let end = self.clock.end;
         let whole = window.holds_all(begin.0, end);
         if whole {
@@ -516,7 +505,14 @@ impl FramePort {
         OnLine {
             left,
             whole,
-            transmission: Transmission { idle, held: 0, begin, bytes, physical: self.physical.into(), end },
+            transmission: Transmission {
+                idle,
+                held: 0,
+                begin,
+                bytes,
+                physical: self.clock.physical.into(),
+                end,
+            },
         }
     }
 
@@ -555,37 +551,20 @@ impl FramePort {
     /// arrival, if nothing is looked for earlier.
     #[inline(always)]
     pub(super) fn fly(&mut self, left: u64, bytes: u32, packet: u32) -> Option<u64> {
-        let at = if self.lottery.is_none() {
+        let mut at = left + self.delay;
+        if self.lottery.is_none() {
             self.sent.push(left, bytes, packet);
-            left + self.delay
         } else {
             self.tell(left, bytes);
-            self.draw(Flying { at: left + self.delay, packet, damaged: false })
-        };
+        }
+        if let Some(lottery) = &mut self.lottery {
+            at = lottery.draw(Flying { at, packet, damaged: false });
+        }
         if at >= self.wake {
             return None;
         }
         self.wake = at;
         Some(at)
-    }
-
-    /// What chance does to a packet on the line.
-    fn draw(&mut self, mut flying: Flying) -> u64 {
-        let Some(lottery) = &mut self.lottery else { return flying.at };
-        flying.damaged = lottery.loss.0 > 0 && lottery.random.below(Share::WHOLE) < lottery.loss.0;
-        if lottery.jitter > 0 {
-            flying.at += lottery.random.below(lottery.jitter.saturating_add(1));
-        }
-        let late = lottery.reorder.filter(|(share, _)| lottery.random.below(Share::WHOLE) < share.0);
-        if let Some((_, delay)) = late {
-            flying.at += delay;
-        } else {
-            flying.at = flying.at.max(lottery.last);
-            lottery.last = flying.at;
-        }
-        let place = lottery.flight.partition_point(|other| other.at <= flying.at);
-        lottery.flight.insert(place, flying);
-        flying.at
     }
 
     /// The packet that arrives now, and when to look for the next one.
@@ -594,19 +573,31 @@ impl FramePort {
         if self.wake != now {
             return (None, None);
         }
+        if self.plainly == Plainly::Not {
+            return self.land_oddly(now);
+        }
+        let (landed, next) = self.land_in_order(now);
+        self.wake = next.unwrap_or(u64::MAX);
+        (landed, next)
+    }
+
+    #[inline(always)]
+    fn land_in_order(&mut self, now: u64) -> (Option<Flying>, Option<u64>) {
+        let (packet, next) = self.sent.land();
+        (Some(Flying { at: now, packet, damaged: false }), next.map(|left| left + self.delay))
+    }
+
+    #[inline(never)]
+    fn land_oddly(&mut self, now: u64) -> (Option<Flying>, Option<u64>) {
         let (landed, next) = match &mut self.lottery {
             None => {
                 if let Waiting::Service(_) = self.waiting {
                     // The others look when something comes.
                     self.sent.release(now);
                 }
-                let (packet, next) = self.sent.land();
-                (Some(Flying { at: now, packet, damaged: false }), next.map(|left| left + self.delay))
+                self.land_in_order(now)
             }
-            Some(lottery) => {
-                let landed = lottery.flight.pop_front().filter(|flying| flying.at == now);
-                (landed, lottery.flight.front().map(|flying| flying.at))
-            }
+            Some(lottery) => lottery.land(now),
         };
         self.wake = next.unwrap_or(u64::MAX);
         (landed, next)
@@ -617,7 +608,7 @@ impl FramePort {
 mod tests {
     use super::*;
     use engpass_model::queue::{DropTail, Ecn, Queue};
-    use engpass_model::unit::QueueLimit;
+    use engpass_model::unit::{QueueLimit, Share};
     use engpass_model::wire::Medium;
 
     fn port(rate: u64) -> FramePort {

@@ -1,0 +1,67 @@
+//! What chance does to the packets of a line.
+
+use std::collections::VecDeque;
+
+use engpass_model::random::Stream;
+use engpass_model::unit::Share;
+use engpass_testbed::topology::LinkEnds;
+
+/// A frame behind the transmitter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flying {
+    pub(super) at: u64,
+    pub(super) packet: u32,
+    /// It arrives damaged: whoever gets it throws it away.
+    pub(super) damaged: bool,
+}
+
+/// What chance does to the packets of a line.
+pub(super) struct Lottery {
+    random: Stream,
+    loss: Share,
+    jitter: u64,
+    reorder: Option<(Share, u64)>,
+    /// Latest arrival of a packet that keeps its order.
+    last: u64,
+    /// What is on its way, in the order of arrival.
+    flight: VecDeque<Flying>,
+}
+
+impl Lottery {
+    /// That of a line, if chance does anything there.
+    pub(super) fn of(link: &LinkEnds, name: &str, seed: u64) -> Option<Self> {
+        let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
+        chance.then(|| Self {
+            random: Stream::new(seed, &format!("line.{name}")),
+            loss: link.loss,
+            jitter: link.jitter.ps(),
+            reorder: link.reorder.map(|(share, delay)| (share, delay.ps())),
+            last: 0,
+            flight: VecDeque::new(),
+        })
+    }
+
+    /// What becomes of a packet that would arrive then. Returns when it does.
+    pub(super) fn draw(&mut self, mut flying: Flying) -> u64 {
+        flying.damaged = self.loss.0 > 0 && self.random.below(Share::WHOLE) < self.loss.0;
+        if self.jitter > 0 {
+            flying.at += self.random.below(self.jitter.saturating_add(1));
+        }
+        let late = self.reorder.filter(|(share, _)| self.random.below(Share::WHOLE) < share.0);
+        if let Some((_, delay)) = late {
+            flying.at += delay;
+        } else {
+            flying.at = flying.at.max(self.last);
+            self.last = flying.at;
+        }
+        let place = self.flight.partition_point(|other| other.at <= flying.at);
+        self.flight.insert(place, flying);
+        flying.at
+    }
+
+    /// The packet that arrives now, and when to look for the next one.
+    pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, Option<u64>) {
+        let landed = self.flight.pop_front().filter(|flying| flying.at == now);
+        (landed, self.flight.front().map(|flying| flying.at))
+    }
+}
