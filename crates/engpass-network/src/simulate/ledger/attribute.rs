@@ -106,13 +106,8 @@ impl Ledger {
         if line.idle > line.booked {
             line.user_left(book, place, &stamps.of_packet(packet), stamps);
         }
-        // A line that is busy only notes who has used it.
-        (line.elastic, line.last) = (0, Some(place));
-        if book.last_shared {
-            stamps.swap(&mut book.stamp, packet);
-        } else {
-            stamps.copy(book.stamp, packet);
-        }
+        line.elastic = 0;
+        line.left_by(book, place, packet, stamps);
     }
 
     fn first_sender(&self, line: &Line) -> Option<u32> {
@@ -128,9 +123,20 @@ impl Book {
 }
 
 impl Line {
+    /// An elastic packet of this book has left. A line that was busy before only notes who has used it.
+    #[inline(always)]
+    pub(super) fn left_by(&mut self, book: &mut Book, place: u32, packet: u32, stamps: &mut Stamps) {
+        self.last = Some(place);
+        if book.last_shared {
+            stamps.swap(&mut book.stamp, packet);
+        } else {
+            stamps.copy(book.stamp, packet);
+        }
+    }
+
     /// An elastic frame of this book leaves, emitted when its sender had come to `stamp`.
     #[inline(never)]
-    fn user_left(&mut self, book: &Book, place: u32, stamp: &Sums, stamps: &Stamps) {
+    pub(super) fn user_left(&mut self, book: &Book, place: u32, stamp: &Sums, stamps: &Stamps) {
         let idle = self.idle - self.booked;
         if idle > 0 {
             let own = self.ps_of(self.elastic);

@@ -68,10 +68,15 @@ impl Ledger {
         let place = self.book_of(datagram, hop);
         let line = &mut self.lines[from.port as usize];
         line.idle = from.told.idle;
-        if datagram.counted {
-            line.elastic += from.line_bytes(ip);
-            self.packet_left(from.port as usize, place, packet);
+        if !datagram.counted {
+            return;
         }
+        let (book, stamps) = (&mut self.books[place as usize], &mut self.packet_stamps);
+        if line.idle > line.booked {
+            line.elastic += from.line_bytes(ip);
+            line.user_left(book, place, &stamps.of_packet(packet), stamps);
+        }
+        line.left_by(book, place, packet, stamps);
     }
 
     /// The book of a datagram at a hop of its way.
@@ -150,11 +155,10 @@ impl Ledger {
     ) {
         let Some(place) = states else { return };
         let waits = &mut self.senders[place];
-        waits.emit(now, until);
+        waits.emit_and_stir(now, until);
         if elastic && waits.stamped {
             self.packet_stamps.put(packet, waits.parts());
         }
-        waits.stir(now);
     }
 
     /// No packet is on its way, and those to come begin anew.

@@ -68,7 +68,9 @@ impl Ledger {
             alike: Vec::new(),
             processes,
             endpoints,
-            senders: vec![Waits::default(); senders],
+            senders: (0..senders)
+                .map(|place| if place < processes { Waits::of_process() } else { Waits::default() })
+                .collect(),
             before: vec![[0; Wait::COUNT]; if window.from.is_some() { senders } else { 0 }],
             stamps: Vec::new(),
             packet_stamps: Stamps::default(),

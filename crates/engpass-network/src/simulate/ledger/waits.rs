@@ -89,6 +89,8 @@ pub(super) struct Waits {
 
 /// So many states are rarely more than a sender is in between two packets.
 const FEW: usize = 3;
+/// Nobody asks what the sums have grown by: the sender has no timer.
+const UNASKED: u8 = u8::MAX;
 
 // Every sender has them.
 const _: () = assert!(size_of::<Waits>() == 104);
@@ -118,6 +120,11 @@ impl Default for Waits {
 }
 
 impl Waits {
+    /// Those of a process, which sends nothing again.
+    pub(super) fn of_process() -> Self {
+        Self { grown_count: UNASKED, ..Self::default() }
+    }
+
     #[inline]
     fn pass(&mut self, now: u64) {
         if now > self.until {
@@ -128,11 +135,16 @@ impl Waits {
 
     #[inline]
     fn add(&mut self, state: Wait, ps: u64) {
+        self.sum(state, ps);
+        self.grow(state as u8, ps);
+    }
+
+    #[inline(always)]
+    fn sum(&mut self, state: Wait, ps: u64) {
         match self.sums.get_mut(state as usize) {
             Some(sum) => *sum += ps,
             None => self.add_rarely(state, ps),
         }
-        self.grow(state as u8, ps);
     }
 
     #[inline(never)]
@@ -147,6 +159,7 @@ impl Waits {
             1 if self.grown_states[0] != state => {
                 (self.grown_states[1], self.grown[1], self.grown_count) = (state, ps, 2);
             }
+            UNASKED => {}
             _ => self.grow_some(state, ps),
         }
     }
@@ -203,8 +216,22 @@ impl Waits {
     /// Something came in or went out: a wait for the retransmission timer begins anew.
     #[inline]
     pub(super) fn stir(&mut self, now: u64) {
-        self.pass(now);
+        // What the sums have grown by is not asked for any more.
+        if now > self.until {
+            self.sum(self.state, now - self.until);
+            self.until = now;
+        }
         self.grow_anew();
+    }
+
+    /// As [`emit`](Self::emit) and [`stir`](Self::stir): what is forgotten at once is not noted.
+    #[inline(always)]
+    pub(super) fn emit_and_stir(&mut self, now: u64, until: u64) {
+        self.stir(now);
+        if until > self.until {
+            self.sum(Wait::Sending, until - self.until);
+            self.until = until;
+        }
     }
 
     /// The retransmission timer expires, and nothing has stirred since `since`: the wait was for the timer.
