@@ -152,6 +152,15 @@ impl Network {
                 return;
             }
         }
+        // The CPU takes no time for it, and nothing else happens before it is handed over.
+        let (flow, host) = (this.flow, this.host);
+        let at_once = this.is_free
+            && self.cpus[host].is_idle()
+            && self.events.would_be_next(self.now, flow, Event::Hand(process));
+        if at_once && self.send_message(index) {
+            return;
+        }
+        let this = &mut self.processes[index];
         let datagram = Datagram {
             flow: this.flow as u32,
             index: this.messages,
@@ -172,12 +181,7 @@ impl Network {
         };
         this.datagram = Some(self.fabric.begin_datagram(datagram.written, || datagram));
         this.fragment = 0;
-        let (flow, host) = (this.flow, this.host);
-        if this.is_free
-            && self.cpus[host].is_idle()
-            && self.events.would_be_next(self.now, flow, Event::Hand(process))
-        {
-            // The CPU takes no time for it, and nothing else happens before it is handed over.
+        if at_once {
             self.hand_over(process);
             return;
         }

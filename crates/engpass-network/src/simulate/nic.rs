@@ -128,7 +128,7 @@ impl Network {
     pub(super) fn enters_as(&mut self, sender: usize, sending: Sending) -> bool {
         let nic = sending.nic;
         if !self.nics[nic].is_waited_for() && self.nic_has_room(&sending) {
-            self.emit(sender, sending);
+            self.emit(sender, &sending);
             return true;
         }
         self.fabric.ledger.waits(sender, self.now, Wait::Nic);
@@ -150,7 +150,7 @@ impl Network {
         }
         self.nics[nic].waiting.pop_front();
         let others = self.nics[nic].is_waited_for();
-        self.emit(sender, sending);
+        self.emit(sender, &sending);
         match sender.checked_sub(self.processes.len()) {
             None => self.fragment_handed(sender),
             Some(endpoint) if endpoint < self.endpoints.len() => self.segment_handed(endpoint),
@@ -206,14 +206,14 @@ impl Network {
 
     /// The sender's packet enters the NIC now.
     #[inline(always)]
-    pub(super) fn emit(&mut self, sender: usize, sending: Sending) {
+    pub(super) fn emit(&mut self, sender: usize, sending: &Sending) {
         match sending.way {
             Way::Circuit { vc, .. } => {
                 let bytes = sending.memory();
                 self.nics[sending.nic].occupied += bytes;
-                self.emit_cells(sender, sending, vc, bytes);
+                self.emit_cells(sender, *sending, vc, bytes);
             }
-            Way::Frames { route } => self.emit_frame(sender, &sending, route),
+            Way::Frames { route } => self.emit_frame(sender, sending, route),
         }
     }
 

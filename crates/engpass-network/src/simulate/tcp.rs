@@ -33,6 +33,8 @@ pub(super) struct Endpoint {
     pub(super) formed: u32,
     /// An output is under way: the next segment is not formed before it is handed over.
     pub(super) busy: bool,
+    /// Nothing that its host does costs anything: its CPU is always idle.
+    pub(super) at_rest: bool,
     /// What the host pays at this end: place in [`Network::costs`], or [`NOTHING`].
     pub(super) cost: u32,
     /// The application that writes; `None` at the reading end.
@@ -284,8 +286,10 @@ impl Network {
     /// The connection has taken an input.
     #[inline(always)]
     fn after_input(&mut self, endpoint: usize, out: Out) {
-        if let Some(application) = &mut self.endpoints[endpoint].application {
-            application.connected |= out.established;
+        if out.established
+            && let Some(application) = &mut self.endpoints[endpoint].application
+        {
+            application.connected = true;
         }
         self.go_on(endpoint);
     }
@@ -365,13 +369,19 @@ impl Network {
     #[inline(always)]
     fn act(&mut self, endpoint: usize) {
         let this = &self.endpoints[endpoint];
-        if !this.is_free() || !self.cpus[self.nics[this.nic as usize].host as usize].is_idle() {
+        let idle = || self.cpus[self.nics[this.nic as usize].host as usize].is_idle();
+        if !(this.at_rest || this.is_free() && idle()) {
             self.ask(endpoint);
             return;
         }
+        let reads = this.application.is_none();
         match this.way() {
             Way::Frames { route } if this.is_open() && self.is_plain() && self.fabric.fates.is_none() => {
-                self.act_plainly(endpoint, route);
+                if reads {
+                    self.answer_plainly(endpoint, route)
+                } else {
+                    self.act_plainly(endpoint, route)
+                }
             }
             _ => self.do_all(endpoint),
         }
@@ -452,6 +462,7 @@ impl Network {
     }
 
     /// What the endpoint waits for whose connection sends nothing for this reason.
+    #[inline(never)]
     pub(super) fn wait_of(&self, endpoint: usize, limited: LimitedBy) -> Wait {
         let this = &self.endpoints[endpoint];
         if this.application.is_none() {

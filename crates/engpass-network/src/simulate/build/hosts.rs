@@ -96,6 +96,7 @@ impl Builder<'_> {
             ahead: 0,
             formed: NOTHING,
             busy: false,
+            at_rest: false,
             application: application.map(Box::new),
         }
     }

@@ -276,7 +276,7 @@ impl Builder<'_> {
 
     /// Let lines tell hosts what comes, where one endpoint is all that they have, or where all that comes is datagrams, and costs them
     /// nothing.
-    fn tell_hosts(&self, frames: &mut Frames, endpoints: &[Endpoint], sockets: &[Option<Box<Socket>>]) {
+    fn tell_hosts(&self, frames: &mut Frames, endpoints: &mut [Endpoint], sockets: &[Option<Box<Socket>>]) {
         let mut users = vec![0; self.topology.hosts];
         for (path, traffic) in self.topology.flows.iter().zip(self.testbed.traffic.values()) {
             let streams = if let Traffic::TcpStream(config) = traffic { config.streams } else { 1 };
@@ -284,11 +284,14 @@ impl Builder<'_> {
                 users[host] += streams;
             }
         }
-        for (index, endpoint) in endpoints.iter().enumerate() {
-            if endpoint.is_free()
-                && matches!(endpoint.way(), Way::Frames { .. })
-                && users[self.node_of(endpoint.nic as usize)] == 1
-            {
+        let mut free = vec![0; self.topology.hosts];
+        for endpoint in endpoints.iter().filter(|endpoint| endpoint.is_free()) {
+            free[self.node_of(endpoint.nic as usize)] += 1;
+        }
+        for (index, endpoint) in endpoints.iter_mut().enumerate() {
+            let host = self.node_of(endpoint.nic as usize);
+            endpoint.at_rest = free[host] == users[host];
+            if endpoint.at_rest && matches!(endpoint.way(), Way::Frames { .. }) && users[host] == 1 {
                 // What comes to the end that writes goes against the flow.
                 frames.tell_host(2 * endpoint.flow as usize + usize::from(index % 2 == 0));
             }
@@ -365,7 +368,7 @@ impl Builder<'_> {
             outside: &senders,
         });
         frames.watch(&ledger);
-        self.tell_hosts(&mut frames, &endpoints, &sockets);
+        self.tell_hosts(&mut frames, &mut endpoints, &sockets);
         Ok(Network {
             now: 0,
             end: self.window.end,

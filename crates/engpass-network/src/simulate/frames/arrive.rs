@@ -47,7 +47,9 @@ impl Network {
             return;
         }
         if self.groups.is_idle() {
-            self.goes_on(landed.packet);
+            if let Some((place, at)) = self.goes_on(landed.packet) {
+                self.go_at_once(landed.packet, place, at, true);
+            }
         } else {
             self.all_go_on(landed.packet);
         }
@@ -58,23 +60,23 @@ impl Network {
     fn all_go_on(&mut self, packet: u32) {
         let copies = self.copy(packet);
         for id in std::iter::once(packet).chain(copies) {
-            self.goes_on(id);
+            if let Some((place, at)) = self.goes_on(id) {
+                self.go(id, place, at, true);
+            }
         }
     }
 
-    /// A packet is at a node: its host, or one that sends it on.
+    /// A packet is at a node: its host, or one that sends it on. Returns the step to which it comes next and when, if that is known.
     #[inline(always)]
-    fn goes_on(&mut self, packet: u32) {
+    fn goes_on(&mut self, packet: u32) -> Option<(u32, u64)> {
         let place = self.frames.packets[packet].step;
         let step = self.frames.steps[place as usize];
         if step.port == END {
             self.packet_arrived(packet);
-            return;
+            return None;
         }
         let at = if step.takes_time { self.process(step, packet) } else { Some(self.now) };
-        if let Some(at) = at {
-            self.go(packet, place, at, true);
-        }
+        at.map(|at| (place, at))
     }
 
     /// The copies that are made of a packet at the node to which it has come.

@@ -9,6 +9,7 @@ mod act;
 mod arrive;
 mod build;
 mod clock;
+mod exit;
 mod lottery;
 mod plain;
 mod port;

@@ -16,7 +16,14 @@ impl Network {
 
     /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between: to
     /// its host at most, if it `arrives` there ahead of the clock.
-    pub(super) fn go(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
+    #[inline(never)]
+    pub(super) fn go(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
+        self.go_at_once(id, place, at, arrives);
+    }
+
+    /// The same, for where nearly all come by.
+    #[inline(always)]
+    pub(super) fn go_at_once(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         if !self.is_plain() {
             self.go_watched(id, place, at, arrives);
             return;

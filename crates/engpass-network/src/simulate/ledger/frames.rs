@@ -1,6 +1,6 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
-use super::waits::{Sums, parts_of};
+use super::waits::{Sums, Wait, parts_of};
 use super::{Ledger, Line, User};
 use crate::simulate::fabric::Datagram;
 use crate::simulate::frames::{FramePort, Told};
@@ -159,6 +159,20 @@ impl Ledger {
         if elastic && waits.stamped {
             self.packet_stamps.put(packet, waits.parts());
         }
+    }
+
+    /// The same of a process, whose application has nothing more to send then.
+    #[inline(always)]
+    pub(in crate::simulate) fn sends_message(&mut self, process: usize, packet: u32, now: u64, until: u64) {
+        if !self.on {
+            return;
+        }
+        let waits = &mut self.senders[process];
+        waits.emit(now, until);
+        if waits.stamped {
+            self.packet_stamps.put(packet, waits.parts());
+        }
+        waits.set(now, Wait::Application);
     }
 
     /// No packet is on its way, and those to come begin anew.

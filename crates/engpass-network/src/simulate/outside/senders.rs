@@ -156,7 +156,7 @@ impl Network {
         let first = Queued { sender, packet, since: self.now, number, copies: 0 };
         sending.datagram = self.begin_outside(&first, 1, false);
         let place = self.processes.len() + self.endpoints.len() + sender;
-        self.emit(place, sending);
+        self.emit(place, &sending);
         self.fabric.ledger.waits(place, self.now, Wait::Application);
         self.datagram_sent(sending.datagram);
         true

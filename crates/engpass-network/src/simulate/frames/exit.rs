@@ -1,0 +1,190 @@
+//! Whole datagrams that leave their host at once: where that costs it nothing, nobody watches, and nothing is in their way.
+
+use engpass_model::queue::Ecn;
+use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
+
+use super::port::Passed;
+use super::{FramePort, Frames, Packet, Route, Step};
+use crate::simulate::Network;
+use crate::simulate::arena::Arena;
+use crate::simulate::event::{Event, Events};
+use crate::simulate::fabric::{Datagram, Fabric};
+use crate::simulate::nic::{Nic, Way};
+
+/// Where datagrams leave their host, and the packet that was the last one.
+pub(super) struct Exit<'a> {
+    nic: &'a Nic,
+    pub(super) route: Route,
+    /// The line, and its place among the ports of frames.
+    line: &'a mut FramePort,
+    port: u32,
+    /// The next port is told of what comes to it until then.
+    last: u64,
+    pub(super) now: u64,
+    pub(super) packet: u32,
+}
+
+/// A datagram of one packet.
+#[derive(Clone, Copy)]
+pub(super) struct Whole {
+    pub(super) flow: u32,
+    pub(super) index: u64,
+    /// The endpoint that it goes to, if it carries a segment.
+    pub(super) to: Option<u32>,
+    pub(super) sender: u32,
+    /// Bytes of the transport's header, and behind it.
+    pub(super) header: u32,
+    pub(super) bytes: u32,
+    /// It counts as one of its flow's.
+    pub(super) counted: bool,
+    pub(super) ecn: Ecn,
+}
+
+/// Who sends it.
+#[derive(Clone, Copy)]
+pub(super) enum Whose {
+    /// An endpoint, and where the books keep what it does, if they do.
+    Endpoint(Option<usize>),
+    Process(usize),
+}
+
+impl Whole {
+    /// As one that is held by its packet, or by who has it ready.
+    #[inline(always)]
+    pub(super) fn datagram(self, begun: u64, sent: bool) -> Datagram {
+        let Self { flow, index, to, header, bytes, counted, .. } = self;
+        Datagram {
+            flow,
+            index,
+            bytes,
+            fragments: 1,
+            train: false,
+            arrived: 0,
+            sent,
+            to,
+            counted,
+            header,
+            begun,
+            lost: false,
+            holds: 1,
+            refused: 0,
+            lines: 0,
+            written: false,
+        }
+    }
+}
+
+impl<'a> Exit<'a> {
+    #[inline(always)]
+    pub(super) fn of(
+        nic: &'a Nic,
+        route: Route,
+        (ports, steps): (&'a mut [FramePort], &[Step]),
+        (now, end): (u64, u64),
+    ) -> Self {
+        let step = steps[route.first as usize];
+        let last = if step.tells_port() { end } else { 0 };
+        Self { nic, route, line: &mut ports[step.port as usize], port: step.port, last, now, packet: 0 }
+    }
+
+    /// The next datagram goes on the line; nothing is done if more is to be seen to.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        whole: Whole,
+        packets: &mut Arena<Packet>,
+        fabric: &mut Fabric,
+        events: &mut Events,
+        whose: Whose,
+    ) -> Passed {
+        let Self { nic, route, now, .. } = *self;
+        let line = &mut *self.line;
+        let ip = IP_HEADER_BYTES as u32 + whole.header + whole.bytes;
+        let (occupied, _) = line.memory(now);
+        if nic.is_waited_for() || occupied > 0 && occupied + u64::from(ip) > nic.capacity {
+            return Passed::Odd;
+        }
+        let packet = packets.insert_with(|| Packet {
+            datagram: fabric.datagrams.next(),
+            ip,
+            sender: whole.sender,
+            step: route.first + 1,
+            first: route.first,
+            since: route.first,
+            ttl: route.ttl,
+            priority: route.priority,
+            ecn: whole.ecn,
+        });
+        let passed = line.pass::<true>(now, ip, packet, self.last, &fabric.window);
+        if matches!(passed, Passed::Odd) {
+            packets.release(packet);
+            return passed;
+        }
+        self.packet = packet;
+        let id = fabric.datagrams.insert_with(|| whole.datagram(now, true));
+        let until = line.free_at();
+        match whose {
+            Whose::Endpoint(states) => {
+                fabric.ledger.sends_packet(states, (whole.counted, packet), now, until);
+            }
+            Whose::Process(process) => fabric.ledger.sends_message(process, packet, now, until),
+        }
+        if line.watched {
+            fabric.ledger.shares_line(0, &fabric.datagrams[id], packet, ip, line);
+        }
+        if whole.counted {
+            let tally = &mut fabric.flows[whole.flow as usize];
+            tally.in_flight += 1;
+            if fabric.window.holds(now) {
+                tally.sent += 1;
+                tally.sent_bytes += u64::from(whole.bytes);
+            }
+        }
+        if let Passed::Awaited(at) = passed {
+            events.push(at, line.port as usize, Event::Arrive(self.port));
+        }
+        passed
+    }
+}
+
+impl Network {
+    /// The message that a process has ready, which costs its host nothing, enters the NIC as one packet, and the next one is on its way to be
+    /// ready. Returns whether that is so; else nothing was done.
+    #[inline(always)]
+    pub(in crate::simulate) fn send_message(&mut self, process: usize) -> bool {
+        if !self.is_plain() || self.fabric.fates.is_some() {
+            return false;
+        }
+        let (now, end) = (self.now, self.end);
+        let Self { processes, frames, fabric, events, nics, .. } = self;
+        let this = &mut processes[process];
+        let Way::Frames { route } = this.way else { return false };
+        if this.fragments.count > 1 {
+            return false;
+        }
+        let Frames { ports, packets, steps, routes, .. } = frames;
+        let mut exit = Exit::of(&nics[this.nic], routes[route as usize], (ports, steps), (now, end));
+        let whole = Whole {
+            flow: this.flow as u32,
+            index: this.messages,
+            to: None,
+            sender: process as u32,
+            header: UDP_HEADER_BYTES as u32,
+            bytes: this.message as u32,
+            counted: true,
+            ecn: Ecn::NotCapable,
+        };
+        let passed = exit.send(whole, packets, fabric, events, Whose::Process(process));
+        let (packet, next) = (exit.packet, exit.route.first + 1);
+        if matches!(passed, Passed::Odd) {
+            return false;
+        }
+        this.messages += 1;
+        let due = this.next_message();
+        events.push(due.max(now), this.flow, Event::Ready(process as u32));
+        if let Passed::Told(at) = passed {
+            self.go(packet, next, at, false);
+        }
+        true
+    }
+}
