@@ -384,10 +384,19 @@ impl Channel {
     /// All that was announced is taken: the next train is the generator's, if there is one.
     #[inline(never)]
     fn refill(&mut self) {
-        if self.generator.as_mut().is_some_and(|generator| generator.next_into(&mut self.current)) {
-            (self.last, self.rest, self.train) = (self.current.last, 0, self.first);
+        if self.draw() {
             self.open();
         }
+    }
+
+    /// The current run is the generator's next train. Whether there is one.
+    #[inline]
+    fn draw(&mut self) -> bool {
+        let any = self.generator.as_mut().is_some_and(|generator| generator.next_into(&mut self.current));
+        if any {
+            (self.last, self.rest, self.train) = (self.current.last, 0, self.first);
+        }
+        any
     }
 
     #[inline]

@@ -31,6 +31,18 @@ impl Channel {
             walk.leap_to(walk.bits.trailing_zeros(), pace);
             return;
         }
+        if !self.tell_more(walk) {
+            return;
+        }
+        match self.leaps.over(walk.n - place, pace) {
+            Some(leap) => walk.leap(leap),
+            None => walk.stand(pace),
+        }
+    }
+
+    /// The same without an instant: where the next cell stands is not asked. Whether there is one.
+    #[inline]
+    pub(in crate::element) fn tell_more(&mut self, walk: &mut Walk) -> bool {
         self.is_rest_without(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
             self.pass_over(self.current.count - walk.behind);
@@ -48,19 +60,16 @@ impl Channel {
                 (self.current.n, self.current.count) = (pattern.first(), pattern.count());
                 (walk.n, walk.held) = (self.current.n, self.current.count);
                 walk.bits = pattern.bits >> pattern.bits.trailing_zeros();
-                self.leaps.all(pace);
+                self.leaps.all(self.current.pace);
             } else {
                 walk.knows_run(self.current.n, self.current.count);
                 self.is_rest_without(self.current.count);
             }
         } else {
             walk.head = u64::MAX;
-            return;
+            return false;
         }
-        match self.leaps.over(walk.n - place, pace) {
-            Some(leap) => walk.leap(leap),
-            None => walk.stand(pace),
-        }
+        true
     }
 
     /// Whether the last cell walked past ends its frame. All that come behind it are of others.
@@ -78,6 +87,30 @@ impl Channel {
             self.pieces.front().map(|next| &self.trains[next.train().wrapping_sub(self.first) as usize]);
         self.current.are_generated()
             && next.map_or(self.generator.is_some(), |next| self.current.comes_before(next))
+    }
+
+    /// The walk has come to the end of its train: it goes along the next one. Whether there is one.
+    pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> bool {
+        let pace = self.current.pace;
+        if self.is_generated() && self.pieces.is_empty() {
+            self.pass_over(self.current.count);
+            self.head = u64::MAX;
+            let any = self.draw();
+            if any && self.current.pace == pace {
+                // As its walk stood before the train, it stands at the beginning of this one.
+                walk.base = self.current.base;
+                walk.knows_run(self.current.n, self.current.count);
+                walk.stand(pace);
+                return true;
+            }
+            if any {
+                self.open();
+            }
+        } else {
+            self.walked(walk);
+        }
+        *walk = if self.head == u64::MAX { Walk::nowhere() } else { self.walk() };
+        self.head != u64::MAX
     }
 
     /// The cells were taken up to where the walk stands.
@@ -145,8 +178,8 @@ pub(in crate::element) struct Walk {
     pub(in crate::element) head: u64,
     /// As [`Cells::base`].
     base: u64,
-    rounding: u64,
-    den: u64,
+    pub(in crate::element) rounding: u64,
+    pub(in crate::element) den: u64,
     /// Cells from the next one on, itself in the lowest bit; none when [`Channel::walk_on`] is to be asked.
     pub(in crate::element) bits: u64,
     /// Place of the next cell, or of the last one when there is none.
@@ -172,7 +205,7 @@ impl Walk {
 
     /// Go on to the cell so many places further, which it knows.
     #[inline]
-    pub(in crate::element) fn leap_to(&mut self, places: u32, pace: Pace) {
+    fn leap_to(&mut self, places: u32, pace: Pace) {
         self.n += u64::from(places);
         self.bits >>= places;
         self.stand(pace);
@@ -181,17 +214,47 @@ impl Walk {
     /// Those of the next cells whose bits are set are taken, all up to the last of them. Where it knows of none behind them it stands at that one.
     #[inline(always)]
     pub(in crate::element) fn pass(&mut self, taken: u64, pace: Pace) {
+        self.leave(taken);
+        self.stand(pace);
+    }
+
+    /// As [`Self::pass`] without an instant: by how many places.
+    #[inline(always)]
+    fn leave(&mut self, taken: u64) -> u64 {
         let left = self.bits & !taken;
         let next = if left == 0 { 63 - taken.leading_zeros() } else { left.trailing_zeros() };
         self.n += u64::from(next);
         self.bits = left >> next;
-        self.stand(pace);
+        next.into()
     }
 
-    /// When the cell so many places further stands.
-    #[inline]
-    pub(in crate::element) fn after(&self, places: u64, pace: Pace) -> u64 {
-        self.base + pace.after(self.n + places)
+    /// How many cells come next without a gap.
+    #[inline(always)]
+    pub(in crate::element) fn run(&self) -> u64 {
+        u64::from(self.bits.trailing_ones()) + self.behind
+    }
+
+    /// Those of the next cells whose bits are set are taken, all up to the last of them, and the window is filled with what follows without a
+    /// gap. By how many places it goes on; when its next cell stands is not asked.
+    #[inline(always)]
+    pub(in crate::element) fn take(&mut self, taken: u64) -> u64 {
+        if self.behind > 0 { self.take_run(taken.count_ones().into()) } else { self.leave(taken) }
+    }
+
+    /// The same of the next `count` cells, between which there is no gap.
+    #[inline(always)]
+    pub(in crate::element) fn take_run(&mut self, count: u64) -> u64 {
+        if self.behind == 0 {
+            return self.leave(u64::MAX >> (64 - count));
+        }
+        let left = self.run() - count;
+        if left == 0 {
+            // It stands at the last one.
+            (self.n, self.bits, self.behind) = (self.n + count - 1, 0, 0);
+            return count - 1;
+        }
+        self.knows_run(self.n + count, left);
+        count
     }
 
     #[inline(always)]
@@ -201,7 +264,7 @@ impl Walk {
 
     /// Stand at the next cell by dividing.
     #[inline]
-    fn stand(&mut self, pace: Pace) {
+    pub(in crate::element) fn stand(&mut self, pace: Pace) {
         let (after, rounding) = pace.rounded_after(self.n);
         (self.head, self.rounding) = (self.base + after, rounding);
     }

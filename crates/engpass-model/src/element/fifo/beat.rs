@@ -13,8 +13,6 @@ pub(super) struct Beat {
     ratio: u32,
     /// Which of them is the quick one.
     one_is_quick: bool,
-    /// A slot of the line, rounded down.
-    slot: u64,
 }
 
 /// The steps of a train.
@@ -30,16 +28,6 @@ struct Steps {
 
 /// What was taken: how many cells, and which of them are the other's, the first in the lowest bit.
 type Taken = (u32, u64);
-
-/// What came to a full queue.
-#[derive(Default)]
-pub(super) struct Full {
-    /// So many cells have joined, and which of them are the other's, the first in the lowest bit.
-    pub(super) joined: u32,
-    pub(super) others: u64,
-    /// Cells of either train that were lost, and when the first of them came.
-    pub(super) lost: [(u64, u64); 2],
-}
 
 /// Cells of one train in the time of one of the other, at most, that are looked for.
 const RATIO: u64 = 8;
@@ -71,7 +59,7 @@ impl Beat {
         let one_is_quick = theirs.is_at_least(mine);
         let ratio = if one_is_quick { ratio(theirs, mine) } else { ratio(mine, theirs) };
         let (one, other) = (Steps::of(one, slot)?, Steps::of(other, slot)?);
-        Some(Self { one, other, ratio, one_is_quick, slot: slot.at_least() })
+        Some(Self { one, other, ratio, one_is_quick })
     }
 
     /// Take cells that come by `sure`, at most `most`. A walk that has come to the end of what it knows stands at its last cell.
@@ -98,128 +86,9 @@ impl Beat {
         (count + more, theirs | their << count)
     }
 
-    /// Take cells that come by `sure` to a full queue, in which there is `room` for one more then and at the end of each slot behind. As
-    /// [`Self::take`]; `None` where nothing is clear.
-    #[inline(never)]
-    pub(super) fn take_full(&self, one: &mut Walk, other: &mut Walk, room: u64, sure: u64) -> Option<Full> {
-        match self.first_of_slots(one, other, room, sure) {
-            None => self.behind_room(one, other, room, sure),
-            full => full,
-        }
-        .or_else(|| {
-            // For so many there is room now.
-            let many = one.head.min(other.head).checked_sub(room)? / (self.slot + 1);
-            let (joined, others) =
-                if many > 0 { self.take(one, other, sure, many as u32 + 1) } else { (0, 0) };
-            (joined > 0).then(|| Full { joined, others, ..Full::default() })
-        })
-    }
-
-    /// The first cell in each slot from `room` on joins.
-    #[inline(always)]
-    fn first_of_slots(&self, one: &mut Walk, other: &mut Walk, room: u64, sure: u64) -> Option<Full> {
-        let (mine, theirs) = (self.arrivals(one, &self.one, room)?, self.arrivals(other, &self.other, room)?);
-        let slots = sure.checked_sub(room)? / (self.slot + 1);
-        let slots = slots.min(u64::from(mine.known.min(theirs.known))) as u32;
-        let slots = slots.min((mine.slots | theirs.slots).trailing_ones());
-        if slots == 0 && mine.before == 0 && theirs.before == 0 {
-            return None;
-        }
-        let all = lowest(slots);
-        let both = mine.slots & theirs.slots & all;
-        if both != 0 && mine.phase.abs_diff(theirs.phase) < FAR + APART {
-            return None;
-        }
-        let others = all & if mine.phase < theirs.phase { !mine.slots } else { theirs.slots };
-        let mine = mine.leave(one, &self.one, slots, all & !others);
-        let theirs = theirs.leave(other, &self.other, slots, others);
-        Some(Full { joined: slots, others, lost: [mine, theirs] })
-    }
-
-    /// There has been `room` for a while. Cells that are slots apart find it as long as no others come.
-    #[inline(always)]
-    fn behind_room(&self, one: &mut Walk, other: &mut Walk, room: u64, sure: u64) -> Option<Full> {
-        let find = |walk: &mut Walk, steps: &Steps, until: u64| {
-            let do_all = steps.in_slot == 1 && walk.head >= room + APART;
-            if do_all { alone(walk, steps, until, 64) } else { 0 }
-        };
-        let (joined, others) = if one.head < other.head {
-            (find(one, &self.one, sure.min(other.head - 1)), 0)
-        } else if other.head < one.head {
-            let joined = find(other, &self.other, sure.min(one.head - 1));
-            (joined, lowest(joined))
-        } else {
-            (0, 0)
-        };
-        (joined > 0).then(|| Full { joined, others, ..Full::default() })
-    }
-
-    /// How the cells of a walk come to a full queue that has `room` then for the first time.
-    #[inline(always)]
-    fn arrivals(&self, walk: &Walk, steps: &Steps, room: u64) -> Option<Arrivals> {
-        let later = walk.head.saturating_sub(room) / (self.slot + 1);
-        if later > 0 {
-            let known = later.min(64) as u32;
-            return Some(Arrivals { before: 0, phase: u64::MAX, slots: 0, known });
-        }
-        if steps.in_slot == 0 {
-            return None;
-        }
-        let before = steps.before(walk.head, room)?;
-        let phase = walk.head + u64::from(before) * steps.at_least - room;
-        let ahead = walk.bits;
-        // One of those it knows is left.
-        let last = 63 - ahead.leading_zeros();
-        let Some(behind) = last.checked_sub(before) else {
-            return Some(Arrivals { before: last, phase, slots: 0, known: 0 });
-        };
-        let (slots, known) = if steps.in_slot == 1 {
-            (ahead >> before, behind)
-        } else {
-            // As long as no cell is missing.
-            let run = ahead.trailing_ones().saturating_sub(before).div_ceil(steps.in_slot);
-            let known = run.min(behind / steps.in_slot);
-            (lowest(known), known)
-        };
-        Some(Arrivals { before, phase, slots, known })
-    }
-}
-
-/// How cells of a train come to a full queue.
-struct Arrivals {
-    /// Places before there is room again.
-    before: u32,
-    /// How long behind that the first place is, about.
-    phase: u64,
-    /// The slots from there on in which there is a cell, the first of the slot's places, as far as they are `known`.
-    slots: u64,
-    known: u32,
-}
-
-impl Arrivals {
-    /// They have come, so many slots of them, and the first ones in those slots whose bits are set have joined: how many are lost,
-    /// and since when.
-    #[inline(always)]
-    fn leave(&self, walk: &mut Walk, steps: &Steps, slots: u32, joined: u64) -> (u64, u64) {
-        if self.phase == u64::MAX {
-            return (0, 0);
-        }
-        let ahead = walk.bits;
-        let places = self.before + slots * steps.in_slot;
-        let taken = ahead & lowest(places);
-        let lost = u64::from(taken.count_ones() - joined.count_ones());
-        let first = if self.before > 0 || joined & 1 == 0 {
-            0
-        } else if steps.in_slot == 1 {
-            (taken & !joined).trailing_zeros()
-        } else {
-            1
-        };
-        let at = if lost == 0 || first == 0 { walk.head } else { walk.after(first.into(), steps.pace) };
-        if places > 0 {
-            walk.leap_to((ahead & !taken).trailing_zeros(), steps.pace);
-        }
-        (lost, at)
+    /// Cells of either train in a slot of the line, as [`Steps::in_slot`].
+    pub(super) fn in_slot(&self) -> (u32, u32) {
+        (self.one.in_slot, self.other.in_slot)
     }
 }
 

@@ -5,7 +5,8 @@ use super::super::departures::{Open, Pieces};
 use super::super::inputs::Two;
 use super::super::{Cells, Channel, Loss, Outlet, Rule};
 use super::Fifo;
-use super::beat::{Beat, Full};
+use super::beat::Beat;
+use super::grid::{Grid, Lost};
 use crate::time::{Pace, Stepper};
 
 /// The line in the midst of a busy period, in registers.
@@ -66,6 +67,38 @@ impl Line {
     fn join(&mut self, count: u64) {
         self.n += count;
         self.busy += count * self.slot_at_least;
+    }
+
+    /// Where the trains stand that come up to the limit, if they fit into a grid. As long as it is used nothing is known of `busy` and `spare`.
+    fn grid(
+        &mut self,
+        beat: &Option<Beat>,
+        (one, other): (&Side<'_>, Option<&Side<'_>>),
+        walks: (&Walk, &Walk),
+        (limit, wins): (u64, bool),
+    ) -> Option<Grid> {
+        let in_slot = beat.as_ref()?.in_slot();
+        let pace = one.channel.train().pace;
+        let paces = (pace, other.map_or(pace, |other| other.channel.train().pace));
+        let trains = ((walks.0, paces.0), (walks.1, paces.1));
+        let grid = Grid::of(trains, in_slot, (self.base, self.slot, self.capacity), limit, !wins)?;
+        self.spare = 0;
+        Some(grid)
+    }
+
+    /// From here on it goes by instants again.
+    fn leaves_grid(
+        &mut self,
+        (one, other): (&Side<'_>, Option<&Side<'_>>),
+        (walk, others): (&mut Walk, &mut Walk),
+    ) {
+        self.busy = Self::end(self.base, self.slot, self.n);
+        let sides = [(walk, Some(one)), (others, other)];
+        for (walk, side) in sides {
+            if let Some(side) = side.filter(|_| walk.head != u64::MAX) {
+                walk.stand(side.channel.train().pace);
+            }
+        }
     }
 }
 
@@ -171,7 +204,9 @@ impl Fifo {
             let last_joined = side.lost_place != walk.n;
             self.departures.joined(side.open, side.joined, side.places, ends && last_joined);
         }
-        side.tell_lost(walk, out);
+        if side.lost > 0 {
+            side.tell_lost(walk, out);
+        }
         side.channel.walked(walk);
     }
 }
@@ -189,7 +224,49 @@ fn merge<const WINS: bool>(
     let first = |one: &Walk, other: &Walk| if WINS { other.head <= one.head } else { other.head < one.head };
     let mut beat = Beat::of(one.channel, other.as_deref().map(|other| &*other.channel), line.slot);
     let mut block = Block { n: line.n + 1, ..Block::default() };
+    let mut grid = line.grid(&beat, (one, other.as_deref()), (&one_walk, &other_walk), (limit, WINS));
     'trains: loop {
+        if let Some(slots) = &mut grid {
+            let known = one_walk.bits != 0 && other_walk.bits != 0;
+            if !known && (one_walk.is_through() || other_walk.is_through()) {
+                let others = !one_walk.is_through();
+                let (channel, walk) = match &mut other {
+                    Some(other) if others => (&mut *other.channel, &mut other_walk),
+                    _ => (&mut *one.channel, &mut one_walk),
+                };
+                let place = walk.n;
+                if channel.tell_more(walk) {
+                    slots.moves(others, walk.n - place);
+                    continue;
+                }
+                let (sides, walks) = ((&mut *one, other.as_deref_mut()), (&mut one_walk, &mut other_walk));
+                let any = next_train(sides, walks, others, (&mut beat, line.slot), out);
+                let (channel, walk) = match &other {
+                    Some(other) if others => (&*other.channel, &other_walk),
+                    _ => (&*one.channel, &one_walk),
+                };
+                if any && slots.goes_on(others, (walk, channel.train().pace), !WINS) {
+                    continue;
+                }
+                line.leaves_grid((one, other.as_deref()), (&mut one_walk, &mut other_walk));
+                if !any {
+                    break;
+                }
+                grid = line.grid(&beat, (one, other.as_deref()), (&one_walk, &other_walk), (limit, WINS));
+                continue;
+            }
+            let loses = |lost: Lost| match &mut other {
+                Some(other) if lost.others => other.loses_some(&lost),
+                _ => one.loses_some(&lost),
+            };
+            if let Some(joined) = slots.take((&mut one_walk, &mut other_walk), line.n, loses) {
+                line.n += u64::from(joined.0);
+                block.add(joined, (one, other.as_deref_mut()), pieces);
+                continue;
+            }
+            line.leaves_grid((one, other.as_deref()), (&mut one_walk, &mut other_walk));
+            grid = None;
+        }
         // As many as surely come while the line is busy and find room.
         let sure = limit.min(line.busy);
         let most = line.spare.min(64) as u32;
@@ -235,6 +312,7 @@ fn merge<const WINS: bool>(
             if !next_train(sides, (&mut one_walk, &mut other_walk), others, (&mut beat, line.slot), out) {
                 break;
             }
+            grid = line.grid(&beat, (one, other.as_deref()), (&one_walk, &other_walk), (limit, WINS));
             continue;
         }
         let at = one_walk.head.min(other_walk.head);
@@ -263,52 +341,30 @@ fn merge<const WINS: bool>(
         let ends = Line::ends_from(line.slot, before);
         let mut room = Room { since: line.base, ends };
         let late = LATE * line.slot_at_least;
-        let mut tries = 0;
         loop {
             let (at, next) = (one_walk.head.min(other_walk.head), line.base + room.ends.after());
             if at > sure || at >= next + late {
                 break;
             }
-            let full = match &beat {
-                Some(beat) if tries == 0 => beat.take_full(&mut one_walk, &mut other_walk, next, sure),
-                _ => None,
-            };
-            let mut ended = None;
-            let joined = if let Some(Full { joined, others, lost }) = full {
-                line.join(joined.into());
-                room.ends.seek(line.n + 1 - line.capacity);
-                one.loses(lost[0]);
-                if let Some(other) = &mut other {
-                    other.loses(lost[1]);
-                }
-                if one_walk.is_through() {
-                    ended = (!one_walk.go_on(one.channel)).then_some(false);
-                } else if other_walk.is_through() {
-                    ended = (!other_walk.go_on(other.as_mut().expect(WHOSE).channel)).then_some(true);
-                }
-                (joined, others)
+            let (others, joins, any) = if first(&one_walk, &other_walk) {
+                let other = other.as_mut().expect(WHOSE);
+                let joins = other.meets_full(&other_walk, &mut line, &mut room);
+                (true, joins, other_walk.step(other.channel))
             } else {
-                tries = if tries == 0 { SLOW_FULL } else { tries - 1 };
-                if first(&one_walk, &other_walk) {
-                    let other = other.as_mut().expect(WHOSE);
-                    let joins = other.meets_full(&other_walk, &mut line, &mut room);
-                    ended = (!other_walk.step(other.channel)).then_some(true);
-                    (joins.into(), joins.into())
-                } else {
-                    let joins = one.meets_full(&one_walk, &mut line, &mut room);
-                    ended = (!one_walk.step(one.channel)).then_some(false);
-                    (joins.into(), 0)
-                }
+                let joins = one.meets_full(&one_walk, &mut line, &mut room);
+                (false, joins, one_walk.step(one.channel))
             };
-            block.add(joined, (one, other.as_deref_mut()), pieces);
-            if let Some(others) = ended {
+            block.add((joins.into(), (joins && others).into()), (one, other.as_deref_mut()), pieces);
+            if !any {
                 let sides = (&mut *one, other.as_deref_mut());
                 let walks = (&mut one_walk, &mut other_walk);
                 if !next_train(sides, walks, others, (&mut beat, line.slot), out) {
                     break 'trains;
                 }
+                break;
             }
         }
+        grid = line.grid(&beat, (one, other.as_deref()), (&one_walk, &other_walk), (limit, WINS));
     }
     block.tell((one, other), pieces);
     (line, (one_walk, other_walk))
@@ -329,13 +385,15 @@ fn next_train(
     }
     let pace = side.channel.train().pace;
     // What was lost is told train by train.
-    one.tell_lost(one_walk, out);
-    if let Some(other) = &mut other {
+    if one.lost > 0 {
+        one.tell_lost(one_walk, out);
+    }
+    if let Some(other) = other.as_mut().filter(|other| other.lost > 0) {
         other.tell_lost(other_walk, out);
     }
     let (any, next) = match &mut other {
-        Some(other) if others => (other.next_train(other_walk), other.channel.train().pace),
-        _ => (one.next_train(one_walk), one.channel.train().pace),
+        Some(other) if others => (other.channel.walk_next(other_walk), other.channel.train().pace),
+        _ => (one.channel.walk_next(one_walk), one.channel.train().pace),
     };
     if next != pace {
         *beat = Beat::of(one.channel, other.map(|other| &*other.channel), slot);
@@ -347,9 +405,8 @@ const WHOSE: &str = "a cell is of a side that there is";
 
 /// Cells from which on it pays to take many at once.
 const MANY: u32 = 4;
-/// Cells that are taken one by one before that is tried again, where it did not, and where the queue is full.
+/// Cells that are taken one by one before that is tried again, where it did not.
 const SLOW: u32 = 16;
-const SLOW_FULL: u32 = 2;
 
 /// Slots: of a cell that comes so much later than there was room the queue is no longer nearly full.
 const LATE: u64 = 8;
@@ -371,33 +428,33 @@ impl Side<'_> {
             line.join(1);
             room.ends.step();
         } else {
-            self.loses((1, walk.head));
+            if self.lost == 0 {
+                self.lost_at = walk.head;
+            }
+            self.lost += 1;
             self.lost_place = walk.n;
         }
         joins
     }
 
-    /// So many of its cells were lost, the first of them then.
-    fn loses(&mut self, (lost, at): (u64, u64)) {
-        if self.lost == 0 {
-            self.lost_at = at;
+    /// Cells of it were lost.
+    #[inline(never)]
+    fn loses_some(&mut self, lost: &Lost) {
+        if lost.count == 0 {
+            return;
         }
-        self.lost += lost;
-    }
-
-    /// Walk along its next train. Whether there is one.
-    fn next_train(&mut self, walk: &mut Walk) -> bool {
-        self.channel.walked(walk);
-        let any = self.channel.head() != u64::MAX;
-        *walk = if any { self.channel.walk() } else { Walk::nowhere() };
-        any
+        if self.lost == 0 {
+            let Cells { base, pace, .. } = *self.channel.train();
+            self.lost_at = base + pace.after(lost.first);
+        }
+        self.lost += lost.count;
+        if let Some(last) = lost.last {
+            self.lost_place = last;
+        }
     }
 
     /// Tell of the cells that were lost, up to the walk.
     fn tell_lost(&mut self, walk: &Walk, out: &mut impl Outlet) {
-        if self.lost == 0 {
-            return;
-        }
         let front = *self.channel.train();
         let (of, lost) = (u64::from(front.of), std::mem::take(&mut self.lost));
         let cell = match front.are_generated() {

@@ -1,6 +1,7 @@
 //! One queue, first in, first out, in front of a line.
 
 mod beat;
+mod grid;
 mod merge;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,415 @@
+//! Trains with one, two, four or eight cells in a slot of a busy line: what comes is counted in parts of slots, not in instants.
+
+use super::super::channel::Walk;
+use super::beat::lowest;
+use crate::time::Pace;
+
+/// Where one or two trains stand between the slots of a line in the midst of a busy period. Time goes by in *parts* of a slot: the quicker train has
+/// a cell in each of them, the slower one in every second, fourth, or so. Which of two cells in a part comes first is the same in all parts.
+///
+/// A cell is up to a picosecond late, as [`Pace::after`] rounds it. So this holds where no two of them are so near; and of a train whose cells are so near
+/// before the ends of parts it is not known here which of them a full queue loses.
+pub(super) struct Grid {
+    one: Lane,
+    other: Lane,
+    /// Of two cells in the same part that of `one` comes first.
+    one_wins: bool,
+    /// Parts of a slot: two to the power of this.
+    parts: u32,
+    /// Cells in earlier parts come in time.
+    until: u64,
+    capacity: u64,
+    /// It is known which cells a full queue loses.
+    clear: bool,
+    /// The beginning of the busy period: the second slot of the grid begins then.
+    base: u64,
+    /// So many units make a picosecond, and so many a part: all is counted in whole ones.
+    unit: (u64, u64),
+}
+
+/// Where a train stands.
+#[derive(Clone, Copy)]
+struct Lane {
+    pace: Pace,
+    /// The part in which its next cell comes, or, behind all that is known of it, its last one.
+    next: u64,
+    /// How far behind the beginning of the part, in the grid's units.
+    phase: u64,
+    /// Parts from cell to cell: two to the power of this.
+    step: u32,
+}
+
+/// So many cells have joined, and which of them are the other's, the first in the lowest bit.
+type Joined = (u32, u64);
+
+/// Cells of one train that were lost.
+pub(super) struct Lost {
+    /// They are the other's.
+    pub(super) others: bool,
+    pub(super) count: u64,
+    /// Place of the first.
+    pub(super) first: u64,
+    /// Place of the last one that was taken, if it was lost.
+    pub(super) last: Option<u64>,
+}
+
+/// The queue as the next cell finds it.
+#[derive(Clone, Copy)]
+struct Found {
+    /// Cells of the busy period.
+    n: u64,
+    /// Of which so many have left.
+    left: u64,
+    capacity: u64,
+    parts: u32,
+}
+
+/// No cell comes.
+const NEVER: u64 = u64::MAX >> 8;
+
+impl Found {
+    fn spare(&self) -> u64 {
+        self.capacity.saturating_sub(self.n - self.left)
+    }
+
+    /// The same behind so many cells more, as the one in `part` finds it.
+    fn behind(self, joined: u32, part: u64) -> Self {
+        Self { n: self.n + u64::from(joined), left: part >> self.parts, ..self }
+    }
+}
+
+/// How many cells behind the first one surely join if there is room for `spare` more, and the queue `grows` by so many in a slot.
+fn fit(spare: u64, grows: u64) -> u64 {
+    spare + spare / grows
+}
+
+impl Lane {
+    /// A train of which a cell comes in so many parts; `None` where numbers would overflow.
+    fn of(walk: &Walk, pace: Pace, (base, unit): (u64, (u64, u64)), slot: u64, step: u32) -> Option<Self> {
+        if walk.head == u64::MAX {
+            return Some(Self { pace, next: NEVER, phase: 0, step });
+        }
+        let (picosecond, part) = unit;
+        let rounding = if walk.rounding == 0 { 0 } else { walk.rounding * (picosecond / walk.den) };
+        let at = walk.head.checked_sub(base)?.checked_mul(picosecond)?.checked_add(slot)? - rounding;
+        Some(Self { pace, next: at / part, phase: at % part, step })
+    }
+
+    /// Cells up to `part`, itself not among them, if there is no gap.
+    #[inline(always)]
+    fn places(&self, part: u64) -> u64 {
+        (part - self.next + (1 << self.step) - 1) >> self.step
+    }
+
+    /// Its next cells are taken, those before `reach`, of which there is one, as far as it is `clear` what becomes of them: how many join, and how
+    /// many are lost.
+    #[inline(always)]
+    fn alone(&mut self, walk: &mut Walk, reach: u64, found: Found, clear: bool) -> (u32, u64) {
+        let places = self.places(reach).min(64);
+        if self.step == found.parts {
+            // One in a slot: behind the first one there is room. Through a gap the line may run empty.
+            let run = u64::from(walk.bits.trailing_ones());
+            let sure = run.max(found.n - found.left).min(places);
+            let taken = walk.bits & lowest(sure as u32);
+            self.take(walk, taken);
+            let lost = u32::from(found.spare() == 0);
+            return (taken.count_ones() - lost, lost.into());
+        }
+        let count = places.min(walk.run());
+        let last = (self.next + ((count - 1) << self.step)) >> found.parts;
+        let joined = count.min(found.capacity + last - found.n);
+        if joined < count && !clear {
+            let sure = self.fitting(self.next, found);
+            self.take_run(walk, sure);
+            return (sure as u32, 0);
+        }
+        self.take_run(walk, count);
+        (joined as u32, count - joined)
+    }
+
+    /// How many of its cells, the next one in part `next`, join before one is lost, if they come alone, more than one in a slot, and there is room.
+    fn fitting(&self, next: u64, found: Found) -> u64 {
+        let passed = next >> self.step;
+        let grows = (1 << (found.parts - self.step)) - 1;
+        fit(found.capacity + passed - 1 - found.n, grows) + 1 - passed
+    }
+
+    /// What was `lost` of cells that were taken alone, the first at its place and in part `next`, so many of which have `joined`.
+    #[inline(never)]
+    fn lost(&self, next: u64, joined: u32, found: Found, lost: Lost) -> Lost {
+        let (cells, place) = (u64::from(joined) + lost.count, lost.first);
+        if self.step == found.parts {
+            return Lost { last: (cells == 1).then_some(place), ..lost };
+        }
+        let before = if found.spare() == 0 { 0 } else { self.fitting(next, found) };
+        let grows = (1 << (found.parts - self.step)) - 1;
+        let is_first_of_slot = ((next >> self.step) + cells - 1) & grows == 0;
+        let last = (cells == 1 || !is_first_of_slot).then_some(place + cells - 1);
+        Lost { first: place + before, last, ..lost }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, walk: &mut Walk, taken: u64) {
+        self.next += walk.take(taken) << self.step;
+    }
+
+    #[inline(always)]
+    fn take_run(&mut self, walk: &mut Walk, count: u64) {
+        self.next += walk.take_run(count) << self.step;
+    }
+
+    /// How its cells come to a full queue, which has room for one more from `boundary` on, and for one more in each slot behind.
+    fn comes(&self, walk: &Walk, boundary: u64, parts: u32) -> Comes {
+        let before = self.places(boundary);
+        let (slots, known) = if self.step == parts {
+            (walk.bits >> 1, 63 - walk.bits.leading_zeros())
+        } else {
+            let known = walk.run().saturating_sub(before) >> (parts - self.step);
+            let known = known.min(64) as u32;
+            (lowest(known), known)
+        };
+        let offset = (self.next & ((1 << self.step) - 1)) as u32;
+        Comes { before, slots, known, offset }
+    }
+
+    /// So many slots of them have come to a full queue. In the slots whose bits are set the first has joined.
+    fn leave(&mut self, walk: &mut Walk, (comes, parts): (&Comes, u32), slots: u32, joined: u64) -> Lost {
+        let first = walk.n;
+        let (cells, last) = if self.step == parts {
+            let taken = walk.bits & lowest(slots + 1);
+            let last = 63 - taken.leading_zeros();
+            let joins = last > 0 && joined >> (last - 1) & 1 == 1;
+            self.take(walk, taken);
+            (u64::from(taken.count_ones()), (!joins).then_some(first + u64::from(last)))
+        } else {
+            let cells = comes.before + (u64::from(slots) << (parts - self.step));
+            self.take_run(walk, cells);
+            (cells, Some(first + cells - 1))
+        };
+        Lost { others: false, count: cells - u64::from(joined.count_ones()), first, last }
+    }
+}
+
+/// How the cells of a train come to a full queue.
+struct Comes {
+    /// So many before there is room again, the next one among them.
+    before: u64,
+    /// The slots from there on in which it has its cells, as far as they are `known`.
+    slots: u64,
+    known: u32,
+    /// In which part of a slot the first of them comes.
+    offset: u32,
+}
+
+impl Grid {
+    /// Of trains that have so many cells in a slot, in front of a line in a busy period that began at `base`, up to `limit`. Of two cells that come
+    /// together that of `one` goes first if it `wins`.
+    #[inline(never)]
+    pub(super) fn of(
+        (one, other): ((&Walk, Pace), (&Walk, Pace)),
+        in_slot: (u32, u32),
+        (base, slot, capacity): (u64, Pace, u64),
+        limit: u64,
+        wins: bool,
+    ) -> Option<Self> {
+        if !in_slot.0.is_power_of_two() || !in_slot.1.is_power_of_two() || capacity < 2 {
+            return None;
+        }
+        let parts = in_slot.0.max(in_slot.1).trailing_zeros();
+        let (part, den) = slot.ratio();
+        let unit = (den << parts, part);
+        let until = limit.checked_sub(base)?.checked_mul(unit.0)?.checked_add(part << parts)? / part;
+        let lane = |(walk, pace), in_slot: u32| {
+            Lane::of(walk, pace, (base, unit), part << parts, parts - in_slot.trailing_zeros())
+        };
+        let (one, other) = (lane(one, in_slot.0)?, lane(other, in_slot.1)?);
+        let capacity = capacity.min(NEVER);
+        let mut grid = Self { one, other, one_wins: wins, parts, until, capacity, clear: true, base, unit };
+        grid.finds_order(wins).then_some(grid)
+    }
+
+    /// Find which train comes first in a part. Whether that is clear.
+    fn finds_order(&mut self, wins: bool) -> bool {
+        let (picosecond, part) = self.unit;
+        let (one, other) = (self.one.phase, self.other.phase);
+        self.clear = one.max(other) + picosecond <= part;
+        self.one_wins = if one == other { wins } else { one < other };
+        let apart = one.abs_diff(other);
+        let clear = picosecond..=part.saturating_sub(picosecond);
+        apart == 0 || clear.contains(&apart) || self.one.next.max(self.other.next) == NEVER
+    }
+
+    /// Another train of the same pace follows, of `one` or of the `others`. Whether it is clear how it comes.
+    #[inline]
+    pub(super) fn goes_on(&mut self, others: bool, (walk, pace): (&Walk, Pace), wins: bool) -> bool {
+        let lane = if others { &mut self.other } else { &mut self.one };
+        if lane.pace != pace {
+            return false;
+        }
+        let Some(next) = Lane::of(walk, pace, (self.base, self.unit), self.unit.1 << self.parts, lane.step)
+        else {
+            return false;
+        };
+        *lane = next;
+        self.finds_order(wins)
+    }
+
+    /// What comes next in a train is so many places further.
+    #[inline]
+    pub(super) fn moves(&mut self, others: bool, places: u64) {
+        let lane = if others { &mut self.other } else { &mut self.one };
+        lane.next += places << lane.step;
+    }
+
+    /// Take cells that come to a line that has accepted `n` in this busy period, telling of those that it `loses`. `None` where it is not clear
+    /// what becomes of the next one.
+    #[inline(always)]
+    pub(super) fn take(
+        &mut self,
+        (one, other): (&mut Walk, &mut Walk),
+        n: u64,
+        mut loses: impl FnMut(Lost),
+    ) -> Option<Joined> {
+        let (mine, theirs) = (self.one.next, self.other.next);
+        let one_first = mine < theirs || mine == theirs && self.one_wins;
+        let (next, behind) = if one_first { (mine, theirs) } else { (theirs, mine) };
+        // Counted as the slots are: one more.
+        let (n, left) = (n + 1, next >> self.parts);
+        let found = Found { n, left, capacity: self.capacity, parts: self.parts };
+        if next >= self.until || left >= n && !self.begins(one_first, n) {
+            return None;
+        }
+        let is_full = found.spare() == 0;
+        if is_full {
+            if !self.clear {
+                return None;
+            }
+            if behind < (left + 1) << self.parts
+                && let Some((joined, [one, other])) = self.take_slots(one, other, left + 1)
+            {
+                loses(one);
+                loses(other);
+                return Some(joined);
+            }
+        }
+        let wins = one_first == self.one_wins;
+        let reach = behind + u64::from(wins);
+        let (first, walk) =
+            if one_first { (&mut self.one, &mut *one) } else { (&mut self.other, &mut *other) };
+        let place = walk.n;
+        let (joined, lost) = first.alone(walk, reach.min(self.until), found, self.clear);
+        let have_met = first.next >= reach;
+        let mine = (joined, if one_first { 0 } else { lowest(joined) });
+        if lost > 0 {
+            let lost = Lost { others: !one_first, count: lost, first: place, last: None };
+            loses(first.lost(next, joined, found, lost));
+            return Some(mine);
+        }
+        if have_met && joined < 64 && one.bits != 0 && other.bits != 0 {
+            return Some(self.take_together(one, other, found, mine));
+        }
+        Some(mine)
+    }
+
+    /// Whether the first cell of a busy period is next, of a train that has more than one in a slot: so that the next one surely waits.
+    #[cold]
+    fn begins(&self, one_first: bool, n: u64) -> bool {
+        n == 1 && if one_first { self.one.step } else { self.other.step } < self.parts
+    }
+
+    /// Both trains come to a full queue: take what comes before `slot`, with which there is room for one, and in as many slots from it on as one
+    /// of them surely has a cell in each. `None` where there is no such slot.
+    #[inline(never)]
+    fn take_slots(&mut self, one: &mut Walk, other: &mut Walk, slot: u64) -> Option<(Joined, [Lost; 2])> {
+        let (boundary, parts) = (slot << self.parts, self.parts);
+        let (mine, theirs) = (self.one.comes(one, boundary, parts), self.other.comes(other, boundary, parts));
+        let in_time = (self.until >> parts).saturating_sub(slot);
+        let known = in_time.min(mine.known.min(theirs.known).into()) as u32;
+        let slots = known.min((mine.slots | theirs.slots).trailing_ones());
+        if slots == 0 {
+            return None;
+        }
+        let all = lowest(slots);
+        let one_first =
+            if mine.offset == theirs.offset { self.one_wins } else { mine.offset < theirs.offset };
+        let others = all & if one_first { !mine.slots } else { theirs.slots };
+        let mine = self.one.leave(one, (&mine, parts), slots, all & !others);
+        let theirs = self.other.leave(other, (&theirs, parts), slots, others);
+        Some(((slots, others), [mine, Lost { others: true, ..theirs }]))
+    }
+
+    /// Both trains come behind those that have `joined`, and all find room: take them as far as the quicker one has no gap.
+    #[inline(always)]
+    fn take_together(
+        &mut self,
+        one: &mut Walk,
+        other: &mut Walk,
+        found: Found,
+        (joined, others): Joined,
+    ) -> Joined {
+        let others_slow = self.one.step <= self.other.step;
+        let ((quick, fast), (slow, walk)) = if others_slow {
+            ((&mut self.one, one), (&mut self.other, other))
+        } else {
+            ((&mut self.other, other), (&mut self.one, one))
+        };
+        let found = found.behind(joined, quick.next.min(slow.next));
+        // Cells of the quick train before the next one of the slow one, less than in its time.
+        let reach = slow.next + u64::from(others_slow == self.one_wins);
+        let is_busy = found.left < found.n && quick.next < reach + (1 << quick.step);
+        let spare = if is_busy { found.spare() } else { 0 };
+        if spare == 0 || quick.next >= self.until {
+            return (joined, others);
+        }
+        let mut before = if reach > quick.next { quick.places(reach) as u32 } else { 0 };
+        let mut most = 64 - joined;
+        if spare < 64 {
+            let grows = (1 << (self.parts - quick.step)) + (1 << (self.parts - slow.step)) - 1;
+            most = most.min(fit(spare - 1, grows) as u32 + 1);
+        }
+        let many = fast.run().min(64).min(quick.places(self.until)) as u32;
+        let ratio = slow.step - quick.step;
+        let known = 64 - walk.bits.leading_zeros();
+        let (mut slows, mut count, mut places) = (0, 0, 0);
+        let quicks = loop {
+            // A cell of the slow train is taken where one of the quick one is known behind it.
+            if before >= many || before + count >= most {
+                break many.min(most - count);
+            }
+            let left = walk.bits >> places;
+            let times = 1 << ratio;
+            let run = left.trailing_ones().min((many - before + times - 1) >> ratio);
+            let run = run.min((most - before - count + times) / (times + 1));
+            slows |= (EVERY[ratio as usize] & lowest(run * (times + 1) - times)) << (before + count);
+            count += run;
+            let gap = (left >> (run - 1) >> 1).trailing_zeros();
+            if places + run == known {
+                places += run;
+                break before + ((run - 1) << ratio);
+            }
+            before += (run + gap) << ratio;
+            places += run + gap;
+        };
+        if quicks > 0 {
+            quick.take_run(fast, quicks.into());
+        }
+        if count > 0 {
+            slow.take(walk, walk.bits & lowest(places));
+        }
+        let all = quicks + count;
+        let theirs = if others_slow { slows } else { lowest(all) & !slows };
+        (joined + all, others | theirs << joined)
+    }
+}
+
+/// One bit and one, two, four or eight others, again and again.
+const EVERY: [u64; 4] = [every(2), every(3), every(5), every(9)];
+
+const fn every(step: u32) -> u64 {
+    let (mut every, mut bit) = (0, 0);
+    while bit < 64 {
+        every |= 1 << bit;
+        bit += step;
+    }
+    every
+}
