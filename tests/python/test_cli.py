@@ -506,3 +506,40 @@ def test_a_log_says_how_far_a_long_run_is(monkeypatch: pytest.MonkeyPatch) -> No
     assert log.getvalue() == (
         "0 of 1 points, 20.0% of a point, 40 s left\n0 of 1 points, 40.0% of a point, 30 s left\n"
     )
+
+
+def test_no_more_is_lost_than_was_sent(cli: Cli, tmp_path: Path) -> None:
+    """What waits in a queue when counting begins may be lost in the window, though it was sent before."""
+    (tmp_path / "full.toml").write_text("""
+[host.a]
+[host.b]
+[router.r]
+queue = { drop-tail = { limit = "1 packets" } }
+[link.in]
+ends = ["a", "r"]
+medium = "point-to-point"
+rate = "100 Mbit/s"
+delay = "50 ms"
+[link.out]
+ends = ["r", "b"]
+medium = "point-to-point"
+rate = "1 bit/s"
+[traffic.stream]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1000 B"
+rate = "10 Mbit/s"
+stop = "55 ms"
+[run]
+duration = "200 ms"
+warmup = "50 ms"
+""")
+    (point,) = lines(cli("run", "full.toml", "--engine", "simulate", "--json").stdout)
+    flow = point["flows"]["stream"]
+    assert flow["lost_datagrams"] > flow["sent_datagrams"] > 0
+    shown = cli("show").stdout
+    assert "100.0 %" in shown
+    cli("report", "-o", "full.html")
+    page = (tmp_path / "full.html").read_text()
+    assert "100 % of the datagrams are lost" in page

@@ -138,7 +138,8 @@ class _Cell:
         offered = math.fsum(self.offered) / len(self.offered)
         half = (max(self.goodput) - min(self.goodput)) / 2
         spread = percent(half / mean if mean else 0.0) if len(self.goodput) > 1 else ""
-        loss = percent(self.lost / self.sent) if self.sent else ""
+        # Some that are lost in a window were sent before it: no more than all.
+        loss = percent(min(1.0, self.lost / self.sent)) if self.sent else ""
         mark = " invalid" if self.invalid else ""
         return [rate(mean) + mark, spread, rate(offered), loss, rate(self.limit)]
 

@@ -242,8 +242,9 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
 def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping[str, Any]]) -> Point:
     variant, engine, at, flow = key
     last = results[-1]
+    # Some that are lost in a window were sent before it: no more than all.
     losses = [
-        result["lost_datagrams"] / result["sent_datagrams"]
+        min(1.0, result["lost_datagrams"] / result["sent_datagrams"])
         for result in results
         if "lost_datagrams" in result and result.get("sent_datagrams")
     ]
