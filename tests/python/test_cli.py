@@ -535,7 +535,7 @@ stop = "55 ms"
 duration = "200 ms"
 warmup = "50 ms"
 """)
-    (point,) = lines(cli("run", "full.toml", "--engine", "simulate", "--json").stdout)
+    point = json.loads(cli("run", "full.toml", "--engine", "simulate", "--json").stdout)
     flow = point["flows"]["stream"]
     assert flow["lost_datagrams"] > flow["sent_datagrams"] > 0
     shown = cli("show").stdout
