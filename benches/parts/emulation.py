@@ -60,7 +60,8 @@ BESIDE: dict[tuple[str, str], tuple[str, Target | None]] = {
 }
 
 # How late 99 of 100 packets may be, waiting so, on a quiet machine: one on which a thread that only waits
-# is not later either. Where it is: what that thread had on the machine that targets were named for.
+# is not later either. Where it is: what that thread had on the machine that targets were named for, at
+# instants in step with the kernel's tick, which made it look better than it is at any.
 RELEASES = {"sleep": ("sleeping", 60e-6, 57e-6), "spin": ("spinning", 1e-6, 0.05e-6)}
 
 

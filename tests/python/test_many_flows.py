@@ -47,6 +47,16 @@ def test_a_table_has_some_and_says_where_all_are(cli: Cli, many: str) -> None:
     assert len(rows) == 1 + 2 * FLOWS
 
 
+def test_the_one_flow_with_delays_is_shown(cli: Cli, many: str, tmp_path: Path) -> None:
+    # All but the last begin when the run is over but for a moment: nothing of them arrives.
+    text = (tmp_path / many).read_text()
+    (tmp_path / many).write_text(text.replace("kbit/s", 'kbit/s"\nstart = "99.999 ms', FLOWS - 1))
+    cli("run", many)
+    delays = cli("show", "--delays").stdout
+    assert f"f{FLOWS - 1}" in delays
+    assert delays.count("│ base") == 1
+
+
 def test_limits_of_some_are_shown_and_json_has_all(cli: Cli, many: str) -> None:
     shown = cli("limit", many).stdout
     assert shown.count("application `f") == 200

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -213,12 +213,12 @@ def _shown(plan: Plan) -> tuple[list[int], dict[int, tuple[str, int]]]:
 def _thinned(record: RunRecord, shown: list[int], flows: int) -> list[str]:
     """What a table does not show, and where it is."""
     parts = [
-        f"{len(few):,} of {count:,} {what}"
-        for few, count, what in (
-            (shown, record.plan.sweep_points, "swept values"),
-            (range(min(flows, MOST_FLOWS)), flows, "flows"),
+        f"{some:,} of {count:,} {what}"
+        for some, count, what in (
+            (len(shown), record.plan.sweep_points, "swept values"),
+            (min(flows, MOST_FLOWS), flows, "flows"),
         )
-        if len(few) < count
+        if some < count
     ]
     return [f"{' and '.join(parts)} are shown; `engpass export {record.id}` has all"] if parts else []
 
@@ -232,13 +232,11 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
     plan = record.plan
     shown, wanted = _shown(plan)
     found: dict[tuple[str, int, str], dict[str, list[float]]] = {}
-    flows = 0
     for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
         outcome = json.loads(text)
         if outcome["engine"] != "simulate":
             continue
-        flows = len(outcome["flows"])
-        for name, flow in islice(outcome["flows"].items(), MOST_FLOWS):
+        for name, flow in outcome["flows"].items():
             for key in (f"{time}_{quantile}_s" for time in _TIMES for quantile in _QUANTILES):
                 if flow.get(key) is not None:
                     row = found.setdefault((*wanted[position], name), {})
@@ -249,11 +247,14 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
             "no point has delays: only `simulate` tells them, of flows that send datagrams", markup=False
         )
         return
+    flows = list(dict.fromkeys(name for _, _, name in found))
+    drawn = frozenset(flows[:MOST_FLOWS])
+    rows = [(key, row) for key, row in found.items() if key[2] in drawn]
     axes = [axis.path for axis in plan.axes]
     heads = [f"{_TIMES[time]} {share}" for time in times for share in _QUANTILES.values()]
     table = grid("Variant", *axes, "Flow", *heads, title=record.name)
     for variant in plan.variants:
-        for (_, index, name), row in (item for item in found.items() if item[0][0] == variant):
+        for (_, index, name), row in (item for item in rows if item[0][0] == variant):
             values = [value.text for value in plan.values(index)]
             columns = (row.get(f"{time}_{quantile}_s") for time in times for quantile in _QUANTILES)
             means = [duration(math.fsum(column) / len(column)) if column else "" for column in columns]
@@ -261,7 +262,7 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
         table.add_section()
     out.print(table)
     for note in [
-        *_thinned(record, shown, flows),
+        *_thinned(record, shown, len(flows)),
         "of all, that share is at most that long; mean of the repeats",
     ]:
         out.print(note, markup=False, soft_wrap=True)

@@ -34,7 +34,7 @@ impl Clock {
 }
 
 /// What is this near is worth no sleep, and no look at the devices either, in nanoseconds: reading a packet and handing it to the network takes
-/// as long.
+/// up to so long (1 to 5 us, as traced).
 const NEAR: u64 = 5 * MICROSECOND;
 /// How long after a packet the driver stays awake, in nanoseconds: what answers it, or follows it, need not wake it.
 const AWAKE: u64 = 50 * MICROSECOND;

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::demand::Demand;
+use super::demand::{Demand, Resources};
 
-/// Flows in groups of alike, each in the order of the file; `users` has the flows that need a resource.
+/// Flows in groups of alike, each in the order of the file.
 ///
 /// Two are alike if they need the same of the same things, or of things of the same capacity that no other flow needs: a network in which
 /// both have changed places is the same network.
-pub(super) fn groups(capacities: &[f64], demands: &[Demand<'_>], users: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub(super) fn groups(resources: &Resources, demands: &[Demand<'_>]) -> Vec<Vec<usize>> {
     let mut places: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (flow, demand) in demands.iter().enumerate() {
-        let place = *places.entry(needs(capacities, demand, users)).or_insert(groups.len());
+        let place = *places.entry(needs(resources, demand)).or_insert(groups.len());
         if place == groups.len() {
             groups.push(Vec::new());
         }
@@ -22,18 +22,18 @@ pub(super) fn groups(capacities: &[f64], demands: &[Demand<'_>], users: &[Vec<us
 }
 
 /// All that matters of a flow.
-fn needs(capacities: &[f64], demand: &Demand<'_>, users: &[Vec<usize>]) -> Vec<u64> {
+fn needs(resources: &Resources, demand: &Demand<'_>) -> Vec<u64> {
     // What only this flow needs is known by its place among them.
     let mut own: Vec<usize> = Vec::new();
     let mut resource = |index: usize| {
-        if users[index].len() > 1 {
+        if resources.users[index].len() > 1 {
             return [0, index as u64];
         }
         let place = own.iter().position(|one| *one == index).unwrap_or_else(|| {
             own.push(index);
             own.len() - 1
         });
-        [1 + place as u64, capacities[index].to_bits()]
+        [1 + place as u64, resources.capacities[index].to_bits()]
     };
     let mut all = vec![
         u64::from(demand.class),

@@ -56,14 +56,29 @@ pub(super) struct Resources {
     index: BTreeMap<Resource, usize>,
     /// What each has per second.
     pub(super) capacities: Vec<f64>,
+    /// The flows that need each, in their order.
+    pub(super) users: Vec<Vec<usize>>,
 }
 
 impl Resources {
     pub(super) fn get(&mut self, resource: Resource, capacity: impl FnOnce() -> f64) -> usize {
         *self.index.entry(resource).or_insert_with(|| {
             self.capacities.push(capacity());
+            self.users.push(Vec::new());
             self.capacities.len() - 1
         })
+    }
+
+    /// All flows are known.
+    fn note_users(&mut self, demands: &[Demand<'_>]) {
+        for (flow, demand) in demands.iter().enumerate() {
+            for need in &demand.uses {
+                let users = &mut self.users[need.resource];
+                if users.last() != Some(&flow) {
+                    users.push(flow);
+                }
+            }
+        }
     }
 
     /// Index of the direction of `link` that begins at `from`, if anything uses it.
@@ -121,13 +136,14 @@ impl Demand<'_> {
 /// The needs of every flow, in the order of the file.
 pub(super) fn demands<'a>(testbed: &'a Testbed, topology: &'a Topology) -> (Resources, Vec<Demand<'a>>) {
     let mut builder = Builder { testbed, topology, resources: Resources::default() };
-    let demands = testbed
+    let demands: Vec<_> = testbed
         .traffic
         .iter()
         .zip(&topology.flows)
         .enumerate()
         .map(|(flow, ((name, traffic), path))| builder.demand(flow, name, traffic, path))
         .collect();
+    builder.resources.note_users(&demands);
     (builder.resources, demands)
 }
 

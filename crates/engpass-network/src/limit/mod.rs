@@ -29,9 +29,8 @@ use fill::{Allocation, allocate};
 pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
     let (resources, demands) = demands(testbed, topology);
     let all = allocate(&resources.capacities, &demands, None);
-    let users = users(&resources, &demands);
     let mut flows: Vec<Option<FlowLimit>> = demands.iter().map(|_| None).collect();
-    for alike in alike::groups(&resources.capacities, &demands, &users) {
+    for alike in alike::groups(&resources, &demands) {
         let first = alike[0];
         let alone: Vec<Alone> = demands[first]
             .limiters
@@ -42,7 +41,7 @@ pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
             let limiters = demands[flow].limiters.iter();
             let answers: Vec<_> =
                 limiters.zip(&alone).map(|(limiter, alone)| alone.answer(limiter, first, flow)).collect();
-            flows[flow] = Some(flow_limit(topology, &resources, &demands, &users, flow, &answers));
+            flows[flow] = Some(flow_limit(topology, &resources, &demands, flow, &answers));
         }
     }
     let named = demands.iter().zip(flows);
@@ -50,25 +49,10 @@ pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
     let flows = flows.collect();
     let links = (0..topology.links.len())
         .map(|link| {
-            let limit = link_limit(topology, &resources, &demands, &users, &all, link);
-            (topology.links[link].name.clone(), limit)
+            (topology.links[link].name.clone(), link_limit(topology, &resources, &demands, &all, link))
         })
         .collect();
     LimitOutcome { flows, links }
-}
-
-/// Flows that need a resource, in their order, by resource.
-fn users(resources: &Resources, demands: &[Demand<'_>]) -> Vec<Vec<usize>> {
-    let mut users = vec![Vec::new(); resources.capacities.len()];
-    for (flow, demand) in demands.iter().enumerate() {
-        for need in &demand.uses {
-            let users: &mut Vec<usize> = &mut users[need.resource];
-            if users.last() != Some(&flow) {
-                users.push(flow);
-            }
-        }
-    }
-    users
 }
 
 /// What a flow would get if it needed nothing but one of its limiters, the other flows all they need.
@@ -119,7 +103,6 @@ fn flow_limit(
     topology: &Topology,
     resources: &Resources,
     demands: &[Demand<'_>],
-    users: &[Vec<usize>],
     flow: usize,
     answers: &[Answer<'_>],
 ) -> FlowLimit {
@@ -139,7 +122,7 @@ fn flow_limit(
         offered_bit_per_s: goodput,
         bottleneck: answers[bottleneck].limiter.name.clone(),
         next: next.map(|next| next.limiter.name.clone()),
-        sentence: sentence::sentence(topology, resources, demands, users, flow, &answers[bottleneck], next),
+        sentence: sentence::sentence(topology, resources, demands, flow, &answers[bottleneck], next),
         stages: stages::stages(topology, demand, answers),
         candidates: answers
             .iter()
@@ -177,7 +160,6 @@ fn link_limit(
     topology: &Topology,
     resources: &Resources,
     demands: &[Demand<'_>],
-    users: &[Vec<usize>],
     all: &Allocation,
     link: usize,
 ) -> LinkLimit {
@@ -193,7 +175,7 @@ fn link_limit(
                 },
                 share: fraction(all.of(flow, line), resources.capacities[line]),
             };
-            users[line].iter().map(|flow| of(*flow, &demands[*flow])).collect()
+            resources.users[line].iter().map(|flow| of(*flow, &demands[*flow])).collect()
         });
         DirectionLimit {
             from: topology.nodes[from].clone(),

@@ -17,7 +17,6 @@ pub(super) fn sentence(
     topology: &Topology,
     resources: &Resources,
     demands: &[Demand<'_>],
-    users: &[Vec<usize>],
     flow: usize,
     bottleneck: &Answer<'_>,
     next: Option<&Answer<'_>>,
@@ -30,7 +29,7 @@ pub(super) fn sentence(
     };
     let verb = if plural(limiter.kind) { "limit" } else { "limits" };
     let goodput = rate(bottleneck.goodput);
-    let reason = reason(topology, resources, demands, users, flow, bottleneck);
+    let reason = reason(topology, resources, demands, flow, bottleneck);
     let next = next.map_or(String::new(), |next| {
         let is = if plural(next.limiter.kind) { "are" } else { "is" };
         format!("; next {is} {} at {}", next.limiter.name, rate(next.goodput))
@@ -55,17 +54,17 @@ fn reason(
     topology: &Topology,
     resources: &Resources,
     demands: &[Demand<'_>],
-    users: &[Vec<usize>],
     flow: usize,
     bottleneck: &Answer<'_>,
 ) -> String {
     let demand = &demands[flow];
     let limiter = bottleneck.limiter;
     let first = limiter.resources[0];
-    let shared = match users[first].len() - 1 {
+    let users = &resources.users[first];
+    let shared = match users.len() - 1 {
         0 => String::new(),
         count => {
-            let others = users[first].iter().copied().filter(|other| *other != flow);
+            let others = users.iter().copied().filter(|other| *other != flow);
             format!(", shared with {}", list(&names(demands, others), count))
         }
     };
