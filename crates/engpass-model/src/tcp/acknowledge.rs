@@ -53,8 +53,12 @@ impl Receiver {
         *segment = self.outgoing(terms, now, seq, 0, Flags::default());
         self.acknowledged(true);
         if self.has_blocks() && terms.agreed.sack() {
-            let room = if terms.agreed.timestamps() { 3 } else { 4 };
-            segment.sack = self.sack_blocks(terms.p, room);
+            let most = if terms.agreed.timestamps() { 3 } else { 4 };
+            // The packet is no longer than one with data (RFC 6691), whose options are off the segment size already.
+            let room = terms.mss.saturating_sub(4) / 8;
+            if room > 0 {
+                segment.sack = self.sack_blocks(terms.p, most.min(room as usize));
+            }
         }
     }
 

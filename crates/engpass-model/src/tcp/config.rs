@@ -17,7 +17,7 @@ use crate::unit::{Duration, Size};
 pub struct TcpConfig {
     /// The stack whose parameters hold where no other key is given; `linux-6` if not given.
     pub profile: Option<Profile>,
-    /// Maximum segment size, TCP options included; the MTU less 40 bytes if not given.
+    /// Maximum segment size, TCP options included: at most the MTU less 40 bytes, which it is if not given (RFC 9293 section 3.7.1).
     pub mss: Option<Size>,
     /// Send buffer, or its high-water mark.
     pub send_buffer: Option<Size>,
@@ -128,6 +128,7 @@ impl TcpConfig {
             sizes mss, send_buffer, send_low_water, receive_buffer, naglim;
             times ack_delay, rto_initial, rto_minimum, rto_maximum, rto_tick
         );
+        p.mss = p.mss.min(mtu.saturating_sub(40).max(1));
         // DCTCP is nothing without marks.
         p.ecn |= self.ecn.is_none() && matches!(p.congestion, Congestion::Dctcp(_));
         p
@@ -225,6 +226,12 @@ mod tests {
         let expected = read(serde_json::json!({ "mss": "500 B", "congestion": "reno", "ack_every": 3 }));
         assert_eq!(both, expected.expect("it is right"));
         assert_eq!(TcpConfig::default().over(&host), host);
+    }
+
+    #[test]
+    fn a_segment_is_no_larger_than_the_path_carries() {
+        let config = read(serde_json::json!({ "mss": "9000 B" })).expect("it is right");
+        assert_eq!([1500, 9040, 9180].map(|mtu| config.resolve(mtu).mss), [1460, 9000, 9000]);
     }
 
     #[test]

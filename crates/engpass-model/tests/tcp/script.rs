@@ -1,7 +1,7 @@
 //! Packet scripts: one endpoint, the other side written down.
 //!
 //! A line is a time in milliseconds and an event. `>` is a segment that the endpoint must send at that time, `<` one
-//! that it receives; both read `FLAGS SEQ:END [ack N] [win N] [sack A-B,…] [ECE] [CWR] [CE]`, with flags as in
+//! that it receives; both read `FLAGS SEQ:END [ack N] [win N] [sack A-B,…|nosack] [ECE] [CWR] [CE]`, with flags as in
 //! tcpdump (`S`, `F`, `P`, `R`, `.` for ACK). What an expectation does not name is not compared. `write N`, `read N`,
 //! `close` are the application. Everything that is sent must be in the script.
 
@@ -128,6 +128,7 @@ impl Script {
                 "ack" => assert_eq!(segment.ack, wanted.ack, "{line}: got {shown}"),
                 "win" => assert_eq!(segment.window, wanted.window, "{line}: got {shown}"),
                 "sack" => assert_eq!(segment.sack, wanted.sack, "{line}: got {shown}"),
+                "nosack" => assert!(segment.sack.is_empty(), "{line}: got {shown}"),
                 "ECE" => assert!(segment.flags.has(Flags::ECE), "{line}: got {shown}"),
                 "noECE" => assert!(!segment.flags.has(Flags::ECE), "{line}: got {shown}"),
                 "CWR" => assert!(segment.flags.has(Flags::CWR), "{line}: got {shown}"),
@@ -190,7 +191,7 @@ fn parse(words: &[&str]) -> Segment {
                     segment.sack.push(start.parse().expect("a number"), end.parse().expect("a number"));
                 }
             }
-            "noECE" => {}
+            "noECE" | "nosack" => {}
             other => panic!("`{other}` is no part of a segment"),
         }
     }

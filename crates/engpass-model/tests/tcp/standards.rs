@@ -436,6 +436,25 @@ fn sack_blocks() {
     );
 }
 
+/// RFC 6691: a packet with options is no longer than the segment size has room for; blocks that do not fit are left out.
+#[test]
+fn sack_blocks_fit_the_packet() {
+    let out_of_order = "200 < . 21:41 ack 1
+         200 > . 1:1 ack 1 sack 21-41
+         200 < . 61:81 ack 1
+         200 > . 1:1 ack 1 sack 61-81,21-41
+         200 < . 101:121 ack 1";
+    for (mss, blocks) in [(28, "101-121,61-81,21-41"), (27, "101-121,61-81"), (20, "101-121,61-81")] {
+        let p = TcpParameters { recovery: RecoveryKind::Sack, mss, ..plain() };
+        let answer = format!("{out_of_order}\n200 > . 1:1 ack 1 sack {blocks}");
+        Script::established(&p, 65535).run(&answer);
+    }
+    let p = TcpParameters { recovery: RecoveryKind::Sack, mss: 11, ..plain() };
+    let none = "200 < . 21:31 ack 1
+         200 > . 1:1 ack 1 nosack";
+    Script::established(&p, 65535).run(none);
+}
+
 /// RFC 3168 section 6.1.3: the receiver "sets the ECN-Echo flag" in every acknowledgment "until it receives a CWR";
 /// section 6.1.2: the sender halves once, and says CWR.
 #[test]

@@ -198,12 +198,15 @@ impl Wire {
         self.packets(UDP_HEADER_BYTES, &lengths)
     }
 
-    /// IP packets with so many bytes of IP payload, of which the first begins with a transport header of `transport` bytes.
+    /// IP packets with so many bytes of IP payload, which begins with a transport header of `transport` bytes. One with many options may be
+    /// longer than the first of them.
     pub fn packets(&self, transport: u64, lengths: &[u64]) -> Layers {
         let mut layers = self.nothing();
-        for (index, length) in lengths.iter().enumerate() {
-            let header = if index == 0 { transport } else { 0 };
-            layers += self.packet(header, length - header);
+        let mut header = transport;
+        for length in lengths {
+            let here = header.min(*length);
+            layers += self.packet(here, length - here);
+            header -= here;
         }
         layers
     }

@@ -54,6 +54,18 @@ fn a_large_window_fills_the_line() {
     }
 }
 
+/// A segment size that no packet has room for is the one that it has (RFC 9293 section 3.7.1).
+#[test]
+fn a_segment_fits_the_path() {
+    let few = ("switch.s.output_buffer", "\"600 cells\"");
+    let slow = ("link.second.medium", "\"ds3\"");
+    let own = run(&[few, slow]);
+    assert!(stream(&own).lost_datagrams > 0);
+    let larger = ["host.a.tcp.mss", "host.b.tcp.mss"].map(|key| (key, "\"60 kB\""));
+    let larger = run(&[few, slow, larger[0], larger[1]]);
+    assert_eq!(format!("{:?}", stream(&larger)), format!("{:?}", stream(&own)));
+}
+
 /// A port that overflows: what is sent is received, lost or on its way, and the same seed gives the same run.
 #[test]
 fn congestion_loses_and_recovers() {

@@ -677,21 +677,15 @@ fn layers_of(wire: &Wire, transport: u64, payload: u64, cuts: &[u64]) -> Layers 
     if cuts.iter().all(|mtu| ip <= *mtu) {
         return wire.packet(transport, payload);
     }
-    let mut packets = vec![ip];
+    let mut packets = vec![ip - IP_HEADER_BYTES];
     for &mtu in cuts {
-        let cut = |ip: u64| {
-            let cut = Fragments::of(ip - IP_HEADER_BYTES, mtu);
-            (0..cut.count).map(move |index| cut.payload(index) + IP_HEADER_BYTES)
+        let cut = |payload: u64| {
+            let cut = Fragments::of(payload, mtu);
+            (0..cut.count).map(move |index| cut.payload(index))
         };
         packets = packets.into_iter().flat_map(cut).collect();
     }
-    let mut layers = wire.nothing();
-    for (index, ip) in packets.into_iter().enumerate() {
-        // The header of the transport is in the first fragment.
-        let transport = if index == 0 { transport } else { 0 };
-        layers += wire.packet(transport, ip - IP_HEADER_BYTES - transport);
-    }
-    layers
+    wire.packets(transport, &packets)
 }
 
 /// Parts that are booked by fate: all but what every carrier has around it.

@@ -64,12 +64,13 @@ pub(super) fn config() -> impl Strategy<Value = TcpConfig> {
         weighted(0.5, ps(10_000_000, 2_000_000_000)),
         weighted(0.3, select(vec![Plain, Reno, NewReno, Sack, RackTlp])),
         weighted(0.3, congestion()),
-        (weighted(0.3, 1u64..=20), weighted(0.2, 1u32..=3)),
+        (weighted(0.3, 1u64..=20), weighted(0.2, 1u32..=3), weighted(0.1, (40u64..=60_000).prop_map(Size))),
     )
         .prop_map(
-            |(profile, (send, receive), delay, rto, tick, recovery, congestion, (initial, every))| {
+            |(profile, (send, receive), delay, rto, tick, recovery, congestion, (initial, every, mss))| {
                 let (rto_initial, rto_minimum) = rto.unzip();
                 TcpConfig {
+                    mss,
                     send_buffer: send,
                     receive_buffer: receive,
                     ack_delay: delay,

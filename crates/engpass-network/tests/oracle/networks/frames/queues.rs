@@ -46,7 +46,7 @@ pub(super) fn queue() -> impl Strategy<Value = Queue> {
     let priority = limit().prop_map(|limit| Queue::Priority(Priority { limit }));
     let drr = (64u64..=3000, limit())
         .prop_map(|(quantum, limit)| Queue::Drr(Drr { quantum: Size(quantum), limit }));
-    let burst = prop_oneof![64u64..=1500, 1500u64..=20_000];
+    let burst = prop_oneof![64u64..=1000, 1000u64..=20_000];
     let bucket = (50_000u64..=20_000_000, burst, limit()).prop_map(|(rate, burst, limit)| {
         Queue::TokenBucket(TokenBucket { rate: Rate(rate), burst: Size(burst), limit })
     });
