@@ -272,7 +272,7 @@ impl Connection {
     fn judge_run(&mut self, now: Time, run: &Run) {
         let limited = self.recovery.limited_transmitted();
         self.recovery.advance();
-        if self.recovery.rack_mut().note_run(run, now, &self.board) {
+        if self.recovery.rack_mut(&self.board).note_run(run, now, &self.board) {
             let clock = self.clock(now);
             let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
             self.apply(now, verdict, Phase::Open, limited);
@@ -417,7 +417,7 @@ impl Connection {
             self.window.threshold = self.window.threshold.max(saved.window.threshold);
             self.control.get_mut(&self.p).on_undo(&self.window);
             self.board.unmark_lost();
-            self.recovery.undo();
+            self.recovery.undo(&self.board);
         }
     }
 

@@ -35,6 +35,7 @@ pub mod parameters;
 mod persist;
 pub mod profile;
 mod progress;
+mod ranges;
 mod receive;
 mod recovery;
 mod reduction;

@@ -2,17 +2,9 @@
 
 use super::delayed_ack::DelayedAck;
 use super::parameters::{Shared, TcpParameters, WindowUpdate};
+use super::ranges::{Range, Ranges};
 use super::segment::{Flags, SackBlocks, Segment};
 use crate::time::Time;
-
-/// Bytes received above a hole.
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    start: u64,
-    end: u64,
-    /// Grows with every report: the largest is the most recent.
-    stamp: u64,
-}
 
 /// The receiving half of a connection.
 #[derive(Clone, Debug)]
@@ -45,8 +37,10 @@ struct More {
     read: Option<u64>,
     /// Sequence number of a FIN that came out of order.
     fin: Option<u64>,
-    ranges: Vec<Range>,
+    ranges: Ranges,
     stamp: u64,
+    /// A sequence number of every range with its stamp, the most recent range last; and of some that are none any more.
+    recent: Vec<(u64, u64)>,
     /// A duplicate to report first (RFC 2883).
     duplicate: Option<(u64, u64)>,
     /// An acknowledgment that must go out as it was before the marks changed (RFC 8257 section 3.2).
@@ -359,14 +353,16 @@ impl Receiver {
             blocks.push(start, end);
             count += 1;
         }
-        let mut below = u64::MAX;
-        while count < room {
-            let newest =
-                more.ranges.iter().filter(|range| range.stamp < below).max_by_key(|range| range.stamp);
-            let Some(range) = newest else { break };
-            below = range.stamp;
-            blocks.push(range.start, range.end);
-            count += 1;
+        let mut place = more.recent.len();
+        while count < room && place > 0 {
+            place -= 1;
+            match more.range(more.recent[place]) {
+                Some(range) => {
+                    blocks.push(range.start, range.end);
+                    count += 1;
+                }
+                None => _ = more.recent.remove(place),
+            }
         }
         blocks
     }
@@ -402,42 +398,46 @@ impl Receiver {
 impl More {
     /// Put `[start, end)` into the ranges above the hole. Returns how many bytes of it are new.
     fn insert(&mut self, start: u64, end: u64) -> u64 {
+        let before = self.stamp;
         self.stamp += 1;
         if let Some(last) = self.ranges.last_mut()
             && last.end == start
         {
             // What nearly all is: what follows.
-            (last.end, last.stamp) = (end, self.stamp);
+            let grows = std::mem::replace(&mut last.stamp, self.stamp) == before;
+            last.end = end;
+            self.is_recent(start, grows);
             return end - start;
         }
-        let first = self.ranges.partition_point(|range| range.end < start);
-        let last = self.ranges.partition_point(|range| range.start <= end);
-        let held: u64 = self.ranges[first..last]
-            .iter()
-            .map(|range| range.end.min(end).saturating_sub(range.start.max(start)))
-            .sum();
-        let new = (end - start) - held;
+        let new = self.ranges.add(Range { start, end, stamp: self.stamp });
         if new == 0 {
             self.duplicate = Some((start, end));
         }
-        let merged = self.ranges[first..last]
-            .iter()
-            .fold((start, end), |(s, e), range| (s.min(range.start), e.max(range.end)));
-        let range = Range { start: merged.0, end: merged.1, stamp: self.stamp };
-        if first == last {
-            self.ranges.insert(first, range);
-        } else {
-            self.ranges[first] = range;
-            self.ranges.drain(first + 1..last);
-        }
+        self.is_recent(start, false);
         new
+    }
+
+    /// The range with this sequence number is the most recent one; `still` if it was before.
+    fn is_recent(&mut self, seq: u64, still: bool) {
+        if still {
+            self.recent.pop();
+        } else if self.recent.len() > 2 * self.ranges.len() + 8 {
+            let recent = std::mem::take(&mut self.recent);
+            self.recent = recent.into_iter().filter(|one| self.range(*one).is_some()).collect();
+        }
+        self.recent.push((seq, self.stamp));
+    }
+
+    /// The range with this sequence number, if it has this stamp.
+    fn range(&self, (seq, stamp): (u64, u64)) -> Option<&Range> {
+        let range = self.ranges.behind(seq)?;
+        (range.stamp == stamp).then_some(range)
     }
 
     /// Take the ranges that the cumulative acknowledgment `next` has reached, and move it. Returns the bytes that were there twice.
     fn absorb(&mut self, next: &mut u64, start: u64) -> u64 {
-        let reached = self.ranges.iter().take_while(|range| range.start <= *next).count();
         let mut twice = 0;
-        for range in self.ranges.drain(..reached) {
+        while let Some(range) = self.ranges.take_reached(*next) {
             twice += range.end.min(*next).saturating_sub(range.start.max(start));
             *next = range.end.max(*next);
         }

@@ -4,7 +4,8 @@
 //! the sender holds to be in the network is everything but what is SACKed and what is lost and not yet sent again
 //! (RFC 6675's `pipe`; without SACK and losses it is RFC 5681's FlightSize).
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::progress::{Progress, RateMark, Run};
 use super::ring::Ring;
@@ -75,6 +76,13 @@ pub(super) struct Record {
     pub(super) ambiguous: bool,
 }
 
+impl Record {
+    /// Neither SACKed nor lost and to be sent again.
+    pub(super) fn in_network(&self) -> bool {
+        !self.sacked && (!self.lost || self.resent)
+    }
+}
+
 /// What is in the network.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
@@ -92,14 +100,34 @@ pub(super) struct Scoreboard {
 #[derive(Clone, Debug, Default)]
 struct More {
     sacked_records: usize,
-    /// Nothing below is lost and waits to be sent again.
-    waiting_from: u64,
+    /// No record that ends above is SACKed.
+    highest: u64,
+    /// Where records end that are lost and wait to be sent again. Some do so no more, but for the first one.
+    lost: BinaryHeap<Reverse<u64>>,
     /// Below, RFC 6675's IsLost has been applied to every record.
     judged_to: u64,
+    /// Of what was judged, something below may be held to be lost no more.
+    doubted_to: u64,
     /// Blocks of the last option, so that a growing block is not walked from its start each time.
     known: SackBlocks,
     /// Beside each record, where the delivery rate is measured.
     rates: VecDeque<RateMark>,
+}
+
+impl More {
+    #[inline(never)]
+    fn settle(&mut self, sent: &Ring<Sent>, waiting: u32) {
+        if waiting == 0 {
+            self.lost.clear();
+        }
+        while let Some(Reverse(end)) = self.lost.peek() {
+            let record = sent.get(sent.partition_point(|record| record.end() < *end));
+            if record.is_some_and(|record| record.end() == *end && record.waits()) {
+                break;
+            }
+            self.lost.pop();
+        }
+    }
 }
 
 #[cold]
@@ -306,6 +334,7 @@ impl Scoreboard {
                 }
             }
         }
+        self.settle();
         (new, if ambiguous { None } else { oldest })
     }
 
@@ -324,6 +353,8 @@ impl Scoreboard {
         let (before, mut records, mut sample) = (self.sacked, 0, None);
         let known = std::mem::replace(&mut self.more().known, *blocks);
         for &News { start, end, from } in blocks.beyond(&known, self.una).as_slice() {
+            let more = self.more();
+            more.highest = more.highest.max(end);
             let mut index = self.index_of(from);
             let mut seq = if index < self.len() { self.start(index) } else { end };
             while let Some(record) = self.sent.get_mut(index).filter(|record| record.end() <= end) {
@@ -345,6 +376,7 @@ impl Scoreboard {
             }
         }
         self.more().sacked_records += records;
+        self.settle();
         (u64::from(self.sacked - before), sample)
     }
 
@@ -354,21 +386,21 @@ impl Scoreboard {
     }
 
     /// Index of the first record that ends after `seq`.
-    fn index_of(&self, seq: u64) -> usize {
+    pub(super) fn index_of(&self, seq: u64) -> usize {
         self.sent.partition_point(|record| record.end() <= seq)
     }
 
     /// Hold a record to be lost, whether or not it was sent again before.
     pub(super) fn mark_lost(&mut self, index: usize) {
-        let (seq, len) = (self.start(index), self.length(index));
+        let len = self.length(index);
         let record = &mut self.sent[index];
         if record.is(SACKED) || record.waits() {
             return;
         }
         record.tagged = (record.tagged | LOST) & !RESENT;
+        let end = record.end();
         self.waiting += len;
-        let more = self.more();
-        more.waiting_from = more.waiting_from.min(seq);
+        self.more().lost.push(Reverse(end));
     }
 
     /// Hold everything to be lost that is not SACKed (a retransmission timeout).
@@ -380,7 +412,6 @@ impl Scoreboard {
         for index in 0..self.len() {
             self.mark_lost(index);
         }
-        self.more().waiting_from = 0;
     }
 
     fn forget_sacks(&mut self) {
@@ -389,7 +420,9 @@ impl Scoreboard {
             let record = &mut self.sent[index];
             record.tagged &= !SACKED;
             if record.waits() {
+                let end = record.end();
                 self.waiting += len;
+                self.more().lost.push(Reverse(end));
             }
         }
         self.sacked = 0;
@@ -397,7 +430,6 @@ impl Scoreboard {
         more.sacked_records = 0;
         more.known = SackBlocks::default();
         more.judged_to = 0;
-        more.waiting_from = 0;
     }
 
     /// Take back that anything is lost (a timeout that was spurious).
@@ -409,6 +441,10 @@ impl Scoreboard {
             }
         }
         self.waiting = 0;
+        if let Some(more) = &mut self.more {
+            more.doubted_to = more.judged_to;
+        }
+        self.settle();
     }
 
     /// The first record that is lost and not yet sent again.
@@ -417,21 +453,32 @@ impl Scoreboard {
         if self.waiting == 0 { None } else { self.find_lost() }
     }
 
+    #[inline(never)]
     fn find_lost(&self) -> Option<usize> {
-        let from = self.index_of(self.more.as_ref().map_or(0, |more| more.waiting_from));
-        (from..self.len()).find(|index| self.sent[*index].waits())
+        let Reverse(end) = self.more.as_ref()?.lost.peek()?;
+        Some(self.index_of(end - 1))
+    }
+
+    /// Some records that were lost may wait no more.
+    #[inline]
+    fn settle(&mut self) {
+        if let Some(more) = &mut self.more
+            && !more.lost.is_empty()
+        {
+            more.settle(&self.sent, self.waiting);
+        }
     }
 
     /// A record was sent again.
     pub(super) fn resend(&mut self, index: usize, now: Time, rate: Option<RateMark>) {
         let len = self.length(index);
         let record = &mut self.sent[index];
-        let (waited, end) = (record.waits(), record.end());
+        let waited = record.waits();
         record.tagged |= RESENT | AMBIGUOUS;
         record.at = now;
         if waited {
             self.waiting -= len;
-            self.more().waiting_from = end;
+            self.settle();
         }
         if let Some(rate) = rate {
             self.more().rates[index] = rate;
@@ -447,7 +494,7 @@ impl Scoreboard {
         // more than (DupThresh - 1) * SMSS bytes with sequence numbers greater than SeqNum have been SACKed."
         let enough = u64::from(duplicate_threshold - 1) * mss;
         let (mut bytes, mut runs, mut above) = (0, 0, u64::MAX);
-        let mut index = self.len();
+        let mut index = self.index_of(self.more.as_ref().map_or(0, |more| more.highest));
         let below = loop {
             index -= 1;
             let record = &self.sent[index];
@@ -482,7 +529,9 @@ impl Scoreboard {
         if self.sacked == 0 {
             return None;
         }
-        let highest = (0..self.len()).rfind(|index| self.sent[*index].is(SACKED))?;
-        (0..highest).find(|index| !self.sent[*index].is(SACKED | LOST))
+        let more = self.more.as_ref()?;
+        let highest = (0..self.index_of(more.highest)).rfind(|index| self.sent[*index].is(SACKED))?;
+        let from = if self.una < more.doubted_to { 0 } else { self.index_of(more.judged_to) };
+        (from..highest).find(|index| !self.sent[*index].is(SACKED | LOST))
     }
 }

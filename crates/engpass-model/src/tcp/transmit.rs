@@ -308,6 +308,7 @@ impl Connection {
         let rate = self.rate_mark(now);
         self.board.resend(index, now, rate);
         let sent = self.board.get(index);
+        self.recovery.sent_again(now, sent.end);
         let len = (sent.end - sent.seq - u64::from(sent.fin)) as u32;
         let pushes = index + 1 == self.board.len() && self.tx.unsent() == 0;
         let flags = Flags::default().and_if(sent.fin, Flags::FIN).and_if(pushes, Flags::PSH);

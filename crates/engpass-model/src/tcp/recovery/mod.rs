@@ -8,6 +8,7 @@ mod new_reno;
 pub(super) mod rack;
 mod reno;
 mod sack;
+mod watch;
 
 use super::parameters::{RecoveryKind, TcpParameters};
 use super::progress::Progress;
@@ -175,9 +176,16 @@ impl Recovery {
     }
 
     /// The same, which begins to watch.
-    pub(super) fn rack_mut(&mut self) -> &mut Rack {
+    pub(super) fn rack_mut(&mut self, board: &Scoreboard) -> &mut Rack {
         let rtt = self.rack_rtt;
-        self.rack.get_or_insert_with(|| Box::new(Rack::new(rtt)))
+        self.rack.get_or_insert_with(|| Box::new(Rack::new(rtt, board)))
+    }
+
+    /// What ends at `end` was sent again.
+    pub(super) fn sent_again(&mut self, now: Time, end: u64) {
+        if let Some(rack) = &mut self.rack {
+            rack.sent_again(now, end);
+        }
     }
 
     /// All is acknowledged: RACK looks back no further, but for the round trip.
@@ -267,10 +275,13 @@ impl Recovery {
     }
 
     /// The recovery was unnecessary: nothing is lost.
-    pub(super) fn undo(&mut self) {
+    pub(super) fn undo(&mut self, board: &Scoreboard) {
         self.phase = Phase::Open;
         self.more().inflation = 0;
         self.force = false;
+        if let Some(rack) = &mut self.rack {
+            rack.look_again(board);
+        }
     }
 
     /// The retransmission timer has expired.
@@ -291,7 +302,7 @@ impl Recovery {
         (more.recover, more.inflation, more.limited_transmitted) = (next, 0, 0);
         self.rack.iter_mut().for_each(|rack| rack.set_no_deadline());
         if with_sack && p.recovery == RecoveryKind::RackTlp && !board.reneged() {
-            self.rack_mut().on_timeout(p, phase_before, board, clock);
+            self.rack_mut(board).on_timeout(p, phase_before, board, clock);
         } else {
             board.mark_all_lost();
         }
@@ -306,7 +317,7 @@ impl Recovery {
         clock: &Clock,
     ) -> Verdict {
         let phase = self.phase;
-        let found = self.rack_mut().detect(p, phase, board, clock);
+        let found = self.rack_mut(board).detect(p, phase, board, clock);
         if found && self.phase == Phase::Open { self.enter_at(next) } else { Verdict::Nothing }
     }
 }

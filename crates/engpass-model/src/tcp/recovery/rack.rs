@@ -1,5 +1,6 @@
 //! RACK: what was sent well before something that has arrived is lost (RFC 8985 section 6).
 
+use super::watch::Watch;
 use super::{AckView, Phase, RackView, Recovery, Verdict};
 use crate::tcp::parameters::TcpParameters;
 use crate::tcp::progress::{Newest, Run};
@@ -26,6 +27,7 @@ pub(in crate::tcp) struct Rack {
     duplicate_round: u64,
     /// When what is late but not yet lost will be; zero if nothing is.
     deadline: Time,
+    watch: Watch,
 }
 
 /// RFC 8985 section 6.2 step 4: the window is kept for 16 recoveries.
@@ -33,8 +35,18 @@ const PERSIST: u8 = 16;
 
 impl Rack {
     /// It begins to watch, and knows a round trip.
-    pub(super) fn new(rtt: Time) -> Self {
-        Self { rtt, ..Self::default() }
+    pub(super) fn new(rtt: Time, board: &Scoreboard) -> Self {
+        Self { rtt, watch: Watch::of(board), ..Self::default() }
+    }
+
+    /// What was held to be lost is in the network.
+    pub(super) fn look_again(&mut self, board: &Scoreboard) {
+        self.watch = Watch::of(board);
+    }
+
+    /// What ends at `end` was sent again.
+    pub(in crate::tcp) fn sent_again(&mut self, at: Time, end: u64) {
+        self.watch.sent_again(at, end);
     }
 
     pub(super) fn rtt(&self) -> Time {
@@ -126,32 +138,23 @@ impl Rack {
         clock: &Clock,
     ) -> bool {
         self.set_no_deadline();
-        let newest = self.newest;
-        if newest.1 == 0 {
+        if self.newest.1 == 0 {
             return false;
         }
-        let window = self.reordering_window(p, phase, board, clock);
-        let mut found = false;
-        for index in 0..board.len() {
-            let record = board.get(index);
-            if (record.at, record.end) >= newest {
-                if !record.ambiguous {
-                    // Records follow in the order of their first transmission: the rest was sent later still.
-                    break;
-                }
-                continue;
-            }
-            if record.sacked || (record.lost && !record.resent) {
-                continue;
-            }
-            let late_at = record.at + self.rtt + window;
-            if late_at <= clock.now {
+        let late = self.rtt + self.reordering_window(p, phase, board, clock);
+        let (mut found, mut deadline) = (false, Time::ZERO);
+        self.watch.pass(self.newest, board);
+        self.watch.retain(board, |board, index, at| {
+            let waits = at + late > clock.now;
+            if waits {
+                deadline = deadline.max(at + late + TIMER_SLACK);
+            } else {
                 board.mark_lost(index);
                 found = true;
-            } else {
-                self.deadline = self.deadline.max(late_at + TIMER_SLACK);
             }
-        }
+            waits
+        });
+        self.deadline = deadline;
         found
     }
 
@@ -187,7 +190,7 @@ pub(super) fn on_ack(
         return Verdict::Nothing;
     }
     let ends = phase == Phase::Fast && view.una >= r.recover();
-    let rack = r.rack_mut();
+    let rack = r.rack_mut(board);
     rack.note(seen);
     rack.adapt(view, seen);
     if ends {

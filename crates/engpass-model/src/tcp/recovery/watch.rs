@@ -1,0 +1,182 @@
+//! Which segments RACK has to look at: those that were sent before something that has arrived, and are still in the network.
+
+use std::collections::VecDeque;
+
+use crate::tcp::scoreboard::Scoreboard;
+use crate::time::Time;
+
+/// Segments in the network, by when each was last sent and where it ends.
+///
+/// What was sent once stands in the scoreboard in the order of its sending, and what is sent again in a queue. So no acknowledgment looks at
+/// more than what it passes and what is still missing, however much is in the network.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watch {
+    /// What was sent once and ends up to here was sent before the newest that has arrived.
+    passed: u64,
+    /// What was sent again and not yet passed, in this order. Some of it has arrived since, or is lost.
+    again: VecDeque<(Time, u64)>,
+    /// What was passed and may not have arrived.
+    suspects: Vec<(Time, u64)>,
+}
+
+impl Watch {
+    /// Nothing was looked at so far.
+    pub(super) fn of(board: &Scoreboard) -> Self {
+        let all = (0..board.len()).map(|index| board.get(index));
+        let again = all.filter(|record| record.ambiguous && record.in_network());
+        let mut again: Vec<_> = again.map(|record| (record.at, record.end)).collect();
+        again.sort_unstable();
+        Self { again: again.into(), ..Self::default() }
+    }
+
+    /// What ends at `end` was sent again.
+    pub(super) fn sent_again(&mut self, at: Time, end: u64) {
+        let later = self.again.iter().rev().take_while(|other| **other > (at, end)).count();
+        self.again.insert(self.again.len() - later, (at, end));
+    }
+
+    /// The newest that has arrived was sent at, and ends at, this.
+    pub(super) fn pass(&mut self, newest: (Time, u64), board: &Scoreboard) {
+        for index in board.index_of(self.passed)..board.len() {
+            let record = board.get(index);
+            if !record.ambiguous {
+                if (record.at, record.end) >= newest {
+                    break;
+                }
+                if record.in_network() {
+                    self.suspects.push((record.at, record.end));
+                }
+            }
+            self.passed = record.end;
+        }
+        let passed = self.again.partition_point(|one| *one < newest);
+        self.suspects.extend(self.again.drain(..passed));
+    }
+
+    /// Ask of all that were passed and are still in the network whether to go on watching them.
+    pub(super) fn retain(
+        &mut self,
+        board: &mut Scoreboard,
+        mut keep: impl FnMut(&mut Scoreboard, usize, Time) -> bool,
+    ) {
+        self.suspects.retain(|(at, end)| {
+            let index = board.index_of(end - 1);
+            let there = index < board.len() && {
+                let record = board.get(index);
+                (record.at, record.end) == (*at, *end) && record.in_network()
+            };
+            there && keep(board, index, *at)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::progress::Progress;
+    use crate::tcp::segment::SackBlocks;
+    use proptest::prelude::*;
+
+    /// What stands between a look and the next one.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Send,
+        Reported(u64, u64),
+        Acknowledged(u64),
+        Lost(usize),
+        SentAgain,
+        Probe,
+        Spurious,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => Just(Step::Send),
+            4 => (0u64..40, 1u64..4).prop_map(|(start, length)| Step::Reported(start, length)),
+            1 => (0u64..6).prop_map(Step::Acknowledged),
+            1 => (0usize..40).prop_map(Step::Lost),
+            4 => Just(Step::SentAgain),
+            1 => Just(Step::Probe),
+            1 => Just(Step::Spurious),
+        ]
+    }
+
+    /// The look that asks every segment.
+    fn all_before(newest: (Time, u64), board: &Scoreboard) -> Vec<usize> {
+        let before = |index: &usize| {
+            let record = board.get(*index);
+            record.in_network() && (record.at, record.end) < newest
+        };
+        (0..board.len()).filter(before).collect()
+    }
+
+    proptest! {
+        /// Whatever is sent, reported, lost and sent again: what is watched is all that was sent before the newest and is in the network.
+        #[test]
+        fn nothing_is_overlooked(steps in prop::collection::vec((step(), 0u64..3, any::<bool>()), 1..200)) {
+            let (mut board, mut now, mut next, mut newest) = (Scoreboard::new(1), Time::ZERO, 1, (Time::ZERO, 0));
+            let mut watch = Watch::of(&board);
+            for (step, later, marks) in steps {
+                now = Time(now.ps() + later);
+                let mut progress = Progress::default();
+                match step {
+                    Step::Send => {
+                        next += 10;
+                        board.push(next, now, false, None);
+                    }
+                    Step::Reported(start, length) => {
+                        let mut blocks = SackBlocks::default();
+                        let start = board.una() + 10 * (start + 1);
+                        blocks.push(start, start + 10 * length);
+                        board.sack(&blocks, &mut progress);
+                    }
+                    Step::Acknowledged(count) => {
+                        board.acknowledge((board.una() + 10 * count).min(next), &mut progress);
+                    }
+                    Step::Lost(index) if index < board.len() => board.mark_lost(index),
+                    Step::Lost(_) => {}
+                    Step::SentAgain => {
+                        if let Some(index) = board.next_lost() {
+                            board.resend(index, now, None);
+                            watch.sent_again(now, board.get(index).end);
+                        }
+                    }
+                    Step::Probe => {
+                        if let Some(index) = board.len().checked_sub(1).filter(|last| board.get(*last).in_network()) {
+                            board.resend(index, now, None);
+                            watch.sent_again(now, board.get(index).end);
+                        }
+                    }
+                    Step::Spurious => {
+                        board.unmark_lost();
+                        watch = Watch::of(&board);
+                    }
+                }
+                let first_lost = (0..board.len()).find(|index| {
+                    let record = board.get(*index);
+                    record.lost && !record.resent && !record.sacked
+                });
+                prop_assert_eq!(board.next_lost(), first_lost);
+                if let Some(arrived) = progress.newest {
+                    newest = newest.max((arrived.at, arrived.end));
+                }
+                let wanted = all_before(newest, &board);
+                let mut seen = Vec::new();
+                watch.pass(newest, &board);
+                watch.retain(&mut board, |board, index, at| {
+                    assert_eq!(board.get(index).at, at);
+                    seen.push(index);
+                    let stays = !marks || index % 2 == 0;
+                    if !stays {
+                        board.mark_lost(index);
+                    }
+                    stays
+                });
+                // What is sent twice at one instant is watched twice, which does no harm.
+                seen.sort_unstable();
+                seen.dedup();
+                prop_assert_eq!(seen, wanted);
+            }
+        }
+    }
+}
