@@ -161,6 +161,8 @@ pub(super) struct Rare {
     /// Bytes of payload sent again, window probes included.
     pub(super) bytes_again: u64,
     pub(super) saved: Option<Saved>,
+    /// Timestamp of the first retransmission since nothing was under way that had been sent again.
+    pub(super) resent_since: Time,
     /// How often the persist timer has expired in a row.
     pub(super) persist_count: u8,
     /// ECN: no further reduction until everything below is acknowledged.

@@ -433,10 +433,12 @@ impl Connection {
     fn enter_or_exit(&mut self, now: Time, verdict: Verdict, phase_before: Phase, limited: u64) {
         match verdict {
             Verdict::Enter => {
-                let (saved, next) = (Saved { window: self.window, resent_at: None }, self.tx.next);
+                let (window, next, resent) = (self.window, self.tx.next, self.board.has_resent());
                 let rare = self.rare();
+                // What an earlier recovery sent again may be acknowledged in this one, and says nothing of it (Linux: `retrans_stamp`).
+                let resent_at = resent.then_some(rare.resent_since);
                 rare.stats.fast_recoveries += 1;
-                rare.saved = Some(saved);
+                rare.saved = Some(Saved { window, resent_at });
                 rare.cwr_until = next;
                 let flight = self.flight_size(limited);
                 let prior = self.window.size;

@@ -100,6 +100,8 @@ pub(super) struct Scoreboard {
 #[derive(Clone, Debug, Default)]
 struct More {
     sacked_records: usize,
+    /// Records that were sent more than once and are not SACKed.
+    again: usize,
     /// No record that ends above is SACKed.
     highest: u64,
     /// Where records end that are lost and wait to be sent again. Some do so no more, but for the first one.
@@ -323,6 +325,9 @@ impl Scoreboard {
             } else {
                 new += covered;
                 ambiguous |= first.is(AMBIGUOUS);
+                if first.is(AMBIGUOUS) && first.end() <= una {
+                    self.more().again -= 1;
+                }
                 oldest = oldest.or(Some(first.at));
                 note(self, &first);
             }
@@ -350,7 +355,7 @@ impl Scoreboard {
         if blocks.is_empty() && self.more.is_none() {
             return (0, None);
         }
-        let (before, mut records, mut sample) = (self.sacked, 0, None);
+        let (before, mut records, mut again, mut sample) = (self.sacked, 0, 0, None);
         let known = std::mem::replace(&mut self.more().known, *blocks);
         for &News { start, end, from } in blocks.beyond(&known, self.una).as_slice() {
             let more = self.more();
@@ -367,7 +372,9 @@ impl Scoreboard {
                     self.sacked += len;
                     records += 1;
                     let record = *record;
-                    if !record.is(AMBIGUOUS) {
+                    if record.is(AMBIGUOUS) {
+                        again += 1;
+                    } else {
                         sample = sample.or(Some(record.at));
                     }
                     note(self, &record, index);
@@ -375,7 +382,9 @@ impl Scoreboard {
                 index += 1;
             }
         }
-        self.more().sacked_records += records;
+        let more = self.more();
+        more.sacked_records += records;
+        more.again -= again;
         self.settle();
         (u64::from(self.sacked - before), sample)
     }
@@ -418,9 +427,11 @@ impl Scoreboard {
         for index in 0..self.len() {
             let len = self.length(index);
             let record = &mut self.sent[index];
+            let again = record.is(SACKED) && record.is(AMBIGUOUS);
             record.tagged &= !SACKED;
-            if record.waits() {
-                let end = record.end();
+            let (waits, end) = (record.waits(), record.end());
+            self.more().again += usize::from(again);
+            if waits {
                 self.waiting += len;
                 self.more().lost.push(Reverse(end));
             }
@@ -469,13 +480,19 @@ impl Scoreboard {
         }
     }
 
+    /// Whether anything that was sent more than once has not arrived, as far as is known.
+    pub(super) fn has_resent(&self) -> bool {
+        self.more.as_ref().is_some_and(|more| more.again > 0)
+    }
+
     /// A record was sent again.
     pub(super) fn resend(&mut self, index: usize, now: Time, rate: Option<RateMark>) {
         let len = self.length(index);
         let record = &mut self.sent[index];
-        let waited = record.waits();
+        let (waited, first) = (record.waits(), !record.is(AMBIGUOUS | SACKED));
         record.tagged |= RESENT | AMBIGUOUS;
         record.at = now;
+        self.more().again += usize::from(first);
         if waited {
             self.waiting -= len;
             self.settle();

@@ -305,7 +305,7 @@ impl Connection {
             self.board.mark_lost(index);
         }
         self.recovery.force = false;
-        let rate = self.rate_mark(now);
+        let (rate, resent) = (self.rate_mark(now), self.board.has_resent());
         self.board.resend(index, now, rate);
         let sent = self.board.get(index);
         self.recovery.sent_again(now, sent.end);
@@ -320,6 +320,9 @@ impl Connection {
         }
         let rare = self.rare();
         rare.timed = None;
+        if !resent {
+            rare.resent_since = stamp;
+        }
         if let Some(saved) = &mut rare.saved {
             saved.resent_at.get_or_insert(stamp);
         }
@@ -415,9 +418,10 @@ impl Connection {
         }
     }
 
-    /// With nothing left to send and room in the window, the application sets the pace from here on.
+    /// With nothing left to send, not even again, and room in the window, the application sets the pace from here on
+    /// (draft-ietf-ccwg-bbr, section 4.1).
     fn note_application_limit(&mut self) {
-        if self.tx.unsent() == 0 && self.in_flight() < self.window_size() {
+        if self.tx.unsent() == 0 && self.board.waiting() == 0 && self.in_flight() < self.window_size() {
             let in_flight = self.in_flight();
             let delivery = &mut self.rare().delivery;
             delivery.application_limited_to = delivery.total + in_flight;

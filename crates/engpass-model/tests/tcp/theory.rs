@@ -361,3 +361,26 @@ fn lost_retransmissions_seldom_wait_for_the_timer() {
     assert!(stats.retransmissions > 700, "{stats:?}");
     assert!(stats.timeouts * 100 < stats.retransmissions, "{stats:?}");
 }
+
+/// On a path that keeps the order nothing comes late: whatever is lost, no retransmission was spurious, also where a recovery begins while what
+/// the one before has sent again is under way.
+#[test]
+fn nothing_is_spurious_where_nothing_is_late() {
+    for recovery in [RecoveryKind::NewReno, RecoveryKind::Sack, RecoveryKind::RackTlp] {
+        for (kind, millionths) in
+            [("reno", 50_000), ("cubic", 10_000), ("cubic", 50_000), ("bbr", 50_000), ("bbr", 100_000)]
+        {
+            let p =
+                TcpParameters { recovery, congestion: congestion(kind), ..Profile::Linux6.parameters(1500) };
+            let mut forward = Pipe::new(Some(10_000_000), ms(20));
+            forward.queue = 200_000;
+            forward.loss = Loss::Random { millionths, stream: Stream::new(1, "late") };
+            let mut bench =
+                Bench::new(&p, &p, forward, Pipe::new(Some(10_000_000), ms(20))).transfer(1 << 40, 16_384);
+            bench.run(Time::from_secs(30));
+            let stats = bench.a.stats();
+            assert!(stats.retransmissions > 30, "{kind}, {recovery:?}: {stats:?}");
+            assert_eq!(stats.spurious, 0, "{kind}, {recovery:?}, {millionths} of a million");
+        }
+    }
+}
