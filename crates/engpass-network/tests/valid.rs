@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::run;
+use std::cell::RefCell;
+
+use common::{point, run};
+use engpass_network::simulate::{Watch, simulate};
 
 const PAIR: &str = "[host.a]\n[host.b]\n";
 
@@ -22,4 +25,24 @@ fn a_line_of_cells_that_no_circuit_crosses_is_idle() {
         line.ledger.iter().filter(|(account, _)| account.starts_with("idle")).map(|(_, parts)| parts).sum();
     assert!(idle > line.capacity / 2 && line.capacity > 0, "{:?}", line.ledger);
     assert_eq!(line.directions[0].utilisation, 0.0);
+}
+
+/// Who watches a run hears how far it is, also where nothing has cells.
+#[test]
+fn a_run_of_frames_says_how_far_it_is() {
+    struct Heard(RefCell<Vec<u64>>);
+    impl Watch for Heard {
+        fn interrupted(&self) -> bool {
+            false
+        }
+        fn reached(&self, ps: u64) {
+            self.0.borrow_mut().push(ps);
+        }
+    }
+    let point = point(&pair("medium = \"ethernet-100\"", STREAM), "base", &[]);
+    let heard = Heard(RefCell::default());
+    simulate(&point.testbed, &point.topology, 1, &heard).expect("it is carried");
+    let heard = heard.0.into_inner();
+    assert!(heard.is_sorted() && heard[0] < heard[heard.len() - 1], "{heard:?}");
+    assert!(heard.iter().all(|at| *at <= point.testbed.run.duration.0), "{heard:?}");
 }
