@@ -27,6 +27,28 @@ fn a_line_of_cells_that_no_circuit_crosses_is_idle() {
     assert_eq!(line.directions[0].utilisation, 0.0);
 }
 
+/// What a queue, a NIC or a shaper holds may need more time than there is: it leaves after all runs.
+#[test]
+fn what_leaves_in_centuries_does_not_leave() {
+    let slow = "medium = \"point-to-point\"\nrate = \"1 bit/s\"";
+    let circuit = "[circuit.c]\nfrom = \"a\"\nto = \"b\"\nshaping = \"1 bit/s line\"\n";
+    for (link, rest) in [(slow, STREAM.to_owned()), ("medium = \"oc-3c\"", format!("{circuit}{STREAM}"))] {
+        let outcome = run(&pair(link, &rest), "base", &[("host.a.nic_buffer", "4 MB")]);
+        let (_, flow) = &outcome.flows[0];
+        assert_eq!((flow.received_datagrams, flow.lost_datagrams), (0, 0));
+        assert!(flow.sent_datagrams > 3000, "{flow:?}");
+    }
+}
+
+#[test]
+fn a_copy_may_take_longer_than_there_is_time() {
+    let write = "[traffic.t]\nkind = \"tcp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 GiB\"\n";
+    let rules = [("traffic.t.tcp.send_buffer_rule", "whole-writes"), ("host.a.cost.per_write", "1 us")];
+    let cost = [rules[0], rules[1], ("host.a.cost.per_byte", "1 min")];
+    let outcome = run(&pair("medium = \"ethernet-10\"", write), "base", &cost);
+    assert_eq!(outcome.flows[0].1.sent_datagrams, 0);
+}
+
 /// Who watches a run hears how far it is, also where nothing has cells.
 #[test]
 fn a_run_of_frames_says_how_far_it_is() {
