@@ -5,6 +5,7 @@ mod common;
 use std::cell::RefCell;
 
 use common::{point, run};
+use engpass_network::limit::limit;
 use engpass_network::simulate::{Watch, simulate};
 
 const PAIR: &str = "[host.a]\n[host.b]\n";
@@ -67,4 +68,17 @@ fn a_run_of_frames_says_how_far_it_is() {
     let heard = heard.0.into_inner();
     assert!(heard.is_sorted() && heard[0] < heard[heard.len() - 1], "{heard:?}");
     assert!(heard.iter().all(|at| *at <= point.testbed.run.duration.0), "{heard:?}");
+}
+
+/// What of an on-time is left behind its last whole gap has a message, too: two in each 11 ms, and not 1.1.
+#[test]
+fn bursts_offer_what_begins_in_them() {
+    let bursts =
+        "kind = \"udp-on-off\"\nrate = \"1 Mbit/s\"\non = \"11 ms\"\noff = \"9 ms\"\nmessage = \"1250 B\"";
+    let rest = STREAM.replace("kind = \"udp-stream\"", bursts).replace("message = \"1000 B\"\n", "");
+    let text = pair("medium = \"ethernet-100\"", &rest);
+    let (sent, point) = (run(&text, "base", &[]), point(&text, "base", &[]));
+    let most = limit(&point.testbed, &point.topology);
+    assert_eq!(most.flows["t"].goodput_bit_per_s, 1e6);
+    assert_eq!(sent.flows[0].1.goodput_bit_per_s, 1e6);
 }
