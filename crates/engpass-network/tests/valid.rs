@@ -82,3 +82,13 @@ fn bursts_offer_what_begins_in_them() {
     assert_eq!(most.flows["t"].goodput_bit_per_s, 1e6);
     assert_eq!(sent.flows[0].1.goodput_bit_per_s, 1e6);
 }
+
+/// A frame that is on its way as the window opens is sent within it only as far as that.
+#[test]
+fn a_line_is_busy_for_all_of_its_time_at_most() {
+    for warmup in ["0 s", "999.5 ms"] {
+        let outcome = run(&pair("medium = \"ethernet-10\"", STREAM), "base", &[("run.warmup", warmup)]);
+        let line = &outcome.links[0].1.directions[0];
+        assert!((0.99..=1.0).contains(&line.utilisation), "{line:?}");
+    }
+}
