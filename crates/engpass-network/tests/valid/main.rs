@@ -1,6 +1,8 @@
 //! What `check` accepts is simulated: no panic, books that balance, figures that can be. Each file here once went wrong.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod edges;
 
 use std::cell::RefCell;
 
