@@ -6,6 +6,9 @@ use std::ops::{Add, AddAssign, Sub};
 /// Picoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000_000;
 
+/// The last instant of any run, in picoseconds: 106 days. What never happens in a run may stand at it, and delays can still be added.
+pub const FOREVER: u64 = 1 << 63;
+
 /// A point in virtual time, or a length of it, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);

@@ -1,7 +1,7 @@
 //! The shaper of a circuit at a NIC: a peak cell rate with exact, fractional spacing.
 
 use super::{Cells, FrameId, VcId};
-use crate::time::Pace;
+use crate::time::{FOREVER, Pace};
 
 /// Emits the cells of one direction of a circuit at its pace (GCRA with no tolerance: I.371 Annex A, shaped).
 ///
@@ -33,7 +33,7 @@ impl Shaper {
 
     /// When the next emission may be, at the earliest.
     pub fn next(&self) -> u64 {
-        self.base + self.pace.after(self.n)
+        self.base.saturating_add(self.pace.after(self.n))
     }
 
     /// Go on at another pace from `now` on, which is not before the next emission may be.
@@ -44,8 +44,12 @@ impl Shaper {
 
     /// Emit the cells of a frame that is handed over at `now`.
     pub fn emit(&mut self, now: u64, frame: FrameId, cells: u32) -> Cells {
-        if now >= self.next() {
+        let next = self.next();
+        if now >= next {
             (self.base, self.n) = (now, 0);
+        } else if next > FOREVER {
+            // A NIC may hold more than a slow shaper emits in years: that comes after all runs.
+            (self.base, self.n) = (FOREVER, 0);
         }
         let (base, n, count) = (self.base, self.n, u64::from(cells));
         self.n += count;

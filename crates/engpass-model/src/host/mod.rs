@@ -150,6 +150,8 @@ pub struct Pauses {
 
 /// No part of a host's cost is longer: times 65 507 bytes it stays far below 2^64 ps.
 const MAX_COST: Duration = Duration(60_000_000_000_000);
+/// The largest memory of a NIC, in bytes: a sender that nothing slows down fills it at one instant.
+const MAX_NIC_BUFFER: u64 = 1 << 30;
 
 impl Host {
     /// The cost of one side, and the way of its data: that of the traffic, or the host's.
@@ -226,6 +228,10 @@ impl Host {
         let mut tcp = Complaints::default();
         self.tcp.check(&mut tcp);
         complaints.under(&["tcp"], tcp);
+        if self.nic_buffer.bytes() > MAX_NIC_BUFFER {
+            let help = format!("give at most {}", Size(MAX_NIC_BUFFER));
+            complaints.add(&["nic_buffer"], "no NIC has that", help);
+        }
         if self.receive_buffer.bytes() == 0 {
             let cause = "a socket that holds nothing receives nothing";
             complaints.add(&["receive_buffer"], cause, "give at least `1 B`");

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::complaint::{Complaints, LONGEST};
+use crate::time::{Pace, SECOND};
 use crate::unit::{Basis, Duration, FramedRate};
 
 /// Cells at a peak rate during on-times, none during off-times; from an ATM traffic generator.
@@ -46,10 +47,44 @@ pub enum Lengths {
     Exponential,
 }
 
+impl Lengths {
+    /// Mean number of cells or messages in on-times of the mean length `on`, in picoseconds: at this pace, the first one at the beginning, and none at
+    /// or after the end. So it is one at least, and half a one more than the pace alone would have where lengths are drawn and long.
+    pub fn units_in(self, on: u64, pace: Pace) -> f64 {
+        match self {
+            Self::Fixed => (pace.ended_within(on.saturating_sub(1)) + 1) as f64,
+            // The sum over k of the probability that an on-time is longer than k gaps.
+            Self::Exponential => {
+                let (num, den) = pace.ratio();
+                -1.0 / libm::expm1(-(num as f64 / den as f64) / on.max(1) as f64)
+            }
+        }
+    }
+}
+
 impl OnOff {
+    /// Mean rate at which it sends, in cells per second, with this pace while it is on.
+    pub fn mean(&self, pace: Pace) -> f64 {
+        self.lengths.units_in(self.on.0, pace) * SECOND as f64 / (self.on.0 as f64 + self.off.0 as f64)
+    }
+
     /// What is wrong with the values; the rate is checked against the link.
     pub fn check(&self, complaints: &mut Complaints) {
         complaints.positive(&["on"], self.on, LONGEST);
         complaints.positive(&["off"], self.off, LONGEST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_on_time_has_its_first_unit_at_once() {
+        let units = |on, lengths: Lengths| lengths.units_in(on, Pace::new(10, 1));
+        assert_eq!([1, 10, 11, 20, 21].map(|on| units(on, Lengths::Fixed)), [1.0, 1.0, 2.0, 2.0, 3.0]);
+        // Far shorter than a gap: one. Far longer: half a unit above the 1000.
+        assert!((units(1, Lengths::Exponential) - 1.0).abs() < 1e-4);
+        assert!((units(10_000, Lengths::Exponential) - 1000.5).abs() < 1e-3);
     }
 }

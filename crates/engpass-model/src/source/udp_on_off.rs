@@ -9,7 +9,7 @@ use super::poisson::Arrival;
 use crate::complaint::{Complaints, FASTEST, LONGEST};
 use crate::host::DataPath;
 use crate::random::Stream;
-use crate::time::{Pace, Time};
+use crate::time::{Pace, SECOND, Time};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
@@ -70,11 +70,12 @@ impl UdpOnOff {
         super::check_packets(self.priority, self.ttl, complaints);
     }
 
-    /// Its mean rate of payload: the peak for the share of the time in which it is on.
+    /// Its mean rate of payload, that of what begins in its on-times; 1 bit/s at least, for a rate below that is no rate.
     pub fn mean(&self) -> Rate {
-        let (on, all) = (u128::from(self.on.0), u128::from(self.on.0) + u128::from(self.off.0));
-        // A rate below 1 bit/s is no rate.
-        Rate(u64::try_from(u128::from(self.rate.0) * on / all.max(1)).unwrap_or(u64::MAX).max(1))
+        let bits = self.message.bytes() * 8;
+        let units = self.lengths.units_in(self.on.0, Pace::of_bits(bits, self.rate.0));
+        let cycle = self.on.0 as f64 + self.off.0 as f64;
+        Rate((units * bits as f64 * SECOND as f64 / cycle).round().max(1.0) as u64)
     }
 
     /// The datagrams of one run; lengths of times are drawn from `random`. The values have been checked.
@@ -196,7 +197,7 @@ mod tests {
         let cycles = due.len() as f64 / per_cycle;
         let mean = *due.last().expect("there are some") as f64 / MS as f64 / cycles;
         assert!((mean / 80.0 - 1.0).abs() < 0.03, "{mean}");
-        assert_eq!(config.mean(), Rate(2_000_000));
+        assert_eq!(config.mean(), Rate((per_cycle * 8000.0 / 80e-3).round() as u64));
         assert_ne!(dues(&config, 2, 100), due[..100]);
         assert_eq!(dues(&config, 1, 100), due[..100]);
     }

@@ -42,6 +42,9 @@ fn default_schedule() -> Schedule {
     Schedule::Priority(Default::default())
 }
 
+/// The largest buffer of a port, in cells.
+const MOST_CELLS: u64 = 10_000_000;
+
 impl AtmSwitch {
     /// What stands before a new queue of an output port.
     pub fn gate(&self) -> Gate {
@@ -58,6 +61,13 @@ impl AtmSwitch {
                 &["output_buffer"],
                 "a port holds at least the cell it sends",
                 "give at least `1 cell`",
+            );
+        }
+        if self.output_buffer.0 > MOST_CELLS {
+            complaints.add(
+                &["output_buffer"],
+                "no port holds that",
+                format!("give at most {}", CellCount(MOST_CELLS)),
             );
         }
         let capacity = self.output_buffer.0;

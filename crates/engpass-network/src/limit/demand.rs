@@ -13,7 +13,7 @@ use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::tcp::TcpConfig;
 use engpass_model::tcp::parameters::AckCounting;
-use engpass_model::time::SECOND;
+use engpass_model::time::{Pace, SECOND};
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::{Fragments, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{FlowPath, Hop, Leg, NodeId, NodeKind};
@@ -285,11 +285,8 @@ impl<'a> Builder<'a> {
             Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
                 panic!("`unmodelled` refuses traffic that the model does not carry")
             }
-            Traffic::Cbr(_) => self.generator(&mut demand, flow, 1.0),
-            Traffic::OnOff(config) => {
-                let (on, off) = (config.on.0 as f64, config.off.0 as f64);
-                self.generator(&mut demand, flow, if on > 0.0 { on / (on + off) } else { 0.0 });
-            }
+            Traffic::Cbr(_) => self.generator(&mut demand, flow, Pace::per_second),
+            Traffic::OnOff(config) => self.generator(&mut demand, flow, |pace| config.mean(pace)),
         }
         demand
     }
@@ -457,9 +454,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A generator whose cells flow for `share` of the time. It has no host cost and no shaper.
-    fn generator(&mut self, demand: &mut Demand<'a>, flow: usize, share: f64) {
-        let cells = demand.path.cells.map_or(0.0, |pace| pace.per_second() * share);
+    /// A generator with this mean rate of cells, which its pace tells. It has no host cost and no shaper.
+    fn generator(&mut self, demand: &mut Demand<'a>, flow: usize, rate: impl Fn(Pace) -> f64) {
+        let cells = demand.path.cells.map_or(0.0, rate);
         let offered = self.resources.get(Resource::Application(flow), || cells);
         // First in the order: what it offers is what its first line meets.
         demand.add(CandidateKind::Application, application(demand.name), &[(offered, 1.0)]);

@@ -180,8 +180,9 @@ impl Network {
             } else {
                 break;
             }
-            // Where only generators send there are no events.
-            watch.reached(self.now.max(self.next_sweep.saturating_sub(SWEEP)));
+            // Where only generators send there are no events, and where there are no cells nothing is swept.
+            let swept = if self.next_sweep == u64::MAX { 0 } else { self.next_sweep.saturating_sub(SWEEP) };
+            watch.reached(self.now.max(swept));
             if watch.interrupted() {
                 return Err(SimError::Interrupted);
             }

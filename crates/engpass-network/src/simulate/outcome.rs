@@ -3,7 +3,6 @@
 use engpass_model::element::Generator;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
-use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Testbed, Topology};
 use serde::Serialize;
 
@@ -208,14 +207,14 @@ pub(super) fn in_order<T: Serialize, S: serde::Serializer>(
 }
 
 /// One direction of a link that carries frames.
-fn frames(topology: &Topology, link: usize, end: usize, tally: PortTally, seconds: f64) -> Direction {
-    let LinkEnds { ends, line_rate, .. } = &topology.links[link];
+fn frames(topology: &Topology, link: usize, end: usize, tally: PortTally) -> Direction {
+    let ends = &topology.links[link].ends;
     let PortTally { frames, bytes, lost } = tally;
     Direction {
         from: topology.nodes[ends[end]].clone(),
         to: topology.nodes[ends[1 - end]].clone(),
         carried: Carried::Frames { frames, bytes, lost_frames: lost },
-        utilisation: bytes as f64 * 8.0 / (*line_rate as f64 * seconds),
+        utilisation: 0.0,
         ledger: Accounts::new(),
         capacity: 0,
         idle: 0,
@@ -283,7 +282,6 @@ impl Network {
     }
 
     fn links(&self, topology: &Topology, measured: u64) -> Result<Vec<(String, LinkUse)>, SimError> {
-        let seconds = measured as f64 / 1e12;
         let mut links = Vec::new();
         for (link, ends) in topology.links.iter().enumerate() {
             let capacity_cells = self.capacity(topology, link, measured);
@@ -291,8 +289,8 @@ impl Network {
             let (mut ledger, mut capacity, mut parts_per_bit) = (Accounts::new(), 0, 1);
             for end in 0..2 {
                 let mut direction = match self.frames.port(link * 2 + end) {
-                    None => self.direction(topology, link, end, capacity_cells.unwrap_or(0)),
-                    Some(port) => frames(topology, link, end, port.tally(), seconds),
+                    None => self.direction(topology, link, end),
+                    Some(port) => frames(topology, link, end, port.tally()),
                 };
                 let cells = capacity_cells.map(|_| direction.carried.sent());
                 let closed = self.fabric.ledger.close(topology, link * 2 + end, cells)?;
@@ -301,6 +299,7 @@ impl Network {
                 parts_per_bit = closed.parts_per_bit;
                 (direction.ledger, direction.capacity) = (closed.accounts, closed.capacity);
                 (direction.idle, direction.books) = (closed.idle, closed.books);
+                direction.utilisation = (measured - direction.idle) as f64 / measured as f64;
                 directions.push(direction);
             }
             let unit = if parts_per_bit == 1 { "bit".to_owned() } else { format!("1/{parts_per_bit} bit") };
@@ -358,7 +357,7 @@ impl Network {
         counts
     }
 
-    fn direction(&self, topology: &Topology, link: usize, end: usize, capacity: u64) -> Direction {
+    fn direction(&self, topology: &Topology, link: usize, end: usize) -> Direction {
         let ends = &topology.links[link].ends;
         let port = link * 2 + end;
         let vcs: Vec<_> =
@@ -373,7 +372,7 @@ impl Network {
                 efci_cells: vcs.iter().map(|vc| vc.efci).sum(),
                 lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum(),
             },
-            utilisation: if capacity == 0 { 0.0 } else { cells as f64 / capacity as f64 },
+            utilisation: 0.0,
             ledger: Accounts::new(),
             capacity: 0,
             idle: 0,

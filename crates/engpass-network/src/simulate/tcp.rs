@@ -188,7 +188,8 @@ impl Endpoint {
         let application = self.application.as_ref().expect("only the writing end writes");
         let Some(cost) = self.cost(costs) else { return 0 };
         let call = if application.left == application.message { cost.per_write } else { 0 };
-        call + cost.byte.bytes(application.copying.into())
+        // A gigabyte at a minute a byte takes longer than there is time.
+        cost.byte.bytes(application.copying.into()).saturating_add(call)
     }
 
     /// Whether it only reads, and has nothing to say.

@@ -155,7 +155,9 @@ impl Builder<'_> {
 
     /// Ports for cells, if there are any; those for frames are in [`Frames`].
     fn add_ports(&mut self) {
-        let count = if self.topology.circuits.is_empty() { 0 } else { self.topology.links.len() * 2 };
+        let links = &self.topology.links;
+        let carry_cells = links.iter().any(|link| link.medium.is_atm());
+        let count = if carry_cells { links.len() * 2 } else { 0 };
         self.ports.reserve_exact(count);
         for port in 0..count {
             let slot = self.slots[port / 2];

@@ -1,6 +1,6 @@
 //! When transmissions end.
 
-use engpass_model::time::Pace;
+use engpass_model::time::{FOREVER, Pace};
 
 /// When transmissions end: nothing is added up from rounded times, and nothing is divided for a length that was there before.
 #[repr(C)]
@@ -56,13 +56,20 @@ impl Clock {
         if bytes != self.length {
             self.learn(bytes);
         }
-        let (mut whole, mut part) = (self.exact.0 + self.takes.0, self.exact.1 + self.takes.1);
-        if part >= self.parts() {
-            (whole, part) = (whole + 1, part - self.parts());
-        }
-        self.exact = (whole, part);
+        self.exact = self.behind(self.exact);
+        let (whole, part) = self.exact;
         self.end = whole + u64::from(part > 0);
         self.without_gap(whole, part)
+    }
+
+    /// Where what was learnt ends, if it begins there. A queue may hold more than a slow line sends in centuries: what would end after all runs ends
+    /// just then, so that delays can be added to it.
+    #[inline(always)]
+    fn behind(&self, (whole, part): (u64, u64)) -> (u64, u64) {
+        let (whole, part) = (whole + self.takes.0, part + self.takes.1);
+        let (whole, part) =
+            if part >= self.parts() { (whole + 1, part - self.parts()) } else { (whole, part) };
+        (whole.min(FOREVER), part)
     }
 
     #[inline(always)]
@@ -78,9 +85,7 @@ impl Clock {
         if bytes != self.length {
             self.learn(bytes);
         }
-        let (whole, part) = if now > self.end { (now, 0) } else { self.exact };
-        let (whole, part) = (whole + self.takes.0, part + self.takes.1);
-        let exact = if part >= self.parts() { (whole + 1, part - self.parts()) } else { (whole, part) };
+        let exact = self.behind(if now > self.end { (now, 0) } else { self.exact });
         (exact, exact.0 + u64::from(exact.1 > 0))
     }
 

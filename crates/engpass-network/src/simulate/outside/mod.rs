@@ -20,6 +20,7 @@ use engpass_model::unit::{Rate, Size};
 use engpass_testbed::topology::{FlowPath, Leg};
 use engpass_testbed::{Testbed, Topology};
 
+pub use engpass_model::time::FOREVER;
 pub(in crate::simulate) use fates::Fates;
 use groups::Group;
 pub(in crate::simulate) use groups::Groups;
@@ -28,9 +29,6 @@ pub use windows::LineSeen;
 
 use super::tally::Place;
 use super::{Network, SWEEP, SimError};
-
-/// The last instant that there is, in picoseconds: 106 days.
-pub const FOREVER: u64 = 1 << 63;
 
 /// A packet that comes from outside. Its contents stay there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

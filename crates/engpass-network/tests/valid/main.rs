@@ -1,0 +1,96 @@
+//! What `check` accepts is simulated: no panic, books that balance, figures that can be. Each file here once went wrong.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod edges;
+
+use std::cell::RefCell;
+
+use common::{point, run};
+use engpass_network::limit::limit;
+use engpass_network::simulate::{Watch, simulate};
+
+const PAIR: &str = "[host.a]\n[host.b]\n";
+
+/// A line of its own between two hosts, and what goes over it; a run of a second.
+fn pair(link: &str, rest: &str) -> String {
+    format!("{PAIR}[link.line]\nends = [\"a\", \"b\"]\n{link}\n{rest}\n[run]\nduration = \"1 s\"\n")
+}
+
+const STREAM: &str = "[traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1000 B\"\n";
+
+#[test]
+fn a_line_of_cells_that_no_circuit_crosses_is_idle() {
+    let more = "[router.r]\n[link.more]\nends = [\"r\", \"a\"]\nmedium = \"oc-3c\"\n";
+    let outcome = run(&pair("medium = \"ethernet-10\"", &format!("{more}{STREAM}")), "base", &[]);
+    let (_, line) = &outcome.links[1];
+    let idle: u128 =
+        line.ledger.iter().filter(|(account, _)| account.starts_with("idle")).map(|(_, parts)| parts).sum();
+    assert!(idle > line.capacity / 2 && line.capacity > 0, "{:?}", line.ledger);
+    assert_eq!(line.directions[0].utilisation, 0.0);
+}
+
+/// What a queue, a NIC or a shaper holds may need more time than there is: it leaves after all runs.
+#[test]
+fn what_leaves_in_centuries_does_not_leave() {
+    let slow = "medium = \"point-to-point\"\nrate = \"1 bit/s\"";
+    let circuit = "[circuit.c]\nfrom = \"a\"\nto = \"b\"\nshaping = \"1 bit/s line\"\n";
+    for (link, rest) in [(slow, STREAM.to_owned()), ("medium = \"oc-3c\"", format!("{circuit}{STREAM}"))] {
+        let outcome = run(&pair(link, &rest), "base", &[("host.a.nic_buffer", "4 MB")]);
+        let (_, flow) = &outcome.flows[0];
+        assert_eq!((flow.received_datagrams, flow.lost_datagrams), (0, 0));
+        assert!(flow.sent_datagrams > 3000, "{flow:?}");
+    }
+}
+
+#[test]
+fn a_copy_may_take_longer_than_there_is_time() {
+    let write = "[traffic.t]\nkind = \"tcp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 GiB\"\n";
+    let rules = [("traffic.t.tcp.send_buffer_rule", "whole-writes"), ("host.a.cost.per_write", "1 us")];
+    let cost = [rules[0], rules[1], ("host.a.cost.per_byte", "1 min")];
+    let outcome = run(&pair("medium = \"ethernet-10\"", write), "base", &cost);
+    assert_eq!(outcome.flows[0].1.sent_datagrams, 0);
+}
+
+/// Who watches a run hears how far it is, also where nothing has cells.
+#[test]
+fn a_run_of_frames_says_how_far_it_is() {
+    struct Heard(RefCell<Vec<u64>>);
+    impl Watch for Heard {
+        fn interrupted(&self) -> bool {
+            false
+        }
+        fn reached(&self, ps: u64) {
+            self.0.borrow_mut().push(ps);
+        }
+    }
+    let point = point(&pair("medium = \"ethernet-100\"", STREAM), "base", &[]);
+    let heard = Heard(RefCell::default());
+    simulate(&point.testbed, &point.topology, 1, &heard).expect("it is carried");
+    let heard = heard.0.into_inner();
+    assert!(heard.is_sorted() && heard[0] < heard[heard.len() - 1], "{heard:?}");
+    assert!(heard.iter().all(|at| *at <= point.testbed.run.duration.0), "{heard:?}");
+}
+
+/// What of an on-time is left behind its last whole gap has a message, too: two in each 11 ms, and not 1.1.
+#[test]
+fn bursts_offer_what_begins_in_them() {
+    let bursts =
+        "kind = \"udp-on-off\"\nrate = \"1 Mbit/s\"\non = \"11 ms\"\noff = \"9 ms\"\nmessage = \"1250 B\"";
+    let rest = STREAM.replace("kind = \"udp-stream\"", bursts).replace("message = \"1000 B\"\n", "");
+    let text = pair("medium = \"ethernet-100\"", &rest);
+    let (sent, point) = (run(&text, "base", &[]), point(&text, "base", &[]));
+    let most = limit(&point.testbed, &point.topology);
+    assert_eq!(most.flows["t"].goodput_bit_per_s, 1e6);
+    assert_eq!(sent.flows[0].1.goodput_bit_per_s, 1e6);
+}
+
+/// A frame that is on its way as the window opens is sent within it only as far as that.
+#[test]
+fn a_line_is_busy_for_all_of_its_time_at_most() {
+    for warmup in ["0 s", "999.5 ms"] {
+        let outcome = run(&pair("medium = \"ethernet-10\"", STREAM), "base", &[("run.warmup", warmup)]);
+        let line = &outcome.links[0].1.directions[0];
+        assert!((0.99..=1.0).contains(&line.utilisation), "{line:?}");
+    }
+}
