@@ -158,42 +158,70 @@ impl Lane {
         self.next += walk.take_run(count) << self.step;
     }
 
-    /// How its cells come to a full queue, which has room for one more from `boundary` on, and for one more in each slot behind.
-    fn comes(&self, walk: &Walk, boundary: u64, parts: u32) -> Comes {
-        let before = self.places(boundary);
+    /// How its cells come to a full queue, which has room for one more from `boundary` on, and for one more in each slot behind. `None` where the
+    /// first slot that it has cells in is no whole one.
+    fn comes(&self, walk: &Walk, boundary: u64, parts: u32) -> Option<Comes> {
+        let offset = self.next & ((1 << self.step) - 1);
+        let (before, gap) = match self.next.checked_sub(boundary) {
+            None => (self.places(boundary), 0),
+            Some(late) => {
+                if late & ((1 << parts) - 1) != offset {
+                    return None;
+                }
+                (0, (late >> parts).min(64) as u32)
+            }
+        };
         let (slots, known) = if self.step == parts {
-            (walk.bits >> 1, 63 - walk.bits.leading_zeros())
+            (walk.bits >> before, 64 - walk.bits.leading_zeros() - before as u32)
         } else {
-            let known = walk.run().saturating_sub(before) >> (parts - self.step);
-            let known = known.min(64) as u32;
+            let known = (walk.run().saturating_sub(before) >> (parts - self.step)).min(64) as u32;
             (lowest(known), known)
         };
-        let offset = (self.next & ((1 << self.step) - 1)) as u32;
-        Comes { before, slots, known, offset }
+        let slots = slots.checked_shl(gap).unwrap_or(0);
+        Some(Comes { before, gap, slots, known: (gap + known).min(64), offset: offset as u32 })
     }
 
     /// So many slots of them have come to a full queue. In the slots whose bits are set the first has joined.
     fn leave(&mut self, walk: &mut Walk, (comes, parts): (&Comes, u32), slots: u32, joined: u64) -> Lost {
         let first = walk.n;
-        let (cells, last) = if self.step == parts {
-            let taken = walk.bits & lowest(slots + 1);
-            let last = 63 - taken.leading_zeros();
-            let joins = last > 0 && joined >> (last - 1) & 1 == 1;
-            self.take(walk, taken);
-            (u64::from(taken.count_ones()), (!joins).then_some(first + u64::from(last)))
+        let behind = slots.saturating_sub(comes.gap);
+        let joined = joined.checked_shr(comes.gap).unwrap_or(0);
+        let mut lost = Lost { others: false, count: 0, first, last: None };
+        if self.step == parts {
+            let taken = walk.bits & lowest((behind + comes.before as u32).min(64));
+            let left = taken & !(joined << comes.before);
+            if left != 0 {
+                (lost.count, lost.first) =
+                    (left.count_ones().into(), first + u64::from(left.trailing_zeros()));
+                let last = 63 - taken.leading_zeros();
+                lost.last = (left >> last != 0).then_some(first + u64::from(last));
+            }
+            if taken != 0 {
+                self.take(walk, taken);
+            }
         } else {
-            let cells = comes.before + (u64::from(slots) << (parts - self.step));
-            self.take_run(walk, cells);
-            (cells, Some(first + cells - 1))
-        };
-        Lost { others: false, count: cells - u64::from(joined.count_ones()), first, last }
+            let cells = comes.before + (u64::from(behind) << (parts - self.step));
+            if cells > 0 {
+                let starts = u64::from(comes.before == 0) & joined;
+                lost = Lost {
+                    count: cells - u64::from(joined.count_ones()),
+                    first: first + starts,
+                    last: Some(first + cells - 1),
+                    ..lost
+                };
+                self.take_run(walk, cells);
+            }
+        }
+        lost
     }
 }
 
 /// How the cells of a train come to a full queue.
 struct Comes {
-    /// So many before there is room again, the next one among them.
+    /// So many before there is room again.
     before: u64,
+    /// So many slots from there on without one, 64 at most.
+    gap: u32,
     /// The slots from there on in which it has its cells, as far as they are `known`.
     slots: u64,
     known: u32,
@@ -284,9 +312,7 @@ impl Grid {
             if !self.clear {
                 return None;
             }
-            if behind < (left + 1) << self.parts
-                && let Some((joined, [one, other])) = self.take_slots(one, other, left + 1)
-            {
+            if let Some((joined, [one, other])) = self.take_slots(one, other, left + 1) {
                 loses(one);
                 loses(other);
                 return Some(joined);
@@ -317,12 +343,13 @@ impl Grid {
         n == 1 && if one_first { self.one.step } else { self.other.step } < self.parts
     }
 
-    /// Both trains come to a full queue: take what comes before `slot`, with which there is room for one, and in as many slots from it on as one
+    /// Trains come to a full queue: take what comes before `slot`, with which there is room for one, and in as many slots from it on as one
     /// of them surely has a cell in each. `None` where there is no such slot.
     #[inline(never)]
     fn take_slots(&mut self, one: &mut Walk, other: &mut Walk, slot: u64) -> Option<(Joined, [Lost; 2])> {
         let (boundary, parts) = (slot << self.parts, self.parts);
-        let (mine, theirs) = (self.one.comes(one, boundary, parts), self.other.comes(other, boundary, parts));
+        let mine = self.one.comes(one, boundary, parts)?;
+        let theirs = self.other.comes(other, boundary, parts)?;
         let in_time = (self.until >> parts).saturating_sub(slot);
         let known = in_time.min(mine.known.min(theirs.known).into()) as u32;
         let slots = known.min((mine.slots | theirs.slots).trailing_ones());
@@ -361,7 +388,7 @@ impl Grid {
         if spare == 0 || quick.next >= self.until {
             return (joined, others);
         }
-        let mut before = if reach > quick.next { quick.places(reach) as u32 } else { 0 };
+        let before = if reach > quick.next { quick.places(reach) as u32 } else { 0 };
         let mut most = 64 - joined;
         if spare < 64 {
             let grows = (1 << (self.parts - quick.step)) + (1 << (self.parts - slow.step)) - 1;
@@ -369,37 +396,46 @@ impl Grid {
         }
         let many = fast.run().min(64).min(quick.places(self.until)) as u32;
         let ratio = slow.step - quick.step;
-        let known = 64 - walk.bits.leading_zeros();
-        let (mut slows, mut count, mut places) = (0, 0, 0);
-        let quicks = loop {
+        let (mut slows, mut count, mut taken) = (0, 0, 0);
+        let mut quicks = many.min(most);
+        if before < quicks {
             // A cell of the slow train is taken where one of the quick one is known behind it.
-            if before >= many || before + count >= most {
-                break many.min(most - count);
-            }
-            let left = walk.bits >> places;
-            let times = 1 << ratio;
-            let run = left.trailing_ones().min((many - before + times - 1) >> ratio);
-            let run = run.min((most - before - count + times) / (times + 1));
-            slows |= (EVERY[ratio as usize] & lowest(run * (times + 1) - times)) << (before + count);
-            count += run;
-            let gap = (left >> (run - 1) >> 1).trailing_zeros();
-            if places + run == known {
-                places += run;
-                break before + ((run - 1) << ratio);
-            }
-            before += (run + gap) << ratio;
-            places += run + gap;
-        };
+            let places = (many - before).div_ceil(1 << ratio);
+            slows = between(walk.bits & lowest(places), ratio) << before & lowest(most);
+            count = slows.count_ones();
+            let last = (64 - slows.leading_zeros() - before - count) >> ratio;
+            taken = walk.bits & lowest(last + 1);
+            quicks = if taken == walk.bits { before + (last << ratio) } else { many.min(most - count) };
+        }
         if quicks > 0 {
             quick.take_run(fast, quicks.into());
         }
         if count > 0 {
-            slow.take(walk, walk.bits & lowest(places));
+            slow.take(walk, taken);
         }
         let all = quicks + count;
         let theirs = if others_slow { slows } else { lowest(all) & !slows };
         (joined + all, others | theirs << joined)
     }
+}
+
+/// Where the cells of a slow train come, whose places from the next one on these `bits` are, if two to the power of `ratio` of a quick one come behind each
+/// place; as far as 64 of both.
+#[inline(always)]
+fn between(mut bits: u64, ratio: u32) -> u64 {
+    let ratio = ratio as usize;
+    if bits & bits.wrapping_add(1) == 0 {
+        let many = bits.trailing_ones();
+        return EVERY[ratio] & lowest(((many << ratio) + many).min(64));
+    }
+    let (mut all, mut at) = (0, 0);
+    while bits != 0 && at < 64 {
+        let (between, length) = FOUR[ratio][(bits & 15) as usize];
+        all |= between << at;
+        at += length;
+        bits >>= 4;
+    }
+    all
 }
 
 /// One bit and one, two, four or eight others, again and again.
@@ -412,4 +448,25 @@ const fn every(step: u32) -> u64 {
         bit += step;
     }
     every
+}
+
+/// As [`between`] of any four places, and how many come in their time.
+const FOUR: [[(u64, u32); 16]; 4] = [four(0), four(1), four(2), four(3)];
+
+const fn four(ratio: u32) -> [(u64, u32); 16] {
+    let (mut all, mut places) = ([(0, 0); 16], 0);
+    while places < 16 {
+        let (mut between, mut length, mut place) = (0, 0, 0);
+        while place < 4 {
+            if places >> place & 1 == 1 {
+                between |= 1 << length;
+                length += 1;
+            }
+            length += 1 << ratio;
+            place += 1;
+        }
+        all[places] = (between, length);
+        places += 1;
+    }
+    all
 }
