@@ -93,18 +93,21 @@ impl Channel {
     pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> bool {
         let pace = self.current.pace;
         if self.is_generated() && self.pieces.is_empty() {
-            self.pass_over(self.current.count);
-            self.head = u64::MAX;
             let any = self.draw();
             if any && self.current.pace == pace {
-                // As its walk stood before the train, it stands at the beginning of this one.
-                walk.base = self.current.base;
-                walk.knows_run(self.current.n, self.current.count);
-                walk.stand(pace);
+                let Cells { base, n, count, .. } = self.current;
+                (walk.base, walk.head, walk.rounding) = (base, base, 0);
+                walk.knows_run(n, count);
+                if n > 0 {
+                    walk.stand(pace);
+                }
                 return true;
             }
             if any {
                 self.open();
+            } else {
+                self.pass_over(self.current.count);
+                self.head = u64::MAX;
             }
         } else {
             self.walked(walk);

@@ -97,33 +97,35 @@ impl Lane {
 
     /// Cells up to `part`, itself not among them, if there is no gap.
     #[inline(always)]
-    fn places(&self, part: u64) -> u64 {
-        (part - self.next + (1 << self.step) - 1) >> self.step
+    fn places(&self, part: u64, step: u32) -> u64 {
+        (part - self.next + (1 << step) - 1) >> step
     }
 
     /// Its next cells are taken, those before `reach`, of which there is one, as far as it is `clear` what becomes of them: how many join, and how
     /// many are lost.
     #[inline(always)]
-    fn alone(&mut self, walk: &mut Walk, reach: u64, found: Found, clear: bool) -> (u32, u64) {
-        let places = self.places(reach).min(64);
-        if self.step == found.parts {
+    fn alone(&mut self, walk: &mut Walk, step: u32, reach: u64, found: Found, clear: bool) -> (u32, u64) {
+        let places = self.places(reach, step).min(64);
+        if step == found.parts {
             // One in a slot: behind the first one there is room. Through a gap the line may run empty.
             let run = u64::from(walk.bits.trailing_ones());
-            let sure = run.max(found.n - found.left).min(places);
-            let taken = walk.bits & lowest(sure as u32);
-            self.take(walk, taken);
+            let sure = run.max(found.n - found.left).min(places) as u32;
+            let all = lowest(sure);
+            let taken = walk.bits & all;
+            let count = if taken == all { sure } else { taken.count_ones() };
+            self.next += walk.take(taken) << step;
             let lost = u32::from(found.spare() == 0);
-            return (taken.count_ones() - lost, lost.into());
+            return (count - lost, lost.into());
         }
         let count = places.min(walk.run());
-        let last = (self.next + ((count - 1) << self.step)) >> found.parts;
+        let last = (self.next + ((count - 1) << step)) >> found.parts;
         let joined = count.min(found.capacity + last - found.n);
         if joined < count && !clear {
             let sure = self.fitting(self.next, found);
-            self.take_run(walk, sure);
+            self.take_run(walk, sure, step);
             return (sure as u32, 0);
         }
-        self.take_run(walk, count);
+        self.take_run(walk, count, step);
         (joined as u32, count - joined)
     }
 
@@ -149,13 +151,8 @@ impl Lane {
     }
 
     #[inline(always)]
-    fn take(&mut self, walk: &mut Walk, taken: u64) {
-        self.next += walk.take(taken) << self.step;
-    }
-
-    #[inline(always)]
-    fn take_run(&mut self, walk: &mut Walk, count: u64) {
-        self.next += walk.take_run(count) << self.step;
+    fn take_run(&mut self, walk: &mut Walk, count: u64, step: u32) {
+        self.next += walk.take_run(count) << step;
     }
 
     /// How its cells come to a full queue, which has room for one more from `boundary` on, and for one more in each slot behind. `None` where the
@@ -163,7 +160,7 @@ impl Lane {
     fn comes(&self, walk: &Walk, boundary: u64, parts: u32) -> Option<Comes> {
         let offset = self.next & ((1 << self.step) - 1);
         let (before, gap) = match self.next.checked_sub(boundary) {
-            None => (self.places(boundary), 0),
+            None => (self.places(boundary, self.step), 0),
             Some(late) => {
                 if late & ((1 << parts) - 1) != offset {
                     return None;
@@ -197,7 +194,7 @@ impl Lane {
                 lost.last = (left >> last != 0).then_some(first + u64::from(last));
             }
             if taken != 0 {
-                self.take(walk, taken);
+                self.next += walk.take(taken) << self.step;
             }
         } else {
             let cells = comes.before + (u64::from(behind) << (parts - self.step));
@@ -209,7 +206,7 @@ impl Lane {
                     last: Some(first + cells - 1),
                     ..lost
                 };
-                self.take_run(walk, cells);
+                self.take_run(walk, cells, self.step);
             }
         }
         lost
@@ -294,6 +291,24 @@ impl Grid {
     #[inline(always)]
     pub(super) fn take(
         &mut self,
+        walks: (&mut Walk, &mut Walk),
+        n: u64,
+        loses: impl FnMut(Lost),
+    ) -> Option<Joined> {
+        // What the compiler knows is quicker: two cells in a slot beside one or two.
+        match (self.one.step, self.other.step, self.parts) {
+            (0, 1, 1) => self.take_at((0, 1, 1), walks, n, loses),
+            (1, 0, 1) => self.take_at((1, 0, 1), walks, n, loses),
+            (0, 0, 1) => self.take_at((0, 0, 1), walks, n, loses),
+            steps => self.take_at(steps, walks, n, loses),
+        }
+    }
+
+    /// The same with the steps and parts that it has.
+    #[inline(always)]
+    fn take_at(
+        &mut self,
+        (one_step, other_step, parts): (u32, u32, u32),
         (one, other): (&mut Walk, &mut Walk),
         n: u64,
         mut loses: impl FnMut(Lost),
@@ -302,8 +317,8 @@ impl Grid {
         let one_first = mine < theirs || mine == theirs && self.one_wins;
         let (next, behind) = if one_first { (mine, theirs) } else { (theirs, mine) };
         // Counted as the slots are: one more.
-        let (n, left) = (n + 1, next >> self.parts);
-        let found = Found { n, left, capacity: self.capacity, parts: self.parts };
+        let (n, left) = (n + 1, next >> parts);
+        let found = Found { n, left, capacity: self.capacity, parts };
         if next >= self.until || left >= n && !self.begins(one_first, n) {
             return None;
         }
@@ -320,10 +335,13 @@ impl Grid {
         }
         let wins = one_first == self.one_wins;
         let reach = behind + u64::from(wins);
-        let (first, walk) =
-            if one_first { (&mut self.one, &mut *one) } else { (&mut self.other, &mut *other) };
-        let place = walk.n;
-        let (joined, lost) = first.alone(walk, reach.min(self.until), found, self.clear);
+        let reach_in_time = reach.min(self.until);
+        let (place, (joined, lost)) = if one_first {
+            (one.n, self.one.alone(one, one_step, reach_in_time, found, self.clear))
+        } else {
+            (other.n, self.other.alone(other, other_step, reach_in_time, found, self.clear))
+        };
+        let first = if one_first { &self.one } else { &self.other };
         let have_met = first.next >= reach;
         let mine = (joined, if one_first { 0 } else { lowest(joined) });
         if lost > 0 {
@@ -332,7 +350,7 @@ impl Grid {
             return Some(mine);
         }
         if have_met && joined < 64 && one.bits != 0 && other.bits != 0 {
-            return Some(self.take_together(one, other, found, mine));
+            return Some(self.take_together((one_step, other_step), one, other, found, mine));
         }
         Some(mine)
     }
@@ -369,12 +387,14 @@ impl Grid {
     #[inline(always)]
     fn take_together(
         &mut self,
+        (one_step, other_step): (u32, u32),
         one: &mut Walk,
         other: &mut Walk,
         found: Found,
         (joined, others): Joined,
     ) -> Joined {
-        let others_slow = self.one.step <= self.other.step;
+        let others_slow = one_step <= other_step;
+        let (quick_step, slow_step) = (one_step.min(other_step), one_step.max(other_step));
         let ((quick, fast), (slow, walk)) = if others_slow {
             ((&mut self.one, one), (&mut self.other, other))
         } else {
@@ -383,19 +403,19 @@ impl Grid {
         let found = found.behind(joined, quick.next.min(slow.next));
         // Cells of the quick train before the next one of the slow one, less than in its time.
         let reach = slow.next + u64::from(others_slow == self.one_wins);
-        let is_busy = found.left < found.n && quick.next < reach + (1 << quick.step);
+        let is_busy = found.left < found.n && quick.next < reach + (1 << quick_step);
         let spare = if is_busy { found.spare() } else { 0 };
         if spare == 0 || quick.next >= self.until {
             return (joined, others);
         }
-        let before = if reach > quick.next { quick.places(reach) as u32 } else { 0 };
+        let before = if reach > quick.next { quick.places(reach, quick_step) as u32 } else { 0 };
         let mut most = 64 - joined;
         if spare < 64 {
-            let grows = (1 << (self.parts - quick.step)) + (1 << (self.parts - slow.step)) - 1;
+            let grows = (1 << (found.parts - quick_step)) + (1 << (found.parts - slow_step)) - 1;
             most = most.min(fit(spare - 1, grows) as u32 + 1);
         }
-        let many = fast.run().min(64).min(quick.places(self.until)) as u32;
-        let ratio = slow.step - quick.step;
+        let many = fast.run().min(64).min(quick.places(self.until, quick_step)) as u32;
+        let ratio = slow_step - quick_step;
         let (mut slows, mut count, mut taken) = (0, 0, 0);
         let mut quicks = many.min(most);
         if before < quicks {
@@ -408,10 +428,10 @@ impl Grid {
             quicks = if taken == walk.bits { before + (last << ratio) } else { many.min(most - count) };
         }
         if quicks > 0 {
-            quick.take_run(fast, quicks.into());
+            quick.take_run(fast, quicks.into(), quick_step);
         }
         if count > 0 {
-            slow.take(walk, taken);
+            slow.next += walk.take(taken) << slow_step;
         }
         let all = quicks + count;
         let theirs = if others_slow { slows } else { lowest(all) & !slows };
