@@ -86,13 +86,20 @@ fn fit(spare: u64, grows: u64) -> u64 {
 impl Lane {
     /// A train of which a cell comes in so many parts; `None` where numbers would overflow.
     fn of(walk: &Walk, pace: Pace, (base, unit): (u64, (u64, u64)), slot: u64, step: u32) -> Option<Self> {
+        let (next, phase) = Self::stands(walk, (base, unit), slot)?;
+        Some(Self { pace, next, phase, step })
+    }
+
+    /// In which part the next cell of `walk` comes, and how far behind its beginning.
+    #[inline(always)]
+    fn stands(walk: &Walk, (base, unit): (u64, (u64, u64)), slot: u64) -> Option<(u64, u64)> {
         if walk.head == u64::MAX {
-            return Some(Self { pace, next: NEVER, phase: 0, step });
+            return Some((NEVER, 0));
         }
         let (picosecond, part) = unit;
         let rounding = if walk.rounding == 0 { 0 } else { walk.rounding * (picosecond / walk.den) };
         let at = walk.head.checked_sub(base)?.checked_mul(picosecond)?.checked_add(slot)? - rounding;
-        Some(Self { pace, next: at / part, phase: at % part, step })
+        Some((at / part, at % part))
     }
 
     /// Cells up to `part`, itself not among them, if there is no gap.
@@ -271,11 +278,11 @@ impl Grid {
         if lane.pace != pace {
             return false;
         }
-        let Some(next) = Lane::of(walk, pace, (self.base, self.unit), self.unit.1 << self.parts, lane.step)
+        let Some((next, phase)) = Lane::stands(walk, (self.base, self.unit), self.unit.1 << self.parts)
         else {
             return false;
         };
-        *lane = next;
+        (lane.next, lane.phase) = (next, phase);
         self.finds_order(wins)
     }
 
@@ -336,20 +343,23 @@ impl Grid {
         let wins = one_first == self.one_wins;
         let reach = behind + u64::from(wins);
         let reach_in_time = reach.min(self.until);
-        let (place, (joined, lost)) = if one_first {
-            (one.n, self.one.alone(one, one_step, reach_in_time, found, self.clear))
+        let (place, (joined, lost), others, met) = if one_first {
+            let place = one.n;
+            let taken = self.one.alone(one, one_step, reach_in_time, found, self.clear);
+            (place, taken, 0, self.one.next >= reach)
         } else {
-            (other.n, self.other.alone(other, other_step, reach_in_time, found, self.clear))
+            let place = other.n;
+            let taken = self.other.alone(other, other_step, reach_in_time, found, self.clear);
+            (place, taken, lowest(taken.0), self.other.next >= reach)
         };
-        let first = if one_first { &self.one } else { &self.other };
-        let have_met = first.next >= reach;
-        let mine = (joined, if one_first { 0 } else { lowest(joined) });
+        let mine = (joined, others);
         if lost > 0 {
             let lost = Lost { others: !one_first, count: lost, first: place, last: None };
+            let first = if one_first { &self.one } else { &self.other };
             loses(first.lost(next, joined, found, lost));
             return Some(mine);
         }
-        if have_met && joined < 64 && one.bits != 0 && other.bits != 0 {
+        if met && joined < 64 && one.bits != 0 && other.bits != 0 {
             return Some(self.take_together((one_step, other_step), one, other, found, mine));
         }
         Some(mine)
