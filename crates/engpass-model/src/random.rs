@@ -1,5 +1,7 @@
 //! Random numbers from (seed, element name): adding an element does not reshuffle the others.
 
+mod logarithm;
+
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -38,9 +40,9 @@ impl Stream {
 
     /// Exponentially distributed with this mean, rounded to an integer.
     pub fn exponential(&mut self, mean: u64) -> u64 {
-        // (0, 1]: the logarithm is finite. libm's logarithm is the same on every machine.
-        let uniform = ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64;
-        (-libm::log(uniform) * mean as f64) as u64
+        // Of 2^53, so in (0, 1]: the logarithm is finite.
+        let uniform = (self.bits() >> 11) + 1;
+        logarithm::quickly(uniform, mean).unwrap_or_else(|| logarithm::exactly(uniform, mean))
     }
 }
 

@@ -51,6 +51,7 @@ impl Pieces {
     }
 
     /// Cells of one of them: those at the places from `n` on whose bits are set, of which there is one.
+    #[inline(always)]
     pub(super) fn add(&mut self, which: usize, n: u64, bits: u64) {
         if !self.kept[which] {
             return;

@@ -41,22 +41,34 @@ impl Channel {
     }
 
     /// The same without an instant: where the next cell stands is not asked. Whether there is one.
-    #[inline]
+    #[inline(always)]
     pub(in crate::element) fn tell_more(&mut self, walk: &mut Walk) -> bool {
+        if walk.behind == 0 && self.rest == 0 {
+            walk.head = u64::MAX;
+            return false;
+        }
+        self.tell_rest(walk)
+    }
+
+    /// The same where it may be that there is more.
+    #[inline(never)]
+    fn tell_rest(&mut self, walk: &mut Walk) -> bool {
         self.is_rest_without(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
             self.pass_over(self.current.count - walk.behind);
             walk.knows_run(self.current.n, walk.behind);
         } else if self.next_is_of_train() {
             self.pass_over(self.current.count);
-            if !self.pattern.any() {
+            let mut pattern = std::mem::take(&mut self.pattern);
+            if !pattern.any() {
                 let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
-                self.pattern = piece.as_pattern();
-                (self.current.n, self.current.count) = (piece.first(), piece.count());
+                pattern = piece.as_pattern();
+                if !pattern.any() {
+                    (self.current.n, self.current.count) = (piece.first(), piece.count());
+                }
             }
-            if self.pattern.any() {
+            if pattern.any() {
                 // All of it at once. It is still a part of the rest.
-                let pattern = std::mem::take(&mut self.pattern);
                 (self.current.n, self.current.count) = (pattern.first(), pattern.count());
                 (walk.n, walk.held) = (self.current.n, self.current.count);
                 walk.bits = pattern.bits >> pattern.bits.trailing_zeros();
@@ -90,21 +102,25 @@ impl Channel {
     }
 
     /// The walk has come to the end of its train: it goes along the next one. Whether there is one.
+    #[inline(always)]
     pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> bool {
         let pace = self.current.pace;
         if self.is_generated() && self.pieces.is_empty() {
-            self.pass_over(self.current.count);
-            self.head = u64::MAX;
             let any = self.draw();
             if any && self.current.pace == pace {
-                // As its walk stood before the train, it stands at the beginning of this one.
-                walk.base = self.current.base;
-                walk.knows_run(self.current.n, self.current.count);
-                walk.stand(pace);
+                let Cells { base, n, count, .. } = self.current;
+                (walk.base, walk.head, walk.rounding) = (base, base, 0);
+                walk.knows_run(n, count);
+                if n > 0 {
+                    walk.stand(pace);
+                }
                 return true;
             }
             if any {
                 self.open();
+            } else {
+                self.pass_over(self.current.count);
+                self.head = u64::MAX;
             }
         } else {
             self.walked(walk);

@@ -86,44 +86,53 @@ fn fit(spare: u64, grows: u64) -> u64 {
 impl Lane {
     /// A train of which a cell comes in so many parts; `None` where numbers would overflow.
     fn of(walk: &Walk, pace: Pace, (base, unit): (u64, (u64, u64)), slot: u64, step: u32) -> Option<Self> {
+        let (next, phase) = Self::stands(walk, (base, unit), slot)?;
+        Some(Self { pace, next, phase, step })
+    }
+
+    /// In which part the next cell of `walk` comes, and how far behind its beginning.
+    #[inline(always)]
+    fn stands(walk: &Walk, (base, unit): (u64, (u64, u64)), slot: u64) -> Option<(u64, u64)> {
         if walk.head == u64::MAX {
-            return Some(Self { pace, next: NEVER, phase: 0, step });
+            return Some((NEVER, 0));
         }
         let (picosecond, part) = unit;
         let rounding = if walk.rounding == 0 { 0 } else { walk.rounding * (picosecond / walk.den) };
         let at = walk.head.checked_sub(base)?.checked_mul(picosecond)?.checked_add(slot)? - rounding;
-        Some(Self { pace, next: at / part, phase: at % part, step })
+        Some((at / part, at % part))
     }
 
     /// Cells up to `part`, itself not among them, if there is no gap.
     #[inline(always)]
-    fn places(&self, part: u64) -> u64 {
-        (part - self.next + (1 << self.step) - 1) >> self.step
+    fn places(&self, part: u64, step: u32) -> u64 {
+        (part - self.next + (1 << step) - 1) >> step
     }
 
     /// Its next cells are taken, those before `reach`, of which there is one, as far as it is `clear` what becomes of them: how many join, and how
     /// many are lost.
     #[inline(always)]
-    fn alone(&mut self, walk: &mut Walk, reach: u64, found: Found, clear: bool) -> (u32, u64) {
-        let places = self.places(reach).min(64);
-        if self.step == found.parts {
+    fn alone(&mut self, walk: &mut Walk, step: u32, reach: u64, found: Found, clear: bool) -> (u32, u64) {
+        let places = self.places(reach, step).min(64);
+        if step == found.parts {
             // One in a slot: behind the first one there is room. Through a gap the line may run empty.
             let run = u64::from(walk.bits.trailing_ones());
-            let sure = run.max(found.n - found.left).min(places);
-            let taken = walk.bits & lowest(sure as u32);
-            self.take(walk, taken);
+            let sure = run.max(found.n - found.left).min(places) as u32;
+            let all = lowest(sure);
+            let taken = walk.bits & all;
+            let count = if taken == all { sure } else { taken.count_ones() };
+            self.next += walk.take(taken) << step;
             let lost = u32::from(found.spare() == 0);
-            return (taken.count_ones() - lost, lost.into());
+            return (count - lost, lost.into());
         }
         let count = places.min(walk.run());
-        let last = (self.next + ((count - 1) << self.step)) >> found.parts;
+        let last = (self.next + ((count - 1) << step)) >> found.parts;
         let joined = count.min(found.capacity + last - found.n);
         if joined < count && !clear {
             let sure = self.fitting(self.next, found);
-            self.take_run(walk, sure);
+            self.take_run(walk, sure, step);
             return (sure as u32, 0);
         }
-        self.take_run(walk, count);
+        self.take_run(walk, count, step);
         (joined as u32, count - joined)
     }
 
@@ -149,51 +158,74 @@ impl Lane {
     }
 
     #[inline(always)]
-    fn take(&mut self, walk: &mut Walk, taken: u64) {
-        self.next += walk.take(taken) << self.step;
+    fn take_run(&mut self, walk: &mut Walk, count: u64, step: u32) {
+        self.next += walk.take_run(count) << step;
     }
 
-    #[inline(always)]
-    fn take_run(&mut self, walk: &mut Walk, count: u64) {
-        self.next += walk.take_run(count) << self.step;
-    }
-
-    /// How its cells come to a full queue, which has room for one more from `boundary` on, and for one more in each slot behind.
-    fn comes(&self, walk: &Walk, boundary: u64, parts: u32) -> Comes {
-        let before = self.places(boundary);
+    /// How its cells come to a full queue, which has room for one more from `boundary` on, and for one more in each slot behind. `None` where the
+    /// first slot that it has cells in is no whole one.
+    fn comes(&self, walk: &Walk, boundary: u64, parts: u32) -> Option<Comes> {
+        let offset = self.next & ((1 << self.step) - 1);
+        let (before, gap) = match self.next.checked_sub(boundary) {
+            None => (self.places(boundary, self.step), 0),
+            Some(late) => {
+                if late & ((1 << parts) - 1) != offset {
+                    return None;
+                }
+                (0, (late >> parts).min(64) as u32)
+            }
+        };
         let (slots, known) = if self.step == parts {
-            (walk.bits >> 1, 63 - walk.bits.leading_zeros())
+            (walk.bits >> before, 64 - walk.bits.leading_zeros() - before as u32)
         } else {
-            let known = walk.run().saturating_sub(before) >> (parts - self.step);
-            let known = known.min(64) as u32;
+            let known = (walk.run().saturating_sub(before) >> (parts - self.step)).min(64) as u32;
             (lowest(known), known)
         };
-        let offset = (self.next & ((1 << self.step) - 1)) as u32;
-        Comes { before, slots, known, offset }
+        let slots = slots.checked_shl(gap).unwrap_or(0);
+        Some(Comes { before, gap, slots, known: (gap + known).min(64), offset: offset as u32 })
     }
 
     /// So many slots of them have come to a full queue. In the slots whose bits are set the first has joined.
     fn leave(&mut self, walk: &mut Walk, (comes, parts): (&Comes, u32), slots: u32, joined: u64) -> Lost {
         let first = walk.n;
-        let (cells, last) = if self.step == parts {
-            let taken = walk.bits & lowest(slots + 1);
-            let last = 63 - taken.leading_zeros();
-            let joins = last > 0 && joined >> (last - 1) & 1 == 1;
-            self.take(walk, taken);
-            (u64::from(taken.count_ones()), (!joins).then_some(first + u64::from(last)))
+        let behind = slots.saturating_sub(comes.gap);
+        let joined = joined.checked_shr(comes.gap).unwrap_or(0);
+        let mut lost = Lost { others: false, count: 0, first, last: None };
+        if self.step == parts {
+            let taken = walk.bits & lowest((behind + comes.before as u32).min(64));
+            let left = taken & !(joined << comes.before);
+            if left != 0 {
+                (lost.count, lost.first) =
+                    (left.count_ones().into(), first + u64::from(left.trailing_zeros()));
+                let last = 63 - taken.leading_zeros();
+                lost.last = (left >> last != 0).then_some(first + u64::from(last));
+            }
+            if taken != 0 {
+                self.next += walk.take(taken) << self.step;
+            }
         } else {
-            let cells = comes.before + (u64::from(slots) << (parts - self.step));
-            self.take_run(walk, cells);
-            (cells, Some(first + cells - 1))
-        };
-        Lost { others: false, count: cells - u64::from(joined.count_ones()), first, last }
+            let cells = comes.before + (u64::from(behind) << (parts - self.step));
+            if cells > 0 {
+                let starts = u64::from(comes.before == 0) & joined;
+                lost = Lost {
+                    count: cells - u64::from(joined.count_ones()),
+                    first: first + starts,
+                    last: Some(first + cells - 1),
+                    ..lost
+                };
+                self.take_run(walk, cells, self.step);
+            }
+        }
+        lost
     }
 }
 
 /// How the cells of a train come to a full queue.
 struct Comes {
-    /// So many before there is room again, the next one among them.
+    /// So many before there is room again.
     before: u64,
+    /// So many slots from there on without one, 64 at most.
+    gap: u32,
     /// The slots from there on in which it has its cells, as far as they are `known`.
     slots: u64,
     known: u32,
@@ -246,11 +278,11 @@ impl Grid {
         if lane.pace != pace {
             return false;
         }
-        let Some(next) = Lane::of(walk, pace, (self.base, self.unit), self.unit.1 << self.parts, lane.step)
+        let Some((next, phase)) = Lane::stands(walk, (self.base, self.unit), self.unit.1 << self.parts)
         else {
             return false;
         };
-        *lane = next;
+        (lane.next, lane.phase) = (next, phase);
         self.finds_order(wins)
     }
 
@@ -266,6 +298,24 @@ impl Grid {
     #[inline(always)]
     pub(super) fn take(
         &mut self,
+        walks: (&mut Walk, &mut Walk),
+        n: u64,
+        loses: impl FnMut(Lost),
+    ) -> Option<Joined> {
+        // What the compiler knows is quicker: two cells in a slot beside one or two.
+        match (self.one.step, self.other.step, self.parts) {
+            (0, 1, 1) => self.take_at((0, 1, 1), walks, n, loses),
+            (1, 0, 1) => self.take_at((1, 0, 1), walks, n, loses),
+            (0, 0, 1) => self.take_at((0, 0, 1), walks, n, loses),
+            steps => self.take_at(steps, walks, n, loses),
+        }
+    }
+
+    /// The same with the steps and parts that it has.
+    #[inline(always)]
+    fn take_at(
+        &mut self,
+        (one_step, other_step, parts): (u32, u32, u32),
         (one, other): (&mut Walk, &mut Walk),
         n: u64,
         mut loses: impl FnMut(Lost),
@@ -274,8 +324,8 @@ impl Grid {
         let one_first = mine < theirs || mine == theirs && self.one_wins;
         let (next, behind) = if one_first { (mine, theirs) } else { (theirs, mine) };
         // Counted as the slots are: one more.
-        let (n, left) = (n + 1, next >> self.parts);
-        let found = Found { n, left, capacity: self.capacity, parts: self.parts };
+        let (n, left) = (n + 1, next >> parts);
+        let found = Found { n, left, capacity: self.capacity, parts };
         if next >= self.until || left >= n && !self.begins(one_first, n) {
             return None;
         }
@@ -284,9 +334,7 @@ impl Grid {
             if !self.clear {
                 return None;
             }
-            if behind < (left + 1) << self.parts
-                && let Some((joined, [one, other])) = self.take_slots(one, other, left + 1)
-            {
+            if let Some((joined, [one, other])) = self.take_slots(one, other, left + 1) {
                 loses(one);
                 loses(other);
                 return Some(joined);
@@ -294,19 +342,25 @@ impl Grid {
         }
         let wins = one_first == self.one_wins;
         let reach = behind + u64::from(wins);
-        let (first, walk) =
-            if one_first { (&mut self.one, &mut *one) } else { (&mut self.other, &mut *other) };
-        let place = walk.n;
-        let (joined, lost) = first.alone(walk, reach.min(self.until), found, self.clear);
-        let have_met = first.next >= reach;
-        let mine = (joined, if one_first { 0 } else { lowest(joined) });
+        let reach_in_time = reach.min(self.until);
+        let (place, (joined, lost), others, met) = if one_first {
+            let place = one.n;
+            let taken = self.one.alone(one, one_step, reach_in_time, found, self.clear);
+            (place, taken, 0, self.one.next >= reach)
+        } else {
+            let place = other.n;
+            let taken = self.other.alone(other, other_step, reach_in_time, found, self.clear);
+            (place, taken, lowest(taken.0), self.other.next >= reach)
+        };
+        let mine = (joined, others);
         if lost > 0 {
             let lost = Lost { others: !one_first, count: lost, first: place, last: None };
+            let first = if one_first { &self.one } else { &self.other };
             loses(first.lost(next, joined, found, lost));
             return Some(mine);
         }
-        if have_met && joined < 64 && one.bits != 0 && other.bits != 0 {
-            return Some(self.take_together(one, other, found, mine));
+        if met && joined < 64 && one.bits != 0 && other.bits != 0 {
+            return Some(self.take_together((one_step, other_step), one, other, found, mine));
         }
         Some(mine)
     }
@@ -317,12 +371,13 @@ impl Grid {
         n == 1 && if one_first { self.one.step } else { self.other.step } < self.parts
     }
 
-    /// Both trains come to a full queue: take what comes before `slot`, with which there is room for one, and in as many slots from it on as one
+    /// Trains come to a full queue: take what comes before `slot`, with which there is room for one, and in as many slots from it on as one
     /// of them surely has a cell in each. `None` where there is no such slot.
     #[inline(never)]
     fn take_slots(&mut self, one: &mut Walk, other: &mut Walk, slot: u64) -> Option<(Joined, [Lost; 2])> {
         let (boundary, parts) = (slot << self.parts, self.parts);
-        let (mine, theirs) = (self.one.comes(one, boundary, parts), self.other.comes(other, boundary, parts));
+        let mine = self.one.comes(one, boundary, parts)?;
+        let theirs = self.other.comes(other, boundary, parts)?;
         let in_time = (self.until >> parts).saturating_sub(slot);
         let known = in_time.min(mine.known.min(theirs.known).into()) as u32;
         let slots = known.min((mine.slots | theirs.slots).trailing_ones());
@@ -342,12 +397,14 @@ impl Grid {
     #[inline(always)]
     fn take_together(
         &mut self,
+        (one_step, other_step): (u32, u32),
         one: &mut Walk,
         other: &mut Walk,
         found: Found,
         (joined, others): Joined,
     ) -> Joined {
-        let others_slow = self.one.step <= self.other.step;
+        let others_slow = one_step <= other_step;
+        let (quick_step, slow_step) = (one_step.min(other_step), one_step.max(other_step));
         let ((quick, fast), (slow, walk)) = if others_slow {
             ((&mut self.one, one), (&mut self.other, other))
         } else {
@@ -356,50 +413,59 @@ impl Grid {
         let found = found.behind(joined, quick.next.min(slow.next));
         // Cells of the quick train before the next one of the slow one, less than in its time.
         let reach = slow.next + u64::from(others_slow == self.one_wins);
-        let is_busy = found.left < found.n && quick.next < reach + (1 << quick.step);
+        let is_busy = found.left < found.n && quick.next < reach + (1 << quick_step);
         let spare = if is_busy { found.spare() } else { 0 };
         if spare == 0 || quick.next >= self.until {
             return (joined, others);
         }
-        let mut before = if reach > quick.next { quick.places(reach) as u32 } else { 0 };
+        let before = if reach > quick.next { quick.places(reach, quick_step) as u32 } else { 0 };
         let mut most = 64 - joined;
         if spare < 64 {
-            let grows = (1 << (self.parts - quick.step)) + (1 << (self.parts - slow.step)) - 1;
+            let grows = (1 << (found.parts - quick_step)) + (1 << (found.parts - slow_step)) - 1;
             most = most.min(fit(spare - 1, grows) as u32 + 1);
         }
-        let many = fast.run().min(64).min(quick.places(self.until)) as u32;
-        let ratio = slow.step - quick.step;
-        let known = 64 - walk.bits.leading_zeros();
-        let (mut slows, mut count, mut places) = (0, 0, 0);
-        let quicks = loop {
+        let many = fast.run().min(64).min(quick.places(self.until, quick_step)) as u32;
+        let ratio = slow_step - quick_step;
+        let (mut slows, mut count, mut taken) = (0, 0, 0);
+        let mut quicks = many.min(most);
+        if before < quicks {
             // A cell of the slow train is taken where one of the quick one is known behind it.
-            if before >= many || before + count >= most {
-                break many.min(most - count);
-            }
-            let left = walk.bits >> places;
-            let times = 1 << ratio;
-            let run = left.trailing_ones().min((many - before + times - 1) >> ratio);
-            let run = run.min((most - before - count + times) / (times + 1));
-            slows |= (EVERY[ratio as usize] & lowest(run * (times + 1) - times)) << (before + count);
-            count += run;
-            let gap = (left >> (run - 1) >> 1).trailing_zeros();
-            if places + run == known {
-                places += run;
-                break before + ((run - 1) << ratio);
-            }
-            before += (run + gap) << ratio;
-            places += run + gap;
-        };
+            let places = (many - before).div_ceil(1 << ratio);
+            slows = between(walk.bits & lowest(places), ratio) << before & lowest(most);
+            count = slows.count_ones();
+            let last = (64 - slows.leading_zeros() - before - count) >> ratio;
+            taken = walk.bits & lowest(last + 1);
+            quicks = if taken == walk.bits { before + (last << ratio) } else { many.min(most - count) };
+        }
         if quicks > 0 {
-            quick.take_run(fast, quicks.into());
+            quick.take_run(fast, quicks.into(), quick_step);
         }
         if count > 0 {
-            slow.take(walk, walk.bits & lowest(places));
+            slow.next += walk.take(taken) << slow_step;
         }
         let all = quicks + count;
         let theirs = if others_slow { slows } else { lowest(all) & !slows };
         (joined + all, others | theirs << joined)
     }
+}
+
+/// Where the cells of a slow train come, whose places from the next one on these `bits` are, if two to the power of `ratio` of a quick one come behind each
+/// place; as far as 64 of both.
+#[inline(always)]
+fn between(mut bits: u64, ratio: u32) -> u64 {
+    let ratio = ratio as usize;
+    if bits & bits.wrapping_add(1) == 0 {
+        let many = bits.trailing_ones();
+        return EVERY[ratio] & lowest(((many << ratio) + many).min(64));
+    }
+    let (mut all, mut at) = (0, 0);
+    while bits != 0 && at < 64 {
+        let (between, length) = FOUR[ratio][(bits & 15) as usize];
+        all |= between << at;
+        at += length;
+        bits >>= 4;
+    }
+    all
 }
 
 /// One bit and one, two, four or eight others, again and again.
@@ -412,4 +478,25 @@ const fn every(step: u32) -> u64 {
         bit += step;
     }
     every
+}
+
+/// As [`between`] of any four places, and how many come in their time.
+const FOUR: [[(u64, u32); 16]; 4] = [four(0), four(1), four(2), four(3)];
+
+const fn four(ratio: u32) -> [(u64, u32); 16] {
+    let (mut all, mut places) = ([(0, 0); 16], 0);
+    while places < 16 {
+        let (mut between, mut length, mut place) = (0, 0, 0);
+        while place < 4 {
+            if places >> place & 1 == 1 {
+                between |= 1 << length;
+                length += 1;
+            }
+            length += 1 << ratio;
+            place += 1;
+        }
+        all[places] = (between, length);
+        places += 1;
+    }
+    all
 }

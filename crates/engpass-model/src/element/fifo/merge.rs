@@ -391,11 +391,12 @@ fn next_train(
     if let Some(other) = other.as_mut().filter(|other| other.lost > 0) {
         other.tell_lost(other_walk, out);
     }
-    let (any, next) = match &mut other {
-        Some(other) if others => (other.channel.walk_next(other_walk), other.channel.train().pace),
-        _ => (one.channel.walk_next(one_walk), one.channel.train().pace),
+    let (channel, walk) = match &mut other {
+        Some(other) if others => (&mut *other.channel, other_walk),
+        _ => (&mut *one.channel, one_walk),
     };
-    if next != pace {
+    let any = channel.walk_next(walk);
+    if channel.train().pace != pace {
         *beat = Beat::of(one.channel, other.map(|other| &*other.channel), slot);
     }
     any

@@ -1,0 +1,126 @@
+//! The logarithm of a random number, as far as a whole number of picoseconds needs it.
+
+/// `-ln(uniform / 2^53) * mean`, rounded down. libm's logarithm is the same on every machine.
+#[inline(never)]
+pub(super) fn exactly(uniform: u64, mean: u64) -> u64 {
+    let uniform = uniform as f64 / (1u64 << 53) as f64;
+    (-libm::log(uniform) * mean as f64) as u64
+}
+
+/// The same by a table and a short series, in whole numbers, where that is surely the same number.
+#[inline]
+pub(super) fn quickly(uniform: u64, mean: u64) -> Option<u64> {
+    if mean >= LONG || uniform >= 1 << 53 {
+        return None;
+    }
+    let shifted = uniform << 11;
+    let halves = shifted.leading_zeros();
+    // Of 2^63, from 1 to 2.
+    let mantissa = shifted << halves;
+    let (inverse, logarithm) = TABLE[(mantissa >> (63 - TABLE_BITS)) as usize % TABLE.len()];
+    // By how much it is over the middle: 2^-8 at most, so that what the series leaves out is below 2^-42. Of 2^63.
+    let over = (high(mantissa.into(), inverse.into()) as u64).wrapping_sub(1 << 63) as i64;
+    let half_square = signed_high(over, over);
+    // Of 2^62.
+    let series = (1 << 62) - signed_high(over, THIRD) + (half_square >> 1);
+    let above = over - (signed_high(half_square, series) << 2);
+    let exact = (u64::from(halves) * LN_2 + logarithm).wrapping_sub((above >> (63 - PLACES)) as u64);
+    let product = u128::from(exact) * u128::from(mean);
+    let (whole, behind) = ((product >> PLACES) as u64, product as u64 % (1 << PLACES));
+    let wrong = mean << (PLACES - SURE);
+    // One that is less than none by so little is near a whole number, too.
+    let is_sure = behind.wrapping_sub(wrong) < (1 << PLACES) - 2 * wrong;
+    is_sure.then_some(whole)
+}
+
+/// The upper half of a product.
+#[inline(always)]
+fn high(one: u128, other: u128) -> u128 {
+    (one * other) >> 64
+}
+
+#[inline(always)]
+fn signed_high(one: i64, other: i64) -> i64 {
+    ((i128::from(one) * i128::from(other)) >> 64) as i64
+}
+
+/// Binary places of a logarithm, which is below 2^6.
+const PLACES: u32 = 58;
+
+/// So many of them are surely right: what the series leaves out, and all rounding, that of [`exactly`] included, which is below 2^-45, comes to less
+/// than 2^-41.
+const SURE: u32 = 41;
+
+/// From here on that comes to an eighth of what is asked for.
+const LONG: u64 = 1 << 38;
+
+/// 2^64 of it.
+const THIRD: i64 = i64::MAX / 3 * 2;
+
+const LN_2: u64 = (std::f64::consts::LN_2 * (1u64 << PLACES) as f64) as u64;
+
+const TABLE_BITS: u32 = 7;
+
+/// Of numbers from 1 to 2 in equal parts: 2^64 over the middle of each, and the logarithm of two over it.
+static TABLE: [(u64, u64); 1 << TABLE_BITS] = table();
+
+const fn table() -> [(u64, u64); 1 << TABLE_BITS] {
+    let (mut table, mut place) = ([(0, 0); 1 << TABLE_BITS], 0);
+    while place < table.len() {
+        let (parts, middle) = (2 * table.len(), 2 * (table.len() + place) + 1);
+        let inverse = ((parts as u128) << 64) / middle as u128;
+        let logarithm = logarithm(2.0 * parts as f64 / middle as f64) * (1u64 << PLACES) as f64;
+        table[place] = (inverse as u64, logarithm as u64);
+        place += 1;
+    }
+    table
+}
+
+/// Of a number from 1 to 2, by the series of the inverse hyperbolic tangent.
+const fn logarithm(number: f64) -> f64 {
+    let of = (number - 1.0) / (number + 1.0);
+    let (mut power, mut sum, mut place) = (of, 0.0, 1);
+    while place < 40 {
+        sum += power / place as f64;
+        power *= of * of;
+        place += 2;
+    }
+    2.0 * sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_quick_logarithm_is_known_of_nearly_all() {
+        let spread = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for mean in [1, 90, 45_000_000, 145_000_000, 10_000_000_000] {
+            let unknown = (1..100_000).filter(|number| quickly((spread(*number) >> 11) + 1, mean).is_none());
+            assert!(unknown.count() <= 2000, "{mean}");
+        }
+        assert_eq!([quickly(1, u64::MAX), quickly(1 << 53, 1)], [None; 2]);
+    }
+
+    #[test]
+    fn the_table_holds_logarithms() {
+        for (inverse, logarithm) in TABLE {
+            let (inverse, logarithm) = (inverse as f64 / 2f64.powi(63), logarithm as f64 / 2f64.powi(58));
+            assert!((libm::log(inverse) - logarithm).abs() < 1e-15);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #[test]
+        fn a_quick_logarithm_is_exact(bits: u64, shift in 11u32..64, near in -3i64..3, mean: u64, small in 0u32..64) {
+            let mean = mean >> small;
+            let power = 1i64 << (64 - shift);
+            for uniform in [(bits >> shift) + 1, (power + near).clamp(1, 1 << 53) as u64, (1 << 53) - (bits >> shift)] {
+                let quick = quickly(uniform, mean);
+                prop_assert!(quick.is_none_or(|quick| quick == exactly(uniform, mean)), "{uniform} {mean} {quick:?}");
+            }
+        }
+    }
+}
