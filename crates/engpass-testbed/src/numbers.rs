@@ -164,7 +164,6 @@ fn flow(point: &Point, name: &str, traffic: &Traffic) -> Value {
         Traffic::UdpOnOff(config) => json!({
             "message_bytes": config.message.bytes(),
             "rate_bit_per_s": config.rate.0,
-            "mean_bit_per_s": config.mean().0,
             "on_ns": ns(config.on),
             "off_ns": ns(config.off),
             "lengths": config.lengths,

@@ -57,11 +57,20 @@ class Bench:
         if self._session is not None:
             self._session.close()
 
-    @property
-    def peak_share(self) -> float:
-        """Mean load of a second over the load while it sends; less than 1 for bursts."""
-        mean = self._flow.get("mean_bit_per_s")
-        return float(mean) / float(self._flow["rate_bit_per_s"]) if mean else 1.0
+    def _peak(self, load: int) -> int:
+        """The rate while it sends whose mean is `load`, both in bit/s.
+
+        A burst has its first datagram at once: so it has half a one more, in the mean, than its rate alone
+        would have. Fewer than one there cannot be.
+        """
+        flow = self._flow
+        if "on_ns" not in flow:
+            return load
+        bits, on = self.message * 8, float(flow["on_ns"]) / 1e9
+        wanted = load * (on + float(flow["off_ns"]) / 1e9) / bits
+        if flow["lengths"] == "exponential":
+            return max(1, round(bits / (-on * math.log1p(-1 / wanted)))) if wanted > 1 else 1
+        return max(1, round(bits * (wanted - 0.5) / on))
 
     def most(self) -> int:
         """The load that fills the sender's own line, in bit/s of payload, by the closed forms."""
@@ -83,9 +92,8 @@ class Bench:
         """
         seen = self._tried.setdefault((load, duration), 0)
         self._tried[load, duration] += 1
-        peak = max(1, round(load / self.peak_share))
         changes = [
-            (f"traffic.{self.traffic}.rate", f"{peak} bit/s"),
+            (f"traffic.{self.traffic}.rate", f"{self._peak(load)} bit/s"),
             ("run.duration", f"{round(duration * 1e9)} ns"),
             ("run.warmup", "0 s"),
         ]
