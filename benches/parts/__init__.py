@@ -17,6 +17,7 @@ PARTS: dict[str, Part] = {
     "line": cells.line,
     "kyoto": cells.kyoto,
     "flows": scaling.flows,
+    "losses": scaling.losses,
     "hops": scaling.hops,
     "cells": scaling.cells,
     "ledger": ledger.measure,

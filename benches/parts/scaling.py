@@ -43,6 +43,20 @@ def _memory(group: str) -> Iterator[Row]:
         yield Figure(group, f"one {what}", "B", [int(value)], goal, note="counted")
 
 
+def losses(tools: Tools, quick: bool) -> Iterator[Row]:
+    """Losses while much is in the network: what an acknowledgment costs then."""
+    group = "Scaling over what is in the network: one flow, 10 Gbit/s, 50 ms, 2 s"
+    file = str(ROOT / "benches/testbeds/long-fat.toml")
+    kinds = {
+        "linux-6 (CUBIC, RACK)": [],
+        "CUBIC with SACK": ["host.a.tcp.recovery=sack", "host.b.tcp.recovery=sack"],
+        "BBR": ["host.a.tcp.congestion=bbr"],
+    }
+    for name, settings in kinds.items():
+        runs = [tools.workload(file, "simulate", 1 if quick else 2, *settings)]
+        yield work(group, name, runs)
+
+
 def hops(tools: Tools, quick: bool) -> Iterator[Row]:
     """Longer lines, of cells and of frames."""
     group = "Scaling over hops: lines on which every hop is shared, 1 s"
