@@ -42,6 +42,18 @@ impl Fragments {
     pub fn payload(&self, index: u64) -> u64 {
         if index + 1 == self.count { self.last } else { self.full }
     }
+
+    /// IP payloads of `packets`, in bytes, cut for an MTU. What is cut stays so up to the receiver, and may be cut again (RFC 791 section 3.2).
+    ///
+    /// # Panics
+    /// As [`of`](Self::of).
+    pub fn cut(packets: &[u64], mtu: u64) -> Vec<u64> {
+        let fragments = packets.iter().flat_map(|packet| {
+            let cut = Self::of(*packet, mtu);
+            (0..cut.count).map(move |index| cut.payload(index))
+        });
+        fragments.collect()
+    }
 }
 
 #[cfg(test)]
@@ -66,8 +78,7 @@ mod tests {
         #[test]
         fn fragments_cover_the_payload(payload in 1u64..65_516, mtu in 68u64..10_000) {
             let cut = Fragments::of(payload, mtu);
-            let total: u64 = (0..cut.count).map(|index| cut.payload(index)).sum();
-            prop_assert_eq!(total, payload);
+            prop_assert_eq!(Fragments::cut(&[payload], mtu).iter().sum::<u64>(), payload);
             for index in 0..cut.count {
                 let length = cut.payload(index);
                 prop_assert!(length > 0 && length + IP_HEADER_BYTES <= mtu);

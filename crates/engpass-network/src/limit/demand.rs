@@ -305,13 +305,7 @@ impl<'a> Builder<'a> {
         let mut packets = vec![ip_payload];
         let mut legs = Vec::new();
         for leg in &path.legs {
-            let mtu = self.topology.mtu(*leg);
-            packets = (packets.iter())
-                .flat_map(|packet| {
-                    let cut = Fragments::of(*packet, mtu);
-                    (0..cut.count).map(move |index| cut.payload(index))
-                })
-                .collect();
+            packets = Fragments::cut(&packets, self.topology.mtu(*leg));
             legs.push(packets.clone());
         }
         legs

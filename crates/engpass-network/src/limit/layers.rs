@@ -193,9 +193,7 @@ impl Wire {
 
     /// A UDP datagram of `message` bytes, cut into fragments for `mtu`.
     pub fn datagram(&self, message: u64, mtu: u64) -> Layers {
-        let cut = Fragments::of(message + UDP_HEADER_BYTES, mtu);
-        let lengths: Vec<u64> = (0..cut.count).map(|index| cut.payload(index)).collect();
-        self.packets(UDP_HEADER_BYTES, &lengths)
+        self.packets(UDP_HEADER_BYTES, &Fragments::cut(&[message + UDP_HEADER_BYTES], mtu))
     }
 
     /// IP packets with so many bytes of IP payload, which begins with a transport header of `transport` bytes. One with many options may be

@@ -198,13 +198,23 @@ impl Edges {
 /// A table of a file, and its kind where it has one.
 type Table = (&'static str, &'static str);
 
-const ALL: [Table; 6] = [
+const ALL: &[Table] = &[
     ("host.a", ""),
     ("host.b", ""),
     ("link.l", ""),
     ("link.m", ""),
     ("run", ""),
     ("traffic.t", "tcp-stream"),
+    ("traffic.u", "udp-stream"),
+];
+const OF_CELLS: &[Table] =
+    &[("switch.s", "atm"), ("circuit.c", ""), ("traffic.i", "cbr"), ("traffic.g", "on-off")];
+const OF_FRAMES: &[Table] = &[
+    ("switch.s", "ethernet"),
+    ("router.r", ""),
+    ("link.n", ""),
+    ("traffic.p", "poisson"),
+    ("traffic.o", "udp-on-off"),
 ];
 
 /// Shares and rates of an outcome are numbers that can be.
@@ -249,24 +259,8 @@ fn is_simulated(text: &str, changes: &[(String, String)]) -> Result<bool, TestCa
 
 fn draw(seed: u64, changes: usize) -> (String, Vec<(String, String)>) {
     let mut edges = Edges { schema: &SCHEMA, random: Stream::new(seed, "edges") };
-    let (text, own): (_, &[Table]) = match edges.random.below(2) {
-        0 => {
-            let own = [("switch.s", "atm"), ("circuit.c", ""), ("traffic.i", "cbr"), ("traffic.g", "on-off")];
-            (CELLS, &{ own })
-        }
-        _ => {
-            let own = [
-                ("switch.s", "ethernet"),
-                ("router.r", ""),
-                ("link.n", ""),
-                ("traffic.p", "poisson"),
-                ("traffic.o", "udp-on-off"),
-            ];
-            (FRAMES, &{ own })
-        }
-    };
-    let tables: Vec<Table> =
-        ALL.into_iter().chain([("traffic.u", "udp-stream")]).chain(own.to_vec()).collect();
+    let (text, own) = if edges.random.below(2) == 0 { (CELLS, OF_CELLS) } else { (FRAMES, OF_FRAMES) };
+    let tables = [ALL, own].concat();
     let changes = (0..changes).filter_map(|_| edges.change(&tables)).collect();
     (format!("{text}{REST}"), changes)
 }
@@ -281,7 +275,7 @@ proptest! {
     }
 }
 
-/// Most files are accepted, and all keys are drawn.
+/// A file that is refused shows nothing: most are not.
 #[test]
 fn most_are_accepted() {
     let drawn: Vec<_> = (0..1000).map(|seed| draw(seed, 1)).collect();

@@ -45,7 +45,7 @@ impl Rack {
     }
 
     /// What ends at `end` was sent again.
-    pub(in crate::tcp) fn sent_again(&mut self, at: Time, end: u64) {
+    pub(super) fn sent_again(&mut self, at: Time, end: u64) {
         self.watch.sent_again(at, end);
     }
 

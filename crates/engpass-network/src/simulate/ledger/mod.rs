@@ -677,14 +677,8 @@ fn layers_of(wire: &Wire, transport: u64, payload: u64, cuts: &[u64]) -> Layers 
     if cuts.iter().all(|mtu| ip <= *mtu) {
         return wire.packet(transport, payload);
     }
-    let mut packets = vec![ip - IP_HEADER_BYTES];
-    for &mtu in cuts {
-        let cut = |payload: u64| {
-            let cut = Fragments::of(payload, mtu);
-            (0..cut.count).map(move |index| cut.payload(index))
-        };
-        packets = packets.into_iter().flat_map(cut).collect();
-    }
+    let cut = |packets: Vec<u64>, mtu: &u64| Fragments::cut(&packets, *mtu);
+    let packets = cuts.iter().fold(vec![transport + payload], cut);
     wire.packets(transport, &packets)
 }
 
