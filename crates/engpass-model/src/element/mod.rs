@@ -85,7 +85,7 @@ pub trait Outlet {
         0
     }
     /// Cells of one frame, or of one generator, that have left by this instant may be handed to [`Self::sent`] together
-    /// whatever was sent between them: only the record's first and last instant are then true.
+    /// whatever was sent between them: only the record's last instant is then true.
     fn gathers_until(&self) -> u64;
 }
 

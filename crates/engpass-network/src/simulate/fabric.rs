@@ -152,6 +152,8 @@ pub(super) struct Fabric {
     pub(super) losses: Vec<(u64, Place)>,
     /// For every port, the circuits that pass it, by circuit direction.
     pub(super) onward: Vec<Vec<Onward>>,
+    /// For every port, whether hosts are all it leads to, and none of them asks when a cell comes in the midst of its PDU.
+    pub(super) only_ends_count: Vec<bool>,
     pub(super) counters: Vec<Vec<Counter>>,
     pub(super) flows: Vec<Tally>,
     /// Frames whose last cell has left a NIC, not yet taken by the NIC.
@@ -490,8 +492,7 @@ impl Outlet for Behind<'_> {
 
     fn gathers_until(&self) -> u64 {
         // A host only counts; the next queue needs every instant.
-        let to_hosts = self.fabric.onward[self.port].iter().all(|onward| onward.channel.is_none());
-        if to_hosts { self.counts_until() } else { 0 }
+        if self.fabric.only_ends_count[self.port] { self.counts_until() } else { 0 }
     }
 }
 

@@ -47,6 +47,16 @@ fn an_answer_comes_before_the_acknowledgment_of_its_pdu() {
     assert_eq!(difference(&testbed, 1), Ok(()));
 }
 
+/// The fast engine handed a generator's cells to the host together, with the instant of the last one for the first, which ends the PDU of
+/// a datagram: where that had lost a cell at the port in the meantime, the loss was blamed on the port.
+#[test]
+fn a_generator_cuts_a_datagram_off_when_its_cell_comes() {
+    let testbed = testbed("cut", include_str!("parted/cut-by-a-generator.toml").into());
+    for seed in 0..64 {
+        assert_eq!(difference(&testbed, seed), Ok(()), "{seed}");
+    }
+}
+
 /// Where the engines part: a testbed from a file, run for longer and longer.
 ///
 /// `ORACLE_FILE=case.toml ORACLE_SEED=0 cargo test -p engpass-network --test oracle replay -- --ignored --nocapture`

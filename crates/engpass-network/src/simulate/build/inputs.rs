@@ -122,6 +122,12 @@ impl Builder<'_> {
             |onward: &&Onward| self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_none());
         // At a NIC that leads to a host, shaper and generators of one circuit may come between each other.
         let mixed = self.onward[port].iter().filter(frames).nth(1).is_some();
+        // A generator's cell ends the PDU of a frame when it comes: there the frame is lost.
+        let cut = |onward: &Onward| {
+            frames(&onward) && self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_some())
+        };
+        self.only_ends_count[port] =
+            self.onward[port].iter().all(|onward| onward.channel.is_none() && !cut(onward));
         let nic = self.node_of(port) < self.topology.hosts;
         let mut next: Vec<_> = Vec::new();
         for onward in &mut self.onward[port] {

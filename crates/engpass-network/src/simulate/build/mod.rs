@@ -73,6 +73,7 @@ struct Builder<'a> {
     /// Where each channel comes from: a port, or a generator or shaper.
     origins: Vec<Vec<Option<usize>>>,
     onward: Vec<Vec<Onward>>,
+    only_ends_count: Vec<bool>,
     sources: Vec<Source>,
     adapting: Vec<Adapting>,
     /// Parameters of TCP that occur.
@@ -112,6 +113,7 @@ impl Network {
             channels: Vec::new(),
             origins: Vec::new(),
             onward: Vec::new(),
+            only_ends_count: Vec::new(),
             sources: Vec::new(),
             adapting: Vec::new(),
             tcp: Vec::new(),
@@ -174,6 +176,7 @@ impl Builder<'_> {
             self.channels.push(Vec::new());
             self.origins.push(Vec::new());
             self.onward.push(Vec::new());
+            self.only_ends_count.push(true);
         }
     }
 
@@ -398,6 +401,7 @@ impl Builder<'_> {
                 segments: Vec::new(),
                 losses: Vec::new(),
                 onward: self.onward,
+                only_ends_count: self.only_ends_count,
                 counters,
                 flows: self.testbed.traffic.values().map(tally).collect(),
                 left_nic: Vec::new(),
