@@ -152,6 +152,41 @@ def test_ctrl_c_ends_a_point_that_is_running(program: Program, testbed_file: Pat
     assert time.monotonic() - begin < 20
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_search_that_is_ended_goes_on(number: signal.Signals, program: Program, testbed_file: Path) -> None:
+    # A thousand trials.
+    loads = (
+        "--method",
+        "frame-loss",
+        "--step",
+        "0.1 %",
+        "--whole",
+        "--trial",
+        "100 ms",
+        "--max",
+        "90 Mbit/s",
+    )
+    args = ("search", testbed_file.name, "--engine", "simulate", *loads)
+    process = program.start(*args, "--json")
+    assert process.stdout is not None
+    first = [json.loads(process.stdout.readline()) for _ in range(5)]
+    assert [trial["trial"] for trial in first] == [1, 2, 3, 4, 5]
+    process.send_signal(number)
+    code, out, err = end(process)
+    assert code == 130
+    assert err.endswith("\ninterrupted\n")
+    told = 5 + len(out.splitlines())
+    again = program.start(*args, "--json")
+    assert again.stdout is not None
+    again.stdout.readline()
+    again.send_signal(number)
+    code, _, err = end(again)
+    assert code == 130
+    kept = re.search(r", (\d+) trials are there\n", err)
+    assert kept is not None, err
+    assert int(kept[1]) >= told, "what was told is kept"
+
+
 def test_json_of_an_interrupted_run_has_every_point_that_is_kept(
     program: Program, testbed_file: Path
 ) -> None:

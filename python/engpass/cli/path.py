@@ -52,6 +52,7 @@ def command(
     from dataclasses import replace
 
     from engpass.path import CONNECTIONS_AT_MOST, Asked, run_path
+    from engpass.signals import ended_as_by_ctrl_c
     from engpass.store import Store
     from engpass.testbed import load
 
@@ -66,7 +67,7 @@ def command(
             raise EngpassError("`--transfer` is no time", 'write it as "5 s"')
         asked = replace(asked, seconds=seconds)
     testbed = load(file, options.overrides(set_))
-    with Store.open(store) as opened, console.waiting("path MTU") as waiting:
+    with ended_as_by_ctrl_c(), Store.open(store) as opened, console.waiting("path MTU") as waiting:
 
         def watch(step: str, found: dict[str, Any]) -> None:
             if as_json:

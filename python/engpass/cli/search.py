@@ -100,6 +100,7 @@ def command(
     own values hold, the sweep is not expanded. Exit code 0 if it found what it looked for, 1 if not.
     """
     from engpass.search.bench import stream_of
+    from engpass.signals import ended_as_by_ctrl_c
     from engpass.store import Store
     from engpass.testbed import load
 
@@ -124,7 +125,7 @@ def command(
     chosen = traffic or stream_of(testbed, variant or testbed.variants[0])
     sizes = _sizes(frames)
     records = []
-    with Store.open(store) as opened:
+    with ended_as_by_ctrl_c(), Store.open(store) as opened:
         for size in sizes if sizes is not None else (None,):
             one = testbed if size is None else load(file, [*pairs, _message(chosen, size)])
             records.append(

@@ -9,13 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
-from types import FrameType
 from typing import Any
 
 from engpass.environment import now
@@ -27,6 +25,7 @@ from engpass.netlab.kernel import Kernel, LabError
 from engpass.netlab.layout import Layout, layout
 from engpass.netlab.registry import Lab, Member
 from engpass.netlab.writing import Files, claimed
+from engpass.signals import ended_as_by_ctrl_c
 
 __all__ = [
     "Files",
@@ -102,7 +101,7 @@ def up(
     kernels.check_tools()
     if files is None:
         files = Files() if network is None else network.options.files()
-    with _patient():
+    with ended_as_by_ctrl_c():
         lab = _enter(name, file, chosen, files.absolute(), temporary=temporary)
         try:
             lab = _keep(lab)
@@ -184,33 +183,6 @@ def _planned(lab: Lab, plan: Layout) -> Lab:
     lab = replace(lab, members=members, ways=ways)
     registry.write(lab)
     return lab
-
-
-@contextlib.contextmanager
-def _patient() -> Iterator[None]:
-    """SIGTERM and SIGHUP end us as Ctrl-C does: with what was made removed."""
-    if threading.current_thread() is not threading.main_thread():
-        # Signals do not arrive here.
-        yield
-        return
-
-    before: dict[signal.Signals, Any] = {}
-
-    def hung_up(number: int, frame: FrameType | None) -> None:
-        # Who closes a terminal sends it twice, the shell and the kernel: the second ends no removal.
-        before[signal.SIGHUP] = signal.SIG_IGN
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        signal.default_int_handler(number, frame)
-
-    before[signal.SIGTERM] = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # Not where somebody decided otherwise, as `nohup` does.
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
-        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, hung_up)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def down(lab: Lab) -> Written:
