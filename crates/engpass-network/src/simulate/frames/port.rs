@@ -125,12 +125,8 @@ pub(super) enum Limited {
 
 /// What became of a packet that came to a port.
 pub(super) enum Passed {
-    /// It is on the line, or will be, and comes to the next step then, which is told.
-    Told(u64),
-    /// It is on the line, or will be; it arrives behind what is there.
-    Flies,
-    /// The same; an event is to look for it then.
-    Awaited(u64),
+    /// It is on the line, or will be, and comes to the next step then.
+    On(u64),
     /// There is no room.
     Lost,
     /// More is to be seen to than this: nothing was done.
@@ -291,6 +287,12 @@ impl FramePort {
         (self.sent.queue().bytes, self.sent.first_leaves())
     }
 
+    /// Whether the memory of a host's NIC, of so many bytes, has room for a packet.
+    #[inline(always)]
+    pub(super) fn has_memory(&mut self, now: u64, ip: u32, capacity: u64) -> bool {
+        self.sent.has_room(now, |held| held.bytes == 0 || held.bytes + u64::from(ip) <= capacity)
+    }
+
     /// A packet of so many bytes comes to the transmitter: what becomes of it, if the discipline asks for nothing but room.
     #[inline(always)]
     pub(super) fn join_limited(&mut self, now: u64, bytes: u32, window: &Window) -> Limited {
@@ -303,7 +305,8 @@ impl FramePort {
     }
 
     /// A packet of `ip` bytes comes to the transmitter, and goes on as nearly all do: what becomes of it asks for nothing but room, and its
-    /// transmission lies in the window. The next step is told of what comes not later than at `last`. The memory of a host's `NIC` has room.
+    /// transmission lies in the window. The next step is told of what comes not later than at `last`; what comes later is [awaited](Self::awaits).
+    /// The memory of a host's `NIC` has room.
     #[inline(always)]
     pub(super) fn pass<const NIC: bool>(
         &mut self,
@@ -317,21 +320,21 @@ impl FramePort {
         let taken = bytes + self.clock.physical;
         // What finds the line free waits for nothing.
         if last > 0
-            && let Some((exact, end)) = self.clock.look_again(now, taken)
+            && let Some(end) = self.clock.look_again(now, taken)
             && bytes <= self.largest
-            && self.lies_inside(now, end, window)
+            && self.lies_inside(now, end.0, window)
         {
-            let left = self.clock.left_of(exact, end);
+            let left = self.clock.left_of(end);
             let at = left + self.delay;
             if at <= last {
                 self.told.idle += now - self.clock.end;
                 self.told.rounding += self.clock.rounding();
                 self.told.frames += 1;
                 self.told.bytes += u64::from(taken);
-                self.clock.go_to(exact, end);
+                self.clock.go_to(end);
                 // A NIC holds packets, a queue frames.
                 self.sent.push_alone(left, if NIC { ip } else { bytes });
-                return Passed::Told(at);
+                return Passed::On(at);
             }
         }
         match (self.plainly, NIC) {
@@ -363,15 +366,18 @@ impl FramePort {
     ) -> Passed {
         let taken = bytes + self.clock.physical;
         let before = self.clock.end;
-        let (exact, end) = self.clock.look(now, taken);
-        if !self.lies_inside(now, end, window) {
+        let end = self.clock.look(now, taken);
+        if !self.lies_inside(now, end.0, window) {
             return Passed::Odd;
         }
-        if !NIC && let Waiting::Room(limit) = self.waiting {
-            self.sent.release(now);
-            if !self.sent.queue().has_room(limit, bytes) {
-                return Passed::Lost;
-            }
+        if now > before {
+            self.sent.release_all();
+        }
+        if !NIC
+            && let Waiting::Room(limit) = self.waiting
+            && !self.sent.has_room(now, |queue| queue.has_room(limit, bytes))
+        {
+            return Passed::Lost;
         }
         if now > before {
             self.told.idle += now - before;
@@ -379,20 +385,22 @@ impl FramePort {
         }
         self.told.frames += 1;
         self.told.bytes += u64::from(taken);
-        let left = self.clock.left_of(exact, end);
-        self.clock.go_to(exact, end);
+        let left = self.clock.left_of(end);
+        self.clock.go_to(end);
         let at = left + self.delay;
         // What would come after the end does not.
-        let told = at <= last;
-        self.sent.push(left, held, if told { TOLD } else { packet });
-        if told {
-            return Passed::Told(at);
+        self.sent.push(left, held, if at <= last { TOLD } else { packet });
+        Passed::On(at)
+    }
+
+    /// What is on the line arrives then, which nobody is told. Returns whether an event is to look for it.
+    #[inline(always)]
+    pub(super) fn awaits(&mut self, at: u64) -> bool {
+        let first = at < self.wake;
+        if first {
+            self.wake = at;
         }
-        if at >= self.wake {
-            return Passed::Flies;
-        }
-        self.wake = at;
-        Passed::Awaited(at)
+        first
     }
 
     /// When the line is free again, by what it knows.
@@ -491,7 +499,7 @@ impl FramePort {
             self.told.rounding += self.clock.rounding();
             self.clock.restart(now);
         }
-        let begin = self.clock.exact;
+        let begin = self.clock.exact();
         let left = self.clock.send(taken);
         let end = self.clock.end;
         let whole = window.holds_all(begin.0, end);
@@ -560,11 +568,7 @@ impl FramePort {
         if let Some(lottery) = &mut self.lottery {
             at = lottery.draw(Flying { at, packet, damaged: false });
         }
-        if at >= self.wake {
-            return None;
-        }
-        self.wake = at;
-        Some(at)
+        self.awaits(at).then_some(at)
     }
 
     /// The packet that arrives now, and when to look for the next one.

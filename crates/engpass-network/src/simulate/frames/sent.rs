@@ -28,6 +28,8 @@ pub(super) struct SentOff {
     queued: u32,
     next: u32,
     flying: u32,
+    /// The number for which there may be no place.
+    full: u32,
     /// The queue is one packet that has no place, whose arrival is told.
     alone: bool,
     /// A power of two of places.
@@ -51,9 +53,8 @@ impl SentOff {
         if self.alone {
             self.give_place();
         }
-        let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
-        if held as usize == self.places.len() {
-            self.grow();
+        if self.next == self.full {
+            self.make_room();
         }
         let place = self.place(self.next);
         self.places[place] = Sent { left, bytes, packet };
@@ -79,8 +80,17 @@ impl SentOff {
         self.push(left, bytes as u32, TOLD);
     }
 
-    #[cold]
+    /// Find how many places there are for more, or make more of them.
     #[inline(never)]
+    fn make_room(&mut self) {
+        let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
+        if held as usize == self.places.len() {
+            self.grow();
+        }
+        self.full = self.next.wrapping_sub(held).wrapping_add(self.places.len() as u32);
+    }
+
+    #[cold]
     fn grow(&mut self) {
         let count = (2 * self.places.len()).max(8);
         let held = self.places.len() as u32;
@@ -92,30 +102,50 @@ impl SentOff {
         self.places = places;
     }
 
-    /// Forget of the queue what has left by `now`.
+    /// Whether what is in the queue at `now` leaves room, as `fits` says of it. What has left is only forgotten where that matters.
     #[inline(always)]
+    pub(super) fn has_room(&mut self, now: u64, fits: impl Fn(Backlog) -> bool) -> bool {
+        if self.next != self.full && fits(self.queue()) {
+            return true;
+        }
+        self.release(now);
+        fits(self.queue())
+    }
+
+    /// Forget of the queue all: it has left.
+    #[inline(always)]
+    pub(super) fn release_all(&mut self) {
+        (self.queued, self.bytes, self.alone) = (self.next, 0, false);
+    }
+
+    /// Forget of the queue what has left by `now`.
+    #[inline(never)]
     pub(super) fn release(&mut self, now: u64) {
         if now >= self.last {
-            (self.queued, self.bytes, self.alone) = (self.next, 0, false);
+            self.release_all();
             return;
         }
         if self.alone {
             self.give_place();
         }
-        while self.queued != self.next {
-            let first = self.get(self.queued);
-            if first.left > now {
+        let (mut first, mut left) = (self.queued, 0);
+        while first != self.next {
+            let sent = self.get(first);
+            if sent.left > now {
                 break;
             }
-            self.queued = self.queued.wrapping_add(1);
-            self.bytes -= u64::from(first.bytes);
+            first = first.wrapping_add(1);
+            left += u64::from(sent.bytes);
         }
+        self.queued = first;
+        self.bytes -= left;
     }
 
     /// What is in the queue, by what was released.
     #[inline(always)]
     pub(super) fn queue(&self) -> Backlog {
-        Backlog { bytes: self.bytes, packets: u64::from(self.next.wrapping_sub(self.queued)) }
+        let places = self.next.wrapping_sub(self.queued) + u32::from(self.alone);
+        Backlog { bytes: self.bytes, packets: places.into() }
     }
 
     /// When the last one of the queue has left, if it is empty, by what was released.
