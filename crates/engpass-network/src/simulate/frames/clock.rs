@@ -15,29 +15,24 @@ pub(super) struct Clock {
     length: u32,
     /// Bytes of the line around a frame, which no queue holds.
     pub(super) physical: u32,
-    pace: Pace,
+    /// Parts that make a picosecond.
+    parts: u64,
     /// For how long the line is silent at the end of a frame: whole picoseconds, rounded down, and the parts that are left.
     gap: (u64, u64),
 }
 
 impl Clock {
     pub(super) fn new(pace: Pace, (physical, gap): (u32, u64)) -> Self {
-        let mut clock = Self { pace, physical, gap: (0, 0), length: 0, takes: (0, 0), end: 0, rounding: 0 };
-        clock.gap = clock.time_of(gap);
+        let (per_byte, parts) = pace.ratio();
+        let mut clock = Self { parts, physical, gap: (0, 0), length: 0, takes: (0, 0), end: 0, rounding: 0 };
+        clock.gap = clock.time_of(gap, per_byte);
         clock
     }
 
-    /// Parts that make a picosecond.
-    #[inline(always)]
-    fn parts(&self) -> u64 {
-        self.pace.ratio().1
-    }
-
-    /// Picoseconds that so many bytes take, rounded down, and the parts that are left.
-    fn time_of(&self, bytes: u64) -> (u64, u64) {
-        let (num, den) = self.pace.ratio();
-        let parts = u128::from(bytes) * u128::from(num);
-        ((parts / u128::from(den)) as u64, (parts % u128::from(den)) as u64)
+    /// Picoseconds that so many bytes take of so many parts each, rounded down, and the parts that are left.
+    fn time_of(&self, bytes: u64, per_byte: u64) -> (u64, u64) {
+        let parts = u128::from(bytes) * u128::from(per_byte);
+        ((parts / u128::from(self.parts)) as u64, (parts % u128::from(self.parts)) as u64)
     }
 
     /// By how much the end of the last transmission is rounded up, in parts.
@@ -49,7 +44,7 @@ impl Clock {
     /// The end of the last transmission, rounded down, and the parts that are left.
     #[inline(always)]
     pub(super) fn exact(&self) -> (u64, u64) {
-        if self.rounding > 0 { (self.end - 1, self.parts() - self.rounding) } else { (self.end, 0) }
+        if self.rounding > 0 { (self.end - 1, self.parts - self.rounding) } else { (self.end, 0) }
     }
 
     /// The line was idle, and a transmission begins at `now`.
@@ -58,14 +53,14 @@ impl Clock {
         (self.end, self.rounding) = (now, 0);
     }
 
-    /// So many bytes follow what was sent: when the last bit of them that is none of the gap has left.
+    /// So many bytes, which take so many parts each, follow what was sent: when the last bit of them that is none of the gap has left.
     #[inline(always)]
-    pub(super) fn send(&mut self, bytes: u32) -> u64 {
+    pub(super) fn send(&mut self, bytes: u32, per_byte: u64) -> u64 {
         if bytes != self.length {
-            self.learn(bytes);
+            self.learn(bytes, per_byte);
         }
         (self.end, self.rounding) = self.behind((self.end, self.rounding));
-        self.left_of((self.end, self.rounding))
+        self.left()
     }
 
     /// Where what was learnt ends, if it begins there. A queue may hold more than a slow line sends in centuries: what would end after all runs ends
@@ -74,23 +69,23 @@ impl Clock {
     fn behind(&self, (whole, rounding): (u64, u64)) -> (u64, u64) {
         let (whole, rounding) = (whole + self.takes.0, rounding + self.takes.1);
         let (whole, rounding) =
-            if rounding >= self.parts() { (whole - 1, rounding - self.parts()) } else { (whole, rounding) };
+            if rounding >= self.parts { (whole - 1, rounding - self.parts) } else { (whole, rounding) };
         (whole.min(FOREVER), rounding)
     }
 
-    /// Where so many bytes would end that come to the line at `now`.
+    /// Where so many bytes would end that come to the line at `now`, and take so many parts each.
     #[inline(always)]
-    pub(super) fn look(&mut self, now: u64, bytes: u32) -> (u64, u64) {
+    pub(super) fn look(&mut self, now: u64, bytes: u32, per_byte: u64) -> (u64, u64) {
         if bytes != self.length {
-            self.learn(bytes);
+            self.learn(bytes, per_byte);
         }
         self.behind(if now > self.end { (now, 0) } else { (self.end, self.rounding) })
     }
 
     #[cold]
-    fn learn(&mut self, bytes: u32) {
-        let (whole, parts) = self.time_of(bytes.into());
-        self.takes = if parts > 0 { (whole + 1, self.parts() - parts) } else { (whole, 0) };
+    fn learn(&mut self, bytes: u32, per_byte: u64) {
+        let (whole, parts) = self.time_of(bytes.into(), per_byte);
+        self.takes = if parts > 0 { (whole + 1, self.parts - parts) } else { (whole, 0) };
         self.length = bytes;
     }
 
@@ -103,7 +98,13 @@ impl Clock {
     /// When the last bit that is none of the gap has left, of a transmission that ends there.
     #[inline(always)]
     pub(super) fn left_of(&self, (end, rounding): (u64, u64)) -> u64 {
-        end - self.gap.0 - u64::from(rounding + self.gap.1 >= self.parts())
+        end - self.gap.0 - u64::from(rounding + self.gap.1 >= self.parts)
+    }
+
+    /// When that of the last transmission has left.
+    #[inline(always)]
+    pub(super) fn left(&self) -> u64 {
+        self.left_of((self.end, self.rounding))
     }
 
     /// The last transmission ends there.

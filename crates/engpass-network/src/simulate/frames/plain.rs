@@ -31,7 +31,7 @@ impl Network {
         let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, endpoints, .. } = self;
         let packet = &mut packets[id];
         loop {
-            let step = steps[place as usize];
+            let step = &steps[place as usize];
             let line = &mut ports[step.port as usize];
             let mut host = None;
             let last = match step.tells {
@@ -55,7 +55,8 @@ impl Network {
             let then = match passed {
                 Passed::On(then) => then,
                 Passed::Lost => {
-                    self.refuse(step.port, id, Cause::Full, at);
+                    let port = step.port;
+                    self.refuse(port, id, Cause::Full, at);
                     return;
                 }
                 Passed::Odd => {
