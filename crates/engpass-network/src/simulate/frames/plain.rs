@@ -82,10 +82,19 @@ impl Network {
             }
             let Packet { datagram, ecn, .. } = *packet;
             let now = std::mem::replace(&mut self.now, then);
-            if let Some(host) = host {
-                endpoints[host].ahead = then;
-            }
-            if !self.take_plainly(id, datagram, ecn) {
+            let taken = match host {
+                Some(to) => {
+                    endpoints[to].ahead = then;
+                    let plain = endpoints[to].is_free() && fabric.datagrams[datagram].is_whole(ecn);
+                    if plain {
+                        packets.release(id);
+                        self.take_whole(datagram, to);
+                    }
+                    plain
+                }
+                None => self.take_plainly(id, datagram, ecn),
+            };
+            if !taken {
                 self.take_packet(id);
             }
             self.now = now;
@@ -97,8 +106,7 @@ impl Network {
     #[inline(always)]
     pub(super) fn take_plainly(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
         let this = &self.fabric.datagrams[datagram];
-        let whole = this.fragments == 1 && this.holds == 1 && !this.written && !this.lost;
-        let plain = whole && ecn != Ecn::Marked && self.fabric.ledger.later.is_none();
+        let plain = this.is_whole(ecn) && self.fabric.ledger.later.is_none();
         match this.to {
             _ if !plain => false,
             Some(to) if self.endpoints[to as usize].is_free() => {
