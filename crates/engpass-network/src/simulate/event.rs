@@ -48,6 +48,8 @@ const FEW: usize = 64;
 const CROWD: usize = 1024;
 /// No node.
 const NONE: u32 = u32::MAX;
+/// No event: later than all there can be. None has the lower half of it.
+const NEVER: u128 = u128::MAX;
 
 /// Pending events, earliest first. Ties go by the order in `docs/model.md`, then by position in the file.
 ///
@@ -55,7 +57,9 @@ const NONE: u32 = u32::MAX;
 /// page in no order and are sorted when the day comes; what is further away than the calendar has pages waits in a heap.
 #[derive(Debug)]
 pub(super) struct Events {
-    /// What happens before `day`, latest first.
+    /// What happens first, if that is before `day`; else [`NEVER`], and nothing does.
+    first: u128,
+    /// What else happens before `day`, latest first.
     today: Vec<u128>,
     /// The first day that has not come.
     day: u64,
@@ -86,6 +90,7 @@ struct Node {
 impl Default for Events {
     fn default() -> Self {
         Self {
+            first: NEVER,
             today: Vec::with_capacity(FEW),
             day: 0,
             // 17 us: a packet of 1500 bytes at some hundred Mbit/s.
@@ -136,16 +141,33 @@ impl Events {
         let day = (key >> 64) as u64 >> self.length;
         match day.checked_sub(self.day) {
             Some(ahead) if ahead <= MASK => self.write(day, key),
-            Some(_) => {
-                self.later.push(Reverse(key));
-                self.later_day = self.later_day.min(day);
+            Some(_) => self.write_later(day, key),
+            None if key < self.first => {
+                let first = std::mem::replace(&mut self.first, key);
+                if first != NEVER {
+                    self.today.push(first);
+                }
             }
-            None => {
-                // It comes soon: look from the end.
-                let behind = self.today.iter().rev().take_while(|other| **other < key).count();
-                self.today.insert(self.today.len() - behind, key);
-            }
+            None => self.insert(key),
         }
+    }
+
+    /// It comes soon, but not first: look from the end.
+    fn insert(&mut self, key: u128) {
+        let mut place = self.today.len();
+        self.today.push(key);
+        while place > 0 && self.today[place - 1] < key {
+            self.today[place] = self.today[place - 1];
+            place -= 1;
+        }
+        self.today[place] = key;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_later(&mut self, day: u64, key: u128) {
+        self.later.push(Reverse(key));
+        self.later_day = self.later_day.min(day);
     }
 
     #[inline]
@@ -158,20 +180,32 @@ impl Events {
             *free = node;
             self.pages[page] = place;
         } else {
-            self.pages[page] = self.nodes.len() as u32;
-            self.nodes.push(node);
+            self.write_anew(page, node);
         }
         self.marks[page / 64] |= 1 << (page % 64);
         self.marked |= 1 << (page / 64);
     }
 
+    #[cold]
+    #[inline(never)]
+    fn write_anew(&mut self, page: usize, node: Node) {
+        self.pages[page] = self.nodes.len() as u32;
+        self.nodes.push(node);
+    }
+
+    /// Whether nothing happens before `day`.
+    #[inline(always)]
+    fn is_over(&self) -> bool {
+        self.first as u64 == NEVER as u64
+    }
+
     /// When the next event happens.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u64> {
-        if self.today.is_empty() {
+        if self.is_over() {
             self.turn();
         }
-        self.today.last().map(|key| (key >> 64) as u64)
+        (!self.is_over()).then_some((self.first >> 64) as u64)
     }
 
     /// Take the next event if it happens at or before `until`.
@@ -181,7 +215,7 @@ impl Events {
         if at > until {
             return None;
         }
-        let key = self.today.pop()?;
+        let key = std::mem::replace(&mut self.first, self.today.pop().unwrap_or(NEVER));
         self.taken += 1;
         if self.taken == TERM {
             self.measure(at);
@@ -210,16 +244,16 @@ impl Events {
     /// Whether this event would be the next one.
     #[inline]
     pub(super) fn would_be_next(&mut self, at: u64, position: usize, event: Event) -> bool {
-        if self.today.is_empty() {
+        if self.is_over() {
             self.turn();
         }
-        self.today.last().is_none_or(|next| Self::key(at, position, event) < *next)
+        Self::key(at, position, event) < self.first
     }
 
     /// Give the memory back that many events have taken, if there is none.
     pub(super) fn rest(&mut self) {
         let crowd = self.nodes.capacity() + self.today.capacity() + self.later.capacity() > CROWD;
-        if crowd && self.today.is_empty() && self.later.is_empty() && self.marked == 0 {
+        if crowd && self.is_over() && self.later.is_empty() && self.marked == 0 {
             self.today = Vec::with_capacity(FEW);
             self.nodes = Vec::with_capacity(FEW);
             self.free = NONE;
@@ -228,6 +262,7 @@ impl Events {
     }
 
     /// Go on to the next day on which anything happens.
+    #[inline(never)]
     fn turn(&mut self) {
         let first = (self.day & MASK) as usize;
         let rest = self.marks[first / 64] >> (first % 64);
@@ -237,29 +272,50 @@ impl Events {
         if day == u64::MAX {
             return;
         }
+        self.day = day + 1;
+        let mut others = NONE;
         if marked == day {
             let page = (day & MASK) as usize;
-            let mut place = std::mem::replace(&mut self.pages[page], NONE);
-            while let Some(node) = self.nodes.get_mut(place as usize) {
-                self.today.push(node.key);
-                let next = std::mem::replace(&mut node.next, self.free);
-                self.free = place;
-                place = next;
-            }
+            let place = std::mem::replace(&mut self.pages[page], NONE);
             self.marks[page / 64] &= !(1 << (page % 64));
             if self.marks[page / 64] == 0 {
                 self.marked &= !(1 << (page / 64));
             }
+            let node = &mut self.nodes[place as usize];
+            self.first = node.key;
+            others = std::mem::replace(&mut node.next, self.free);
+            self.free = place;
         }
-        self.day = day + 1;
+        if others != NONE || self.later_day == day {
+            self.take_others(others, day);
+        }
+    }
+
+    /// More events than one happen on the day that has come: those on its page from this place on, and some of what was far away.
+    #[inline(never)]
+    fn take_others(&mut self, mut place: u32, day: u64) {
+        while let Some(node) = self.nodes.get_mut(place as usize) {
+            self.today.push(node.key);
+            let next = std::mem::replace(&mut node.next, self.free);
+            self.free = place;
+            place = next;
+        }
         if self.later_day == day {
             self.take_later(day);
         }
         match &mut self.today[..] {
-            [_] => {}
-            [one, other] if *one >= *other => {}
-            [one, other] => std::mem::swap(one, other),
-            more => more.sort_unstable_by(|one, other| other.cmp(one)),
+            [other] if self.first != NEVER => {
+                if *other < self.first {
+                    std::mem::swap(other, &mut self.first);
+                }
+            }
+            _ => {
+                if !self.is_over() {
+                    self.today.push(self.first);
+                }
+                self.today.sort_unstable_by(|one, other| other.cmp(one));
+                self.first = self.today.pop().unwrap_or(NEVER);
+            }
         }
     }
 
@@ -299,6 +355,9 @@ impl Events {
             return;
         }
         let mut all = std::mem::take(&mut self.today);
+        if !self.is_over() {
+            all.push(std::mem::replace(&mut self.first, NEVER));
+        }
         all.extend(self.later.drain().map(|Reverse(key)| key));
         self.later_day = u64::MAX;
         for page in &mut self.pages {

@@ -4,6 +4,7 @@ use engpass_model::element::{
     Alone, Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of,
     one_by_one,
 };
+use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 
 use super::arena::Arena;
@@ -80,6 +81,12 @@ pub(super) struct Datagram {
 const _: () = assert!(size_of::<Datagram>() == 64);
 
 impl Datagram {
+    /// Whether it is one packet, which nobody else holds, and nothing is to be noted of it that comes with this mark.
+    #[inline(always)]
+    pub(super) fn is_whole(&self, ecn: Ecn) -> bool {
+        self.fragments == 1 && self.holds == 1 && !self.written && !self.lost && ecn != Ecn::Marked
+    }
+
     /// What it is to the books, if it is a segment.
     #[inline(always)]
     fn load(&self) -> Load {

@@ -167,7 +167,8 @@ impl Network {
                 self.now = at;
                 self.handled += 1;
                 match event {
-                    Event::Arrive(port) => self.frame_lands(port),
+                    // What nearly all are.
+                    Event::Arrive(port) => self.frame_lands(port, limit),
                     other => self.handle(other),
                 }
                 if self.handled < self.next_question {
@@ -194,7 +195,7 @@ impl Network {
     #[inline(never)]
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Arrive(port) => self.frame_lands(port),
+            Event::Arrive(port) => self.frame_lands(port, self.until.min(self.next_sweep)),
             Event::Forward(router) => self.router_done(router),
             Event::Serve(port) => self.serve_port(port),
             Event::Frame(frame) => self.frame_wake(frame),

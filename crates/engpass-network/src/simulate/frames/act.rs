@@ -78,7 +78,7 @@ impl Exit<'_> {
         let now = self.now;
         let passed = self.send(whole, packets, fabric, events, Whose::Endpoint(acting.states));
         match passed {
-            Passed::Told(at) => Some(Pause::Told(self.packet, self.route.first + 1, at)),
+            Passed::On(at) if at <= self.last => Some(Pause::Told(self.packet, self.route.first + 1, at)),
             Passed::Odd => {
                 this.formed = fabric.datagrams.insert(whole.datagram(now, false));
                 Some(Pause::Formed)

@@ -9,9 +9,9 @@ use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
 impl Network {
-    /// A frame arrives at the node behind this port; and so do those behind it, as long as nothing else comes first.
-    #[inline(never)]
-    pub(in crate::simulate) fn frame_lands(&mut self, port: u32) {
+    /// A frame arrives at the node behind this port; and so do those behind it up to `limit`, as long as nothing else comes first.
+    #[inline(always)]
+    pub(in crate::simulate) fn frame_lands(&mut self, port: u32, limit: u64) {
         loop {
             let this = &mut self.frames.ports[port as usize];
             let (landed, next) = this.land(self.now);
@@ -19,11 +19,12 @@ impl Network {
             if let Some(landed) = landed {
                 self.landed(port, landed);
             }
-            let Some(next) = next else { return };
+            if next == u64::MAX {
+                return;
+            }
             // While it is handled, nothing can come to this line that arrives before what is there.
             let event = Event::Arrive(port);
-            if next > self.until || next > self.next_sweep || !self.events.would_be_next(next, number, event)
-            {
+            if next > limit || !self.events.would_be_next(next, number, event) {
                 self.events.push(next, number, event);
                 return;
             }
@@ -32,7 +33,7 @@ impl Network {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn landed(&mut self, port: u32, landed: Flying) {
         if landed.damaged {
             let line = &mut self.frames.ports[port as usize];
@@ -46,12 +47,20 @@ impl Network {
             self.lose_packet(landed.packet, Place::Line(number), self.now);
             return;
         }
-        if self.groups.is_idle() {
-            if let Some((place, at)) = self.goes_on(landed.packet) {
-                self.go_at_once(landed.packet, place, at, true);
-            }
-        } else {
+        if !self.groups.is_idle() {
             self.all_go_on(landed.packet);
+            return;
+        }
+        let packet = landed.packet;
+        let place = self.frames.packets[packet].step;
+        let step = self.frames.steps[place as usize];
+        if step.port == END {
+            self.packet_arrived(packet);
+        } else if !step.takes_time {
+            // What nearly all do.
+            self.go_at_once(packet, place, self.now, true);
+        } else if let Some(at) = self.process(step, packet) {
+            self.go(packet, place, at, true);
         }
     }
 
@@ -67,7 +76,6 @@ impl Network {
     }
 
     /// A packet is at a node: its host, or one that sends it on. Returns the step to which it comes next and when, if that is known.
-    #[inline(always)]
     fn goes_on(&mut self, packet: u32) -> Option<(u32, u64)> {
         let place = self.frames.packets[packet].step;
         let step = self.frames.steps[place as usize];

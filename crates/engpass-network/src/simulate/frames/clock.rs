@@ -3,113 +3,113 @@
 use engpass_model::time::{FOREVER, Pace};
 
 /// When transmissions end: nothing is added up from rounded times, and nothing is divided for a length that was there before.
+///
+/// A time here is whole picoseconds, rounded up, and by how many parts: the pace says how many make one.
 #[repr(C)]
 pub(super) struct Clock {
-    /// End of the last transmission, its gap included: exactly, and rounded up.
-    pub(super) exact: (u64, u64),
+    /// End of the last transmission, its gap included.
     pub(super) end: u64,
+    rounding: u64,
     /// The time that a length in bytes takes.
     takes: (u64, u64),
     length: u32,
     /// Bytes of the line around a frame, which no queue holds.
     pub(super) physical: u32,
-    pace: Pace,
-    /// For how long the line is silent at the end of a frame: whole picoseconds and parts, of which the pace says how many make one.
+    /// Parts that make a picosecond.
+    parts: u64,
+    /// For how long the line is silent at the end of a frame: whole picoseconds, rounded down, and the parts that are left.
     gap: (u64, u64),
 }
 
 impl Clock {
     pub(super) fn new(pace: Pace, (physical, gap): (u32, u64)) -> Self {
-        let mut clock = Self { pace, physical, gap: (0, 0), length: 0, takes: (0, 0), exact: (0, 0), end: 0 };
-        clock.gap = clock.time_of(gap);
+        let (per_byte, parts) = pace.ratio();
+        let mut clock = Self { parts, physical, gap: (0, 0), length: 0, takes: (0, 0), end: 0, rounding: 0 };
+        clock.gap = clock.time_of(gap, per_byte);
         clock
     }
 
-    /// Parts that make a picosecond.
-    #[inline(always)]
-    fn parts(&self) -> u64 {
-        self.pace.ratio().1
-    }
-
-    /// Picoseconds and parts that so many bytes take.
-    fn time_of(&self, bytes: u64) -> (u64, u64) {
-        let (num, den) = self.pace.ratio();
-        let parts = u128::from(bytes) * u128::from(num);
-        ((parts / u128::from(den)) as u64, (parts % u128::from(den)) as u64)
+    /// Picoseconds that so many bytes take of so many parts each, rounded down, and the parts that are left.
+    fn time_of(&self, bytes: u64, per_byte: u64) -> (u64, u64) {
+        let parts = u128::from(bytes) * u128::from(per_byte);
+        ((parts / u128::from(self.parts)) as u64, (parts % u128::from(self.parts)) as u64)
     }
 
     /// By how much the end of the last transmission is rounded up, in parts.
     #[inline(always)]
     pub(super) fn rounding(&self) -> u64 {
-        if self.exact.1 > 0 { self.parts() - self.exact.1 } else { 0 }
+        self.rounding
+    }
+
+    /// The end of the last transmission, rounded down, and the parts that are left.
+    #[inline(always)]
+    pub(super) fn exact(&self) -> (u64, u64) {
+        if self.rounding > 0 { (self.end - 1, self.parts - self.rounding) } else { (self.end, 0) }
     }
 
     /// The line was idle, and a transmission begins at `now`.
     #[inline(always)]
     pub(super) fn restart(&mut self, now: u64) {
-        self.exact = (now, 0);
+        (self.end, self.rounding) = (now, 0);
     }
 
-    /// So many bytes follow what was sent: when the last bit of them that is none of the gap has left.
+    /// So many bytes, which take so many parts each, follow what was sent: when the last bit of them that is none of the gap has left.
     #[inline(always)]
-    pub(super) fn send(&mut self, bytes: u32) -> u64 {
+    pub(super) fn send(&mut self, bytes: u32, per_byte: u64) -> u64 {
         if bytes != self.length {
-            self.learn(bytes);
+            self.learn(bytes, per_byte);
         }
-        self.exact = self.behind(self.exact);
-        let (whole, part) = self.exact;
-        self.end = whole + u64::from(part > 0);
-        self.without_gap(whole, part)
+        (self.end, self.rounding) = self.behind((self.end, self.rounding));
+        self.left()
     }
 
     /// Where what was learnt ends, if it begins there. A queue may hold more than a slow line sends in centuries: what would end after all runs ends
     /// just then, so that delays can be added to it.
     #[inline(always)]
-    fn behind(&self, (whole, part): (u64, u64)) -> (u64, u64) {
-        let (whole, part) = (whole + self.takes.0, part + self.takes.1);
-        let (whole, part) =
-            if part >= self.parts() { (whole + 1, part - self.parts()) } else { (whole, part) };
-        (whole.min(FOREVER), part)
+    fn behind(&self, (whole, rounding): (u64, u64)) -> (u64, u64) {
+        let (whole, rounding) = (whole + self.takes.0, rounding + self.takes.1);
+        let (whole, rounding) =
+            if rounding >= self.parts { (whole - 1, rounding - self.parts) } else { (whole, rounding) };
+        (whole.min(FOREVER), rounding)
     }
 
+    /// Where so many bytes would end that come to the line at `now`, and take so many parts each.
     #[inline(always)]
-    fn without_gap(&self, whole: u64, part: u64) -> u64 {
-        let borrow = u64::from(part < self.gap.1);
-        let rest = part + borrow * self.parts() - self.gap.1;
-        whole - self.gap.0 - borrow + u64::from(rest > 0)
-    }
-
-    /// Where so many bytes would end that come to the line at `now`, exactly, and rounded up.
-    #[inline(always)]
-    pub(super) fn look(&mut self, now: u64, bytes: u32) -> ((u64, u64), u64) {
+    pub(super) fn look(&mut self, now: u64, bytes: u32, per_byte: u64) -> (u64, u64) {
         if bytes != self.length {
-            self.learn(bytes);
+            self.learn(bytes, per_byte);
         }
-        let exact = self.behind(if now > self.end { (now, 0) } else { self.exact });
-        (exact, exact.0 + u64::from(exact.1 > 0))
+        self.behind(if now > self.end { (now, 0) } else { (self.end, self.rounding) })
     }
 
     #[cold]
-    fn learn(&mut self, bytes: u32) {
-        (self.length, self.takes) = (bytes, self.time_of(bytes.into()));
+    fn learn(&mut self, bytes: u32, per_byte: u64) {
+        let (whole, parts) = self.time_of(bytes.into(), per_byte);
+        self.takes = if parts > 0 { (whole + 1, self.parts - parts) } else { (whole, 0) };
+        self.length = bytes;
     }
 
     /// The same, if it finds the line free and is as long as the last one.
     #[inline(always)]
-    pub(super) fn look_again(&self, now: u64, bytes: u32) -> Option<((u64, u64), u64)> {
-        let exact = (now + self.takes.0, self.takes.1);
-        (now > self.end && bytes == self.length).then_some((exact, exact.0 + u64::from(exact.1 > 0)))
+    pub(super) fn look_again(&self, now: u64, bytes: u32) -> Option<(u64, u64)> {
+        (now > self.end && bytes == self.length).then_some((now + self.takes.0, self.takes.1))
     }
 
     /// When the last bit that is none of the gap has left, of a transmission that ends there.
     #[inline(always)]
-    pub(super) fn left_of(&self, exact: (u64, u64), end: u64) -> u64 {
-        if self.gap == (0, 0) { end } else { self.without_gap(exact.0, exact.1) }
+    pub(super) fn left_of(&self, (end, rounding): (u64, u64)) -> u64 {
+        end - self.gap.0 - u64::from(rounding + self.gap.1 >= self.parts)
+    }
+
+    /// When that of the last transmission has left.
+    #[inline(always)]
+    pub(super) fn left(&self) -> u64 {
+        self.left_of((self.end, self.rounding))
     }
 
     /// The last transmission ends there.
     #[inline(always)]
-    pub(super) fn go_to(&mut self, exact: (u64, u64), end: u64) {
-        (self.exact, self.end) = (exact, end);
+    pub(super) fn go_to(&mut self, end: (u64, u64)) {
+        (self.end, self.rounding) = end;
     }
 }

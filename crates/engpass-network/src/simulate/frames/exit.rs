@@ -19,7 +19,7 @@ pub(super) struct Exit<'a> {
     line: &'a mut FramePort,
     port: u32,
     /// The next port is told of what comes to it until then.
-    last: u64,
+    pub(super) last: u64,
     pub(super) now: u64,
     pub(super) packet: u32,
 }
@@ -100,8 +100,7 @@ impl<'a> Exit<'a> {
         let Self { nic, route, now, .. } = *self;
         let line = &mut *self.line;
         let ip = IP_HEADER_BYTES as u32 + whole.header + whole.bytes;
-        let (occupied, _) = line.memory(now);
-        if nic.is_waited_for() || occupied > 0 && occupied + u64::from(ip) > nic.capacity {
+        if nic.is_waited_for() || !line.has_memory(now, ip, nic.capacity) {
             return Passed::Odd;
         }
         let packet = packets.insert_with(|| Packet {
@@ -115,11 +114,10 @@ impl<'a> Exit<'a> {
             priority: route.priority,
             ecn: whole.ecn,
         });
-        let passed = line.pass::<true>(now, ip, packet, self.last, &fabric.window);
-        if matches!(passed, Passed::Odd) {
+        let Passed::On(at) = line.pass::<true>(now, ip, packet, self.last, &fabric.window) else {
             packets.release(packet);
-            return passed;
-        }
+            return Passed::Odd;
+        };
         self.packet = packet;
         let id = fabric.datagrams.insert_with(|| whole.datagram(now, true));
         let until = line.free_at();
@@ -140,10 +138,10 @@ impl<'a> Exit<'a> {
                 tally.sent_bytes += u64::from(whole.bytes);
             }
         }
-        if let Passed::Awaited(at) = passed {
+        if at > self.last && line.awaits(at) {
             events.push(at, line.port as usize, Event::Arrive(self.port));
         }
-        passed
+        Passed::On(at)
     }
 }
 
@@ -174,15 +172,14 @@ impl Network {
             counted: true,
             ecn: Ecn::NotCapable,
         };
-        let passed = exit.send(whole, packets, fabric, events, Whose::Process(process));
-        let (packet, next) = (exit.packet, exit.route.first + 1);
-        if matches!(passed, Passed::Odd) {
+        let Passed::On(at) = exit.send(whole, packets, fabric, events, Whose::Process(process)) else {
             return false;
-        }
+        };
+        let (packet, next, told) = (exit.packet, exit.route.first + 1, at <= exit.last);
         this.messages += 1;
         let due = this.next_message();
         events.push(due.max(now), this.flow, Event::Ready(process as u32));
-        if let Passed::Told(at) = passed {
+        if told {
             self.go(packet, next, at, false);
         }
         true

@@ -59,9 +59,9 @@ impl Lottery {
         flying.at
     }
 
-    /// The packet that arrives now, and when to look for the next one.
-    pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, Option<u64>) {
+    /// The packet that arrives now, and when to look for the next one, `u64::MAX` if there is none.
+    pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, u64) {
         let landed = self.flight.pop_front().filter(|flying| flying.at == now);
-        (landed, self.flight.front().map(|flying| flying.at))
+        (landed, self.flight.front().map_or(u64::MAX, |flying| flying.at))
     }
 }

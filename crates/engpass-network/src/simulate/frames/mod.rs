@@ -258,17 +258,16 @@ impl Network {
         if fabric.trace.is_none() && fabric.ledger.later.is_none() {
             // As plainly as what an endpoint sends.
             let last = if step.tells_port() { self.end } else { 0 };
-            let passed = line.pass::<true>(self.now, ip, id, last, &fabric.window);
-            if !matches!(passed, Passed::Odd) {
+            if let Passed::On(at) = line.pass::<true>(self.now, ip, id, last, &fabric.window) {
                 packets[id].step = first + 1;
                 fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
                 if line.watched {
                     fabric.ledger.shares_line(0, &fabric.datagrams[datagram], id, ip, line);
                 }
-                match passed {
-                    Passed::Told(at) => self.go(id, first + 1, at, false),
-                    Passed::Awaited(at) => events.push(at, line.port as usize, Event::Arrive(step.port)),
-                    _ => {}
+                if at <= last {
+                    self.go(id, first + 1, at, false);
+                } else if line.awaits(at) {
+                    events.push(at, line.port as usize, Event::Arrive(step.port));
                 }
                 return;
             }

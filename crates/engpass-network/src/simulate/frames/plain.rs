@@ -28,10 +28,10 @@ impl Network {
             self.go_watched(id, place, at, arrives);
             return;
         }
+        let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, endpoints, .. } = self;
+        let packet = &mut packets[id];
         loop {
-            let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, endpoints, .. } = self;
-            let step = steps[place as usize];
-            let packet = &mut packets[id];
+            let step = &steps[place as usize];
             let line = &mut ports[step.port as usize];
             let mut host = None;
             let last = match step.tells {
@@ -52,43 +52,53 @@ impl Network {
             let stops = step.is_routed() && (packet.ttl <= 1 || packet.ip > step.mtu);
             let passed =
                 if stops { Passed::Odd } else { line.pass::<false>(at, packet.ip, id, last, &fabric.window) };
-            match passed {
+            let then = match passed {
+                Passed::On(then) => then,
+                Passed::Lost => {
+                    let port = step.port;
+                    self.refuse(port, id, Cause::Full, at);
+                    return;
+                }
                 Passed::Odd => {
                     self.go_watched(id, place, at, arrives);
                     return;
                 }
-                Passed::Lost => {
-                    self.refuse(step.port, id, Cause::Full, at);
-                    return;
-                }
-                Passed::Told(_) | Passed::Flies | Passed::Awaited(_) => {}
-            }
+            };
             packet.ttl -= u8::from(step.is_routed());
             packet.step = place + 1;
             if line.watched {
                 let hop = (place - packet.first) as usize;
                 fabric.ledger.shares_line(hop, &fabric.datagrams[packet.datagram], id, packet.ip, line);
             }
-            match passed {
-                Passed::Told(then) if step.tells == Tells::Port => (place, at) = (place + 1, then),
-                Passed::Told(then) => {
-                    let Packet { datagram, ecn, .. } = *packet;
-                    let now = std::mem::replace(&mut self.now, then);
-                    if let Some(host) = host {
-                        endpoints[host].ahead = then;
-                    }
-                    if !self.take_plainly(id, datagram, ecn) {
-                        self.take_packet(id);
-                    }
-                    self.now = now;
-                    return;
-                }
-                Passed::Awaited(then) => {
+            if then > last {
+                if line.awaits(then) {
                     events.push(then, line.port as usize, Event::Arrive(step.port));
-                    return;
                 }
-                Passed::Flies | Passed::Lost | Passed::Odd => return,
+                return;
             }
+            if step.tells == Tells::Port {
+                (place, at) = (place + 1, then);
+                continue;
+            }
+            let Packet { datagram, ecn, .. } = *packet;
+            let now = std::mem::replace(&mut self.now, then);
+            let taken = match host {
+                Some(to) => {
+                    endpoints[to].ahead = then;
+                    let plain = endpoints[to].is_free() && fabric.datagrams[datagram].is_whole(ecn);
+                    if plain {
+                        packets.release(id);
+                        self.take_whole(datagram, to);
+                    }
+                    plain
+                }
+                None => self.take_plainly(id, datagram, ecn),
+            };
+            if !taken {
+                self.take_packet(id);
+            }
+            self.now = now;
+            return;
         }
     }
 
@@ -96,8 +106,7 @@ impl Network {
     #[inline(always)]
     pub(super) fn take_plainly(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
         let this = &self.fabric.datagrams[datagram];
-        let whole = this.fragments == 1 && this.holds == 1 && !this.written && !this.lost;
-        let plain = whole && ecn != Ecn::Marked && self.fabric.ledger.later.is_none();
+        let plain = this.is_whole(ecn) && self.fabric.ledger.later.is_none();
         match this.to {
             _ if !plain => false,
             Some(to) if self.endpoints[to as usize].is_free() => {

@@ -1,7 +1,7 @@
 //! The transmitter of one direction of a link that carries frames.
 
 use engpass_model::element::Doing;
-use engpass_model::queue::{self, Cause, Discipline, PortView, Scheduler, Verdict};
+use engpass_model::queue::{self, Backlog, Cause, Discipline, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::QueueLimit;
@@ -25,20 +25,24 @@ pub(in crate::simulate) struct FramePort {
     /// The longest packet that finds room and whose fate is known when it comes, if the line is free: with what is around it,
     /// physical framing apart; zero if there is none.
     largest: u32,
-    /// The transmitter's number: twice that of the link, and its end.
-    pub(in crate::simulate) port: u32,
     /// Bytes of the line for an IP packet: the larger of its own and `least`, plus `around`.
     around: u32,
+    /// Bytes of the one packet that was told and found the line free, if it was the last one: it has no place among what was sent.
+    alone: u32,
     least: u16,
     plainly: Plainly,
     /// The books are told of every transmission.
     pub(in crate::simulate) watched: bool,
     /// From the last bit of a frame on the line to the queue behind the other end.
     pub(super) delay: u64,
-    /// What waits, is being sent, and is on its way.
-    pub(super) sent: SentOff,
     /// When the next arrival is looked at.
     wake: u64,
+    /// What waits, is being sent, and is on its way.
+    sent: SentOff,
+    /// Parts of a picosecond that a byte takes, of which the clock knows how many make one.
+    per_byte: u64,
+    /// The transmitter's number: twice that of the link, and its end.
+    pub(in crate::simulate) port: u32,
     /// The books are opened before anything that comes later than this; `u64::MAX` when they are open.
     opens: u64,
     waiting: Waiting,
@@ -47,8 +51,11 @@ pub(in crate::simulate) struct FramePort {
     tally: PortTally,
 }
 
-// Four lines of a cache, of which the last one is only for what is not quite plain, and for queues.
-const _: () = assert!(size_of::<FramePort>() == 256 && std::mem::offset_of!(FramePort, opens) == 192);
+// Four lines of a cache: what finds the line free and is told needs the first two, the last one is only for what is not quite plain, and for queues.
+const _: () = {
+    assert!(size_of::<FramePort>() == 256 && std::mem::offset_of!(FramePort, opens) == 192);
+    assert!(std::mem::offset_of!(FramePort, sent) == 128);
+};
 
 /// How plainly packets come to a line and arrive behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,12 +132,8 @@ pub(super) enum Limited {
 
 /// What became of a packet that came to a port.
 pub(super) enum Passed {
-    /// It is on the line, or will be, and comes to the next step then, which is told.
-    Told(u64),
-    /// It is on the line, or will be; it arrives behind what is there.
-    Flies,
-    /// The same; an event is to look for it then.
-    Awaited(u64),
+    /// It is on the line, or will be, and comes to the next step then.
+    On(u64),
     /// There is no room.
     Lost,
     /// More is to be seen to than this: nothing was done.
@@ -174,8 +177,11 @@ impl FramePort {
                 Waiting::Service(Box::new(Service { scheduler, asked: u64::MAX, held_since: None }))
             }
         };
+        let pace = Pace::of_bits(8, link.line_rate);
         let mut port = Self {
-            clock: Clock::new(Pace::of_bits(8, link.line_rate), (physical as u32, gap)),
+            clock: Clock::new(pace, (physical as u32, gap)),
+            per_byte: pace.ratio().0,
+            alone: 0,
             largest: 0,
             plainly: Plainly::Not,
             around: around as u32,
@@ -261,7 +267,7 @@ impl FramePort {
         if !self.is_in_order() {
             return 0;
         }
-        self.sent.release(now);
+        self.release(now);
         let queue = self.sent.queue();
         let bytes = limit.bytes.saturating_sub(queue.bytes) / u64::from(self.queue_bytes(ip));
         bytes.min(limit.packets.saturating_sub(queue.packets))
@@ -287,15 +293,52 @@ impl FramePort {
     /// Bytes of packets in the memory of a host's NIC, and when the first one leaves.
     #[inline(always)]
     pub(in crate::simulate) fn memory(&mut self, now: u64) -> (u64, Option<u64>) {
-        self.sent.release(now);
+        self.release(now);
         (self.sent.queue().bytes, self.sent.first_leaves())
+    }
+
+    /// Whether the memory of a host's NIC, of so many bytes, has room for a packet.
+    #[inline(always)]
+    pub(super) fn has_memory(&mut self, now: u64, ip: u32, capacity: u64) -> bool {
+        self.has_room(now, |held| held.bytes == 0 || held.bytes + u64::from(ip) <= capacity)
+    }
+
+    /// Whether what is in the queue at `now` leaves room, as `fits` says of it. What has left is only forgotten where that matters.
+    #[inline(always)]
+    fn has_room(&mut self, now: u64, fits: impl Fn(Backlog) -> bool) -> bool {
+        let known = match self.alone {
+            0 => self.sent.queue(),
+            bytes => Backlog { bytes: bytes.into(), packets: 1 },
+        };
+        if self.sent.has_place() && fits(known) {
+            return true;
+        }
+        self.release(now);
+        fits(self.sent.queue())
+    }
+
+    /// Forget of the queue what has left by `now`.
+    #[inline(never)]
+    fn release(&mut self, now: u64) {
+        self.give_place();
+        self.sent.release(now);
+    }
+
+    /// The one that is alone, if there is one, gets a place like all others.
+    #[inline(always)]
+    fn give_place(&mut self) {
+        if self.alone > 0 {
+            self.sent.release_all();
+            self.sent.push(self.clock.left(), self.alone, TOLD);
+            self.alone = 0;
+        }
     }
 
     /// A packet of so many bytes comes to the transmitter: what becomes of it, if the discipline asks for nothing but room.
     #[inline(always)]
     pub(super) fn join_limited(&mut self, now: u64, bytes: u32, window: &Window) -> Limited {
         let Waiting::Room(limit) = self.waiting else { return Limited::Undecided };
-        self.sent.release(now);
+        self.release(now);
         if !self.sent.queue().has_room(limit, bytes) {
             return Limited::Lost;
         }
@@ -303,7 +346,8 @@ impl FramePort {
     }
 
     /// A packet of `ip` bytes comes to the transmitter, and goes on as nearly all do: what becomes of it asks for nothing but room, and its
-    /// transmission lies in the window. The next step is told of what comes not later than at `last`. The memory of a host's `NIC` has room.
+    /// transmission lies in the window. The next step is told of what comes not later than at `last`; what comes later is [awaited](Self::awaits).
+    /// The memory of a host's `NIC` has room.
     #[inline(always)]
     pub(super) fn pass<const NIC: bool>(
         &mut self,
@@ -317,21 +361,21 @@ impl FramePort {
         let taken = bytes + self.clock.physical;
         // What finds the line free waits for nothing.
         if last > 0
-            && let Some((exact, end)) = self.clock.look_again(now, taken)
+            && let Some(end) = self.clock.look_again(now, taken)
             && bytes <= self.largest
-            && self.lies_inside(now, end, window)
+            && self.lies_inside(now, end.0, window)
         {
-            let left = self.clock.left_of(exact, end);
+            let left = self.clock.left_of(end);
             let at = left + self.delay;
             if at <= last {
                 self.told.idle += now - self.clock.end;
                 self.told.rounding += self.clock.rounding();
                 self.told.frames += 1;
                 self.told.bytes += u64::from(taken);
-                self.clock.go_to(exact, end);
+                self.clock.go_to(end);
                 // A NIC holds packets, a queue frames.
-                self.sent.push_alone(left, if NIC { ip } else { bytes });
-                return Passed::Told(at);
+                self.alone = if NIC { ip } else { bytes };
+                return Passed::On(at);
             }
         }
         match (self.plainly, NIC) {
@@ -363,15 +407,21 @@ impl FramePort {
     ) -> Passed {
         let taken = bytes + self.clock.physical;
         let before = self.clock.end;
-        let (exact, end) = self.clock.look(now, taken);
-        if !self.lies_inside(now, end, window) {
+        let end = self.clock.look(now, taken, self.per_byte);
+        if !self.lies_inside(now, end.0, window) {
             return Passed::Odd;
         }
-        if !NIC && let Waiting::Room(limit) = self.waiting {
-            self.sent.release(now);
-            if !self.sent.queue().has_room(limit, bytes) {
-                return Passed::Lost;
-            }
+        if now > before {
+            self.alone = 0;
+            self.sent.release_all();
+        } else {
+            self.give_place();
+        }
+        if !NIC
+            && let Waiting::Room(limit) = self.waiting
+            && !self.has_room(now, |queue| queue.has_room(limit, bytes))
+        {
+            return Passed::Lost;
         }
         if now > before {
             self.told.idle += now - before;
@@ -379,20 +429,22 @@ impl FramePort {
         }
         self.told.frames += 1;
         self.told.bytes += u64::from(taken);
-        let left = self.clock.left_of(exact, end);
-        self.clock.go_to(exact, end);
+        let left = self.clock.left_of(end);
+        self.clock.go_to(end);
         let at = left + self.delay;
         // What would come after the end does not.
-        let told = at <= last;
-        self.sent.push(left, held, if told { TOLD } else { packet });
-        if told {
-            return Passed::Told(at);
+        self.sent.push(left, held, if at <= last { TOLD } else { packet });
+        Passed::On(at)
+    }
+
+    /// What is on the line arrives then, which nobody is told. Returns whether an event is to look for it.
+    #[inline(always)]
+    pub(super) fn awaits(&mut self, at: u64) -> bool {
+        let first = at < self.wake;
+        if first {
+            self.wake = at;
         }
-        if at >= self.wake {
-            return Passed::Flies;
-        }
-        self.wake = at;
-        Passed::Awaited(at)
+        first
     }
 
     /// When the line is free again, by what it knows.
@@ -420,6 +472,7 @@ impl FramePort {
         match &mut self.waiting {
             Waiting::All | Waiting::Room(_) => {}
             Waiting::Arrival(admission) => {
+                // Nothing is alone where more than room is asked for.
                 self.sent.release(now);
                 let view =
                     PortView { backlog: self.sent.queue(), idle_since: self.sent.idle_since().map(Time) };
@@ -484,6 +537,7 @@ impl FramePort {
     fn send(&mut self, now: u64, bytes: u32, window: &Window) -> OnLine {
         let taken = bytes + self.clock.physical;
         let bytes = u64::from(taken);
+        self.give_place();
         let mut idle = 0;
         if now > self.clock.end {
             idle = now - self.clock.end;
@@ -491,8 +545,8 @@ impl FramePort {
             self.told.rounding += self.clock.rounding();
             self.clock.restart(now);
         }
-        let begin = self.clock.exact;
-        let left = self.clock.send(taken);
+        let begin = self.clock.exact();
+        let left = self.clock.send(taken, self.per_byte);
         let end = self.clock.end;
         let whole = window.holds_all(begin.0, end);
         if whole {
@@ -520,7 +574,9 @@ impl FramePort {
     pub(in crate::simulate) fn backlog(&self, at: u64) -> u64 {
         match &self.waiting {
             Waiting::Service(service) => service.scheduler.backlog().bytes,
-            _ => self.sent.backlog(at),
+            _ if self.alone == 0 => self.sent.backlog(at),
+            _ if self.clock.left() > at => self.alone.into(),
+            _ => 0,
         }
     }
 
@@ -560,36 +616,30 @@ impl FramePort {
         if let Some(lottery) = &mut self.lottery {
             at = lottery.draw(Flying { at, packet, damaged: false });
         }
-        if at >= self.wake {
-            return None;
-        }
-        self.wake = at;
-        Some(at)
+        self.awaits(at).then_some(at)
     }
 
-    /// The packet that arrives now, and when to look for the next one.
+    /// The packet that arrives now, and when to look for the next one, `u64::MAX` if there is none.
     #[inline(always)]
-    pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, Option<u64>) {
+    pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, u64) {
         if self.wake != now {
-            return (None, None);
+            return (None, u64::MAX);
         }
-        if self.plainly == Plainly::Not {
-            return self.land_oddly(now);
-        }
-        let (landed, next) = self.land_in_order(now);
-        self.wake = next.unwrap_or(u64::MAX);
+        let (landed, next) =
+            if self.plainly == Plainly::Not { self.land_oddly(now) } else { self.land_in_order(now) };
+        self.wake = next;
         (landed, next)
     }
 
     #[inline(always)]
-    fn land_in_order(&mut self, now: u64) -> (Option<Flying>, Option<u64>) {
+    fn land_in_order(&mut self, now: u64) -> (Option<Flying>, u64) {
         let (packet, next) = self.sent.land();
-        (Some(Flying { at: now, packet, damaged: false }), next.map(|left| left + self.delay))
+        (Some(Flying { at: now, packet, damaged: false }), next.map_or(u64::MAX, |left| left + self.delay))
     }
 
     #[inline(never)]
-    fn land_oddly(&mut self, now: u64) -> (Option<Flying>, Option<u64>) {
-        let (landed, next) = match &mut self.lottery {
+    fn land_oddly(&mut self, now: u64) -> (Option<Flying>, u64) {
+        match &mut self.lottery {
             None => {
                 if let Waiting::Service(_) = self.waiting {
                     // The others look when something comes.
@@ -598,9 +648,7 @@ impl FramePort {
                 self.land_in_order(now)
             }
             Some(lottery) => lottery.land(now),
-        };
-        self.wake = next.unwrap_or(u64::MAX);
-        (landed, next)
+        }
     }
 }
 
@@ -629,6 +677,45 @@ mod tests {
             queues: [Some(queue), None],
         };
         FramePort::new(&link, (0, 0), "line.a", 1, 0)
+    }
+
+    #[test]
+    fn what_is_alone_counts_as_what_has_a_place() {
+        let mut random = Stream::new(5, "sent");
+        let window = Window { from: None, end: u64::MAX };
+        let (mut places, mut alone) = (port(8_000_000_000), port(8_000_000_000));
+        let limit = QueueLimit { packets: 4, bytes: 2_400 };
+        (places.waiting, alone.waiting) = (Waiting::Room(limit), Waiting::Room(limit));
+        alone.largest = 2_400;
+        let (mut now, mut found_free, mut lost, mut awaited) = (0, 0, 0, 0);
+        for packet in 0..20_000 {
+            now += random.below(1_900_000);
+            let (ip, told) = (700 + 100 * random.below(2) as u32, random.below(4) > 0);
+            if random.below(3) == 0 {
+                assert_eq!(places.memory(now), alone.memory(now));
+            }
+            let passed = alone.pass::<false>(now, ip, packet, if told { u64::MAX } else { 0 }, &window);
+            found_free += u32::from(alone.alone > 0);
+            match (places.join_limited(now, places.queue_bytes(ip), &window), passed) {
+                (Limited::Leaves(sent), Passed::On(at)) => {
+                    assert_eq!(sent.left + places.delay, at);
+                    places.sent.push(sent.left, ip, if told { TOLD } else { packet });
+                    awaited += u32::from(!told);
+                }
+                (Limited::Lost, Passed::Lost) => lost += 1,
+                _ => panic!("what finds room in one finds room in the other"),
+            }
+            for at in [now, now + 500_000, places.clock.left() - 1] {
+                assert_eq!(places.backlog(at), alone.backlog(at));
+            }
+            assert_eq!(places.doing(u64::MAX / 2), alone.doing(u64::MAX / 2));
+            while awaited > 0 && random.below(2) > 0 {
+                awaited -= 1;
+                assert_eq!(places.sent.land(), alone.sent.land());
+            }
+        }
+        assert!((2_000..18_000).contains(&found_free), "{found_free}");
+        assert!(lost > 500, "{lost}");
     }
 
     /// Pollaczek and Khinchine: the mean wait in M/D/1 is rho / (2 (1 - rho)) services.

@@ -28,8 +28,8 @@ pub(super) struct SentOff {
     queued: u32,
     next: u32,
     flying: u32,
-    /// The queue is one packet that has no place, whose arrival is told.
-    alone: bool,
+    /// The number for which there may be no place.
+    full: u32,
     /// A power of two of places.
     places: Box<[Sent]>,
 }
@@ -48,12 +48,8 @@ impl SentOff {
     /// A packet is given to the line, behind all that were before.
     #[inline(always)]
     pub(super) fn push(&mut self, left: u64, bytes: u32, packet: u32) {
-        if self.alone {
-            self.give_place();
-        }
-        let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
-        if held as usize == self.places.len() {
-            self.grow();
+        if self.next == self.full {
+            self.make_room();
         }
         let place = self.place(self.next);
         self.places[place] = Sent { left, bytes, packet };
@@ -65,22 +61,17 @@ impl SentOff {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// A packet that is told is given to the line when everything before has left.
-    #[inline(always)]
-    pub(super) fn push_alone(&mut self, left: u64, bytes: u32) {
-        (self.queued, self.bytes, self.last, self.alone) = (self.next, bytes.into(), left, true);
-    }
-
-    /// The one that is alone has a place like all others.
+    /// Find how many places there are for more, or make more of them.
     #[inline(never)]
-    fn give_place(&mut self) {
-        let (left, bytes) = (self.last, self.bytes);
-        (self.bytes, self.alone) = (0, false);
-        self.push(left, bytes as u32, TOLD);
+    fn make_room(&mut self) {
+        let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
+        if held as usize == self.places.len() {
+            self.grow();
+        }
+        self.full = self.next.wrapping_sub(held).wrapping_add(self.places.len() as u32);
     }
 
     #[cold]
-    #[inline(never)]
     fn grow(&mut self) {
         let count = (2 * self.places.len()).max(8);
         let held = self.places.len() as u32;
@@ -92,30 +83,42 @@ impl SentOff {
         self.places = places;
     }
 
-    /// Forget of the queue what has left by `now`.
+    /// Whether there is surely a place for one more.
     #[inline(always)]
+    pub(super) fn has_place(&self) -> bool {
+        self.next != self.full
+    }
+
+    /// Forget of the queue all: it has left.
+    #[inline(always)]
+    pub(super) fn release_all(&mut self) {
+        (self.queued, self.bytes) = (self.next, 0);
+    }
+
+    /// Forget of the queue what has left by `now`.
+    #[inline(never)]
     pub(super) fn release(&mut self, now: u64) {
         if now >= self.last {
-            (self.queued, self.bytes, self.alone) = (self.next, 0, false);
+            self.release_all();
             return;
         }
-        if self.alone {
-            self.give_place();
-        }
-        while self.queued != self.next {
-            let first = self.get(self.queued);
-            if first.left > now {
+        let (mut first, mut left) = (self.queued, 0);
+        while first != self.next {
+            let sent = self.get(first);
+            if sent.left > now {
                 break;
             }
-            self.queued = self.queued.wrapping_add(1);
-            self.bytes -= u64::from(first.bytes);
+            first = first.wrapping_add(1);
+            left += u64::from(sent.bytes);
         }
+        self.queued = first;
+        self.bytes -= left;
     }
 
     /// What is in the queue, by what was released.
     #[inline(always)]
     pub(super) fn queue(&self) -> Backlog {
-        Backlog { bytes: self.bytes, packets: u64::from(self.next.wrapping_sub(self.queued)) }
+        Backlog { bytes: self.bytes, packets: self.next.wrapping_sub(self.queued).into() }
     }
 
     /// When the last one of the queue has left, if it is empty, by what was released.
@@ -125,9 +128,6 @@ impl SentOff {
 
     /// Bytes of what has not left at `at`.
     pub(super) fn backlog(&self, at: u64) -> u64 {
-        if self.alone {
-            return if self.last > at { self.bytes } else { 0 };
-        }
         let queued =
             (0..self.next.wrapping_sub(self.queued)).map(|place| self.get(self.queued.wrapping_add(place)));
         queued.filter(|sent| sent.left > at).map(|sent| u64::from(sent.bytes)).sum()
@@ -152,44 +152,5 @@ impl SentOff {
                 return (landed, Some(next.left));
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use engpass_model::random::Stream;
-
-    #[test]
-    fn what_is_alone_counts_as_what_has_a_place() {
-        let mut random = Stream::new(5, "sent");
-        let (mut places, mut alone) = (SentOff::default(), SentOff::default());
-        let (mut now, mut free, mut found_free) = (0, 0, 0);
-        for packet in 0..20_000 {
-            now += random.below(120);
-            let (bytes, told) = (random.below(1500) as u32, random.below(4) > 0);
-            for line in [&mut places, &mut alone] {
-                line.release(now);
-            }
-            assert_eq!(places.queue(), alone.queue());
-            assert_eq!(places.idle_since(), alone.idle_since());
-            assert_eq!(places.first_leaves(), alone.first_leaves());
-            let left = free.max(now) + 50;
-            places.push(left, bytes, if told { TOLD } else { packet });
-            if told && now > free {
-                alone.push_alone(left, bytes);
-                found_free += 1;
-            } else {
-                alone.push(left, bytes, if told { TOLD } else { packet });
-            }
-            for at in [now, left - 1, left] {
-                assert_eq!(places.backlog(at), alone.backlog(at));
-            }
-            while places.flying != places.next && random.below(2) > 0 {
-                assert_eq!(places.land(), alone.land());
-            }
-            free = left;
-        }
-        assert!((2_000..18_000).contains(&found_free), "{found_free}");
     }
 }
