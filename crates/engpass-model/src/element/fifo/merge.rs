@@ -384,12 +384,13 @@ fn next_train(
         return false;
     }
     let pace = side.channel.train().pace;
-    // What was lost is told train by train.
-    if one.lost > 0 {
-        one.tell_lost(one_walk, out);
-    }
-    if let Some(other) = other.as_mut().filter(|other| other.lost > 0) {
-        other.tell_lost(other_walk, out);
+    if out.dates_losses() {
+        if one.lost > 0 {
+            one.tell_lost(one_walk, out);
+        }
+        if let Some(other) = other.as_mut().filter(|other| other.lost > 0) {
+            other.tell_lost(other_walk, out);
+        }
     }
     let (channel, walk) = match &mut other {
         Some(other) if others => (&mut *other.channel, other_walk),
