@@ -59,23 +59,23 @@ impl Channel {
             walk.knows_run(self.current.n, walk.behind);
         } else if self.next_is_of_train() {
             self.pass_over(self.current.count);
-            let mut pattern = std::mem::take(&mut self.pattern);
-            if !pattern.any() {
+            let (pattern, count) = if self.pattern.any() {
+                let pattern = std::mem::take(&mut self.pattern);
+                (pattern, pattern.count())
+            } else {
                 let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
-                pattern = piece.as_pattern();
-                if !pattern.any() {
-                    (self.current.n, self.current.count) = (piece.first(), piece.count());
-                }
-            }
+                (piece.as_pattern(), piece.count())
+            };
             if pattern.any() {
                 // All of it at once. It is still a part of the rest.
-                (self.current.n, self.current.count) = (pattern.first(), pattern.count());
+                (self.current.n, self.current.count) = (pattern.first(), count);
                 (walk.n, walk.held) = (self.current.n, self.current.count);
                 walk.bits = pattern.bits >> pattern.bits.trailing_zeros();
                 self.leaps.all(self.current.pace);
             } else {
-                walk.knows_run(self.current.n, self.current.count);
-                self.is_rest_without(self.current.count);
+                (self.current.n, self.current.count) = (pattern.n, count);
+                walk.knows_run(pattern.n, count);
+                self.is_rest_without(count);
             }
         } else {
             walk.head = u64::MAX;

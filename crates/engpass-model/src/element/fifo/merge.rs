@@ -507,7 +507,8 @@ impl Block {
         let all = u64::MAX >> (64 - self.count);
         let (ones, others) = (all & !self.others, self.others);
         let of_others = u64::from(others.count_ones());
-        one.join(self.n, ones, u64::from(self.count) - of_others);
+        let of_one = u64::from(self.count) - of_others;
+        one.join(self.n, ones, of_one);
         if let Some(other) = other {
             other.join(self.n, others, of_others);
         }
@@ -517,16 +518,16 @@ impl Block {
             while left != 0 {
                 let skip = left.trailing_zeros();
                 let which = usize::from(others >> skip & 1 == 1);
-                let of = [ones, others][which] >> skip;
-                let run = (u64::MAX >> (64 - of.trailing_ones())) << skip;
-                pieces.add(which, self.n, run);
+                let count = ([ones, others][which] >> skip).trailing_ones();
+                let run = (u64::MAX >> (64 - count)) << skip;
+                pieces.add(which, self.n, run, count.into());
                 left &= !run;
             }
             return;
         }
-        for (which, bits) in [ones, others].into_iter().enumerate() {
+        for (which, bits, count) in [(0, ones, of_one), (1, others, of_others)] {
             if bits != 0 {
-                pieces.add(which, self.n, bits);
+                pieces.add(which, self.n, bits, count);
             }
         }
     }
