@@ -101,9 +101,9 @@ impl Channel {
             && next.map_or(self.generator.is_some(), |next| self.current.comes_before(next))
     }
 
-    /// The walk has come to the end of its train: it goes along the next one. Whether there is one.
+    /// The walk has come to the end of its train: it goes along the next one. Whether that is at the same pace, if there is one.
     #[inline(always)]
-    pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> bool {
+    pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> Option<bool> {
         let pace = self.current.pace;
         if self.is_generated() && self.pieces.is_empty() {
             let any = self.draw();
@@ -114,7 +114,7 @@ impl Channel {
                 if n > 0 {
                     walk.stand(pace);
                 }
-                return true;
+                return Some(true);
             }
             if any {
                 self.open();
@@ -125,8 +125,12 @@ impl Channel {
         } else {
             self.walked(walk);
         }
-        *walk = if self.head == u64::MAX { Walk::nowhere() } else { self.walk() };
-        self.head != u64::MAX
+        if self.head == u64::MAX {
+            *walk = Walk::nowhere();
+            return None;
+        }
+        *walk = self.walk();
+        Some(self.current.pace == pace)
     }
 
     /// The cells were taken up to where the walk stands.
@@ -180,10 +184,17 @@ impl Leaps {
     }
 
     /// Know all steps.
+    #[inline]
     fn all(&mut self, pace: Pace) {
         if self.1 != Some(pace) {
-            (self.0, self.1) = (std::array::from_fn(|units| pace.leap(units as u64)), Some(pace));
+            self.learn(pace);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, pace: Pace) {
+        (self.0, self.1) = (std::array::from_fn(|units| pace.leap(units as u64)), Some(pace));
     }
 }
 
