@@ -160,27 +160,27 @@ impl Channel {
     }
 }
 
-/// Steps over so many places at once, from 0 on.
+/// Steps over so many places at once, from 1 on.
 #[derive(Clone, Debug, Default)]
 pub(in crate::element) struct Leaps([Leap; Leaps::REACH], Option<Pace>);
 
 impl Leaps {
-    /// Steps over this many are not known.
-    pub(in crate::element) const REACH: usize = 8;
+    /// Steps over more are not known.
+    pub(in crate::element) const REACH: usize = 7;
 
     /// Know the step over one place of `walk`.
     #[inline]
     fn at_least_one(&mut self, walk: &Stepper) {
-        if self.0[1] != walk.unit() {
-            (self.0[1], self.1) = (walk.unit(), None);
+        if self.0[0] != walk.unit() {
+            (self.0[0], self.1) = (walk.unit(), None);
         }
     }
 
     /// The step over so many places, if it is known.
     #[inline]
     fn over(&self, places: u64, pace: Pace) -> Option<Leap> {
-        let known = places == 1 || places < Self::REACH as u64 && self.1 == Some(pace);
-        known.then(|| self.0[places as usize])
+        let known = places == 1 || places <= Self::REACH as u64 && self.1 == Some(pace);
+        known.then(|| self.0[places as usize - 1])
     }
 
     /// Know all steps.
@@ -194,7 +194,7 @@ impl Leaps {
     #[cold]
     #[inline(never)]
     fn learn(&mut self, pace: Pace) {
-        (self.0, self.1) = (std::array::from_fn(|units| pace.leap(units as u64)), Some(pace));
+        (self.0, self.1) = (std::array::from_fn(|before| pace.leap(before as u64 + 1)), Some(pace));
     }
 }
 
@@ -302,7 +302,7 @@ impl Walk {
         self.bits &= self.bits - 1;
         if self.bits != 0 {
             let over = self.bits.trailing_zeros();
-            if let Some(leap) = channel.leaps.0.get(over as usize) {
+            if let Some(leap) = channel.leaps.0.get(over as usize - 1) {
                 self.n += u64::from(over);
                 self.bits >>= over;
                 self.leap(*leap);
