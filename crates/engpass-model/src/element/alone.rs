@@ -19,12 +19,15 @@ pub struct Alone {
     rounding: u64,
     /// The rest of a burst that has met one.
     behind: Option<Cells>,
+    /// Cells that have passed.
+    passed: u64,
+    /// By how much those that waited took less than whole slots, each rounded up; and the same in parts of a picosecond. They may wrap around.
+    less: (u64, u64),
     /// Cells that leave by then are counted.
     end: u64,
-    sent: u64,
-    last_sent: Option<u64>,
-    /// As [`super::Outlet::idle`], all of it.
-    idle: (u64, u64),
+    /// Those that do not; and when the last of the others leaves, 0 where there is none.
+    late: u64,
+    last_in_time: u64,
 }
 
 impl Alone {
@@ -40,10 +43,11 @@ impl Alone {
             last_end: 0,
             rounding: 0,
             behind: None,
+            passed: 0,
+            less: (0, 0),
             end,
-            sent: 0,
-            last_sent: None,
-            idle: (0, 0),
+            late: 0,
+            last_in_time: 0,
         }
     }
 
@@ -66,13 +70,11 @@ impl Alone {
     /// Every cell finds the line free.
     #[inline]
     fn find_free(&mut self, cells: &mut Cells) {
-        let between = cells.count - 1;
-        self.idle.0 += cells.last - self.last_end - between * self.slot_up;
-        self.idle.1 += self.rounding + between * self.slot_rounding;
+        let (base, last) = (cells.base + self.slot_up, cells.last + self.slot_up);
         (self.base, self.n) = (cells.last, 1);
-        (self.last_end, self.rounding) = (cells.last + self.slot_up, self.slot_rounding);
-        (cells.base, cells.last) = (cells.base + self.slot_up, cells.last + self.slot_up);
+        (cells.base, cells.last) = (base, last);
         self.count(cells);
+        (self.last_end, self.rounding) = (last, self.slot_rounding);
     }
 
     /// The first cells wait.
@@ -80,39 +82,60 @@ impl Alone {
     #[inline(never)]
     fn meet(&mut self, burst: &mut Cells) {
         let (n, mut count) = (self.n + 1, 0);
+        let (mut last_end, mut rounding) = (self.last_end, self.rounding);
         let mut ends = Stepper::new(self.slot);
-        while count < burst.count && burst.nth(count) <= self.last_end {
+        while count < burst.count && burst.nth(count) <= last_end {
             count += 1;
             ends.seek(self.n + count);
-            (self.last_end, self.rounding) = (self.base + ends.after(), ends.rounding());
+            (last_end, rounding) = (self.base + ends.after(), ends.rounding());
         }
         self.n += count;
+        self.less.0 = self.less.0.wrapping_add(count * self.slot_up - (last_end - self.last_end));
+        let rounded = (count * self.slot_rounding).wrapping_sub(rounding.wrapping_sub(self.rounding));
+        self.less.1 = self.less.1.wrapping_add(rounded);
         let mut rest = Cells { n: burst.n + count, count: burst.count - count, ..*burst };
-        *burst = Cells { base: self.base, n, pace: self.slot, count, last: self.last_end, ..*burst };
+        *burst = Cells { base: self.base, n, pace: self.slot, count, last: last_end, ..*burst };
         self.count(burst);
+        (self.last_end, self.rounding) = (last_end, rounding);
         if rest.count > 0 {
             self.find_free(&mut rest);
             self.behind = Some(rest);
         }
     }
 
+    /// These leave next.
     #[inline]
     fn count(&mut self, left: &Cells) {
+        if left.last > self.end {
+            self.count_late(left);
+        }
+        self.passed += left.count;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_late(&mut self, left: &Cells) {
         let counted = left.count_until(self.end);
         if counted > 0 {
-            self.sent += counted;
-            self.last_sent = Some(left.nth(counted - 1));
+            self.last_in_time = left.nth(counted - 1);
+        } else if self.late == 0 {
+            self.last_in_time = self.last_end;
         }
+        self.late += left.count - counted;
     }
 
     /// Cells that have left by the end, and when the last of them has.
     pub fn sent(&self) -> (u64, Option<u64>) {
-        (self.sent, self.last_sent)
+        let last = if self.late > 0 { self.last_in_time } else { self.last_end };
+        (self.passed - self.late, (last > 0).then_some(last))
     }
 
     /// For how long it was idle before the last of its cells, as [`super::Outlet::idle`].
     pub fn idle(&self) -> (u64, u64) {
-        self.idle
+        // All the time that no cell has taken; and so with what is rounded, but for the last end.
+        let busy = (self.passed * self.slot_up).wrapping_sub(self.less.0);
+        let rounded = (self.passed * self.slot_rounding).wrapping_sub(self.less.1);
+        (self.last_end - busy, rounded - self.rounding)
     }
 
     /// What it does at `at`, up to which all cells have come and no further.

@@ -127,7 +127,7 @@ impl Cells {
 pub struct Piece {
     /// Place of the first of them in what the train belongs to: see [`Cells::n`].
     n: u64,
-    /// How many, of a run.
+    /// How many.
     count: u64,
     /// Which of the places from `n` on are theirs, the first in the lowest bit, or 0 for a run.
     pattern: u64,
@@ -141,19 +141,19 @@ impl Piece {
         Self { n, count, pattern: 0, train }
     }
 
-    /// The cells at those places from `n` on, at least one, whose bits are set.
-    pub(super) fn pattern(n: u64, bits: u64, train: u32) -> Self {
+    /// The cells at those places from `n` on, `count` and at least one, whose bits are set.
+    #[inline]
+    pub(super) fn pattern(n: u64, bits: u64, count: u64, train: u32) -> Self {
         let skipped = bits.trailing_zeros();
         let (n, pattern) = (n + u64::from(skipped), bits >> skipped);
-        match pattern & pattern.wrapping_add(1) {
-            0 => Self::run(n, u64::from(pattern.trailing_ones()), train),
-            _ => Self { n, count: 0, pattern, train },
-        }
+        let is_run = pattern & pattern.wrapping_add(1) == 0;
+        Self { n, count, pattern: if is_run { 0 } else { pattern }, train }
     }
 
     /// How many cells.
+    #[inline]
     pub fn count(&self) -> u64 {
-        if self.is_run() { self.count } else { u64::from(self.pattern.count_ones()) }
+        self.count
     }
 
     /// Whether its cells follow each other without a gap.

@@ -262,7 +262,7 @@ impl Channel {
     /// how many, and the place of the last one.
     pub(super) fn take_train(&mut self, until: u64) -> (u64, u64) {
         let Cells { base, pace, last, .. } = self.current;
-        let end = if until >= last { u64::MAX } else { pace.ended_within(until - base) };
+        let end = pace.ended_within(until.min(last) - base);
         let mut total = 0;
         loop {
             let behind = self.current.n + self.current.count;
@@ -279,13 +279,17 @@ impl Channel {
             if count > 0 {
                 last = behind.last();
             }
-            // Whole pieces.
-            while !self.pattern.any() && count < self.rest {
-                let next =
-                    self.pieces.front().filter(|next| next.train() == self.train && next.last() <= end);
-                let Some(next) = next else { break };
-                (count, last) = (count + next.count(), next.last());
-                self.pieces.pop_front();
+            if !self.pattern.any() {
+                // What is behind the end of the ring is looked at when this has been taken.
+                let (mut whole, (next, _)) = (0, self.pieces.as_slices());
+                for next in next {
+                    if count == self.rest || next.train() != self.train || next.last() > end {
+                        break;
+                    }
+                    (count, last) = (count + next.count(), next.last());
+                    whole += 1;
+                }
+                self.pieces.drain(..whole);
             }
             total += count;
             self.current.cell += self.current.step() * count as u32;

@@ -50,17 +50,17 @@ impl Pieces {
         self.list[0] == self.list[1]
     }
 
-    /// Cells of one of them: those at the places from `n` on whose bits are set, of which there is one.
+    /// Cells of one of them: those at the places from `n` on whose bits are set, `count` and at least one.
     #[inline(always)]
-    pub(super) fn add(&mut self, which: usize, n: u64, bits: u64) {
+    pub(super) fn add(&mut self, which: usize, n: u64, bits: u64, count: u64) {
         if !self.kept[which] {
             return;
         }
         let (pieces, train) = (&mut self.lists[self.list[which]], self.train[which]);
-        let piece = Piece::pattern(n, bits, train);
+        let piece = Piece::pattern(n, bits, count, train);
         match pieces.last_mut() {
             Some(last) if piece.is_run() && last.train() == train && last.ends_before(piece.first()) => {
-                last.grow(piece.count());
+                last.grow(count);
             }
             _ => pieces.push(piece),
         }
@@ -217,7 +217,7 @@ mod tests {
         let (mut n, mut places) = (1, Vec::new());
         for &(gap, bits) in blocks {
             n += gap;
-            pieces.add(0, n, bits);
+            pieces.add(0, n, bits, u64::from(bits.count_ones()));
             places.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| n + bit));
             n += 64 - u64::from(bits.leading_zeros());
         }

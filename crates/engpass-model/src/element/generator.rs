@@ -12,6 +12,8 @@ pub struct Generator {
     vc: VcId,
     frame: FrameId,
     pace: Pace,
+    /// Of 2^64, how many of its cells come in a picosecond; 0 where that is one or more.
+    rate: u64,
     /// Added to every instant: transmission and delay up to the queue, where nothing else is on the way.
     shift: u64,
     /// No cell later than this.
@@ -33,17 +35,7 @@ enum Pattern {
 impl Generator {
     /// The cells of source number `flow` at a constant pace, from `first` on, none later than `last`.
     pub fn constant((flow, vc): (usize, VcId), pace: Pace, first: u64, last: u64) -> Self {
-        Self {
-            vc,
-            frame: generated_by(flow),
-            pace,
-            shift: 0,
-            last,
-            clp: false,
-            pattern: Pattern::Constant { first: Some(first) },
-            made: 0,
-            line: None,
-        }
+        Self::new((flow, vc), pace, last, Pattern::Constant { first: Some(first) })
     }
 
     /// Source number `flow` in bursts: an on-time of mean length `on` begins at `first`, then an off-time of mean length `off`, and so on.
@@ -55,8 +47,14 @@ impl Generator {
         lengths: Lengths,
         random: Stream,
     ) -> Self {
-        let pattern = Pattern::Bursts { next: first, on, off, lengths, random };
-        Self { vc, frame: generated_by(flow), pace, shift: 0, last, clp: false, pattern, made: 0, line: None }
+        Self::new((flow, vc), pace, last, Pattern::Bursts { next: first, on, off, lengths, random })
+    }
+
+    fn new((flow, vc): (usize, VcId), pace: Pace, last: u64, pattern: Pattern) -> Self {
+        let (num, den) = pace.ratio();
+        let rate = u64::try_from((u128::from(den) << 64) / u128::from(num)).unwrap_or(0);
+        let frame = generated_by(flow);
+        Self { vc, frame, pace, rate, shift: 0, last, clp: false, pattern, made: 0, line: None }
     }
 
     /// The circuit of its cells.
@@ -127,9 +125,10 @@ impl Generator {
     pub(super) fn next_into(&mut self, cells: &mut Cells) -> bool {
         let behind = self.line.as_mut().is_some_and(|line| line.behind_into(cells));
         if !behind {
-            let Some((base, count)) = self.next_emitted() else { return false };
+            let Some((base, until)) = self.next_emitted() else { return false };
             let (vc, frame, pace, clp) = (self.vc, self.frame, self.pace, self.clp);
-            let last = base + pace.after(count - 1);
+            let (behind, last) = self.behind_first(until);
+            let (count, last) = (behind + 1, base + last);
             *cells = Cells { base, n: 0, pace, count, last, vc, frame, cell: 0, of: 1, clp, efci: false };
             self.made += count;
             if let Some(line) = &mut self.line {
@@ -140,14 +139,32 @@ impl Generator {
         true
     }
 
-    /// When the next train as it is made begins, and how many cells it has.
+    /// Cells of a train behind its first that come within `ps` of it, and how long after it the last of them all.
+    #[inline]
+    fn behind_first(&self, ps: u64) -> (u64, u64) {
+        let (num, den) = self.pace.ratio();
+        match ps.checked_mul(den) {
+            Some(parts) if self.rate > 0 => {
+                // So many, or one more. What is left of the time tells when the last one comes: nothing is divided by the pace.
+                let cells = ((u128::from(ps) * u128::from(self.rate)) >> 64) as u64;
+                let left = parts - cells * num;
+                let (cells, left) = if left >= num { (cells + 1, left - num) } else { (cells, left) };
+                (cells, ps - left / den)
+            }
+            _ => {
+                let cells = self.pace.ended_within(ps);
+                (cells, self.pace.after(cells))
+            }
+        }
+    }
+
+    /// When the next train as it is made begins, and for how long after its first cell others come.
     #[inline]
     fn next_emitted(&mut self) -> Option<(u64, u64)> {
-        let pace = self.pace;
         match &mut self.pattern {
             Pattern::Constant { first } => {
                 let base = first.take()?;
-                Some((base, count_until(pace, self.last.checked_sub(base)?)))
+                Some((base, self.last.checked_sub(base)?))
             }
             Pattern::Bursts { next, on, off, lengths, random } => loop {
                 let mut length = |mean: u64| match lengths {
@@ -162,21 +179,30 @@ impl Generator {
                 }
                 *next = base.saturating_add(burst).saturating_add(pause);
                 if burst > 0 {
-                    return Some((base, count_until(pace, (burst - 1).min(self.last - base))));
+                    return Some((base, (burst - 1).min(self.last - base)));
                 }
             },
         }
     }
 }
 
-/// Cells at 0, `after(1)`, … up to and including `until`.
-fn count_until(pace: Pace, until: u64) -> u64 {
-    pace.ended_within(until) + 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn cells_are_counted_without_dividing(num in 1u128..1 << 40, den in 1u128..1 << 20, ps: u64, small in 0u32..64, near in 0u64..3) {
+            let pace = Pace::new(num, den);
+            let generator = Generator::constant((0, 0), pace, 0, 0);
+            let ps = ps >> small;
+            for ps in [ps, pace.after(pace.ended_within(ps)).saturating_add(near).saturating_sub(1)] {
+                let cells = pace.ended_within(ps);
+                prop_assert_eq!(generator.behind_first(ps), (cells, pace.after(cells)));
+            }
+        }
+    }
 
     #[test]
     fn a_constant_source_ends_in_time() {

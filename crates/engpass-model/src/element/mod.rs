@@ -62,6 +62,10 @@ pub trait Outlet {
     fn sent(&mut self, cells: Cells);
     /// `cells` of one frame were lost in front of the queue, the first at `at`.
     fn lost(&mut self, cells: &Cells, at: u64, cause: Loss);
+    /// Whether it asks when the first cell was lost of every train: else those of one generator may be told together.
+    fn dates_losses(&self) -> bool {
+        false
+    }
     /// The line was idle for `ps` picoseconds, after all that was handed to [`Self::sent`] and before, or between, what
     /// comes next. Transmissions that ended in that time ended `rounding` parts of a picosecond later than exactly.
     fn idle(&mut self, ps: u64, rounding: u64);

@@ -472,6 +472,12 @@ impl Outlet for Behind<'_> {
         self.gone(cells, Place::Port(self.port, cause), at);
     }
 
+    #[inline]
+    fn dates_losses(&self) -> bool {
+        // A port goes up to the edges of the window step by step.
+        self.fabric.trace.is_some()
+    }
+
     fn policed(&mut self, cells: &Cells, at: u64) {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);

@@ -59,23 +59,23 @@ impl Channel {
             walk.knows_run(self.current.n, walk.behind);
         } else if self.next_is_of_train() {
             self.pass_over(self.current.count);
-            let mut pattern = std::mem::take(&mut self.pattern);
-            if !pattern.any() {
+            let (pattern, count) = if self.pattern.any() {
+                let pattern = std::mem::take(&mut self.pattern);
+                (pattern, pattern.count())
+            } else {
                 let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
-                pattern = piece.as_pattern();
-                if !pattern.any() {
-                    (self.current.n, self.current.count) = (piece.first(), piece.count());
-                }
-            }
+                (piece.as_pattern(), piece.count())
+            };
             if pattern.any() {
                 // All of it at once. It is still a part of the rest.
-                (self.current.n, self.current.count) = (pattern.first(), pattern.count());
+                (self.current.n, self.current.count) = (pattern.first(), count);
                 (walk.n, walk.held) = (self.current.n, self.current.count);
                 walk.bits = pattern.bits >> pattern.bits.trailing_zeros();
                 self.leaps.all(self.current.pace);
             } else {
-                walk.knows_run(self.current.n, self.current.count);
-                self.is_rest_without(self.current.count);
+                (self.current.n, self.current.count) = (pattern.n, count);
+                walk.knows_run(pattern.n, count);
+                self.is_rest_without(count);
             }
         } else {
             walk.head = u64::MAX;
@@ -101,9 +101,9 @@ impl Channel {
             && next.map_or(self.generator.is_some(), |next| self.current.comes_before(next))
     }
 
-    /// The walk has come to the end of its train: it goes along the next one. Whether there is one.
+    /// The walk has come to the end of its train: it goes along the next one. Whether that is at the same pace, if there is one.
     #[inline(always)]
-    pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> bool {
+    pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> Option<bool> {
         let pace = self.current.pace;
         if self.is_generated() && self.pieces.is_empty() {
             let any = self.draw();
@@ -114,7 +114,7 @@ impl Channel {
                 if n > 0 {
                     walk.stand(pace);
                 }
-                return true;
+                return Some(true);
             }
             if any {
                 self.open();
@@ -125,8 +125,12 @@ impl Channel {
         } else {
             self.walked(walk);
         }
-        *walk = if self.head == u64::MAX { Walk::nowhere() } else { self.walk() };
-        self.head != u64::MAX
+        if self.head == u64::MAX {
+            *walk = Walk::nowhere();
+            return None;
+        }
+        *walk = self.walk();
+        Some(self.current.pace == pace)
     }
 
     /// The cells were taken up to where the walk stands.
@@ -156,34 +160,41 @@ impl Channel {
     }
 }
 
-/// Steps over so many places at once, from 0 on.
+/// Steps over so many places at once, from 1 on.
 #[derive(Clone, Debug, Default)]
 pub(in crate::element) struct Leaps([Leap; Leaps::REACH], Option<Pace>);
 
 impl Leaps {
-    /// Steps over this many are not known.
-    pub(in crate::element) const REACH: usize = 8;
+    /// Steps over more are not known.
+    pub(in crate::element) const REACH: usize = 7;
 
     /// Know the step over one place of `walk`.
     #[inline]
     fn at_least_one(&mut self, walk: &Stepper) {
-        if self.0[1] != walk.unit() {
-            (self.0[1], self.1) = (walk.unit(), None);
+        if self.0[0] != walk.unit() {
+            (self.0[0], self.1) = (walk.unit(), None);
         }
     }
 
     /// The step over so many places, if it is known.
     #[inline]
     fn over(&self, places: u64, pace: Pace) -> Option<Leap> {
-        let known = places == 1 || places < Self::REACH as u64 && self.1 == Some(pace);
-        known.then(|| self.0[places as usize])
+        let known = places == 1 || places <= Self::REACH as u64 && self.1 == Some(pace);
+        known.then(|| self.0[places as usize - 1])
     }
 
     /// Know all steps.
+    #[inline]
     fn all(&mut self, pace: Pace) {
         if self.1 != Some(pace) {
-            (self.0, self.1) = (std::array::from_fn(|units| pace.leap(units as u64)), Some(pace));
+            self.learn(pace);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, pace: Pace) {
+        (self.0, self.1) = (std::array::from_fn(|before| pace.leap(before as u64 + 1)), Some(pace));
     }
 }
 
@@ -291,7 +302,7 @@ impl Walk {
         self.bits &= self.bits - 1;
         if self.bits != 0 {
             let over = self.bits.trailing_zeros();
-            if let Some(leap) = channel.leaps.0.get(over as usize) {
+            if let Some(leap) = channel.leaps.0.get(over as usize - 1) {
                 self.n += u64::from(over);
                 self.bits >>= over;
                 self.leap(*leap);

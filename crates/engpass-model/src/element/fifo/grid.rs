@@ -1,5 +1,7 @@
 //! Trains with one, two, four or eight cells in a slot of a busy line: what comes is counted in parts of slots, not in instants.
 
+mod full;
+
 use super::super::channel::Walk;
 use super::beat::lowest;
 use crate::time::Pace;
@@ -8,7 +10,7 @@ use crate::time::Pace;
 /// a cell in each of them, the slower one in every second, fourth, or so. Which of two cells in a part comes first is the same in all parts.
 ///
 /// A cell is up to a picosecond late, as [`Pace::after`] rounds it. So this holds where no two of them are so near; and of a train whose cells are so near
-/// before the ends of parts it is not known here which of them a full queue loses.
+/// before the ends of parts it is only known here which of them a full queue loses where they come one in a slot, at its end.
 pub(super) struct Grid {
     one: Lane,
     other: Lane,
@@ -16,10 +18,12 @@ pub(super) struct Grid {
     one_wins: bool,
     /// Parts of a slot: two to the power of this.
     parts: u32,
+    /// What the compiler may know of the steps.
+    steps: Steps,
     /// Cells in earlier parts come in time.
     until: u64,
     capacity: u64,
-    /// It is known which cells a full queue loses.
+    /// No cell is so near before the end of a part: it is known which ones a full queue loses.
     clear: bool,
     /// The beginning of the busy period: the second slot of the grid begins then.
     base: u64,
@@ -27,10 +31,18 @@ pub(super) struct Grid {
     unit: (u64, u64),
 }
 
+/// Cells in a slot, of the trains: what is most often.
+#[derive(Clone, Copy)]
+enum Steps {
+    TwoAndOne,
+    OneAndTwo,
+    TwoAndTwo,
+    Any,
+}
+
 /// Where a train stands.
 #[derive(Clone, Copy)]
 struct Lane {
-    pace: Pace,
     /// The part in which its next cell comes, or, behind all that is known of it, its last one.
     next: u64,
     /// How far behind the beginning of the part, in the grid's units.
@@ -85,9 +97,9 @@ fn fit(spare: u64, grows: u64) -> u64 {
 
 impl Lane {
     /// A train of which a cell comes in so many parts; `None` where numbers would overflow.
-    fn of(walk: &Walk, pace: Pace, (base, unit): (u64, (u64, u64)), slot: u64, step: u32) -> Option<Self> {
+    fn of(walk: &Walk, (base, unit): (u64, (u64, u64)), slot: u64, step: u32) -> Option<Self> {
         let (next, phase) = Self::stands(walk, (base, unit), slot)?;
-        Some(Self { pace, next, phase, step })
+        Some(Self { next, phase, step })
     }
 
     /// In which part the next cell of `walk` comes, and how far behind its beginning.
@@ -116,11 +128,13 @@ impl Lane {
         if step == found.parts {
             // One in a slot: behind the first one there is room. Through a gap the line may run empty.
             let run = u64::from(walk.bits.trailing_ones());
-            let sure = run.max(found.n - found.left).min(places) as u32;
-            let all = lowest(sure);
-            let taken = walk.bits & all;
-            let count = if taken == all { sure } else { taken.count_ones() };
-            self.next += walk.take(taken) << step;
+            let sure = run.max(found.n - found.left).min(places);
+            let count = if sure <= run {
+                self.take_run(walk, sure, step);
+                sure as u32
+            } else {
+                self.take_pattern(walk, walk.bits & lowest(sure as u32))
+            };
             let lost = u32::from(found.spare() == 0);
             return (count - lost, lost.into());
         }
@@ -162,75 +176,12 @@ impl Lane {
         self.next += walk.take_run(count) << step;
     }
 
-    /// How its cells come to a full queue, which has room for one more from `boundary` on, and for one more in each slot behind. `None` where the
-    /// first slot that it has cells in is no whole one.
-    fn comes(&self, walk: &Walk, boundary: u64, parts: u32) -> Option<Comes> {
-        let offset = self.next & ((1 << self.step) - 1);
-        let (before, gap) = match self.next.checked_sub(boundary) {
-            None => (self.places(boundary, self.step), 0),
-            Some(late) => {
-                if late & ((1 << parts) - 1) != offset {
-                    return None;
-                }
-                (0, (late >> parts).min(64) as u32)
-            }
-        };
-        let (slots, known) = if self.step == parts {
-            (walk.bits >> before, 64 - walk.bits.leading_zeros() - before as u32)
-        } else {
-            let known = (walk.run().saturating_sub(before) >> (parts - self.step)).min(64) as u32;
-            (lowest(known), known)
-        };
-        let slots = slots.checked_shl(gap).unwrap_or(0);
-        Some(Comes { before, gap, slots, known: (gap + known).min(64), offset: offset as u32 })
+    /// Its next cells at the places of these bits are taken: how many.
+    #[inline(never)]
+    fn take_pattern(&mut self, walk: &mut Walk, bits: u64) -> u32 {
+        self.next += walk.take(bits) << self.step;
+        bits.count_ones()
     }
-
-    /// So many slots of them have come to a full queue. In the slots whose bits are set the first has joined.
-    fn leave(&mut self, walk: &mut Walk, (comes, parts): (&Comes, u32), slots: u32, joined: u64) -> Lost {
-        let first = walk.n;
-        let behind = slots.saturating_sub(comes.gap);
-        let joined = joined.checked_shr(comes.gap).unwrap_or(0);
-        let mut lost = Lost { others: false, count: 0, first, last: None };
-        if self.step == parts {
-            let taken = walk.bits & lowest((behind + comes.before as u32).min(64));
-            let left = taken & !(joined << comes.before);
-            if left != 0 {
-                (lost.count, lost.first) =
-                    (left.count_ones().into(), first + u64::from(left.trailing_zeros()));
-                let last = 63 - taken.leading_zeros();
-                lost.last = (left >> last != 0).then_some(first + u64::from(last));
-            }
-            if taken != 0 {
-                self.next += walk.take(taken) << self.step;
-            }
-        } else {
-            let cells = comes.before + (u64::from(behind) << (parts - self.step));
-            if cells > 0 {
-                let starts = u64::from(comes.before == 0) & joined;
-                lost = Lost {
-                    count: cells - u64::from(joined.count_ones()),
-                    first: first + starts,
-                    last: Some(first + cells - 1),
-                    ..lost
-                };
-                self.take_run(walk, cells, self.step);
-            }
-        }
-        lost
-    }
-}
-
-/// How the cells of a train come to a full queue.
-struct Comes {
-    /// So many before there is room again.
-    before: u64,
-    /// So many slots from there on without one, 64 at most.
-    gap: u32,
-    /// The slots from there on in which it has its cells, as far as they are `known`.
-    slots: u64,
-    known: u32,
-    /// In which part of a slot the first of them comes.
-    offset: u32,
 }
 
 impl Grid {
@@ -238,7 +189,7 @@ impl Grid {
     /// together that of `one` goes first if it `wins`.
     #[inline(never)]
     pub(super) fn of(
-        (one, other): ((&Walk, Pace), (&Walk, Pace)),
+        (one, other): (&Walk, &Walk),
         in_slot: (u32, u32),
         (base, slot, capacity): (u64, Pace, u64),
         limit: u64,
@@ -251,12 +202,19 @@ impl Grid {
         let (part, den) = slot.ratio();
         let unit = (den << parts, part);
         let until = limit.checked_sub(base)?.checked_mul(unit.0)?.checked_add(part << parts)? / part;
-        let lane = |(walk, pace), in_slot: u32| {
-            Lane::of(walk, pace, (base, unit), part << parts, parts - in_slot.trailing_zeros())
+        let lane = |walk, in_slot: u32| {
+            Lane::of(walk, (base, unit), part << parts, parts - in_slot.trailing_zeros())
         };
         let (one, other) = (lane(one, in_slot.0)?, lane(other, in_slot.1)?);
         let capacity = capacity.min(NEVER);
-        let mut grid = Self { one, other, one_wins: wins, parts, until, capacity, clear: true, base, unit };
+        let steps = match in_slot {
+            (2, 1) => Steps::TwoAndOne,
+            (1, 2) => Steps::OneAndTwo,
+            (2, 2) => Steps::TwoAndTwo,
+            _ => Steps::Any,
+        };
+        let mut grid =
+            Self { one, other, one_wins: wins, parts, steps, until, capacity, clear: true, base, unit };
         grid.finds_order(wins).then_some(grid)
     }
 
@@ -273,11 +231,8 @@ impl Grid {
 
     /// Another train of the same pace follows, of `one` or of the `others`. Whether it is clear how it comes.
     #[inline]
-    pub(super) fn goes_on(&mut self, others: bool, (walk, pace): (&Walk, Pace), wins: bool) -> bool {
+    pub(super) fn goes_on(&mut self, others: bool, walk: &Walk, wins: bool) -> bool {
         let lane = if others { &mut self.other } else { &mut self.one };
-        if lane.pace != pace {
-            return false;
-        }
         let Some((next, phase)) = Lane::stands(walk, (self.base, self.unit), self.unit.1 << self.parts)
         else {
             return false;
@@ -302,12 +257,12 @@ impl Grid {
         n: u64,
         loses: impl FnMut(Lost),
     ) -> Option<Joined> {
-        // What the compiler knows is quicker: two cells in a slot beside one or two.
-        match (self.one.step, self.other.step, self.parts) {
-            (0, 1, 1) => self.take_at((0, 1, 1), walks, n, loses),
-            (1, 0, 1) => self.take_at((1, 0, 1), walks, n, loses),
-            (0, 0, 1) => self.take_at((0, 0, 1), walks, n, loses),
-            steps => self.take_at(steps, walks, n, loses),
+        // What the compiler knows is quicker.
+        match self.steps {
+            Steps::TwoAndOne => self.take_at((0, 1, 1), walks, n, loses),
+            Steps::OneAndTwo => self.take_at((1, 0, 1), walks, n, loses),
+            Steps::TwoAndTwo => self.take_at((0, 0, 1), walks, n, loses),
+            Steps::Any => self.take_at((self.one.step, self.other.step, self.parts), walks, n, loses),
         }
     }
 
@@ -329,9 +284,10 @@ impl Grid {
         if next >= self.until || left >= n && !self.begins(one_first, n) {
             return None;
         }
-        let is_full = found.spare() == 0;
-        if is_full {
-            if !self.clear {
+        let spare = found.spare();
+        if spare == 0 {
+            if n - left > self.capacity {
+                // One that has come as another left is counted, and the other is not gone yet.
                 return None;
             }
             if let Some((joined, [one, other])) = self.take_slots(one, other, left + 1) {
@@ -339,6 +295,13 @@ impl Grid {
                 loses(other);
                 return Some(joined);
             }
+            if !self.clear {
+                return None;
+            }
+        }
+        let quick_first = one_first == (one_step <= other_step);
+        if quick_first && spare >= 64 && left < n && one.bits != 0 && other.bits != 0 {
+            return Some(self.take_together((one_step, other_step), one, other, found, (0, 0)));
         }
         let wins = one_first == self.one_wins;
         let reach = behind + u64::from(wins);
@@ -356,6 +319,7 @@ impl Grid {
         if lost > 0 {
             let lost = Lost { others: !one_first, count: lost, first: place, last: None };
             let first = if one_first { &self.one } else { &self.other };
+            let found = Found { n, left, capacity: self.capacity, parts };
             loses(first.lost(next, joined, found, lost));
             return Some(mine);
         }
@@ -371,29 +335,8 @@ impl Grid {
         n == 1 && if one_first { self.one.step } else { self.other.step } < self.parts
     }
 
-    /// Trains come to a full queue: take what comes before `slot`, with which there is room for one, and in as many slots from it on as one
-    /// of them surely has a cell in each. `None` where there is no such slot.
-    #[inline(never)]
-    fn take_slots(&mut self, one: &mut Walk, other: &mut Walk, slot: u64) -> Option<(Joined, [Lost; 2])> {
-        let (boundary, parts) = (slot << self.parts, self.parts);
-        let mine = self.one.comes(one, boundary, parts)?;
-        let theirs = self.other.comes(other, boundary, parts)?;
-        let in_time = (self.until >> parts).saturating_sub(slot);
-        let known = in_time.min(mine.known.min(theirs.known).into()) as u32;
-        let slots = known.min((mine.slots | theirs.slots).trailing_ones());
-        if slots == 0 {
-            return None;
-        }
-        let all = lowest(slots);
-        let one_first =
-            if mine.offset == theirs.offset { self.one_wins } else { mine.offset < theirs.offset };
-        let others = all & if one_first { !mine.slots } else { theirs.slots };
-        let mine = self.one.leave(one, (&mine, parts), slots, all & !others);
-        let theirs = self.other.leave(other, (&theirs, parts), slots, others);
-        Some(((slots, others), [mine, Lost { others: true, ..theirs }]))
-    }
-
-    /// Both trains come behind those that have `joined`, and all find room: take them as far as the quicker one has no gap.
+    /// Both trains come behind those that have `joined`, and all find room: take them as far as the quicker one has no gap. Where it comes first, and
+    /// none has joined, that is one cell at least.
     #[inline(always)]
     fn take_together(
         &mut self,

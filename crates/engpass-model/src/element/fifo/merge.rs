@@ -73,15 +73,11 @@ impl Line {
     fn grid(
         &mut self,
         beat: &Option<Beat>,
-        (one, other): (&Side<'_>, Option<&Side<'_>>),
         walks: (&Walk, &Walk),
         (limit, wins): (u64, bool),
     ) -> Option<Grid> {
         let in_slot = beat.as_ref()?.in_slot();
-        let pace = one.channel.train().pace;
-        let paces = (pace, other.map_or(pace, |other| other.channel.train().pace));
-        let trains = ((walks.0, paces.0), (walks.1, paces.1));
-        let grid = Grid::of(trains, in_slot, (self.base, self.slot, self.capacity), limit, !wins)?;
+        let grid = Grid::of(walks, in_slot, (self.base, self.slot, self.capacity), limit, !wins)?;
         self.spare = 0;
         Some(grid)
     }
@@ -224,8 +220,9 @@ fn merge<const WINS: bool>(
     let first = |one: &Walk, other: &Walk| if WINS { other.head <= one.head } else { other.head < one.head };
     let mut beat = Beat::of(one.channel, other.as_deref().map(|other| &*other.channel), line.slot);
     let mut block = Block { n: line.n + 1, ..Block::default() };
-    let mut grid = line.grid(&beat, (one, other.as_deref()), (&one_walk, &other_walk), (limit, WINS));
-    'trains: loop {
+    let mut grid = line.grid(&beat, (&one_walk, &other_walk), (limit, WINS));
+    let mut slow = SLOW;
+    loop {
         if let Some(slots) = &mut grid {
             let known = one_walk.bits != 0 && other_walk.bits != 0;
             if !known && (one_walk.is_through() || other_walk.is_through()) {
@@ -240,19 +237,16 @@ fn merge<const WINS: bool>(
                     continue;
                 }
                 let (sides, walks) = ((&mut *one, other.as_deref_mut()), (&mut one_walk, &mut other_walk));
-                let any = next_train(sides, walks, others, (&mut beat, line.slot), out);
-                let (channel, walk) = match &other {
-                    Some(other) if others => (&*other.channel, &other_walk),
-                    _ => (&*one.channel, &one_walk),
-                };
-                if any && slots.goes_on(others, (walk, channel.train().pace), !WINS) {
+                let next = next_train(sides, walks, others, (&mut beat, line.slot), out);
+                let walk = if others { &other_walk } else { &one_walk };
+                if next == Next::Alike && slots.goes_on(others, walk, !WINS) {
                     continue;
                 }
                 line.leaves_grid((one, other.as_deref()), (&mut one_walk, &mut other_walk));
-                if !any {
+                if next == Next::None {
                     break;
                 }
-                grid = line.grid(&beat, (one, other.as_deref()), (&one_walk, &other_walk), (limit, WINS));
+                grid = line.grid(&beat, (&one_walk, &other_walk), (limit, WINS));
                 continue;
             }
             let loses = |lost: Lost| match &mut other {
@@ -279,8 +273,11 @@ fn merge<const WINS: bool>(
             ended = (!one_walk.go_on(one.channel)).then_some(false);
         } else if other_walk.is_through() {
             ended = (!other_walk.go_on(other.as_mut().expect(WHOSE).channel)).then_some(true);
-        } else if count < MANY {
-            let most = most.min(count + SLOW);
+        } else if count >= MANY {
+            slow = SLOW;
+        } else {
+            let most = most.min(count + slow);
+            slow = (2 * slow).min(64);
             while count < most {
                 if first(&one_walk, &other_walk) {
                     if other_walk.head > sure {
@@ -309,10 +306,11 @@ fn merge<const WINS: bool>(
         block.add((count, others), (one, other.as_deref_mut()), pieces);
         if let Some(others) = ended {
             let sides = (&mut *one, other.as_deref_mut());
-            if !next_train(sides, (&mut one_walk, &mut other_walk), others, (&mut beat, line.slot), out) {
+            let walks = (&mut one_walk, &mut other_walk);
+            if next_train(sides, walks, others, (&mut beat, line.slot), out) == Next::None {
                 break;
             }
-            grid = line.grid(&beat, (one, other.as_deref()), (&one_walk, &other_walk), (limit, WINS));
+            grid = line.grid(&beat, (&one_walk, &other_walk), (limit, WINS));
             continue;
         }
         let at = one_walk.head.min(other_walk.head);
@@ -341,33 +339,54 @@ fn merge<const WINS: bool>(
         let ends = Line::ends_from(line.slot, before);
         let mut room = Room { since: line.base, ends };
         let late = LATE * line.slot_at_least;
-        loop {
+        let (mut count, mut others) = (0, 0);
+        let mut ended = None;
+        while count < 64 {
             let (at, next) = (one_walk.head.min(other_walk.head), line.base + room.ends.after());
             if at > sure || at >= next + late {
                 break;
             }
-            let (others, joins, any) = if first(&one_walk, &other_walk) {
+            if first(&one_walk, &other_walk) {
                 let other = other.as_mut().expect(WHOSE);
-                let joins = other.meets_full(&other_walk, &mut line, &mut room);
-                (true, joins, other_walk.step(other.channel))
-            } else {
-                let joins = one.meets_full(&one_walk, &mut line, &mut room);
-                (false, joins, one_walk.step(one.channel))
-            };
-            block.add((joins.into(), (joins && others).into()), (one, other.as_deref_mut()), pieces);
-            if !any {
-                let sides = (&mut *one, other.as_deref_mut());
-                let walks = (&mut one_walk, &mut other_walk);
-                if !next_train(sides, walks, others, (&mut beat, line.slot), out) {
-                    break 'trains;
+                let joins = other.meets_full(&other_walk, &mut room);
+                others |= u64::from(joins) << count;
+                count += u32::from(joins);
+                if !other_walk.step(other.channel) {
+                    ended = Some(true);
+                    break;
                 }
+            } else {
+                count += u32::from(one.meets_full(&one_walk, &mut room));
+                if !one_walk.step(one.channel) {
+                    ended = Some(false);
+                    break;
+                }
+            }
+        }
+        line.join(count.into());
+        block.add((count, others), (one, other.as_deref_mut()), pieces);
+        if let Some(others) = ended {
+            let sides = (&mut *one, other.as_deref_mut());
+            let walks = (&mut one_walk, &mut other_walk);
+            if next_train(sides, walks, others, (&mut beat, line.slot), out) == Next::None {
                 break;
             }
         }
-        grid = line.grid(&beat, (one, other.as_deref()), (&one_walk, &other_walk), (limit, WINS));
+        grid = line.grid(&beat, (&one_walk, &other_walk), (limit, WINS));
     }
     block.tell((one, other), pieces);
     (line, (one_walk, other_walk))
+}
+
+/// What comes behind a train that has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// None of the same generator.
+    None,
+    /// One at the same pace.
+    Alike,
+    /// One at another pace.
+    Other,
 }
 
 /// A train of one side, or of the `others`, has ended. Go on with the next one, if that is of the same generator; it may change the beat.
@@ -378,35 +397,37 @@ fn next_train(
     others: bool,
     (beat, slot): (&mut Option<Beat>, Pace),
     out: &mut impl Outlet,
-) -> bool {
+) -> Next {
     let side = if others { other.as_ref().expect(WHOSE) } else { &*one };
     if !side.channel.goes_on() {
-        return false;
+        return Next::None;
     }
-    let pace = side.channel.train().pace;
-    // What was lost is told train by train.
-    if one.lost > 0 {
-        one.tell_lost(one_walk, out);
-    }
-    if let Some(other) = other.as_mut().filter(|other| other.lost > 0) {
-        other.tell_lost(other_walk, out);
+    if out.dates_losses() {
+        if one.lost > 0 {
+            one.tell_lost(one_walk, out);
+        }
+        if let Some(other) = other.as_mut().filter(|other| other.lost > 0) {
+            other.tell_lost(other_walk, out);
+        }
     }
     let (channel, walk) = match &mut other {
         Some(other) if others => (&mut *other.channel, other_walk),
         _ => (&mut *one.channel, one_walk),
     };
-    let any = channel.walk_next(walk);
-    if channel.train().pace != pace {
-        *beat = Beat::of(one.channel, other.map(|other| &*other.channel), slot);
+    match channel.walk_next(walk) {
+        Some(true) => return Next::Alike,
+        Some(false) => {}
+        None => return Next::None,
     }
-    any
+    *beat = Beat::of(one.channel, other.map(|other| &*other.channel), slot);
+    Next::Other
 }
 
 const WHOSE: &str = "a cell is of a side that there is";
 
 /// Cells from which on it pays to take many at once.
 const MANY: u32 = 4;
-/// Cells that are taken one by one before that is tried again, where it did not.
+/// Cells that are taken one by one before that is tried again, where it did not; then twice as many, up to 64.
 const SLOW: u32 = 16;
 
 /// Slots: of a cell that comes so much later than there was room the queue is no longer nearly full.
@@ -423,10 +444,9 @@ struct Room {
 impl Side<'_> {
     /// The next cell joins if there is `room` for it by now, else it is lost. Whether it has joined.
     #[inline(always)]
-    fn meets_full(&mut self, walk: &Walk, line: &mut Line, room: &mut Room) -> bool {
+    fn meets_full(&mut self, walk: &Walk, room: &mut Room) -> bool {
         let joins = walk.head - room.since >= room.ends.after();
         if joins {
-            line.join(1);
             room.ends.step();
         } else {
             if self.lost == 0 {
@@ -439,19 +459,26 @@ impl Side<'_> {
     }
 
     /// Cells of it were lost.
-    #[inline(never)]
+    #[inline]
     fn loses_some(&mut self, lost: &Lost) {
         if lost.count == 0 {
             return;
         }
         if self.lost == 0 {
-            let Cells { base, pace, .. } = *self.channel.train();
-            self.lost_at = base + pace.after(lost.first);
+            self.loses_first(lost.first);
         }
         self.lost += lost.count;
         if let Some(last) = lost.last {
             self.lost_place = last;
         }
+    }
+
+    /// The first cell that was lost is that at `place`.
+    #[cold]
+    #[inline(never)]
+    fn loses_first(&mut self, place: u64) {
+        let Cells { base, pace, .. } = *self.channel.train();
+        self.lost_at = base + pace.after(place);
     }
 
     /// Tell of the cells that were lost, up to the walk.
@@ -506,7 +533,8 @@ impl Block {
         let all = u64::MAX >> (64 - self.count);
         let (ones, others) = (all & !self.others, self.others);
         let of_others = u64::from(others.count_ones());
-        one.join(self.n, ones, u64::from(self.count) - of_others);
+        let of_one = u64::from(self.count) - of_others;
+        one.join(self.n, ones, of_one);
         if let Some(other) = other {
             other.join(self.n, others, of_others);
         }
@@ -516,16 +544,16 @@ impl Block {
             while left != 0 {
                 let skip = left.trailing_zeros();
                 let which = usize::from(others >> skip & 1 == 1);
-                let of = [ones, others][which] >> skip;
-                let run = (u64::MAX >> (64 - of.trailing_ones())) << skip;
-                pieces.add(which, self.n, run);
+                let count = ([ones, others][which] >> skip).trailing_ones();
+                let run = (u64::MAX >> (64 - count)) << skip;
+                pieces.add(which, self.n, run, count.into());
                 left &= !run;
             }
             return;
         }
-        for (which, bits) in [ones, others].into_iter().enumerate() {
+        for (which, bits, count) in [(0, ones, of_one), (1, others, of_others)] {
             if bits != 0 {
-                pieces.add(which, self.n, bits);
+                pieces.add(which, self.n, bits, count);
             }
         }
     }
