@@ -52,13 +52,23 @@ impl Receiver {
     pub(super) fn acknowledge(&mut self, terms: Terms<'_>, now: Time, seq: u64, segment: &mut Segment) {
         *segment = self.outgoing(terms, now, seq, 0, Flags::default());
         self.acknowledged(true);
-        if self.has_blocks() && terms.agreed.sack() {
+        if self.has_blocks() {
+            self.report(terms, segment);
+        }
+    }
+
+    /// Report what has come beside what is in order, if the other side wants to know.
+    #[inline(never)]
+    fn report(&mut self, terms: Terms<'_>, segment: &mut Segment) {
+        if terms.agreed.sack() {
             let most = if terms.agreed.timestamps() { 3 } else { 4 };
             // The packet is no longer than one with data (RFC 6691), whose options are off the segment size already.
             let room = terms.mss.saturating_sub(4) / 8;
             if room > 0 {
                 segment.sack = self.sack_blocks(terms.p, most.min(room as usize));
             }
+        } else {
+            self.forget_duplicate();
         }
     }
 

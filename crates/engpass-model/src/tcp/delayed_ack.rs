@@ -26,6 +26,12 @@ impl Default for DelayedAck {
     }
 }
 
+/// When the timer expires next that beats for all connections.
+#[inline(never)]
+fn next_beat(p: &TcpParameters, now: Time) -> Time {
+    if p.ack_delay.ps() > 0 { p.next_tick(Time(now.ps() + 1), p.ack_delay) } else { now }
+}
+
 impl DelayedAck {
     /// A segment came in order.
     #[inline(always)]
@@ -47,12 +53,7 @@ impl DelayedAck {
             self.quick = self.quick.saturating_add(1);
             self.due = true;
         } else if self.deadline == Time::MAX {
-            let delay = p.ack_delay.ps();
-            self.deadline = if p.ack_heartbeat && delay > 0 {
-                p.next_tick(Time(now.ps() + 1), p.ack_delay)
-            } else {
-                now + p.ack_delay
-            };
+            self.deadline = if p.ack_heartbeat { next_beat(p, now) } else { now + p.ack_delay };
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::acknowledge::Terms;
 use super::connection::{Agreed, Connection, Out, Rare, State};
-use super::flight::Flight;
 use super::limited::LimitedBy;
 use super::parameters::{Role, Shared};
 use super::receive::Receiver;
@@ -78,7 +77,7 @@ impl End {
     }
 
     /// See [`Connection::on_segment`].
-    #[inline]
+    #[inline(always)]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         if let Kind::Reader(reader) = &mut self.0
             && reader.take(now, segment, out)
@@ -115,33 +114,10 @@ impl End {
     }
 
     /// See [`Connection::next_segment`].
-    #[inline]
+    #[inline(always)]
     pub fn next_segment(&mut self, now: Time, segment: &mut Segment) -> Result<(), LimitedBy> {
         match &mut self.0 {
             Kind::Whole(connection) => connection.next_segment(now, segment),
-            Kind::Reader(reader) => reader.next_segment(now, segment),
-        }
-    }
-
-    /// See [`Connection::flight`].
-    #[inline]
-    pub fn flight(&self) -> Flight {
-        match &self.0 {
-            Kind::Whole(connection) => connection.flight(),
-            Kind::Reader(_) => Flight::default(),
-        }
-    }
-
-    /// See [`Connection::next_of`].
-    #[inline(always)]
-    pub fn next_of(
-        &mut self,
-        flight: &mut Flight,
-        now: Time,
-        segment: &mut Segment,
-    ) -> Result<(), LimitedBy> {
-        match &mut self.0 {
-            Kind::Whole(connection) => connection.next_of(flight, now, segment),
             Kind::Reader(reader) => reader.next_segment(now, segment),
         }
     }
@@ -191,7 +167,7 @@ impl End {
 
 impl Reader {
     /// Take a segment that brings data, or says nothing new. False, and nothing is done, if it is another.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
         if !segment.flags.is_of_data() || segment.ack != SEQ || !segment.sack.is_empty() {
             return false;
@@ -225,7 +201,7 @@ impl Reader {
         !self.rx.acks.is_due() && !self.rx.has_early()
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_segment(&mut self, now: Time, segment: &mut Segment) -> Result<(), LimitedBy> {
         let terms = Terms { p: &self.p, agreed: self.agreed, mss: self.mss.into() };
         if self.rx.has_early() {

@@ -10,8 +10,8 @@ use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::Network;
 use super::arena::Arena;
-use super::event::Event;
-use super::fabric::Datagram;
+use super::event::{Event, Events};
+use super::fabric::{Datagram, Fabric};
 use super::host::Item;
 use super::ledger::Wait;
 use super::nic::{Sending, Way};
@@ -232,6 +232,52 @@ impl Endpoint {
         }
     }
 
+    /// It wakes when its connection has its next timer.
+    #[inline(always)]
+    fn see_to_wake(&mut self, endpoint: usize, now: u64, events: &mut Events) {
+        if let Some(wake) = self.connection.next_wake() {
+            let wake = wake.ps().max(now);
+            if wake < self.timer {
+                self.timer = wake;
+                events.push(wake, self.flow as usize, Event::Wake(endpoint as u32));
+            }
+        }
+    }
+
+    /// Its connection hears of a segment.
+    #[inline(always)]
+    fn on_segment(&mut self, now: u64, sender: usize, datagram: u32, fabric: &mut Fabric) {
+        let mut out = Out::default();
+        let this = &mut fabric.datagrams[datagram];
+        self.connection.on_segment(Time(now), &fabric.segments[datagram as usize], &mut out);
+        let counts = fabric.window.holds(now);
+        if this.counted {
+            let tally = &mut fabric.flows[this.flow as usize];
+            tally.in_flight -= 1;
+            tally.receive(this.index, now);
+            if counts {
+                tally.received += 1;
+                tally.delays.add(now - this.begun);
+                // What came for the first time, whether or not bytes before it are missing: more than the lines carried
+                // cannot arrive.
+                tally.received_bytes += u64::from(this.bytes).saturating_sub(out.refused);
+            }
+        }
+        if out.refused > 0 {
+            this.refused = out.refused as u32;
+        }
+        // Nobody asks what an end that only reads measures, and waits for.
+        if let Some(application) = &mut self.application {
+            if let Some(round_trip) = out.round_trip
+                && counts
+            {
+                fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
+            }
+            application.connected |= out.established;
+            fabric.ledger.stirs(sender, now);
+        }
+    }
+
     /// CPU time of a segment with so much payload.
     #[inline]
     fn segment_cost(&self, costs: &[SegmentCost], len: u64, incoming: bool) -> u64 {
@@ -278,21 +324,8 @@ impl Network {
             if out.timed_out {
                 self.fabric.ledger.timed_out(self.processes.len() + index, now);
             }
-            self.after_input(index, out);
-        } else {
-            self.go_on(index);
         }
-    }
-
-    /// The connection has taken an input.
-    #[inline(always)]
-    fn after_input(&mut self, endpoint: usize, out: Out) {
-        if out.established
-            && let Some(application) = &mut self.endpoints[endpoint].application
-        {
-            application.connected = true;
-        }
-        self.go_on(endpoint);
+        self.go_on(index);
     }
 
     /// The application's next write begins, when it is due and after a pause perhaps, if there is to be one.
@@ -388,17 +421,10 @@ impl Network {
         }
     }
 
-    /// The endpoint wakes when its connection has its next timer.
+    /// See [`Endpoint::see_to_wake`].
     #[inline(always)]
     pub(super) fn see_to_wake(&mut self, endpoint: usize) {
-        let this = &mut self.endpoints[endpoint];
-        if let Some(wake) = this.connection.next_wake() {
-            let wake = wake.ps().max(self.now);
-            if wake < this.timer {
-                this.timer = wake;
-                self.events.push(wake, this.flow as usize, Event::Wake(endpoint as u32));
-            }
-        }
+        self.endpoints[endpoint].see_to_wake(endpoint, self.now, &mut self.events);
     }
 
     /// Ask the CPU for an output, or else for a piece of a write; and note what the endpoint waits for.
@@ -561,9 +587,17 @@ impl Network {
     /// A segment has come to an endpoint that it costs nothing, and nobody else holds its datagram: the connection takes it, and it is booked.
     #[inline(never)]
     pub(super) fn take_whole(&mut self, datagram: u32, endpoint: usize) {
-        let out = self.on_segment(datagram, endpoint);
-        self.fabric.end_whole(datagram, Some(endpoint as u32));
-        self.after_input(endpoint, out);
+        let (now, sender) = (self.now, self.processes.len() + endpoint);
+        let Self { endpoints, fabric, events, .. } = self;
+        let this = &mut endpoints[endpoint];
+        this.on_segment(now, sender, datagram, fabric);
+        fabric.end_whole(datagram, Some(endpoint as u32));
+        if this.busy || this.is_silent() {
+            this.see_to_wake(endpoint, now, events);
+        } else {
+            self.act(endpoint);
+            self.see_to_wake(endpoint);
+        }
     }
 
     /// CPU time of receiving a segment, in picoseconds.
@@ -577,43 +611,8 @@ impl Network {
     #[inline(never)]
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint") as usize;
-        let out = self.on_segment(datagram, endpoint);
-        self.after_input(endpoint, out);
-    }
-
-    /// The connection of an endpoint hears of a segment.
-    #[inline(always)]
-    fn on_segment(&mut self, datagram: u32, endpoint: usize) -> Out {
-        let (now, mut out) = (self.now, Out::default());
-        let Self { endpoints, fabric, .. } = self;
-        let (this, end) = (&mut fabric.datagrams[datagram], &mut endpoints[endpoint]);
-        end.connection.on_segment(Time(now), &fabric.segments[datagram as usize], &mut out);
-        let counts = fabric.window.holds(now);
-        if this.counted {
-            let tally = &mut fabric.flows[this.flow as usize];
-            tally.in_flight -= 1;
-            tally.receive(this.index, now);
-            if counts {
-                tally.received += 1;
-                tally.delays.add(now - this.begun);
-                // What came for the first time, whether or not bytes before it are missing: more than the lines carried
-                // cannot arrive.
-                tally.received_bytes += u64::from(this.bytes).saturating_sub(out.refused);
-            }
-        }
-        if let Some(round_trip) = out.round_trip
-            && end.application.is_some()
-            && counts
-        {
-            fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
-        }
-        if out.refused > 0 {
-            this.refused = out.refused as u32;
-        }
-        // Nobody asks what an end that only reads waits for.
-        if end.application.is_some() {
-            fabric.ledger.stirs(self.processes.len() + endpoint, now);
-        }
-        out
+        let (now, sender) = (self.now, self.processes.len() + endpoint);
+        self.endpoints[endpoint].on_segment(now, sender, datagram, &mut self.fabric);
+        self.go_on(endpoint);
     }
 }

@@ -200,9 +200,12 @@ impl Recovery {
     /// New data is acknowledged: duplicates count from 0.
     #[inline]
     pub(super) fn advance(&mut self) {
-        self.duplicates = 0;
-        if let Some(more) = &mut self.more {
-            more.limited_transmitted = 0;
+        // Without duplicates they have let nothing out.
+        if self.duplicates > 0 {
+            self.duplicates = 0;
+            if let Some(more) = &mut self.more {
+                more.limited_transmitted = 0;
+            }
         }
     }
 
