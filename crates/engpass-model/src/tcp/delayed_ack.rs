@@ -12,7 +12,7 @@ pub(super) struct DelayedAck {
     duplicates: u32,
     /// Bytes since the last acknowledgment.
     bytes: u32,
-    /// Segments of data acknowledged at once so far.
+    /// Segments of data that were acknowledged at once because the connection was young.
     quick: u32,
     /// Segments since the last acknowledgment.
     segments: u16,
@@ -49,8 +49,10 @@ impl DelayedAck {
                     || (u64::from(len) < mss && !u64::from(before).is_multiple_of(mss))
             }
         };
-        if enough || self.quick < p.quick_acks {
-            self.quick = self.quick.saturating_add(1);
+        if self.quick < p.quick_acks {
+            self.quick += 1;
+            self.due = true;
+        } else if enough {
             self.due = true;
         } else if self.deadline == Time::MAX {
             self.deadline = if p.ack_heartbeat { next_beat(p, now) } else { now + p.ack_delay };

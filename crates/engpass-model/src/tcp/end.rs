@@ -21,12 +21,15 @@ enum Kind {
 }
 
 /// An open end that has sent no data and will not. It takes data and acknowledges it; whatever else comes makes it whole again.
+///
+/// What nearly all segments leave alone stands first, so that the rest takes fewer lines of the caches.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Reader {
+    pub(super) rare: Option<Box<Rare>>,
+    pub(super) counts: Counts,
     pub(super) p: Shared,
     pub(super) rx: Receiver,
-    pub(super) counts: Counts,
-    pub(super) rare: Option<Box<Rare>>,
     pub(super) mss: u32,
     pub(super) agreed: Agreed,
 }

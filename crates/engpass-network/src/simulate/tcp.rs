@@ -17,7 +17,10 @@ use super::ledger::Wait;
 use super::nic::{Sending, Way};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
+///
+/// They do not stay in the caches where they are many: one of these is a line of them.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Endpoint {
     pub(super) connection: End,
     pub(super) flow: u32,

@@ -67,7 +67,12 @@ pub(super) struct RackView<'a> {
 
 /// The state that all kinds share.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Recovery {
+    more: Option<Box<More>>,
+    rack: Option<Box<Rack>>,
+    /// The round trip that RACK knew when it last rested.
+    rack_rtt: Time,
     pub(super) phase: Phase,
     /// One lost segment goes out whatever the window says.
     pub(super) force: bool,
@@ -77,10 +82,6 @@ pub(super) struct Recovery {
     pub(super) rescued: bool,
     /// Duplicate acknowledgments in a row.
     pub(super) duplicates: u32,
-    more: Option<Box<More>>,
-    rack: Option<Box<Rack>>,
-    /// The round trip that RACK knew when it last rested.
-    rack_rtt: Time,
 }
 
 /// What is kept once something was lost.

@@ -204,6 +204,12 @@ impl Network {
             self.go(id, place, at, false);
             return true;
         }
+        self.enter_formed(this)
+    }
+
+    /// The segment that is formed enters the NIC in the way of all packets. Returns whether it has not to wait.
+    #[inline(never)]
+    fn enter_formed(&mut self, this: Acting) -> bool {
         let sending = self.endpoints[this.endpoint].sending(&self.fabric.datagrams);
         let enters = self.enters_as(this.sender, sending);
         if enters {
