@@ -79,8 +79,18 @@ impl End {
         }
     }
 
-    /// See [`Connection::on_segment`].
+    /// Take a segment at an end that only reads, if it is what nearly all are there: the next one of its data, of which
+    /// [`on_segment`](Self::on_segment) says no more than that it came. False, and nothing is done, if it is not.
     #[inline(always)]
+    pub fn take_next(&mut self, now: Time, segment: &Segment) -> bool {
+        match &mut self.0 {
+            Kind::Reader(reader) => reader.take_next(now, segment),
+            Kind::Whole(_) => false,
+        }
+    }
+
+    /// See [`Connection::on_segment`].
+    #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         if let Kind::Reader(reader) = &mut self.0
             && reader.take(now, segment, out)
@@ -169,25 +179,30 @@ impl End {
 }
 
 impl Reader {
-    /// Take a segment that brings data, or says nothing new. False, and nothing is done, if it is another.
+    /// See [`End::take_next`].
     #[inline(always)]
+    fn take_next(&mut self, now: Time, segment: &Segment) -> bool {
+        let next = self.is_for_it(segment) && segment.len > 0 && !segment.ce && self.rx.expects(segment);
+        if next {
+            self.counts.segments_received += 1;
+            self.rx.take_expected(&self.p, self.mss.into(), segment, now);
+        }
+        next
+    }
+
+    /// Whether a segment only brings data, or says nothing new.
+    #[inline(always)]
+    fn is_for_it(&self, segment: &Segment) -> bool {
+        segment.flags.is_of_data() && segment.ack == SEQ && segment.sack.is_empty()
+    }
+
+    /// Take such a segment. False, and nothing is done, if it is another.
+    #[inline(never)]
     fn take(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
-        if !segment.flags.is_of_data() || segment.ack != SEQ || !segment.sack.is_empty() {
+        if !self.is_for_it(segment) {
             return false;
         }
         self.counts.segments_received += 1;
-        let mss = self.mss.into();
-        if !segment.ce && self.rx.expects(segment) {
-            self.rx.take_expected(&self.p, mss, segment, now);
-            out.delivered += segment.payload();
-        } else {
-            self.take_any(now, segment, out);
-        }
-        true
-    }
-
-    #[inline(never)]
-    fn take_any(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         let received = self.rx.take(&self.p, self.mss.into(), segment, now);
         debug_assert!(!received.finished, "a FIN makes it whole");
         out.delivered += received.in_order;
@@ -197,6 +212,7 @@ impl Reader {
             stats.ce_received += u64::from(segment.ce);
             stats.bytes_refused += received.refused;
         }
+        true
     }
 
     #[inline]

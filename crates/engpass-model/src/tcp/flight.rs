@@ -58,7 +58,8 @@ impl Connection {
             return None;
         }
         self.sent_at = now;
-        let mut pattern = self.outgoing(now, 0, mss as u32, Flags::default());
+        let mut pattern = Segment::default();
+        self.outgoing(now, (0, mss as u32), Flags::default(), &mut pattern);
         pattern.ect = self.agreed.ecn();
         self.rx.acknowledged(false);
         Some(Flight { sendable, open, pattern })

@@ -44,7 +44,7 @@ impl Connection {
                 && segment.len == 0
                 && self.board.absent() == 0
                 && !self.p.derived().rates
-                && self.rare.as_ref().is_none_or(|rare| rare.saved.is_none());
+                && !self.recovery.doubted;
             if !plain {
                 return false;
             }
@@ -403,10 +403,11 @@ impl Connection {
     /// The Eifel detection algorithm (RFC 3522): an acknowledgment that echoes a timestamp from before the
     /// retransmission acknowledges the original.
     pub(super) fn detect_spurious(&mut self, segment: &Segment) {
-        let Some(rare) = &mut self.rare else { return };
+        let Some(rare) = self.rare.as_mut().filter(|_| self.recovery.doubted) else { return };
         let Some(saved) = rare.saved else { return };
         let Some(resent) = saved.resent_at else { return };
         rare.saved = None;
+        self.recovery.doubted = false;
         let echo = segment.timestamps.and_then(|stamp| stamp.echo());
         if !self.agreed.timestamps() || echo.is_none_or(|echo| echo >= resent) {
             return;
@@ -440,6 +441,7 @@ impl Connection {
                 rare.stats.fast_recoveries += 1;
                 rare.saved = Some(Saved { window, resent_at });
                 rare.cwr_until = next;
+                self.recovery.doubted = true;
                 let flight = self.flight_size(limited);
                 let prior = self.window.size;
                 self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Loss, flight, now);
@@ -535,6 +537,7 @@ impl Connection {
         rare.cwr_until = next;
         rare.timed = None;
         rare.tail_probe = None;
+        self.recovery.doubted |= calm;
         let again = std::mem::replace(&mut self.expired, true);
         let flight = self.flight_size(self.recovery.limited_transmitted());
         self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Timeout { again }, flight, now);

@@ -180,26 +180,31 @@ impl Receiver {
         (window + (unit - 1)) & !(unit - 1)
     }
 
-    /// Move the right edge as far as silly window avoidance allows, never back.
+    /// Move the right edge as far as silly window avoidance allows, never back. Returns the window, if it has moved: in whole units.
     #[inline]
-    fn open_window(&mut self, p: &TcpParameters, mss: u64) {
+    fn open_window(&mut self, p: &TcpParameters, mss: u64) -> Option<u64> {
         let most = 65535 << self.scale;
         let (capacity, read) = (self.capacity(p, mss), self.read_to());
         let free = capacity.saturating_sub(self.next.max(read) - read).min(most);
-        let edge = self.next + self.in_units(free).min(most);
+        let window = self.in_units(free).min(most);
+        let edge = self.next + window;
         // RFC 9293 section 3.8.6.2.2: keep the edge "until […] RCV.BUFF - RCV.USER - RCV.WND >=
         // min ( Fr * RCV.BUFF, Eff.snd.MSS )", Fr = 1/2.
-        if edge >= self.edge + (capacity / 2).min(mss) {
-            self.edge = edge;
+        if edge < self.edge + (capacity / 2).min(mss) {
+            return None;
         }
+        self.edge = edge;
+        Some(window)
     }
 
     /// The window to announce, which thereby is announced.
     #[inline]
     pub(super) fn announce(&mut self, p: &TcpParameters, mss: u64) -> u32 {
         // It has not moved since the last segment went out, unless something came or was read.
-        if self.next != self.last_ack || self.odd {
-            self.open_window(p, mss);
+        if (self.next != self.last_ack || self.odd)
+            && let Some(window) = self.open_window(p, mss)
+        {
+            return window as u32;
         }
         let window = self.edge.saturating_sub(self.next);
         // The rest of a unit may stand open when data came in odd lengths: what is announced is rounded up.

@@ -77,7 +77,7 @@ impl Rtt {
     }
 
     /// The timeout without back-off.
-    #[inline]
+    #[inline(always)]
     fn base(&self, p: &TcpParameters, backoff: Backoff) -> u64 {
         if self.smoothed8 == 0 {
             let initial = p.rto_initial;
@@ -93,7 +93,7 @@ impl Rtt {
     }
 
     /// The timeout, back-off included.
-    #[inline]
+    #[inline(always)]
     pub(super) fn timeout(&self, p: &TcpParameters, backoff: Backoff) -> Time {
         let most = p.rto_maximum.ps();
         let base = self.base(p, backoff);
@@ -104,7 +104,7 @@ impl Rtt {
     }
 
     /// When a timer that is set at `now` expires.
-    #[inline]
+    #[inline(always)]
     pub(super) fn deadline(&self, p: &TcpParameters, backoff: Backoff, now: Time) -> Time {
         let at = now + self.timeout(p, backoff);
         if p.rto_heartbeat { next_beat(p, at) } else { at }

@@ -250,10 +250,25 @@ impl Endpoint {
     /// Its connection hears of a segment.
     #[inline(always)]
     fn on_segment(&mut self, now: u64, sender: usize, datagram: u32, fabric: &mut Fabric) {
-        let mut out = Out::default();
-        let this = &mut fabric.datagrams[datagram];
-        self.connection.on_segment(Time(now), &fabric.segments[datagram as usize], &mut out);
+        let (this, segment) = (&mut fabric.datagrams[datagram], &fabric.segments[datagram as usize]);
         let counts = fabric.window.holds(now);
+        let mut refused = 0;
+        if !self.connection.take_next(Time(now), segment) {
+            let mut out = Out::default();
+            self.connection.on_segment(Time(now), segment, &mut out);
+            refused = out.refused;
+            this.refused = refused as u32;
+            // Nobody asks what an end that only reads measures, and waits for.
+            if let Some(application) = &mut self.application {
+                if let Some(round_trip) = out.round_trip
+                    && counts
+                {
+                    fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
+                }
+                application.connected |= out.established;
+                fabric.ledger.stirs(sender, now);
+            }
+        }
         if this.counted {
             let tally = &mut fabric.flows[this.flow as usize];
             tally.in_flight -= 1;
@@ -263,21 +278,8 @@ impl Endpoint {
                 tally.delays.add(now - this.begun);
                 // What came for the first time, whether or not bytes before it are missing: more than the lines carried
                 // cannot arrive.
-                tally.received_bytes += u64::from(this.bytes).saturating_sub(out.refused);
+                tally.received_bytes += u64::from(this.bytes).saturating_sub(refused);
             }
-        }
-        if out.refused > 0 {
-            this.refused = out.refused as u32;
-        }
-        // Nobody asks what an end that only reads measures, and waits for.
-        if let Some(application) = &mut self.application {
-            if let Some(round_trip) = out.round_trip
-                && counts
-            {
-                fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
-            }
-            application.connected |= out.established;
-            fabric.ledger.stirs(sender, now);
         }
     }
 

@@ -80,22 +80,6 @@ enum Pause {
 impl Exit<'_> {
     /// The next datagram's segment, which is formed, goes on the line if nothing is in its way.
     #[inline(always)]
-    fn send_segment(
-        &mut self,
-        acting: Acting,
-        this: &mut Endpoint,
-        packets: &mut Arena<Packet>,
-        fabric: &mut Fabric,
-        events: &mut Events,
-    ) -> Option<Pause> {
-        let id = fabric.datagrams.next();
-        let whole = acting.whole(this.flow, fabric.segment_of(id), this.application.is_some());
-        let whole = Whole { index: this.connection.segments_sent(), ..whole };
-        self.send_whole(whole, acting.states, &mut this.formed, packets, fabric, events)
-    }
-
-    /// The same where all but the segment is at hand.
-    #[inline(always)]
     fn send_whole(
         &mut self,
         whole: Whole,
@@ -165,10 +149,12 @@ impl Network {
             if this.connection.next_segment(Time(now), segment).is_err() {
                 return;
             }
+            let whole = acting.whole(this.flow, segment, false);
+            let whole = Whole { index: this.connection.segments_sent(), ..whole };
             let Frames { ports, packets, steps, routes, .. } = frames;
             let nic = &nics[this.nic as usize];
             let mut exit = Exit::of(nic, routes[route as usize], (ports, steps), (now, end));
-            if let Some(pause) = exit.send_segment(acting, this, packets, fabric, events)
+            if let Some(pause) = exit.send_whole(whole, None, &mut this.formed, packets, fabric, events)
                 && !self.hand_over_after(acting, pause)
             {
                 return;
@@ -193,7 +179,9 @@ impl Network {
         let this = &mut endpoints[acting.endpoint];
         let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
         let mut exit = Exit::of(nic, route, (ports, steps), (self.now, self.end));
-        exit.send_segment(acting, this, packets, fabric, events)
+        let whole = acting.whole(this.flow, fabric.segment_of(fabric.datagrams.next()), true);
+        let whole = Whole { index: this.connection.segments_sent(), ..whole };
+        exit.send_whole(whole, acting.states, &mut this.formed, packets, fabric, events)
     }
 
     /// A packet of which the next port is told goes on, or the segment that is formed enters the NIC in the way of all packets. Returns whether
