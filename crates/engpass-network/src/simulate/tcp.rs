@@ -212,6 +212,17 @@ impl Endpoint {
         self.application.as_ref().is_none_or(|application| application.open)
     }
 
+    /// The route of its packets, if they go as frames that nobody watches.
+    #[inline(always)]
+    fn plain_route(&self, fabric: &Fabric) -> Option<u32> {
+        match self.way() {
+            Way::Frames { route } if self.is_open() && fabric.is_plain() && fabric.fates.is_none() => {
+                Some(route)
+            }
+            _ => None,
+        }
+    }
+
     /// Until when surely nothing happens to it but what comes from the network; zero if that is not known.
     #[inline]
     pub(super) fn foreseen(&self) -> u64 {
@@ -414,15 +425,10 @@ impl Network {
             return;
         }
         let reads = this.application.is_none();
-        match this.way() {
-            Way::Frames { route } if this.is_open() && self.is_plain() && self.fabric.fates.is_none() => {
-                if reads {
-                    self.answer_plainly(endpoint, route)
-                } else {
-                    self.act_plainly(endpoint, route)
-                }
-            }
-            _ => self.do_all(endpoint),
+        match this.plain_route(&self.fabric) {
+            Some(route) if reads => self.answer_plainly(endpoint, route),
+            Some(route) => self.act_plainly(endpoint, route),
+            None => self.do_all(endpoint),
         }
     }
 
@@ -599,10 +605,15 @@ impl Network {
         fabric.end_whole(datagram, Some(endpoint as u32));
         if this.busy || this.is_silent() {
             this.see_to_wake(endpoint, now, events);
-        } else {
-            self.act(endpoint);
-            self.see_to_wake(endpoint);
+            return;
         }
+        let reads = this.application.is_none();
+        match this.plain_route(fabric).filter(|_| this.at_rest) {
+            Some(route) if reads => self.answer_plainly(endpoint, route),
+            Some(route) => self.act_plainly(endpoint, route),
+            None => self.act(endpoint),
+        }
+        self.see_to_wake(endpoint);
     }
 
     /// CPU time of receiving a segment, in picoseconds.
