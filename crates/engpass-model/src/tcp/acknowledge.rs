@@ -15,31 +15,27 @@ pub(super) struct Terms<'a> {
 }
 
 impl Receiver {
-    /// A segment with what every segment of an open connection carries.
+    /// Make `segment` one with what every segment of an open connection carries.
     #[inline(always)]
     pub(super) fn outgoing(
         &mut self,
         terms: Terms<'_>,
         now: Time,
-        seq: u64,
-        len: u32,
+        (seq, len): (u64, u32),
         flags: Flags,
-    ) -> Segment {
+        segment: &mut Segment,
+    ) {
         let Terms { p, agreed, mss } = terms;
-        Segment {
-            seq,
-            ack: self.next(),
-            timestamps: if agreed.timestamps() { Some(self.stamp(p, now)) } else { None },
-            sack: SackBlocks::default(),
-            len,
-            window: self.announce(p, mss),
-            mss: 0,
-            window_scale: None,
-            flags: (Flags::ACK | flags).and_if(self.echoes_mark() && agreed.ecn(), Flags::ECE),
-            sack_permitted: false,
-            ect: false,
-            ce: false,
-        }
+        // One by one: so each is written once, where it is to stand.
+        segment.seq = seq;
+        segment.ack = self.next();
+        segment.timestamps = if agreed.timestamps() { Some(self.stamp(p, now)) } else { None };
+        segment.len = len;
+        segment.window = self.announce(p, mss);
+        segment.flags = (Flags::ACK | flags).and_if(self.echoes_mark() && agreed.ecn(), Flags::ECE);
+        (segment.ect, segment.ce, segment.sack_permitted) = (false, false, false);
+        (segment.mss, segment.window_scale) = (0, None);
+        segment.sack = SackBlocks::default();
     }
 
     #[inline]
@@ -50,21 +46,32 @@ impl Receiver {
     /// The acknowledgment that is due.
     #[inline]
     pub(super) fn acknowledge(&mut self, terms: Terms<'_>, now: Time, seq: u64, segment: &mut Segment) {
-        *segment = self.outgoing(terms, now, seq, 0, Flags::default());
+        self.outgoing(terms, now, (seq, 0), Flags::default(), segment);
         self.acknowledged(true);
-        if self.has_blocks() && terms.agreed.sack() {
+        if self.has_blocks() {
+            self.report(terms, segment);
+        }
+    }
+
+    /// Report what has come beside what is in order, if the other side wants to know.
+    #[inline(never)]
+    fn report(&mut self, terms: Terms<'_>, segment: &mut Segment) {
+        if terms.agreed.sack() {
             let most = if terms.agreed.timestamps() { 3 } else { 4 };
             // The packet is no longer than one with data (RFC 6691), whose options are off the segment size already.
             let room = terms.mss.saturating_sub(4) / 8;
             if room > 0 {
                 segment.sack = self.sack_blocks(terms.p, most.min(room as usize));
             }
+        } else {
+            self.forget_duplicate();
         }
     }
 
     /// The one that must go out as it was (RFC 8257 section 3.2).
     pub(super) fn acknowledge_early(&mut self, terms: Terms<'_>, now: Time, seq: u64) -> Segment {
-        let mut segment = self.outgoing(terms, now, seq, 0, Flags::default());
+        let mut segment = Segment::default();
+        self.outgoing(terms, now, (seq, 0), Flags::default(), &mut segment);
         let (ack, echo) = self.take_early().expect("an early acknowledgment was decided on");
         segment.window += (segment.ack - ack) as u32;
         segment.ack = ack;

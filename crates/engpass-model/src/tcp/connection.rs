@@ -176,22 +176,24 @@ pub(super) struct Rare {
 
 /// One endpoint of a TCP connection.
 ///
-/// Its size matters: what an idle connection does not need is allocated when it is needed, and kept.
+/// Its size matters: what an idle connection does not need is allocated when it is needed, and kept. So does its order, where connections are
+/// too many for the caches: what nearly all segments leave alone stands first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Connection {
-    pub(super) p: Shared,
-    pub(super) tx: Sender,
-    pub(super) rx: Receiver,
-    pub(super) board: Scoreboard,
-    pub(super) rtt: Rtt,
-    pub(super) window: Window,
-    pub(super) control: Control,
-    pub(super) timers: Timers,
+    pub(super) rare: Option<Box<Rare>>,
     pub(super) recovery: Recovery,
+    pub(super) counts: Counts,
+    pub(super) p: Shared,
+    pub(super) board: Scoreboard,
+    pub(super) tx: Sender,
+    pub(super) timers: Timers,
     /// When something but an acknowledgment was last sent.
     pub(super) sent_at: Time,
-    pub(super) counts: Counts,
-    pub(super) rare: Option<Box<Rare>>,
+    pub(super) control: Control,
+    pub(super) window: Window,
+    pub(super) rtt: Rtt,
+    pub(super) rx: Receiver,
     pub(super) state: State,
     pub(super) special: Special,
     pub(super) agreed: Agreed,

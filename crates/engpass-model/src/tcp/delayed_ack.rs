@@ -12,7 +12,7 @@ pub(super) struct DelayedAck {
     duplicates: u32,
     /// Bytes since the last acknowledgment.
     bytes: u32,
-    /// Segments of data acknowledged at once so far.
+    /// Segments of data that were acknowledged at once because the connection was young.
     quick: u32,
     /// Segments since the last acknowledgment.
     segments: u16,
@@ -24,6 +24,12 @@ impl Default for DelayedAck {
     fn default() -> Self {
         Self { deadline: Time::MAX, duplicates: 0, bytes: 0, quick: 0, segments: 0, due: false }
     }
+}
+
+/// When the timer expires next that beats for all connections.
+#[inline(never)]
+fn next_beat(p: &TcpParameters, now: Time) -> Time {
+    if p.ack_delay.ps() > 0 { p.next_tick(Time(now.ps() + 1), p.ack_delay) } else { now }
 }
 
 impl DelayedAck {
@@ -43,16 +49,13 @@ impl DelayedAck {
                     || (u64::from(len) < mss && !u64::from(before).is_multiple_of(mss))
             }
         };
-        if enough || self.quick < p.quick_acks {
-            self.quick = self.quick.saturating_add(1);
+        if self.quick < p.quick_acks {
+            self.quick += 1;
+            self.due = true;
+        } else if enough {
             self.due = true;
         } else if self.deadline == Time::MAX {
-            let delay = p.ack_delay.ps();
-            self.deadline = if p.ack_heartbeat && delay > 0 {
-                p.next_tick(Time(now.ps() + 1), p.ack_delay)
-            } else {
-                now + p.ack_delay
-            };
+            self.deadline = if p.ack_heartbeat { next_beat(p, now) } else { now + p.ack_delay };
         }
     }
 

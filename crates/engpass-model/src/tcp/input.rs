@@ -44,12 +44,12 @@ impl Connection {
                 && segment.len == 0
                 && self.board.absent() == 0
                 && !self.p.derived().rates
-                && self.rare.as_ref().is_none_or(|rare| rare.saved.is_none());
+                && !self.recovery.doubted;
             if !plain {
                 return false;
             }
             let Some(run) = self.board.plain_run(segment.ack) else { return false };
-            self.take_run(now, segment, &run, out);
+            self.take_run(now, segment, run, out);
         }
         self.rx.take_expected(&self.p, self.window.mss(), segment, now);
         out.delivered += segment.payload();
@@ -208,10 +208,10 @@ impl Connection {
     /// An acknowledgment takes segments in order that were sent once: what [`receive_ack`](Self::receive_ack)
     /// comes to then.
     #[inline(always)]
-    fn take_run(&mut self, now: Time, segment: &Segment, run: &Run, out: &mut Out) {
+    fn take_run(&mut self, now: Time, segment: &Segment, run: Run, out: &mut Out) {
         let before = self.outstanding();
         let acked = segment.ack - self.board.una();
-        self.board.take_run(run);
+        self.board.take_run(&run);
         self.tx.take_window(segment);
         self.expired = false;
         let sent = if self.p.rtt_every_ack { Some(run.first_at) } else { self.take_timed() };
@@ -258,7 +258,7 @@ impl Connection {
     }
 
     /// New data is acknowledged (RFC 6298 (5.2), (5.3)).
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance_timer(&mut self, now: Time) {
         if self.board.is_empty() {
             self.timers.stop(Timer::Retransmission);
@@ -269,10 +269,10 @@ impl Connection {
 
     /// RACK's part of it.
     #[inline(never)]
-    fn judge_run(&mut self, now: Time, run: &Run) {
+    fn judge_run(&mut self, now: Time, run: Run) {
         let limited = self.recovery.limited_transmitted();
         self.recovery.advance();
-        if self.recovery.rack_mut(&self.board).note_run(run, now, &self.board) {
+        if self.recovery.rack_mut(&self.board).note_run(&run, now, &self.board) {
             let clock = self.clock(now);
             let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
             self.apply(now, verdict, Phase::Open, limited);
@@ -360,7 +360,7 @@ impl Connection {
     }
 
     /// What was sent then, if anything, has arrived.
-    #[inline]
+    #[inline(always)]
     fn take_sample(&mut self, now: Time, sent: Option<Time>, out: &mut Out) {
         if let Some(sent) = sent {
             self.rtt.sample(&self.p, &mut self.backoff, sent, now);
@@ -403,10 +403,11 @@ impl Connection {
     /// The Eifel detection algorithm (RFC 3522): an acknowledgment that echoes a timestamp from before the
     /// retransmission acknowledges the original.
     pub(super) fn detect_spurious(&mut self, segment: &Segment) {
-        let Some(rare) = &mut self.rare else { return };
+        let Some(rare) = self.rare.as_mut().filter(|_| self.recovery.doubted) else { return };
         let Some(saved) = rare.saved else { return };
         let Some(resent) = saved.resent_at else { return };
         rare.saved = None;
+        self.recovery.doubted = false;
         let echo = segment.timestamps.and_then(|stamp| stamp.echo());
         if !self.agreed.timestamps() || echo.is_none_or(|echo| echo >= resent) {
             return;
@@ -440,6 +441,7 @@ impl Connection {
                 rare.stats.fast_recoveries += 1;
                 rare.saved = Some(Saved { window, resent_at });
                 rare.cwr_until = next;
+                self.recovery.doubted = true;
                 let flight = self.flight_size(limited);
                 let prior = self.window.size;
                 self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Loss, flight, now);
@@ -509,7 +511,7 @@ impl Connection {
     }
 
     /// Start the retransmission timer anew.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start_timer(&mut self, now: Time) {
         let at = self.rtt.deadline(&self.p, self.backoff, now);
         self.timers.set(Timer::Retransmission, at);
@@ -535,6 +537,7 @@ impl Connection {
         rare.cwr_until = next;
         rare.timed = None;
         rare.tail_probe = None;
+        self.recovery.doubted |= calm;
         let again = std::mem::replace(&mut self.expired, true);
         let flight = self.flight_size(self.recovery.limited_transmitted());
         self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Timeout { again }, flight, now);

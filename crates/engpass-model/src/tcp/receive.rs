@@ -24,8 +24,8 @@ pub(super) struct Receiver {
     scale: u8,
     /// The FIN has come, in order.
     finished: bool,
-    /// The application reads everything as it comes.
-    automatic: bool,
+    /// What comes in order, or goes out, may have to do with what is kept in `more`. Nearly always it has not, and that is not looked at.
+    odd: bool,
     /// ECN: the echo goes on until CWR (RFC 3168), or is the state of the last packet (RFC 8257).
     echo: bool,
 }
@@ -33,8 +33,8 @@ pub(super) struct Receiver {
 /// What is kept once something came out of order or twice, marks changed, or the application reads as it likes.
 #[derive(Clone, Debug, Default)]
 struct More {
-    /// First sequence number that the application has not read, where it does not read everything as it comes.
-    read: Option<u64>,
+    /// First sequence number that the application has not read, where it does not read everything as it comes; and whether it goes on like that.
+    read: Option<(u64, bool)>,
     /// Sequence number of a FIN that came out of order.
     fin: Option<u64>,
     ranges: Ranges,
@@ -48,9 +48,13 @@ struct More {
 }
 
 impl More {
-    /// Whether what comes in order has nothing to meet.
+    /// Whether what comes in order, and what goes out, has nothing to meet.
     fn is_quiet(&self) -> bool {
-        self.ranges.is_empty() && self.fin.is_none() && self.read.is_none()
+        self.ranges.is_empty()
+            && self.fin.is_none()
+            && self.read.is_none()
+            && self.duplicate.is_none()
+            && self.early.is_none()
     }
 }
 
@@ -77,13 +81,20 @@ impl Receiver {
             delayed_acks: 0,
             scale: 0,
             finished: false,
-            automatic: true,
+            odd: false,
             echo: false,
         }
     }
 
+    /// What is kept there, to be changed.
     fn more(&mut self) -> &mut More {
+        self.odd = true;
         self.more.get_or_insert_default()
+    }
+
+    /// Some of what is kept there is no more.
+    fn settle(&mut self) {
+        self.odd = self.more.as_ref().is_some_and(|more| !more.is_quiet());
     }
 
     /// The buffer. How many segments it holds at least is known when the segment size is.
@@ -125,7 +136,10 @@ impl Receiver {
     #[inline]
     fn read_to(&self) -> u64 {
         let automatic = (self.next - u64::from(self.finished)).max(1);
-        self.more.as_ref().and_then(|more| more.read).unwrap_or(automatic)
+        if !self.odd {
+            return automatic;
+        }
+        self.more.as_ref().and_then(|more| more.read).map_or(automatic, |(read, _)| read)
     }
 
     /// Whether a FIN has come, in order or not.
@@ -146,9 +160,12 @@ impl Receiver {
     pub(super) fn set_automatic(&mut self, automatic: bool) {
         if !automatic {
             let read = self.read_to();
-            self.more().read = Some(read);
+            self.more().read = Some((read, true));
+        } else if let Some(more) = &mut self.more
+            && let Some((_, goes_on)) = &mut more.read
+        {
+            *goes_on = false;
         }
-        self.automatic = automatic;
     }
 
     /// The window of the first SYN, which is never scaled.
@@ -163,26 +180,31 @@ impl Receiver {
         (window + (unit - 1)) & !(unit - 1)
     }
 
-    /// Move the right edge as far as silly window avoidance allows, never back.
+    /// Move the right edge as far as silly window avoidance allows, never back. Returns the window, if it has moved: in whole units.
     #[inline]
-    fn open_window(&mut self, p: &TcpParameters, mss: u64) {
+    fn open_window(&mut self, p: &TcpParameters, mss: u64) -> Option<u64> {
         let most = 65535 << self.scale;
         let (capacity, read) = (self.capacity(p, mss), self.read_to());
         let free = capacity.saturating_sub(self.next.max(read) - read).min(most);
-        let edge = self.next + self.in_units(free).min(most);
+        let window = self.in_units(free).min(most);
+        let edge = self.next + window;
         // RFC 9293 section 3.8.6.2.2: keep the edge "until […] RCV.BUFF - RCV.USER - RCV.WND >=
         // min ( Fr * RCV.BUFF, Eff.snd.MSS )", Fr = 1/2.
-        if edge >= self.edge + (capacity / 2).min(mss) {
-            self.edge = edge;
+        if edge < self.edge + (capacity / 2).min(mss) {
+            return None;
         }
+        self.edge = edge;
+        Some(window)
     }
 
     /// The window to announce, which thereby is announced.
     #[inline]
     pub(super) fn announce(&mut self, p: &TcpParameters, mss: u64) -> u32 {
         // It has not moved since the last segment went out, unless something came or was read.
-        if self.next != self.last_ack || self.more.is_some() {
-            self.open_window(p, mss);
+        if (self.next != self.last_ack || self.odd)
+            && let Some(window) = self.open_window(p, mss)
+        {
+            return window as u32;
         }
         let window = self.edge.saturating_sub(self.next);
         // The rest of a unit may stand open when data came in odd lengths: what is announced is rounded up.
@@ -198,7 +220,9 @@ impl Receiver {
             return 0;
         }
         let read = self.read_to() + taken;
-        self.more().read = Some(read);
+        let more = self.more();
+        let goes_on = more.read.is_some_and(|(_, goes_on)| goes_on);
+        more.read = Some((read, goes_on));
         if !self.finished {
             let capacity = self.capacity(p, mss);
             let before = self.edge.saturating_sub(self.next);
@@ -221,10 +245,7 @@ impl Receiver {
     /// Whether a segment with nothing but data, or with nothing, is what nearly all are: the next one.
     #[inline]
     pub(super) fn expects(&self, segment: &Segment) -> bool {
-        segment.len == 0
-            || segment.seq == self.next
-                && segment.end() <= self.edge
-                && self.more.as_ref().is_none_or(|more| more.is_quiet())
+        segment.len == 0 || segment.seq == self.next && segment.end() <= self.edge && !self.odd
     }
 
     /// Take it: what [`take`](Self::take) comes to then.
@@ -285,9 +306,8 @@ impl Receiver {
             had_hole = !more.ranges.is_empty();
             received.refused += more.absorb(&mut self.next, start);
             fin = fin.or(more.fin);
-            if self.automatic {
-                more.read = None;
-            }
+            more.read = more.read.filter(|(_, goes_on)| *goes_on);
+            self.settle();
         }
         received.in_order = self.next - before;
         if !self.finished && fin == Some(self.next) {
@@ -321,6 +341,7 @@ impl Receiver {
         self.recent = value;
     }
 
+    #[inline(never)]
     fn note_mark(&mut self, segment: &Segment, exact: bool) {
         if exact {
             if segment.len > 0 && segment.ce != self.echo {
@@ -341,7 +362,7 @@ impl Receiver {
     /// Whether there may be blocks to report.
     #[inline]
     pub(super) fn has_blocks(&self) -> bool {
-        self.more.as_ref().is_some_and(|more| more.duplicate.is_some() || !more.ranges.is_empty())
+        self.odd && self.more.as_ref().is_some_and(|more| more.duplicate.is_some() || !more.ranges.is_empty())
     }
 
     /// The blocks to report: a duplicate first, then the most recent ranges (RFC 2018 section 4, RFC 2883).
@@ -364,7 +385,16 @@ impl Receiver {
                 None => _ = more.recent.remove(place),
             }
         }
+        self.settle();
         blocks
+    }
+
+    /// Nobody is told of a duplicate.
+    pub(super) fn forget_duplicate(&mut self) {
+        if let Some(more) = &mut self.more {
+            more.duplicate = None;
+        }
+        self.settle();
     }
 
     /// An acknowledgment of everything received goes out.
@@ -386,12 +416,14 @@ impl Receiver {
 
     /// Take the acknowledgment number and echo that must go out first, if marks have changed.
     pub(super) fn take_early(&mut self) -> Option<(u64, bool)> {
-        self.more.as_mut()?.early.take()
+        let early = self.more.as_mut()?.early.take();
+        self.settle();
+        early
     }
 
     #[inline]
     pub(super) fn has_early(&self) -> bool {
-        self.more.as_ref().is_some_and(|more| more.early.is_some())
+        self.odd && self.more.as_ref().is_some_and(|more| more.early.is_some())
     }
 }
 

@@ -27,10 +27,28 @@ impl Backoff {
         self.doubled = (self.doubled + 1).min(32);
     }
 
+    /// A timeout, doubled so often.
+    #[inline(never)]
+    fn of(self, timeout: u64) -> u64 {
+        u64::try_from(u128::from(timeout) << self.doubled).unwrap_or(u64::MAX)
+    }
+
     /// RFC 6298 (5.7): after a lost SYN the timeout for data is at least 3 seconds.
     pub(super) fn after_lost_syn(&mut self) {
         *self = Self { doubled: 0, lost_syn: true };
     }
+}
+
+/// The round trip as a BSD measures it: it counts ticks of its slow timer while it waits, and a count of 1 means less than one tick.
+#[inline(never)]
+fn beats(p: &TcpParameters, sent: Time, now: Time) -> u64 {
+    (p.ticks(now, p.rto_tick) - p.ticks(sent, p.rto_tick)).max(1) * p.rto_tick.ps()
+}
+
+/// When its slow timer ticks next.
+#[inline(never)]
+fn next_beat(p: &TcpParameters, at: Time) -> Time {
+    p.next_tick(at, p.rto_tick)
 }
 
 impl Rtt {
@@ -39,16 +57,11 @@ impl Rtt {
     }
 
     /// Take a sample that Karn's rule allows, of a segment sent at `sent`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sample(&mut self, p: &TcpParameters, backoff: &mut Backoff, sent: Time, now: Time) {
         let exact = now.saturating_sub(sent);
         self.minimum = self.minimum.min(exact);
-        let r = if p.rto_heartbeat {
-            // A BSD counts ticks of its slow timer while it waits, and a count of 1 means less than one tick.
-            (p.ticks(now, p.rto_tick) - p.ticks(sent, p.rto_tick)).max(1) * p.rto_tick.ps()
-        } else {
-            exact.ps()
-        };
+        let r = if p.rto_heartbeat { beats(p, sent, now) } else { exact.ps() };
         if self.smoothed8 == 0 {
             // RFC 6298 (2.2): "SRTT <- R, RTTVAR <- R/2".
             self.smoothed8 = (r * 8).max(1);
@@ -64,7 +77,7 @@ impl Rtt {
     }
 
     /// The timeout without back-off.
-    #[inline]
+    #[inline(always)]
     fn base(&self, p: &TcpParameters, backoff: Backoff) -> u64 {
         if self.smoothed8 == 0 {
             let initial = p.rto_initial;
@@ -80,22 +93,21 @@ impl Rtt {
     }
 
     /// The timeout, back-off included.
-    #[inline]
+    #[inline(always)]
     pub(super) fn timeout(&self, p: &TcpParameters, backoff: Backoff) -> Time {
         let most = p.rto_maximum.ps();
         let base = self.base(p, backoff);
         if backoff.doubled == 0 {
             return Time(base.min(most));
         }
-        let doubled = u128::from(base) << backoff.doubled;
-        Time(u64::try_from(doubled).unwrap_or(u64::MAX).min(most))
+        Time(backoff.of(base).min(most))
     }
 
     /// When a timer that is set at `now` expires.
-    #[inline]
+    #[inline(always)]
     pub(super) fn deadline(&self, p: &TcpParameters, backoff: Backoff, now: Time) -> Time {
         let at = now + self.timeout(p, backoff);
-        if p.rto_heartbeat { p.next_tick(at, p.rto_tick) } else { at }
+        if p.rto_heartbeat { next_beat(p, at) } else { at }
     }
 
     pub(super) fn smoothed(&self) -> Option<Time> {

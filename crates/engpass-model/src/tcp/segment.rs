@@ -227,18 +227,18 @@ pub struct Segment {
     pub len: u32,
     /// Receive window in bytes, with the scale already applied.
     pub window: u32,
-    /// Maximum segment size option, in bytes; 0 where there is none. On a SYN.
-    pub mss: u16,
-    /// Window scale option; on a SYN.
-    pub window_scale: Option<u8>,
     /// Control bits.
     pub flags: Flags,
-    /// SACK-permitted option; on a SYN.
-    pub sack_permitted: bool,
     /// The IP header says that the transport understands ECN (ECT(0)).
     pub ect: bool,
     /// The network has marked the packet: congestion experienced. Set it only where `ect`.
     pub ce: bool,
+    /// SACK-permitted option; on a SYN.
+    pub sack_permitted: bool,
+    /// Maximum segment size option, in bytes; 0 where there is none. On a SYN.
+    pub mss: u16,
+    /// Window scale option; on a SYN.
+    pub window_scale: Option<u8>,
     /// SACK option.
     pub sack: SackBlocks,
 }

@@ -61,9 +61,10 @@ impl Stats {
 
 /// What a connection counts itself; the rest of [`Stats`] follows from its sequence numbers.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Counts {
-    pub(super) segments_sent: u64,
     pub(super) acks_sent: u64,
+    pub(super) segments_sent: u64,
     pub(super) segments_received: u64,
 }
 

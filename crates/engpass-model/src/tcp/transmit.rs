@@ -214,11 +214,11 @@ impl Connection {
         (&mut self.rx, Terms { p: &self.p, agreed: self.agreed, mss: self.window.mss() })
     }
 
-    /// A segment with what every segment of an open connection carries.
+    /// Make `segment` one with what every segment of an open connection carries: its first sequence number, and its length.
     #[inline(always)]
-    pub(super) fn outgoing(&mut self, now: Time, seq: u64, len: u32, flags: Flags) -> Segment {
+    pub(super) fn outgoing(&mut self, now: Time, place: (u64, u32), flags: Flags, segment: &mut Segment) {
         let (rx, terms) = self.receiving();
-        rx.outgoing(terms, now, seq, len, flags)
+        rx.outgoing(terms, now, place, flags, segment);
     }
 
     fn send_reset(&mut self) -> Segment {
@@ -312,7 +312,8 @@ impl Connection {
         let len = (sent.end - sent.seq - u64::from(sent.fin)) as u32;
         let pushes = index + 1 == self.board.len() && self.tx.unsent() == 0;
         let flags = Flags::default().and_if(sent.fin, Flags::FIN).and_if(pushes, Flags::PSH);
-        let segment = self.outgoing(now, sent.seq, len, flags);
+        let mut segment = Segment::default();
+        self.outgoing(now, (sent.seq, len), flags, &mut segment);
         let stamp = segment.timestamps.map_or(now, |stamp| stamp.value());
         let bytes = segment.payload();
         if let Some(reduction) = self.recovery.reduction() {
@@ -389,7 +390,7 @@ impl Connection {
         self.counts.segments_sent += 1;
         self.sent_at = now;
         self.rearm(now);
-        *segment = self.outgoing(now, seq, piece.len, flags);
+        self.outgoing(now, (seq, piece.len), flags, segment);
         segment.ect = self.agreed.ecn() && piece.len > 0;
         self.rx.acknowledged(false);
         if self.p.derived().rates {

@@ -257,12 +257,24 @@ impl Bench {
 
     fn pull(&mut self) {
         for (end, pipe) in [(&mut self.a, &mut self.forward), (&mut self.b, &mut self.back)] {
-            let mut flight = if self.in_flights { end.flight() } else { Flight::default() };
+            let mut flight: Option<Flight> = None;
             loop {
                 let wanted = end.wants_to_transmit(self.now);
                 let limited = end.limited_by(self.now);
                 let mut segment = Segment::default();
-                let formed = end.next_of(&mut flight, self.now, &mut segment);
+                if self.in_flights && flight.is_none() {
+                    flight = end.flight(self.now);
+                }
+                let formed = match &mut flight {
+                    Some(flight) if flight.goes_on() => {
+                        end.next_of(flight, self.now, &mut segment);
+                        Ok(())
+                    }
+                    over => match over.take().and_then(|flight| end.limited_after(&flight)) {
+                        None => end.next_segment(self.now, &mut segment),
+                        Some(limited) => Err(limited),
+                    },
+                };
                 assert_eq!(formed.err(), Some(limited).filter(|_| !wanted), "what holds it back is named");
                 let segment = formed.ok().map(|()| segment);
                 assert_eq!(wanted, segment.is_some(), "what is announced is sent");

@@ -214,6 +214,12 @@ impl Fabric {
         counted
     }
 
+    /// Whether what is put on a line is neither captured nor booked later.
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        self.trace.is_none() && self.ledger.later.is_none()
+    }
+
     /// The segment of a datagram.
     #[inline]
     pub(super) fn segment_of(&mut self, datagram: u32) -> &mut Segment {

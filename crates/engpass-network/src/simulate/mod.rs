@@ -5,6 +5,7 @@
 
 mod adapt;
 mod advance;
+mod application;
 mod arena;
 mod build;
 mod event;

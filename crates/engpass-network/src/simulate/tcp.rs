@@ -1,23 +1,26 @@
 //! TCP connections at hosts: applications that write, CPUs that pay, NICs that hold back.
 
-use engpass_model::host::{ByteTime, CpuCost, Pauses};
-use engpass_model::random::Stream;
+use engpass_model::host::{ByteTime, CpuCost};
 use engpass_model::tcp::{End, LimitedBy, Out, Stats};
-use engpass_model::time::{Pace, Time};
+use engpass_model::time::Time;
 use engpass_model::unit::Share;
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::Network;
+use super::application::{Application, NEVER};
 use super::arena::Arena;
-use super::event::Event;
-use super::fabric::Datagram;
+use super::event::{Event, Events};
+use super::fabric::{Datagram, Fabric};
 use super::host::Item;
 use super::ledger::Wait;
 use super::nic::{Sending, Way};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
+///
+/// They do not stay in the caches where they are many: one of these is a line of them.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Endpoint {
     pub(super) connection: End,
     pub(super) flow: u32,
@@ -84,72 +87,6 @@ impl From<Stats> for Counted {
 /// No datagram, or no cost.
 pub(super) const NOTHING: u32 = u32::MAX;
 
-/// No instant of any run.
-pub(super) const NEVER: u64 = u64::MAX;
-
-/// An application that writes messages of one size, one after the other: of at most 1 GiB, as a testbed is checked for.
-#[derive(Debug)]
-pub(super) struct Application {
-    pub(super) stop: u64,
-    /// Why its next write may have to wait, if anything is.
-    pub(super) delays: Option<Box<Delays>>,
-    pub(super) message: u32,
-    /// Bytes of the current write that are not copied to the send buffer; none of it is yet while this is `message`.
-    pub(super) left: u32,
-    /// Bytes that the CPU copies, or waits to copy.
-    pub(super) copying: u32,
-    /// The connection may be opened.
-    pub(super) open: bool,
-    /// The connection is established: writes may begin.
-    pub(super) connected: bool,
-}
-
-/// Why and until when an application does not write.
-#[derive(Debug)]
-pub(super) struct Delays {
-    /// Its host pauses before writes by chance.
-    pub(super) chance: Option<(Pauses, Stream)>,
-    /// The pace of its writes, and when the first is due.
-    pub(super) pace: Option<(Pace, u64)>,
-    /// How many writes have begun.
-    pub(super) begun: u64,
-    /// When a pause ends, or the next write is due; [`NEVER`] if it waits for neither.
-    pub(super) resume: u64,
-    /// It is due then: there is no pause, or it comes after that.
-    pub(super) early: bool,
-}
-
-impl Delays {
-    /// When the next write is due, of so many bytes.
-    fn due(&self, message: u32) -> u64 {
-        let bytes = self.begun.saturating_mul(message.into());
-        self.pace.as_ref().map_or(0, |(pace, start)| start.saturating_add(pace.after(bytes)))
-    }
-}
-
-impl Application {
-    /// Whether it pauses, or its next write is not due yet.
-    #[inline]
-    fn waits(&self) -> bool {
-        self.delays.as_ref().is_some_and(|delays| delays.resume != NEVER)
-    }
-
-    /// What it waited for has come, if that is so.
-    fn resume(&mut self, now: u64) {
-        if let Some(delays) = self.delays.as_mut().filter(|delays| delays.resume <= now) {
-            delays.resume = NEVER;
-            if !std::mem::take(&mut delays.early) {
-                self.begin_write();
-            }
-        }
-    }
-
-    fn begin_write(&mut self) {
-        self.left = self.message;
-        self.delays.iter_mut().for_each(|delays| delays.begun += 1);
-    }
-}
-
 impl Endpoint {
     /// Whether its host pays nothing for it.
     #[inline]
@@ -209,6 +146,17 @@ impl Endpoint {
         self.application.as_ref().is_none_or(|application| application.open)
     }
 
+    /// The route of its packets, if they go as frames that nobody watches.
+    #[inline(always)]
+    fn plain_route(&self, fabric: &Fabric) -> Option<u32> {
+        match self.way() {
+            Way::Frames { route } if self.is_open() && fabric.is_plain() && fabric.fates.is_none() => {
+                Some(route)
+            }
+            _ => None,
+        }
+    }
+
     /// Until when surely nothing happens to it but what comes from the network; zero if that is not known.
     #[inline]
     pub(super) fn foreseen(&self) -> u64 {
@@ -229,6 +177,54 @@ impl Endpoint {
             LimitedBy::Application | LimitedBy::SendBuffer if left > 0 => Wait::SendBuffer,
             LimitedBy::SendBuffer => Wait::Application,
             other => Wait::of(other),
+        }
+    }
+
+    /// It wakes when its connection has its next timer.
+    #[inline(always)]
+    fn see_to_wake(&mut self, endpoint: usize, now: u64, events: &mut Events) {
+        if let Some(wake) = self.connection.next_wake() {
+            let wake = wake.ps().max(now);
+            if wake < self.timer {
+                self.timer = wake;
+                events.push(wake, self.flow as usize, Event::Wake(endpoint as u32));
+            }
+        }
+    }
+
+    /// Its connection hears of a segment.
+    #[inline(always)]
+    fn on_segment(&mut self, now: u64, sender: usize, datagram: u32, fabric: &mut Fabric) {
+        let (this, segment) = (&mut fabric.datagrams[datagram], &fabric.segments[datagram as usize]);
+        let counts = fabric.window.holds(now);
+        let mut refused = 0;
+        if !self.connection.take_next(Time(now), segment) {
+            let mut out = Out::default();
+            self.connection.on_segment(Time(now), segment, &mut out);
+            refused = out.refused;
+            this.refused = refused as u32;
+            // Nobody asks what an end that only reads measures, and waits for.
+            if let Some(application) = &mut self.application {
+                if let Some(round_trip) = out.round_trip
+                    && counts
+                {
+                    fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
+                }
+                application.connected |= out.established;
+                fabric.ledger.stirs(sender, now);
+            }
+        }
+        if this.counted {
+            let tally = &mut fabric.flows[this.flow as usize];
+            tally.in_flight -= 1;
+            tally.receive(this.index, now);
+            if counts {
+                tally.received += 1;
+                tally.delays.add(now - this.begun);
+                // What came for the first time, whether or not bytes before it are missing: more than the lines carried
+                // cannot arrive.
+                tally.received_bytes += u64::from(this.bytes).saturating_sub(refused);
+            }
         }
     }
 
@@ -278,21 +274,8 @@ impl Network {
             if out.timed_out {
                 self.fabric.ledger.timed_out(self.processes.len() + index, now);
             }
-            self.after_input(index, out);
-        } else {
-            self.go_on(index);
         }
-    }
-
-    /// The connection has taken an input.
-    #[inline(always)]
-    fn after_input(&mut self, endpoint: usize, out: Out) {
-        if out.established
-            && let Some(application) = &mut self.endpoints[endpoint].application
-        {
-            application.connected = true;
-        }
-        self.go_on(endpoint);
+        self.go_on(index);
     }
 
     /// The application's next write begins, when it is due and after a pause perhaps, if there is to be one.
@@ -376,29 +359,17 @@ impl Network {
             return;
         }
         let reads = this.application.is_none();
-        match this.way() {
-            Way::Frames { route } if this.is_open() && self.is_plain() && self.fabric.fates.is_none() => {
-                if reads {
-                    self.answer_plainly(endpoint, route)
-                } else {
-                    self.act_plainly(endpoint, route)
-                }
-            }
-            _ => self.do_all(endpoint),
+        match this.plain_route(&self.fabric) {
+            Some(route) if reads => self.answer_plainly(endpoint, route),
+            Some(route) => self.act_plainly(endpoint, route),
+            None => self.do_all(endpoint),
         }
     }
 
-    /// The endpoint wakes when its connection has its next timer.
+    /// See [`Endpoint::see_to_wake`].
     #[inline(always)]
     pub(super) fn see_to_wake(&mut self, endpoint: usize) {
-        let this = &mut self.endpoints[endpoint];
-        if let Some(wake) = this.connection.next_wake() {
-            let wake = wake.ps().max(self.now);
-            if wake < this.timer {
-                this.timer = wake;
-                self.events.push(wake, this.flow as usize, Event::Wake(endpoint as u32));
-            }
-        }
+        self.endpoints[endpoint].see_to_wake(endpoint, self.now, &mut self.events);
     }
 
     /// Ask the CPU for an output, or else for a piece of a write; and note what the endpoint waits for.
@@ -561,9 +532,22 @@ impl Network {
     /// A segment has come to an endpoint that it costs nothing, and nobody else holds its datagram: the connection takes it, and it is booked.
     #[inline(never)]
     pub(super) fn take_whole(&mut self, datagram: u32, endpoint: usize) {
-        let out = self.on_segment(datagram, endpoint);
-        self.fabric.end_whole(datagram, Some(endpoint as u32));
-        self.after_input(endpoint, out);
+        let (now, sender) = (self.now, self.processes.len() + endpoint);
+        let Self { endpoints, fabric, events, .. } = self;
+        let this = &mut endpoints[endpoint];
+        this.on_segment(now, sender, datagram, fabric);
+        fabric.end_whole(datagram, Some(endpoint as u32));
+        if this.busy || this.is_silent() {
+            this.see_to_wake(endpoint, now, events);
+            return;
+        }
+        let reads = this.application.is_none();
+        match this.plain_route(fabric).filter(|_| this.at_rest) {
+            Some(route) if reads => self.answer_plainly(endpoint, route),
+            Some(route) => self.act_plainly(endpoint, route),
+            None => self.act(endpoint),
+        }
+        self.see_to_wake(endpoint);
     }
 
     /// CPU time of receiving a segment, in picoseconds.
@@ -577,43 +561,8 @@ impl Network {
     #[inline(never)]
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint") as usize;
-        let out = self.on_segment(datagram, endpoint);
-        self.after_input(endpoint, out);
-    }
-
-    /// The connection of an endpoint hears of a segment.
-    #[inline(always)]
-    fn on_segment(&mut self, datagram: u32, endpoint: usize) -> Out {
-        let (now, mut out) = (self.now, Out::default());
-        let Self { endpoints, fabric, .. } = self;
-        let (this, end) = (&mut fabric.datagrams[datagram], &mut endpoints[endpoint]);
-        end.connection.on_segment(Time(now), &fabric.segments[datagram as usize], &mut out);
-        let counts = fabric.window.holds(now);
-        if this.counted {
-            let tally = &mut fabric.flows[this.flow as usize];
-            tally.in_flight -= 1;
-            tally.receive(this.index, now);
-            if counts {
-                tally.received += 1;
-                tally.delays.add(now - this.begun);
-                // What came for the first time, whether or not bytes before it are missing: more than the lines carried
-                // cannot arrive.
-                tally.received_bytes += u64::from(this.bytes).saturating_sub(out.refused);
-            }
-        }
-        if let Some(round_trip) = out.round_trip
-            && end.application.is_some()
-            && counts
-        {
-            fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
-        }
-        if out.refused > 0 {
-            this.refused = out.refused as u32;
-        }
-        // Nobody asks what an end that only reads waits for.
-        if end.application.is_some() {
-            fabric.ledger.stirs(self.processes.len() + endpoint, now);
-        }
-        out
+        let (now, sender) = (self.now, self.processes.len() + endpoint);
+        self.endpoints[endpoint].on_segment(now, sender, datagram, &mut self.fabric);
+        self.go_on(endpoint);
     }
 }

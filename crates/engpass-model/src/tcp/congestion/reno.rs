@@ -33,7 +33,7 @@ impl Control {
     }
 
     /// Congestion avoidance.
-    #[inline]
+    #[inline(always)]
     fn avoid(&mut self, window: &mut Window, acked: u64) {
         if window.counts_acknowledgments() {
             // RFC 5681 (3): "cwnd += SMSS*SMSS/cwnd", at least one byte.

@@ -67,20 +67,21 @@ pub(super) struct RackView<'a> {
 
 /// The state that all kinds share.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Recovery {
-    pub(super) phase: Phase,
-    /// One lost segment goes out whatever the window says.
-    pub(super) force: bool,
-    /// The timer was already started again in this recovery (RFC 6582 section 3.2 step 3: "first partial ACK").
-    pub(super) partial_seen: bool,
-    /// RFC 6675 NextSeg rule 4 was used in this recovery.
-    pub(super) rescued: bool,
-    /// Duplicate acknowledgments in a row.
-    pub(super) duplicates: u32,
     more: Option<Box<More>>,
     rack: Option<Box<Rack>>,
     /// The round trip that RACK knew when it last rested.
     rack_rtt: Time,
+    pub(super) phase: Phase,
+    /// One lost segment goes out whatever the window says.
+    pub(super) force: bool,
+    /// RFC 6675 NextSeg rule 4 was used in this recovery.
+    pub(super) rescued: bool,
+    /// It may have been unnecessary: what must be undone then is saved.
+    pub(super) doubted: bool,
+    /// Duplicate acknowledgments in a row.
+    pub(super) duplicates: u32,
 }
 
 /// What is kept once something was lost.
@@ -90,8 +91,10 @@ pub(super) struct More {
     pub(super) recover: u64,
     /// What duplicate and partial acknowledgments add to the window in fast recovery (RFC 5681, RFC 6582).
     pub(super) inflation: i64,
-    /// Bytes that duplicate acknowledgments have let out (RFC 3042): no part of FlightSize.
-    pub(super) limited_transmitted: u64,
+    /// Bytes that duplicate acknowledgments have let out (RFC 3042): no part of FlightSize. Windows are below 2^30 (RFC 7323 section 2.3).
+    limited_transmitted: u32,
+    /// The timer was already started again in this recovery (RFC 6582 section 3.2 step 3: "first partial ACK").
+    partial_seen: bool,
     /// What the window is while fast recovery with RACK goes on.
     pub(super) reduction: Option<Reduction>,
 }
@@ -125,7 +128,7 @@ impl Recovery {
     #[inline(never)]
     fn count_sent(&mut self, bytes: u64) {
         if self.phase == Phase::Open {
-            self.more().limited_transmitted += bytes;
+            self.more().limited_transmitted += bytes as u32;
         }
         if let Some(reduction) = self.reduction() {
             reduction.sent(bytes);
@@ -166,7 +169,7 @@ impl Recovery {
 
     /// See [`More::limited_transmitted`].
     pub(super) fn limited_transmitted(&self) -> u64 {
-        self.more.as_ref().map_or(0, |more| more.limited_transmitted)
+        self.more.as_ref().map_or(0, |more| more.limited_transmitted.into())
     }
 
     /// RACK, where it watches.
@@ -200,9 +203,12 @@ impl Recovery {
     /// New data is acknowledged: duplicates count from 0.
     #[inline]
     pub(super) fn advance(&mut self) {
-        self.duplicates = 0;
-        if let Some(more) = &mut self.more {
-            more.limited_transmitted = 0;
+        // Without duplicates they have let nothing out.
+        if self.duplicates > 0 {
+            self.duplicates = 0;
+            if let Some(more) = &mut self.more {
+                more.limited_transmitted = 0;
+            }
         }
     }
 
@@ -260,8 +266,7 @@ impl Recovery {
     fn enter_at(&mut self, next: u64) -> Verdict {
         self.phase = Phase::Fast;
         let more = self.more();
-        (more.recover, more.reduction) = (next, None);
-        self.partial_seen = false;
+        (more.recover, more.reduction, more.partial_seen) = (next, None, false);
         self.rescued = false;
         self.force = true;
         Verdict::Enter

@@ -8,9 +8,10 @@ use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
+use crate::simulate::application::{Application, Delays, NEVER};
 use crate::simulate::host::{Process, Socket};
 use crate::simulate::nic::Way;
-use crate::simulate::tcp::{Application, Delays, Endpoint, NEVER, NOTHING, SegmentCost};
+use crate::simulate::tcp::{Endpoint, NOTHING, SegmentCost};
 
 impl Builder<'_> {
     /// The process that sends the datagrams of a flow, unless it sends none.

@@ -1,7 +1,7 @@
 //! What an endpoint sends and writes within one act, where that costs its host nothing and its packets go as frames that nobody watches.
 
 use engpass_model::queue::Ecn;
-use engpass_model::tcp::LimitedBy;
+use engpass_model::tcp::{LimitedBy, Segment};
 use engpass_model::time::Time;
 
 use super::exit::{Exit, Whole, Whose};
@@ -23,6 +23,14 @@ struct Act {
     asked: bool,
 }
 
+impl Act {
+    /// Whether a window keeps back what is not sent: it stays there, whatever more is written.
+    #[inline(always)]
+    fn is_shut(&self) -> bool {
+        matches!(self.limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow))
+    }
+}
+
 /// An endpoint that acts.
 #[derive(Clone, Copy)]
 struct Acting {
@@ -33,12 +41,36 @@ struct Acting {
     route: u32,
 }
 
+impl Acting {
+    /// The datagram of a segment that says this, but for its number.
+    #[inline(always)]
+    fn whole(self, flow: u32, segment: &Segment, is_writer: bool) -> Whole {
+        let ecn = match (segment.ect, segment.ce) {
+            (_, true) => Ecn::Marked,
+            (true, _) => Ecn::Capable,
+            _ => Ecn::NotCapable,
+        };
+        Whole {
+            flow,
+            index: 0,
+            to: Some(self.endpoint as u32 ^ 1),
+            sender: self.sender as u32,
+            header: segment.header_len() as u32,
+            bytes: segment.len,
+            counted: segment.len > 0 && is_writer,
+            ecn,
+        }
+    }
+}
+
 /// Why an act does not simply go on.
 enum Pause {
     /// The next port is told of a packet, which comes to the step at a place, and when.
     Told(u32, u32, u64),
     /// The segment that is formed enters the NIC in the way of all packets, or waits for it.
     Formed,
+    /// A segment is formed that is none of a flight, and may go on the line.
+    Other,
     /// The application's next write begins.
     Write,
     /// The endpoint can neither send nor write any more.
@@ -46,41 +78,21 @@ enum Pause {
 }
 
 impl Exit<'_> {
-    /// What `this` has formed as the next datagram's segment goes on the line, if nothing is in its way. What an end that only reads says does
-    /// not count.
+    /// The next datagram's segment, which is formed, goes on the line if nothing is in its way.
     #[inline(always)]
-    fn send_segment(
+    fn send_whole(
         &mut self,
-        acting: Acting,
-        this: &mut Endpoint,
+        whole: Whole,
+        states: Option<usize>,
+        formed: &mut u32,
         packets: &mut Arena<Packet>,
         fabric: &mut Fabric,
         events: &mut Events,
     ) -> Option<Pause> {
-        let id = fabric.datagrams.next();
-        let segment = fabric.segment_of(id);
-        let (header, len) = (segment.header_len() as u32, segment.len);
-        let ecn = match (segment.ect, segment.ce) {
-            (_, true) => Ecn::Marked,
-            (true, _) => Ecn::Capable,
-            _ => Ecn::NotCapable,
-        };
-        let whole = Whole {
-            flow: this.flow,
-            index: this.connection.segments_sent(),
-            to: Some(acting.endpoint as u32 ^ 1),
-            sender: acting.sender as u32,
-            header,
-            bytes: len,
-            counted: len > 0 && this.application.is_some(),
-            ecn,
-        };
-        let now = self.now;
-        let passed = self.send(whole, packets, fabric, events, Whose::Endpoint(acting.states));
-        match passed {
+        match self.send(whole, packets, fabric, events, Whose::Endpoint(states)) {
             Passed::On(at) if at <= self.last => Some(Pause::Told(self.packet, self.route.first + 1, at)),
             Passed::Odd => {
-                this.formed = fabric.datagrams.insert(whole.datagram(now, false));
+                *formed = fabric.datagrams.insert(whole.datagram(self.now, false));
                 Some(Pause::Formed)
             }
             _ => None,
@@ -97,17 +109,20 @@ impl Network {
         let this = Acting { endpoint, sender, states, route };
         let mut act = Act { this, limited: None, asked: false };
         loop {
-            match self.go_on_with(&mut act) {
+            let pause = match self.go_on_with(&mut act) {
                 Pause::Write => {
                     self.next_write(endpoint);
                     act.asked = true;
+                    continue;
                 }
                 Pause::Ends => break,
-                other => {
-                    if !self.hand_over_after(this, other) {
-                        return;
-                    }
-                }
+                Pause::Other => self.send_formed(this),
+                other => Some(other),
+            };
+            if let Some(pause) = pause
+                && !self.hand_over_after(this, pause)
+            {
+                return;
             }
         }
         if states.is_some() {
@@ -134,10 +149,12 @@ impl Network {
             if this.connection.next_segment(Time(now), segment).is_err() {
                 return;
             }
+            let whole = acting.whole(this.flow, segment, false);
+            let whole = Whole { index: this.connection.segments_sent(), ..whole };
             let Frames { ports, packets, steps, routes, .. } = frames;
             let nic = &nics[this.nic as usize];
             let mut exit = Exit::of(nic, routes[route as usize], (ports, steps), (now, end));
-            if let Some(pause) = exit.send_segment(acting, this, packets, fabric, events)
+            if let Some(pause) = exit.send_whole(whole, None, &mut this.formed, packets, fabric, events)
                 && !self.hand_over_after(acting, pause)
             {
                 return;
@@ -148,6 +165,25 @@ impl Network {
         }
     }
 
+    /// What an endpoint has formed as the next datagram's segment goes on the line, if nothing is in its way.
+    #[inline(never)]
+    fn send_formed(&mut self, acting: Acting) -> Option<Pause> {
+        let Self {
+            endpoints,
+            frames: Frames { ports, packets, steps, routes, .. },
+            fabric,
+            events,
+            nics,
+            ..
+        } = self;
+        let this = &mut endpoints[acting.endpoint];
+        let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
+        let mut exit = Exit::of(nic, route, (ports, steps), (self.now, self.end));
+        let whole = acting.whole(this.flow, fabric.segment_of(fabric.datagrams.next()), true);
+        let whole = Whole { index: this.connection.segments_sent(), ..whole };
+        exit.send_whole(whole, acting.states, &mut this.formed, packets, fabric, events)
+    }
+
     /// A packet of which the next port is told goes on, or the segment that is formed enters the NIC in the way of all packets. Returns whether
     /// that has not to wait.
     #[inline(always)]
@@ -156,6 +192,12 @@ impl Network {
             self.go(id, place, at, false);
             return true;
         }
+        self.enter_formed(this)
+    }
+
+    /// The segment that is formed enters the NIC in the way of all packets. Returns whether it has not to wait.
+    #[inline(never)]
+    fn enter_formed(&mut self, this: Acting) -> bool {
         let sending = self.endpoints[this.endpoint].sending(&self.fabric.datagrams);
         let enters = self.enters_as(this.sender, sending);
         if enters {
@@ -169,28 +211,42 @@ impl Network {
     /// Go on as long as all it needs is at hand.
     #[inline(always)]
     fn go_on_with(&mut self, act: &mut Act) -> Pause {
-        let now = self.now;
+        let (now, end) = (self.now, self.end);
         let Self { endpoints, frames, fabric, events, nics, .. } = self;
-        let this = &mut endpoints[act.this.endpoint];
-        let Frames { ports, packets, steps, routes, .. } = frames;
-        let nic = &nics[this.nic as usize];
-        let mut exit = Exit::of(nic, routes[act.this.route as usize], (ports, steps), (now, self.end));
-        let mut flight = this.connection.flight();
+        let Endpoint { connection, application, formed, nic, flow, .. } = &mut endpoints[act.this.endpoint];
+        let connection = connection.whole();
+        let application = application.as_mut().expect("who acts writes");
         loop {
-            // What a window keeps back stays there, whatever more is written.
-            let shut = matches!(act.limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
-            if !shut && !act.asked {
-                let segment = fabric.segment_of(fabric.datagrams.next());
-                let formed = this.connection.next_of(&mut flight, Time(now), segment);
-                act.limited = formed.err();
-                if formed.is_ok() {
-                    match exit.send_segment(act.this, this, packets, fabric, events) {
-                        None => continue,
-                        Some(pause) => return pause,
+            if !act.asked && !act.is_shut() {
+                let ended = if let Some(mut flight) = connection.flight(Time(now)) {
+                    let Frames { ports, packets, steps, routes, .. } = &mut *frames;
+                    let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
+                    let mut exit = Exit::of(nic, route, (ports, steps), (now, end));
+                    let whole = act.this.whole(*flow, flight.pattern(), true);
+                    while flight.goes_on() {
+                        let segment = fabric.segment_of(fabric.datagrams.next());
+                        connection.next_of(&mut flight, Time(now), segment);
+                        let whole = Whole { index: connection.segments_sent(), ..whole };
+                        let states = act.this.states;
+                        if let Some(pause) = exit.send_whole(whole, states, formed, packets, fabric, events) {
+                            return pause;
+                        }
                     }
-                }
+                    connection.limited_after(&flight)
+                } else {
+                    None
+                };
+                act.limited = match ended {
+                    None => {
+                        let segment = fabric.segment_of(fabric.datagrams.next());
+                        match connection.next_segment(Time(now), segment) {
+                            Ok(()) => return Pause::Other,
+                            Err(reason) => Some(reason),
+                        }
+                    }
+                    limited => limited,
+                };
             }
-            let Some(application) = &mut this.application else { return Pause::Ends };
             if application.copying > 0 {
                 return Pause::Ends;
             }
@@ -198,8 +254,8 @@ impl Network {
                 return Pause::Write;
             }
             act.asked = false;
-            let (connection, left) = (this.connection.whole(), application.left.into());
-            if shut {
+            let left = application.left.into();
+            if act.is_shut() {
                 let bytes = connection.copy(Time(now), left);
                 application.left -= bytes as u32;
                 if bytes == 0 || bytes < left {
@@ -213,7 +269,6 @@ impl Network {
             }
             application.left -= bytes as u32;
             connection.put(Time(now), bytes, application.left == 0);
-            flight = connection.flight();
         }
     }
 }

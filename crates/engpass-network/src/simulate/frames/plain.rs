@@ -11,7 +11,7 @@ impl Network {
     /// Whether what is put on a line is neither captured nor booked later.
     #[inline(always)]
     pub(in crate::simulate) fn is_plain(&self) -> bool {
-        self.fabric.trace.is_none() && self.fabric.ledger.later.is_none()
+        self.fabric.is_plain()
     }
 
     /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between: to
