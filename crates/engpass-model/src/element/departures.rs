@@ -37,9 +37,9 @@ pub(super) struct Open {
 
 /// Pieces of two trains that come between each other.
 pub(super) struct Pieces {
+    /// Where both go the same way, all are in the first.
     lists: [Vec<Piece>; 2],
-    /// Which of the lists is that of either.
-    list: [usize; 2],
+    one_way: bool,
     train: [u32; 2],
     kept: [bool; 2],
 }
@@ -47,7 +47,7 @@ pub(super) struct Pieces {
 impl Pieces {
     /// Whether both go the same way: then their cells are to be told in order.
     pub(super) fn are_of_one_way(&self) -> bool {
-        self.list[0] == self.list[1]
+        self.one_way
     }
 
     /// Cells of one of them: those at the places from `n` on whose bits are set, `count` and at least one.
@@ -56,7 +56,8 @@ impl Pieces {
         if !self.kept[which] {
             return;
         }
-        let (pieces, train) = (&mut self.lists[self.list[which]], self.train[which]);
+        let [one, other] = &mut self.lists;
+        let (pieces, train) = (if which == 0 || self.one_way { one } else { other }, self.train[which]);
         let piece = Piece::pattern(n, bits, count, train);
         match pieces.last_mut() {
             Some(last) if piece.is_run() && last.train() == train && last.ends_before(piece.first()) => {
@@ -141,15 +142,10 @@ impl Departures {
 
     /// The pieces of the ways of two trains, to add to.
     pub(super) fn take_pieces(&mut self, open: [Open; 2]) -> Pieces {
-        let list = [0, usize::from(open[1].way != open[0].way)];
-        let mut lists = [Vec::new(), Vec::new()];
-        for (list, open) in list.into_iter().zip(open) {
-            if lists[list].capacity() == 0 {
-                lists[list] = std::mem::take(&mut self.ways[open.way].pieces);
-            }
-        }
+        // Where both go the same way, nothing is left to take for the second.
+        let lists = open.map(|open| std::mem::take(&mut self.ways[open.way].pieces));
         let kept = open.map(|open| open.way > 0 || !self.gather);
-        Pieces { lists, list, train: open.map(|open| open.train), kept }
+        Pieces { lists, one_way: open[0].way == open[1].way, train: open.map(|open| open.train), kept }
     }
 
     /// They were added to.
@@ -213,7 +209,7 @@ mod tests {
     /// Blocks of places of one train, told as pieces; and these places.
     fn told(blocks: &[(u64, u64)]) -> (Cells, Vec<Piece>, Vec<u64>) {
         let mut pieces =
-            Pieces { lists: [Vec::new(), Vec::new()], list: [0, 1], train: [0; 2], kept: [true; 2] };
+            Pieces { lists: [Vec::new(), Vec::new()], one_way: false, train: [0; 2], kept: [true; 2] };
         let (mut n, mut places) = (1, Vec::new());
         for &(gap, bits) in blocks {
             n += gap;
