@@ -101,9 +101,12 @@ impl Channel {
             && next.map_or(self.generator.is_some(), |next| self.current.comes_before(next))
     }
 
-    /// The walk has come to the end of its train: it goes along the next one. Whether that is at the same pace, if there is one.
-    #[inline(always)]
-    pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> Option<bool> {
+    /// The walk has come to the end of its train: it goes along the next one, if that is of the same generator.
+    #[inline(never)]
+    pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> Next {
+        if !self.goes_on() {
+            return Next::None;
+        }
         let pace = self.current.pace;
         if self.is_generated() && self.pieces.is_empty() {
             let any = self.draw();
@@ -114,7 +117,7 @@ impl Channel {
                 if n > 0 {
                     walk.stand(pace);
                 }
-                return Some(true);
+                return Next::Alike;
             }
             if any {
                 self.open();
@@ -127,10 +130,10 @@ impl Channel {
         }
         if self.head == u64::MAX {
             *walk = Walk::nowhere();
-            return None;
+            return Next::None;
         }
         *walk = self.walk();
-        Some(self.current.pace == pace)
+        if self.current.pace == pace { Next::Alike } else { Next::Other }
     }
 
     /// The cells were taken up to where the walk stands.
@@ -158,6 +161,17 @@ impl Channel {
         self.walk.stand(walk.head - self.current.base, walk.rounding);
         self.head = walk.head;
     }
+}
+
+/// What comes behind a train that has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::element) enum Next {
+    /// None of the same generator.
+    None,
+    /// One at the same pace.
+    Alike,
+    /// One at another pace.
+    Other,
 }
 
 /// Steps over so many places at once, from 1 on.

@@ -1,6 +1,6 @@
 //! Trains in front of a plain queue, one or two that meet, in a tight loop.
 
-use super::super::channel::Walk;
+use super::super::channel::{Next, Walk};
 use super::super::departures::{Open, Pieces};
 use super::super::inputs::Two;
 use super::super::{Cells, Channel, Loss, Outlet, Rule};
@@ -378,19 +378,8 @@ fn merge<const WINS: bool>(
     (line, (one_walk, other_walk))
 }
 
-/// What comes behind a train that has ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    /// None of the same generator.
-    None,
-    /// One at the same pace.
-    Alike,
-    /// One at another pace.
-    Other,
-}
-
 /// A train of one side, or of the `others`, has ended. Go on with the next one, if that is of the same generator; it may change the beat.
-#[inline(never)]
+#[inline(always)]
 fn next_train(
     (one, mut other): (&mut Side<'_>, Option<&mut Side<'_>>),
     (one_walk, other_walk): (&mut Walk, &mut Walk),
@@ -398,29 +387,39 @@ fn next_train(
     (beat, slot): (&mut Option<Beat>, Pace),
     out: &mut impl Outlet,
 ) -> Next {
-    let side = if others { other.as_ref().expect(WHOSE) } else { &*one };
-    if !side.channel.goes_on() {
-        return Next::None;
-    }
     if out.dates_losses() {
-        if one.lost > 0 {
-            one.tell_lost(one_walk, out);
-        }
-        if let Some(other) = other.as_mut().filter(|other| other.lost > 0) {
-            other.tell_lost(other_walk, out);
-        }
+        date_losses((one, other.as_deref_mut()), (one_walk, other_walk), others, out);
     }
     let (channel, walk) = match &mut other {
         Some(other) if others => (&mut *other.channel, other_walk),
         _ => (&mut *one.channel, one_walk),
     };
-    match channel.walk_next(walk) {
-        Some(true) => return Next::Alike,
-        Some(false) => {}
-        None => return Next::None,
+    let next = channel.walk_next(walk);
+    if next == Next::Other {
+        *beat = Beat::of(one.channel, other.map(|other| &*other.channel), slot);
     }
-    *beat = Beat::of(one.channel, other.map(|other| &*other.channel), slot);
-    Next::Other
+    next
+}
+
+/// Tell of the cells that were lost before a train that comes behind the one which has ended.
+#[cold]
+#[inline(never)]
+fn date_losses(
+    (one, other): (&mut Side<'_>, Option<&mut Side<'_>>),
+    (one_walk, other_walk): (&Walk, &Walk),
+    others: bool,
+    out: &mut impl Outlet,
+) {
+    let side = if others { other.as_deref().expect(WHOSE) } else { &*one };
+    if !side.channel.goes_on() {
+        return;
+    }
+    if one.lost > 0 {
+        one.tell_lost(one_walk, out);
+    }
+    if let Some(other) = other.filter(|other| other.lost > 0) {
+        other.tell_lost(other_walk, out);
+    }
 }
 
 const WHOSE: &str = "a cell is of a side that there is";
