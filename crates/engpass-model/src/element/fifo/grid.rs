@@ -25,10 +25,20 @@ pub(super) struct Grid {
     capacity: u64,
     /// No cell is so near before the end of a part: it is known which ones a full queue loses.
     clear: bool,
+    scale: Scale,
+}
+
+/// How instants become parts.
+#[derive(Clone, Copy)]
+struct Scale {
     /// The beginning of the busy period: the second slot of the grid begins then.
     base: u64,
     /// So many units make a picosecond, and so many a part: all is counted in whole ones.
     unit: (u64, u64),
+    /// Units of a slot.
+    slot: u64,
+    /// Parts in a unit, of 2 to the power of 64, rounded down.
+    rate: u64,
 }
 
 /// Cells in a slot, of the trains: what is most often.
@@ -95,23 +105,35 @@ fn fit(spare: u64, grows: u64) -> u64 {
     spare + spare / grows
 }
 
-impl Lane {
-    /// A train of which a cell comes in so many parts; `None` where numbers would overflow.
-    fn of(walk: &Walk, (base, unit): (u64, (u64, u64)), slot: u64, step: u32) -> Option<Self> {
-        let (next, phase) = Self::stands(walk, (base, unit), slot)?;
-        Some(Self { next, phase, step })
-    }
-
+impl Scale {
     /// In which part the next cell of `walk` comes, and how far behind its beginning.
     #[inline(always)]
-    fn stands(walk: &Walk, (base, unit): (u64, (u64, u64)), slot: u64) -> Option<(u64, u64)> {
+    fn stands(&self, walk: &Walk) -> Option<(u64, u64)> {
         if walk.head == u64::MAX {
             return Some((NEVER, 0));
         }
-        let (picosecond, part) = unit;
+        let picosecond = self.unit.0;
         let rounding = if walk.rounding == 0 { 0 } else { walk.rounding * (picosecond / walk.den) };
-        let at = walk.head.checked_sub(base)?.checked_mul(picosecond)?.checked_add(slot)? - rounding;
-        Some((at / part, at % part))
+        let at =
+            walk.head.checked_sub(self.base)?.checked_mul(picosecond)?.checked_add(self.slot)? - rounding;
+        Some(self.parts(at))
+    }
+
+    /// Parts in so many units, and what is left of them: nothing is divided.
+    #[inline(always)]
+    fn parts(&self, units: u64) -> (u64, u64) {
+        // So many, or one more.
+        let parts = ((u128::from(units) * u128::from(self.rate)) >> 64) as u64;
+        let left = units - parts * self.unit.1;
+        if left >= self.unit.1 { (parts + 1, left - self.unit.1) } else { (parts, left) }
+    }
+}
+
+impl Lane {
+    /// A train of which a cell comes in so many parts; `None` where numbers would overflow.
+    fn of(walk: &Walk, scale: &Scale, step: u32) -> Option<Self> {
+        let (next, phase) = scale.stands(walk)?;
+        Some(Self { next, phase, step })
     }
 
     /// Cells up to `part`, itself not among them, if there is no gap.
@@ -201,10 +223,9 @@ impl Grid {
         let parts = in_slot.0.max(in_slot.1).trailing_zeros();
         let (part, den) = slot.ratio();
         let unit = (den << parts, part);
-        let until = limit.checked_sub(base)?.checked_mul(unit.0)?.checked_add(part << parts)? / part;
-        let lane = |walk, in_slot: u32| {
-            Lane::of(walk, (base, unit), part << parts, parts - in_slot.trailing_zeros())
-        };
+        let scale = Scale { base, unit, slot: part << parts, rate: u64::MAX / part };
+        let (until, _) = scale.parts(limit.checked_sub(base)?.checked_mul(unit.0)?.checked_add(scale.slot)?);
+        let lane = |walk, in_slot: u32| Lane::of(walk, &scale, parts - in_slot.trailing_zeros());
         let (one, other) = (lane(one, in_slot.0)?, lane(other, in_slot.1)?);
         let capacity = capacity.min(NEVER);
         let steps = match in_slot {
@@ -213,14 +234,13 @@ impl Grid {
             (2, 2) => Steps::TwoAndTwo,
             _ => Steps::Any,
         };
-        let mut grid =
-            Self { one, other, one_wins: wins, parts, steps, until, capacity, clear: true, base, unit };
+        let mut grid = Self { one, other, one_wins: wins, parts, steps, until, capacity, clear: true, scale };
         grid.finds_order(wins).then_some(grid)
     }
 
     /// Find which train comes first in a part. Whether that is clear.
     fn finds_order(&mut self, wins: bool) -> bool {
-        let (picosecond, part) = self.unit;
+        let (picosecond, part) = self.scale.unit;
         let (one, other) = (self.one.phase, self.other.phase);
         self.clear = one.max(other) + picosecond <= part;
         self.one_wins = if one == other { wins } else { one < other };
@@ -233,10 +253,7 @@ impl Grid {
     #[inline]
     pub(super) fn goes_on(&mut self, others: bool, walk: &Walk, wins: bool) -> bool {
         let lane = if others { &mut self.other } else { &mut self.one };
-        let Some((next, phase)) = Lane::stands(walk, (self.base, self.unit), self.unit.1 << self.parts)
-        else {
-            return false;
-        };
+        let Some((next, phase)) = self.scale.stands(walk) else { return false };
         (lane.next, lane.phase) = (next, phase);
         self.finds_order(wins)
     }

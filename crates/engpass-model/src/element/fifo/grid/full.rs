@@ -115,7 +115,7 @@ impl Grid {
         other: &mut Walk,
         slot: u64,
     ) -> Option<(Joined, [Lost; 2])> {
-        let (parts, (picosecond, part)) = (self.parts, self.unit);
+        let (parts, (picosecond, part)) = (self.parts, self.scale.unit);
         let [one_near, others] = [&self.one, &self.other].map(|lane| lane.phase + picosecond > part);
         if one_near && others {
             return None;
