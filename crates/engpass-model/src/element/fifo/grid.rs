@@ -106,6 +106,10 @@ fn fit(spare: u64, grows: u64) -> u64 {
 }
 
 impl Scale {
+    fn of(base: u64, unit: (u64, u64), slot: u64) -> Self {
+        Self { base, unit, slot, rate: u64::MAX / unit.1 }
+    }
+
     /// In which part the next cell of `walk` comes, and how far behind its beginning.
     #[inline(always)]
     fn stands(&self, walk: &Walk) -> Option<(u64, u64)> {
@@ -223,7 +227,7 @@ impl Grid {
         let parts = in_slot.0.max(in_slot.1).trailing_zeros();
         let (part, den) = slot.ratio();
         let unit = (den << parts, part);
-        let scale = Scale { base, unit, slot: part << parts, rate: u64::MAX / part };
+        let scale = Scale::of(base, unit, part << parts);
         let (until, _) = scale.parts(limit.checked_sub(base)?.checked_mul(unit.0)?.checked_add(scale.slot)?);
         let lane = |walk, in_slot: u32| Lane::of(walk, &scale, parts - in_slot.trailing_zeros());
         let (one, other) = (lane(one, in_slot.0)?, lane(other, in_slot.1)?);
@@ -459,4 +463,21 @@ const fn four(ratio: u32) -> [(u64, u32); 16] {
         places += 1;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_are_counted_without_dividing(part in 1u64.., units: u64, small in (0u32..64, 0u32..64), near in 0u64..3) {
+            let (part, units) = ((part >> small.0).max(1), units >> small.1);
+            let scale = Scale::of(0, (1, part), part);
+            for units in [units, (units / part * part).saturating_add(near).saturating_sub(1)] {
+                prop_assert_eq!(scale.parts(units), (units / part, units % part));
+            }
+        }
+    }
 }
