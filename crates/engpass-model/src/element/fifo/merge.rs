@@ -27,8 +27,10 @@ struct Side<'a> {
     channel: &'a mut Channel,
     open: Open,
     joined: u64,
-    /// Places of the first and the last one that joined.
-    places: (u64, u64),
+    /// Place of the first one that joined.
+    first: u64,
+    /// The block that has the last one, as [`Side::join`] was told of it.
+    last: (u64, u64),
     lost: u64,
     /// When the first one that was lost came.
     lost_at: u64,
@@ -190,7 +192,7 @@ impl Fifo {
     fn side<'a>(&mut self, channel: &'a mut Channel, out: &impl Outlet) -> Side<'a> {
         let (base, n, pace) = (self.base, self.n + 1, self.slot);
         let open = self.departures.open(&Cells { base, n, pace, ..*channel.train() }, out);
-        Side { channel, open, joined: 0, places: (0, 0), lost: 0, lost_at: 0, lost_place: u64::MAX }
+        Side { channel, open, joined: 0, first: 0, last: (0, 0), lost: 0, lost_at: 0, lost_place: u64::MAX }
     }
 
     /// Tell what became of the cells of one side.
@@ -198,7 +200,7 @@ impl Fifo {
         let ends = side.channel.has_ended_frame(walk);
         if side.joined > 0 {
             let last_joined = side.lost_place != walk.n;
-            self.departures.joined(side.open, side.joined, side.places, ends && last_joined);
+            self.departures.joined(side.open, side.joined, side.places(), ends && last_joined);
         }
         if side.lost > 0 {
             side.tell_lost(walk, out);
@@ -495,11 +497,18 @@ impl Side<'_> {
     /// Those of the places from `n` on whose bits are set, so many, are its cells'.
     fn join(&mut self, n: u64, bits: u64, count: u64) {
         if bits != 0 {
-            let last = n + 63 - u64::from(bits.leading_zeros());
-            let first = if self.joined == 0 { n + u64::from(bits.trailing_zeros()) } else { self.places.0 };
-            self.places = (first, last);
+            if self.joined == 0 {
+                self.first = n + u64::from(bits.trailing_zeros());
+            }
+            self.last = (n, bits);
             self.joined += count;
         }
+    }
+
+    /// Places of the first and the last one that joined.
+    fn places(&self) -> (u64, u64) {
+        let (n, bits) = self.last;
+        (self.first, n + 63 - u64::from(bits.leading_zeros()))
     }
 }
 
