@@ -3,7 +3,7 @@
 use super::connection::Agreed;
 use super::parameters::Shared;
 use super::receive::Receiver;
-use super::segment::{Flags, SackBlocks, Segment, Timestamps};
+use super::segment::{Flags, Segment, Timestamps};
 use crate::time::Time;
 
 /// What an end and its connection are about: nothing of it changes once that is open.
@@ -26,7 +26,7 @@ impl Receiver {
         segment: &mut Segment,
     ) {
         let Terms { p, agreed, mss } = terms;
-        // One by one: so each is written once, where it is to stand.
+        // One by one: so each is written once, where it is to stand. The blocks of a SACK option stay as they are: it has none.
         segment.seq = seq;
         segment.ack = self.next();
         segment.timestamps = if agreed.timestamps() { Some(self.stamp(p, now)) } else { None };
@@ -35,7 +35,6 @@ impl Receiver {
         segment.flags = (Flags::ACK | flags).and_if(self.echoes_mark() && agreed.ecn(), Flags::ECE);
         (segment.ect, segment.ce, segment.sack_permitted) = (false, false, false);
         (segment.mss, segment.window_scale) = (0, None);
-        segment.sack = SackBlocks::default();
     }
 
     #[inline]
@@ -61,7 +60,7 @@ impl Receiver {
             // The packet is no longer than one with data (RFC 6691), whose options are off the segment size already.
             let room = terms.mss.saturating_sub(4) / 8;
             if room > 0 {
-                segment.sack = self.sack_blocks(terms.p, most.min(room as usize));
+                segment.report(self.sack_blocks(terms.p, most.min(room as usize)));
             }
         } else {
             self.forget_duplicate();

@@ -193,7 +193,7 @@ impl Reader {
     /// Whether a segment only brings data, or says nothing new.
     #[inline(always)]
     fn is_for_it(&self, segment: &Segment) -> bool {
-        segment.flags.is_of_data() && segment.ack == SEQ && segment.sack.is_empty()
+        segment.flags.is_of_data() && segment.ack == SEQ
     }
 
     /// Take such a segment. False, and nothing is done, if it is another.
@@ -355,8 +355,9 @@ mod tests {
             segment.ce = p.ecn && random.below(10) == 0;
             if random.below(300) == 0 {
                 // What says that something was received that was never sent.
-                segment.sack = SackBlocks::default();
-                segment.sack.push(1, 2);
+                let mut blocks = SackBlocks::default();
+                blocks.push(1, 2);
+                segment.report(blocks);
             }
             twins.take(&segment);
             next = next.max(segment.end());

@@ -82,7 +82,7 @@ impl Connection {
         self.board.push(self.tx.next, now, false, None);
         self.arm_tail_probe(now);
         self.counts.segments_sent += 1;
-        *segment = flight.pattern;
+        segment.say(&flight.pattern);
         segment.seq = seq;
         segment.flags = segment.flags.and_if(pushes, Flags::PSH);
     }

@@ -21,8 +21,7 @@ impl Connection {
             && self.special.is_empty()
             && self.recovery.phase == Phase::Open
             && segment.flags.is_plain()
-            && !segment.ce
-            && segment.sack.is_empty();
+            && !segment.ce;
         if !calm {
             return false;
         }
@@ -119,7 +118,7 @@ impl Connection {
         self.board.acknowledge(segment.ack, &mut progress);
         if self.agreed.sack() {
             let acknowledged_at = progress.last_at;
-            self.board.sack(&segment.sack, &mut progress);
+            self.board.sack(segment.sack(), &mut progress);
             // `tcp_ack` takes the blocks first.
             progress.last_at = acknowledged_at.or(progress.last_at);
         }
@@ -155,7 +154,7 @@ impl Connection {
         };
         let seen = RackView {
             progress: &progress,
-            reported_duplicate: segment.sack.duplicate(segment.ack).is_some(),
+            reported_duplicate: segment.sack().duplicate(segment.ack).is_some(),
             clock: self.clock(now),
         };
         let limited = self.recovery.limited_transmitted();

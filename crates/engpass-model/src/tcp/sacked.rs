@@ -11,7 +11,7 @@ impl Connection {
     #[inline(never)]
     pub(super) fn take_sacked(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
         let plain = segment.len == 0
-            && segment.flags.is_plain()
+            && segment.flags.is_plain_or_reports()
             && !segment.ce
             && segment.ack >= self.board.una()
             && segment.ack <= self.tx.next
@@ -24,7 +24,7 @@ impl Connection {
             return false;
         }
         let (acked, before) = (segment.ack - self.board.una(), self.in_flight());
-        let arrived = self.board.take(segment.ack, &segment.sack);
+        let arrived = self.board.take(segment.ack, segment.sack());
         self.tx.take_window(segment);
         let (next, mss, limited) = (self.tx.next, self.window.mss(), self.recovery.limited_transmitted());
         let duplicate = acked == 0 && arrived.sacked > 0;

@@ -21,6 +21,8 @@ impl Flags {
     pub const PSH: Self = Self(0x08);
     /// The acknowledgment number counts.
     pub const ACK: Self = Self(0x10);
+    /// A SACK option is there. Nothing is urgent in the model, and the bit of that is free.
+    const SACK: Self = Self(0x20);
     /// ECN-Echo.
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced.
@@ -45,7 +47,13 @@ impl Flags {
         self.0 & !Self::PSH.0 == Self::ACK.0
     }
 
-    /// The same, or also that the window was reduced: what segments with data are that open and close nothing.
+    /// The same, or also with a SACK option.
+    #[inline]
+    pub(super) const fn is_plain_or_reports(self) -> bool {
+        self.0 & !(Self::PSH.0 | Self::SACK.0) == Self::ACK.0
+    }
+
+    /// The same without one, or also that the window was reduced: what segments with data are that open and close nothing.
     #[inline]
     pub(super) const fn is_of_data(self) -> bool {
         self.0 & !(Self::PSH.0 | Self::CWR.0) == Self::ACK.0
@@ -152,6 +160,8 @@ fn whole(low: u32, ack: u64) -> u64 {
 }
 
 impl SackBlocks {
+    const NONE: Self = Self { blocks: [(0, 0); 4] };
+
     /// Add `[start, end)` behind the others.
     ///
     /// # Panics
@@ -213,8 +223,8 @@ impl SackBlocks {
 ///
 /// Sequence numbers are absolute: the SYN is 0, the first byte of data is 1, and they never wrap.
 ///
-/// What every segment has stands together, and the first block behind it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What every segment has stands together. The blocks of a SACK option are neither written nor read where there is none.
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Segment {
     /// Sequence number of the first byte, or of the SYN.
@@ -239,11 +249,50 @@ pub struct Segment {
     pub mss: u16,
     /// Window scale option; on a SYN.
     pub window_scale: Option<u8>,
-    /// SACK option.
-    pub sack: SackBlocks,
+    /// See [`sack`](Self::sack) and [`report`](Self::report): without a SACK option they say nothing.
+    pub blocks: SackBlocks,
 }
 
+impl PartialEq for Segment {
+    fn eq(&self, other: &Self) -> bool {
+        let said = |of: &Self| {
+            let place = (of.seq, of.ack, of.timestamps, of.len, of.window);
+            (place, of.flags, of.ect, of.ce, of.sack_permitted, of.mss, of.window_scale, *of.sack())
+        };
+        said(self) == said(other)
+    }
+}
+
+impl Eq for Segment {}
+
 impl Segment {
+    /// SACK option; empty where there is none.
+    #[inline]
+    pub fn sack(&self) -> &SackBlocks {
+        if self.has_sack() { &self.blocks } else { &SackBlocks::NONE }
+    }
+
+    /// Whether it has a SACK option.
+    #[inline]
+    pub fn has_sack(&self) -> bool {
+        self.flags.has(Flags::SACK)
+    }
+
+    /// Give it a SACK option with these blocks, if there are any.
+    pub fn report(&mut self, blocks: SackBlocks) {
+        if !blocks.is_empty() {
+            self.flags |= Flags::SACK;
+            self.blocks = blocks;
+        }
+    }
+
+    /// Make it say what `other` does, which has no SACK option.
+    #[inline(always)]
+    pub(super) fn say(&mut self, other: &Self) {
+        debug_assert!(!other.has_sack(), "the blocks are left as they are");
+        *self = Self { blocks: self.blocks, ..*other };
+    }
+
     /// Bytes of payload, for sums.
     #[inline]
     pub fn payload(&self) -> u64 {
@@ -280,7 +329,7 @@ impl Segment {
             mss + sack + timestamps + scale
         } else {
             let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
-            let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.count() as u64 };
+            let sack = if self.has_sack() { 4 + 8 * self.blocks.count() as u64 } else { 0 };
             timestamps + sack
         };
         20 + ((options + 3) & !3)
@@ -312,9 +361,11 @@ mod tests {
         );
         let mut ack = Segment { timestamps: syn.timestamps, ..Segment::default() };
         assert_eq!(ack.header_len(), 32);
+        let mut blocks = SackBlocks::default();
         for block in 0..3 {
-            ack.sack.push(block * 10, block * 10 + 5);
+            blocks.push(block * 10, block * 10 + 5);
         }
+        ack.report(blocks);
         assert_eq!(ack.header_len(), 60, "three blocks and timestamps fill the largest header");
     }
     #[test]

@@ -89,7 +89,7 @@ impl Connection {
     pub(super) fn take_tail_probe_answer(&mut self, now: Time, segment: &Segment, acked: u64) {
         let probe = self.rare.as_ref().and_then(|rare| rare.tail_probe);
         let Some(probe) = probe.filter(|probe| segment.ack >= probe.end) else { return };
-        let reported = segment.sack.duplicate(segment.ack).is_some_and(|(_, end)| end == probe.end);
+        let reported = segment.sack().duplicate(segment.ack).is_some_and(|(_, end)| end == probe.end);
         if !probe.again || reported {
             self.forget_tail_probe();
         } else if segment.ack > probe.end {
@@ -98,7 +98,7 @@ impl Connection {
                 let flight = self.flight_size(0);
                 self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Loss, flight, now);
             }
-        } else if acked == 0 && segment.sack.is_empty() && segment.is_pure_ack() {
+        } else if acked == 0 && !segment.has_sack() && segment.is_pure_ack() {
             // A duplicate: the original and the probe have both arrived, and nothing was lost.
             self.forget_tail_probe();
         }

@@ -165,8 +165,8 @@ fn options(segment: &Segment, tick: Time) -> Vec<u8> {
     if let Some(scale) = segment.window_scale.filter(|_| syn) {
         bytes.extend([3, 3, scale]);
     }
-    if !syn && !segment.sack.is_empty() {
-        let blocks: Vec<_> = segment.sack.iter(segment.ack).collect();
+    if !syn && segment.has_sack() {
+        let blocks: Vec<_> = segment.sack().iter(segment.ack).collect();
         bytes.extend([NOP, NOP, 5, 2 + 8 * blocks.len() as u8]);
         for (start, end) in blocks {
             bytes.extend((start as u32).to_be_bytes());
@@ -180,7 +180,7 @@ fn options(segment: &Segment, tick: Time) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::Timestamps;
+    use crate::tcp::{SackBlocks, Timestamps};
 
     const ENDS: Ends =
         Ends { addresses: (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)), ports: (49_152, 42_000) };
@@ -244,8 +244,10 @@ mod tests {
         assert_eq!((bytes.len(), &bytes[14..16]), (40, &[0xff, 0xff][..]), "a SYN's window is not scaled");
         assert_eq!(bytes[20..40], [2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 5, 0, 0, 0, 0, 3, 3, 7, 1]);
         syn.flags = Flags::ACK;
-        syn.sack.push(10, 20);
-        syn.sack.push(30, 40);
+        let mut blocks = SackBlocks::default();
+        blocks.push(10, 20);
+        blocks.push(30, 40);
+        syn.report(blocks);
         let bytes = tcp(&ENDS, &syn, 7, Time(1_000_000_000), &[]);
         assert_eq!(bytes.len() as u64, syn.header_len());
         assert_eq!(bytes[14..16], [1, 255]);

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use engpass_model::tcp::parameters::{Nagle, RecoveryKind, Role};
-use engpass_model::tcp::{Connection, Flags, Out, Profile, Segment, TcpParameters};
+use engpass_model::tcp::{Connection, Flags, Out, Profile, SackBlocks, Segment, TcpParameters};
 use engpass_model::time::{SECOND, Time};
 
 /// A plain endpoint with segments of 1000 bytes and no options, for scripts to change.
@@ -127,8 +127,8 @@ impl Script {
             match *word {
                 "ack" => assert_eq!(segment.ack, wanted.ack, "{line}: got {shown}"),
                 "win" => assert_eq!(segment.window, wanted.window, "{line}: got {shown}"),
-                "sack" => assert_eq!(segment.sack, wanted.sack, "{line}: got {shown}"),
-                "nosack" => assert!(segment.sack.is_empty(), "{line}: got {shown}"),
+                "sack" => assert_eq!(segment.sack(), wanted.sack(), "{line}: got {shown}"),
+                "nosack" => assert!(!segment.has_sack(), "{line}: got {shown}"),
                 "ECE" => assert!(segment.flags.has(Flags::ECE), "{line}: got {shown}"),
                 "noECE" => assert!(!segment.flags.has(Flags::ECE), "{line}: got {shown}"),
                 "CWR" => assert!(segment.flags.has(Flags::CWR), "{line}: got {shown}"),
@@ -152,7 +152,7 @@ fn show((time, s): &(Time, Segment)) -> String {
         s.end(),
         s.ack,
         s.window,
-        s.sack.iter(s.ack).collect::<Vec<_>>()
+        s.sack().iter(s.ack).collect::<Vec<_>>()
     )
 }
 
@@ -186,10 +186,12 @@ fn parse(words: &[&str]) -> Segment {
             "CE" => (segment.ce, segment.ect) = (true, true),
             "ECT" => segment.ect = true,
             "sack" => {
+                let mut blocks = SackBlocks::default();
                 for block in words.next().expect("blocks").split(',') {
                     let (start, end) = block.split_once('-').expect("A-B");
-                    segment.sack.push(start.parse().expect("a number"), end.parse().expect("a number"));
+                    blocks.push(start.parse().expect("a number"), end.parse().expect("a number"));
                 }
+                segment.report(blocks);
             }
             "noECE" | "nosack" => {}
             other => panic!("`{other}` is no part of a segment"),

@@ -194,7 +194,7 @@ impl Endpoint {
 
     /// Its connection hears of a segment.
     #[inline(always)]
-    fn on_segment(&mut self, now: u64, sender: usize, datagram: u32, fabric: &mut Fabric) {
+    fn on_segment(&mut self, now: u64, endpoint: usize, datagram: u32, fabric: &mut Fabric) {
         let (this, segment) = (&mut fabric.datagrams[datagram], &fabric.segments[datagram as usize]);
         let counts = fabric.window.holds(now);
         let mut refused = 0;
@@ -211,7 +211,7 @@ impl Endpoint {
                     fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
                 }
                 application.connected |= out.established;
-                fabric.ledger.stirs(sender, now);
+                fabric.ledger.writer_stirs(endpoint, now);
             }
         }
         if this.counted {
@@ -532,10 +532,10 @@ impl Network {
     /// A segment has come to an endpoint that it costs nothing, and nobody else holds its datagram: the connection takes it, and it is booked.
     #[inline(never)]
     pub(super) fn take_whole(&mut self, datagram: u32, endpoint: usize) {
-        let (now, sender) = (self.now, self.processes.len() + endpoint);
+        let now = self.now;
         let Self { endpoints, fabric, events, .. } = self;
         let this = &mut endpoints[endpoint];
-        this.on_segment(now, sender, datagram, fabric);
+        this.on_segment(now, endpoint, datagram, fabric);
         fabric.end_whole(datagram, Some(endpoint as u32));
         if this.busy || this.is_silent() {
             this.see_to_wake(endpoint, now, events);
@@ -561,8 +561,7 @@ impl Network {
     #[inline(never)]
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint") as usize;
-        let (now, sender) = (self.now, self.processes.len() + endpoint);
-        self.endpoints[endpoint].on_segment(now, sender, datagram, &mut self.fabric);
+        self.endpoints[endpoint].on_segment(self.now, endpoint, datagram, &mut self.fabric);
         self.go_on(endpoint);
     }
 }

@@ -105,7 +105,7 @@ impl Network {
     #[inline(never)]
     pub(in crate::simulate) fn act_plainly(&mut self, endpoint: usize, route: u32) {
         let sender = self.processes.len() + endpoint;
-        let states = self.fabric.ledger.states_of(sender);
+        let states = self.fabric.ledger.states_of_writer(endpoint);
         let this = Acting { endpoint, sender, states, route };
         let mut act = Act { this, limited: None, asked: false };
         loop {

@@ -482,6 +482,14 @@ impl Ledger {
         if self.on { self.place_of(sender) } else { None }
     }
 
+    /// The same of an endpoint that writes.
+    #[inline(always)]
+    pub(super) fn states_of_writer(&self, endpoint: usize) -> Option<usize> {
+        let states = if self.on { Some(self.processes + endpoint / 2) } else { None };
+        debug_assert_eq!(states, self.states_of(self.processes + endpoint));
+        states
+    }
+
     #[inline(always)]
     fn sender(&mut self, sender: usize) -> Option<&mut Waits> {
         self.states_of(sender).map(|place| &mut self.senders[place])
@@ -508,6 +516,14 @@ impl Ledger {
     pub(super) fn stirs(&mut self, sender: usize, now: u64) {
         if let Some(sender) = self.sender(sender) {
             sender.stir(now);
+        }
+    }
+
+    /// The same of an endpoint that writes.
+    #[inline(always)]
+    pub(super) fn writer_stirs(&mut self, endpoint: usize, now: u64) {
+        if let Some(place) = self.states_of_writer(endpoint) {
+            self.senders[place].stir(now);
         }
     }
 
