@@ -53,7 +53,7 @@ const NEVER: u128 = u128::MAX;
 
 /// Pending events, earliest first. Ties go by the order in `docs/model.md`, then by position in the file.
 ///
-/// A calendar queue (Brown 1988): a page for every day, so short that about one event falls on it. Events of a day stand on its
+/// A calendar queue (Brown 1988): a page for every day, so short that few events fall on it. Events of a day stand on its
 /// page in no order and are sorted when the day comes; what is further away than the calendar has pages waits in a heap.
 #[derive(Debug)]
 pub(super) struct Events {
@@ -346,11 +346,11 @@ impl Events {
         self.day + (page.wrapping_sub(self.day) & MASK)
     }
 
-    /// A term is over: days are to be as long as it takes for an event or two.
+    /// A term is over: days are to be as long as it takes for two events, or up to four: within one they are only sorted.
     fn measure(&mut self, now: u64) {
         let gap = (now - self.since) / u64::from(TERM);
         (self.taken, self.since) = (0, now);
-        let length = (u64::BITS - gap.leading_zeros()).clamp(8, 40);
+        let length = (u64::BITS - gap.leading_zeros() + 1).clamp(8, 40);
         if length.abs_diff(self.length) < 2 {
             return;
         }
@@ -371,6 +371,8 @@ impl Events {
         (self.free, self.marks, self.marked) = (NONE, [0; DAYS / 64], 0);
         (self.length, self.day) = (length, now >> length);
         all.drain(..).for_each(|key| self.enter(key));
+        // Not all fall on a day.
+        all.shrink_to(FEW);
         self.today = all;
     }
 }
