@@ -18,8 +18,8 @@ import pytest
 from conftest import TESTBED, Program
 from engpass.store import Store
 
-# Points of some milliseconds each, enough of them to be caught in the middle.
-ARGS = ["--engine", "simulate", "--set", "run.repeats=30", "--set", "run.duration=500 ms", "--jobs", "2"]
+# Points of some ten milliseconds each, enough of them to be caught in the middle, and stored some at a time.
+ARGS = ["--engine", "simulate", "--set", "run.repeats=30", "--set", "run.duration=4 s", "--jobs", "2"]
 TOTAL = 2 * 4 * 30
 
 
