@@ -37,6 +37,9 @@ impl Connection {
                 return true;
             }
         } else {
+            debug_assert!(
+                self.recovery.doubted || self.rare.as_ref().is_none_or(|rare| rare.saved.is_none())
+            );
             let plain = expected
                 && segment.ack > self.board.una()
                 && segment.ack <= self.tx.next

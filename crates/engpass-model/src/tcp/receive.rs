@@ -245,6 +245,7 @@ impl Receiver {
     /// Whether a segment with nothing but data, or with nothing, is what nearly all are: the next one.
     #[inline]
     pub(super) fn expects(&self, segment: &Segment) -> bool {
+        debug_assert!(self.odd || self.more.as_ref().is_none_or(|more| more.is_quiet()));
         segment.len == 0 || segment.seq == self.next && segment.end() <= self.edge && !self.odd
     }
 

@@ -532,22 +532,9 @@ impl Network {
     /// A segment has come to an endpoint that it costs nothing, and nobody else holds its datagram: the connection takes it, and it is booked.
     #[inline(never)]
     pub(super) fn take_whole(&mut self, datagram: u32, endpoint: usize) {
-        let now = self.now;
-        let Self { endpoints, fabric, events, .. } = self;
-        let this = &mut endpoints[endpoint];
-        this.on_segment(now, endpoint, datagram, fabric);
-        fabric.end_whole(datagram, Some(endpoint as u32));
-        if this.busy || this.is_silent() {
-            this.see_to_wake(endpoint, now, events);
-            return;
-        }
-        let reads = this.application.is_none();
-        match this.plain_route(fabric).filter(|_| this.at_rest) {
-            Some(route) if reads => self.answer_plainly(endpoint, route),
-            Some(route) => self.act_plainly(endpoint, route),
-            None => self.act(endpoint),
-        }
-        self.see_to_wake(endpoint);
+        self.endpoints[endpoint].on_segment(self.now, endpoint, datagram, &mut self.fabric);
+        self.fabric.end_whole(datagram, Some(endpoint as u32));
+        self.go_on(endpoint);
     }
 
     /// CPU time of receiving a segment, in picoseconds.

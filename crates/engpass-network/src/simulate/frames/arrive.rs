@@ -51,16 +51,8 @@ impl Network {
             self.all_go_on(landed.packet);
             return;
         }
-        let packet = landed.packet;
-        let place = self.frames.packets[packet].step;
-        let step = self.frames.steps[place as usize];
-        if step.port == END {
-            self.packet_arrived(packet);
-        } else if !step.takes_time {
-            // What nearly all do.
-            self.go_at_once(packet, place, self.now, true);
-        } else if let Some(at) = self.process(step, packet) {
-            self.go(packet, place, at, true);
+        if let Some((place, at)) = self.goes_on(landed.packet) {
+            self.go_at_once(landed.packet, place, at, true);
         }
     }
 
@@ -76,6 +68,7 @@ impl Network {
     }
 
     /// A packet is at a node: its host, or one that sends it on. Returns the step to which it comes next and when, if that is known.
+    #[inline(always)]
     fn goes_on(&mut self, packet: u32) -> Option<(u32, u64)> {
         let place = self.frames.packets[packet].step;
         let step = self.frames.steps[place as usize];

@@ -255,7 +255,7 @@ impl Network {
         let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
         let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
-        if fabric.trace.is_none() && fabric.ledger.later.is_none() {
+        if fabric.is_plain() {
             // As plainly as what an endpoint sends.
             let last = if step.tells_port() { self.end } else { 0 };
             if let Passed::On(at) = line.pass::<true>(self.now, ip, id, last, &fabric.window) {

@@ -85,12 +85,7 @@ impl Network {
             let taken = match host {
                 Some(to) => {
                     endpoints[to].ahead = then;
-                    let plain = endpoints[to].is_free() && fabric.datagrams[datagram].is_whole(ecn);
-                    if plain {
-                        packets.release(id);
-                        self.take_whole(datagram, to);
-                    }
-                    plain
+                    self.take_segment_plainly(id, datagram, to, ecn)
                 }
                 None => self.take_plainly(id, datagram, ecn),
             };
@@ -105,18 +100,24 @@ impl Network {
     /// Take a packet at its host that carries a whole datagram, if that costs nothing and nobody else holds the datagram.
     #[inline(always)]
     pub(super) fn take_plainly(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
-        let this = &self.fabric.datagrams[datagram];
-        let plain = this.is_whole(ecn) && self.fabric.ledger.later.is_none();
-        match this.to {
-            _ if !plain => false,
-            Some(to) if self.endpoints[to as usize].is_free() => {
-                self.frames.packets.release(packet);
-                self.take_whole(datagram, to as usize);
-                true
-            }
-            Some(_) => false,
-            None => self.count_plainly(packet, datagram),
+        if self.fabric.ledger.later.is_some() {
+            return false;
         }
+        match self.fabric.datagrams[datagram].to {
+            Some(to) => self.take_segment_plainly(packet, datagram, to as usize, ecn),
+            None => self.fabric.datagrams[datagram].is_whole(ecn) && self.count_plainly(packet, datagram),
+        }
+    }
+
+    /// The same of one for this endpoint, where nothing is booked later.
+    #[inline(always)]
+    fn take_segment_plainly(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
+        let plain = self.endpoints[to].is_free() && self.fabric.datagrams[datagram].is_whole(ecn);
+        if plain {
+            self.frames.packets.release(packet);
+            self.take_whole(datagram, to);
+        }
+        plain
     }
 
     /// The same of one for a socket.
