@@ -19,24 +19,16 @@ impl<T> Default for Arena<T> {
 impl<T> Arena<T> {
     #[inline]
     pub(super) fn insert(&mut self, item: T) -> u32 {
-        self.insert_with(|| item)
-    }
-
-    /// The same, made where it is to stand.
-    #[inline(always)]
-    pub(super) fn insert_with(&mut self, make: impl FnOnce() -> T) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.items[index as usize] = make();
+            self.items[index as usize] = item;
             return index;
         }
-        self.items.push(make());
-        u32::try_from(self.items.len() - 1).expect("fewer than 2^32 frames are on the way")
+        self.push(item)
     }
 
-    /// The place of what is inserted next.
-    #[inline]
-    pub(super) fn next(&self) -> u32 {
-        self.free.last().copied().unwrap_or(self.items.len() as u32)
+    fn push(&mut self, item: T) -> u32 {
+        self.items.push(item);
+        u32::try_from(self.items.len() - 1).expect("fewer than 2^32 frames are on the way")
     }
 
     /// One more than the last place that was ever taken.
@@ -47,6 +39,14 @@ impl<T> Arena<T> {
     /// Let `forget` mark what is in places that are free.
     pub(super) fn forget_free(&mut self, mut forget: impl FnMut(&mut T)) {
         self.free.iter().for_each(|place| forget(&mut self.items[*place as usize]));
+    }
+
+    /// Two different items.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn both(&mut self, first: u32, second: u32) -> [&mut T; 2] {
+        let places = [first as usize, second as usize];
+        self.items.get_disjoint_mut(places).expect("both are there, each in its place")
     }
 
     pub(super) fn release(&mut self, index: u32) {
@@ -60,6 +60,33 @@ impl<T> Arena<T> {
             *self = Self::default();
         }
         rests
+    }
+}
+
+impl<T: Default> Arena<T> {
+    /// The place that is taken next.
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> u32 {
+        match self.free.last() {
+            Some(place) => *place,
+            None => self.make_place(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_place(&mut self) -> u32 {
+        let place = self.push(T::default());
+        self.free.push(place);
+        place
+    }
+
+    /// Take the place that was [`next`](Self::next), with all that was left there.
+    #[inline(always)]
+    pub(super) fn take(&mut self, next: u32) -> &mut T {
+        let taken = self.free.pop();
+        debug_assert_eq!(taken, Some(next), "nothing else has taken it");
+        &mut self[next]
     }
 }
 

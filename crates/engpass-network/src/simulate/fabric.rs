@@ -4,11 +4,10 @@ use engpass_model::element::{
     Alone, Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of,
     one_by_one,
 };
-use engpass_model::queue::Ecn;
-use engpass_model::tcp::Segment;
 
 use super::arena::Arena;
 use super::build::Source;
+use super::datagrams::{Datagram, Datagrams};
 use super::ledger::{Arrivals, Cargo, Carried, Fate, Ledger, Load};
 use super::outside::Fates;
 use super::tally::{Place, Tally, Window};
@@ -42,56 +41,6 @@ impl Frame {
     /// Whether it need not be followed any more. A shaper that `adapts` hears of a dead frame, too, if its end arrives.
     pub(super) fn is_over(&self, adapts: bool) -> bool {
         self.dead && (self.end_lost || !adapts)
-    }
-}
-
-/// A datagram on its way.
-///
-/// All that is on the way does not stay in the caches: one of these is a line of them.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-pub(super) struct Datagram {
-    pub(super) flow: u32,
-    pub(super) index: u64,
-    pub(super) bytes: u32,
-    pub(super) fragments: u32,
-    /// The fragments are datagrams alike, each of so many bytes: the next one that arrives has the index.
-    pub(super) train: bool,
-    pub(super) arrived: u32,
-    pub(super) sent: bool,
-    /// The endpoint that it goes to, if it carries a TCP segment.
-    pub(super) to: Option<u32>,
-    /// Whether it counts as one of its flow's: it carries data of the sender.
-    pub(super) counted: bool,
-    /// Bytes of the transport's header.
-    pub(super) header: u32,
-    /// When its sender began with it.
-    pub(super) begun: u64,
-    /// It has lost something: when and where stands in [`Fabric::losses`].
-    pub(super) lost: bool,
-    /// Frames on the way, plus one while its process works on it or its receiver holds it.
-    pub(super) holds: u32,
-    /// Bytes of it that the receiver had already, or did not want.
-    pub(super) refused: u32,
-    /// Lines that have carried all of it, once it has come through: not so if what they carried is `written` down in the ledger.
-    pub(super) lines: u16,
-    pub(super) written: bool,
-}
-
-const _: () = assert!(size_of::<Datagram>() == 64);
-
-impl Datagram {
-    /// Whether it is one packet, which nobody else holds, and nothing is to be noted of it that comes with this mark.
-    #[inline(always)]
-    pub(super) fn is_whole(&self, ecn: Ecn) -> bool {
-        self.fragments == 1 && self.holds == 1 && !self.written && !self.lost && ecn != Ecn::Marked
-    }
-
-    /// What it is to the books, if it is a segment.
-    #[inline(always)]
-    fn load(&self) -> Load {
-        let cargo = if self.counted { Cargo::Segment } else { Cargo::Control };
-        Load { cargo, header: self.header, bytes: self.bytes }
     }
 }
 
@@ -151,9 +100,7 @@ pub(super) struct Fabric {
     pub(super) channels: Vec<Vec<Channel>>,
     pub(super) vcs: Vec<Vc>,
     pub(super) frames: Arena<Frame>,
-    pub(super) datagrams: Arena<Datagram>,
-    /// The segments of datagrams that carry one, at the same index.
-    pub(super) segments: Vec<Segment>,
+    pub(super) datagrams: Datagrams,
     /// When and where datagrams lost their first cell that have lost one, at the same index, by what is known: ports look at their
     /// cells in no common order.
     pub(super) losses: Vec<(u64, Place)>,
@@ -220,26 +167,10 @@ impl Fabric {
         self.trace.is_none() && self.ledger.later.is_none()
     }
 
-    /// The segment of a datagram.
-    #[inline]
-    pub(super) fn segment_of(&mut self, datagram: u32) -> &mut Segment {
-        let place = datagram as usize;
-        if place >= self.segments.len() {
-            self.make_segments(place);
-        }
-        &mut self.segments[place]
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn make_segments(&mut self, place: usize) {
-        self.segments.resize(place + 1, Segment::default());
-    }
-
     /// A datagram comes into being; what is carried of it is `written` down, or not.
     #[inline(always)]
     pub(super) fn begin_datagram(&mut self, written: bool, datagram: impl FnOnce() -> Datagram) -> u32 {
-        let id = self.datagrams.insert_with(datagram);
+        let id = self.datagrams.insert(datagram());
         if written {
             self.ledger.write_down(id, self.datagrams.len());
         }
@@ -261,7 +192,7 @@ impl Fabric {
             self.settle_train(datagram, open);
             return;
         }
-        let cargo = match (this.to, this.counted) {
+        let cargo = match (this.to.get(), this.counted) {
             (None, _) if !self.flows[this.flow as usize].is_varied() => Cargo::Datagram,
             (_, true) => Cargo::Segment,
             (_, false) => Cargo::Control,
@@ -275,7 +206,7 @@ impl Fabric {
         };
         let load = Load { cargo, header: this.header, bytes: this.bytes };
         let carried = if this.written { Carried::Written(datagram) } else { Carried::Whole(this.lines) };
-        self.ledger.settle((this.flow, this.to), fate, load, carried, this.refused);
+        self.ledger.settle((this.flow, this.to.get()), fate, load, carried, this.refused);
     }
 
     /// `count` cells of `frame` are gone, delivered or lost.
@@ -320,7 +251,7 @@ impl Fabric {
     pub(super) fn end_datagram(&mut self, datagram: u32) {
         let this = &self.datagrams[datagram];
         // What nearly all are: segments that have arrived whole like the one before.
-        let booked = match this.to {
+        let booked = match this.to.get() {
             Some(to) if !this.lost && this.refused == 0 && !this.written => {
                 self.ledger.settle_alike((this.flow, Some(to)), this.load())
             }

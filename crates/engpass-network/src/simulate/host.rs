@@ -10,8 +10,8 @@ use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
+use super::datagrams::{Datagram, To};
 use super::event::Event;
-use super::fabric::Datagram;
 use super::ledger::Wait;
 use super::nic::{Sending, Way};
 use super::tally::Place;
@@ -169,7 +169,7 @@ impl Network {
             train: false,
             arrived: 0,
             sent: false,
-            to: None,
+            to: To::SOCKET,
             counted: true,
             header: UDP_HEADER_BYTES as u32,
             begun: self.now,
@@ -325,7 +325,7 @@ impl Network {
     #[inline]
     pub(super) fn receive(&mut self, datagram: u32) {
         let this = &mut self.fabric.datagrams[datagram];
-        if let Some(endpoint) = this.to {
+        if let Some(endpoint) = this.to.get() {
             self.receive_segment(datagram, endpoint);
             return;
         }

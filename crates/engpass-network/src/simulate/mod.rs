@@ -8,6 +8,7 @@ mod advance;
 mod application;
 mod arena;
 mod build;
+mod datagrams;
 mod event;
 mod fabric;
 mod frames;
@@ -218,11 +219,9 @@ impl Network {
             self.next_rest = now.saturating_add(REST);
             self.endpoints.iter_mut().for_each(|endpoint| endpoint.rest(Time(now)));
         }
-        if self.frames.packets.rest() {
-            self.fabric.ledger.forget_packets();
-        }
         if self.fabric.datagrams.rest() {
-            (self.fabric.segments, self.fabric.losses) = (Vec::new(), Vec::new());
+            self.fabric.losses = Vec::new();
+            self.fabric.ledger.forget_packets();
         }
     }
 

@@ -9,9 +9,9 @@ use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::Network;
 use super::application::{Application, NEVER};
-use super::arena::Arena;
+use super::datagrams::{Datagram, Datagrams, To};
 use super::event::{Event, Events};
-use super::fabric::{Datagram, Fabric};
+use super::fabric::Fabric;
 use super::host::Item;
 use super::ledger::Wait;
 use super::nic::{Sending, Way};
@@ -104,7 +104,7 @@ impl Endpoint {
 
     /// The segment that is ready.
     #[inline(always)]
-    pub(super) fn sending(&self, datagrams: &Arena<Datagram>) -> Sending {
+    pub(super) fn sending(&self, datagrams: &Datagrams) -> Sending {
         debug_assert_ne!(self.formed, NOTHING, "a segment is formed before it is handed over");
         let formed = &datagrams[self.formed];
         Sending {
@@ -195,7 +195,7 @@ impl Endpoint {
     /// Its connection hears of a segment.
     #[inline(always)]
     fn on_segment(&mut self, now: u64, endpoint: usize, datagram: u32, fabric: &mut Fabric) {
-        let (this, segment) = (&mut fabric.datagrams[datagram], &fabric.segments[datagram as usize]);
+        let (this, segment) = fabric.datagrams.with_segment(datagram);
         let counts = fabric.window.holds(now);
         let mut refused = 0;
         if !self.connection.take_next(Time(now), segment) {
@@ -450,8 +450,8 @@ impl Network {
     pub(super) fn form_segment(&mut self, endpoint: usize) -> Result<u64, LimitedBy> {
         let this = &mut self.endpoints[endpoint];
         let before = self.fabric.trace.as_ref().map(|_| this.connection.stats().retransmissions);
-        let id = self.fabric.datagrams.next();
-        let segment = self.fabric.segment_of(id);
+        let next = self.fabric.datagrams.next();
+        let segment = self.fabric.datagrams.segment_mut(next);
         this.connection.next_segment(Time(self.now), segment)?;
         let (header, len) = (segment.header_len(), segment.len);
         if let Some(trace) = &mut self.fabric.trace
@@ -460,12 +460,11 @@ impl Network {
             trace.sent_again(this.flow as usize, self.now);
         }
         if let Some(trace) = &mut self.fabric.trace {
-            trace.formed(endpoint, &self.fabric.segments[id as usize]);
+            trace.formed(endpoint, segment);
         }
         let cost = this.segment_cost(&self.costs, u64::from(len), false);
-        this.formed = id;
         let (written, begun) = (this.encapsulation.is_some(), self.now);
-        self.fabric.begin_datagram(written, || Datagram {
+        this.formed = self.fabric.begin_datagram(written, || Datagram {
             flow: this.flow,
             index: this.connection.segments_sent(),
             bytes: len,
@@ -473,7 +472,7 @@ impl Network {
             train: false,
             arrived: 0,
             sent: false,
-            to: Some(endpoint as u32 ^ 1),
+            to: To::endpoint(endpoint ^ 1),
             counted: len > 0 && this.application.is_some(),
             header: header as u32,
             begun,
@@ -540,14 +539,15 @@ impl Network {
     /// CPU time of receiving a segment, in picoseconds.
     pub(super) fn input_cost(&self, datagram: u32) -> u64 {
         let this = &self.fabric.datagrams[datagram];
-        let endpoint = this.to.expect("a segment goes to an endpoint");
+        let endpoint = this.to.get().expect("a segment goes to an endpoint");
         self.endpoints[endpoint as usize].segment_cost(&self.costs, this.bytes.into(), true)
     }
 
     /// The connection takes the segment.
     #[inline(never)]
     pub(super) fn take_segment(&mut self, datagram: u32) {
-        let endpoint = self.fabric.datagrams[datagram].to.expect("a segment goes to an endpoint") as usize;
+        let to = self.fabric.datagrams[datagram].to.get();
+        let endpoint = to.expect("a segment goes to an endpoint") as usize;
         self.endpoints[endpoint].on_segment(self.now, endpoint, datagram, &mut self.fabric);
         self.go_on(endpoint);
     }

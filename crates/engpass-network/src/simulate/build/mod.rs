@@ -23,6 +23,7 @@ use engpass_testbed::{Testbed, Topology};
 use crate::simulate::adapt::Adapting;
 use crate::simulate::advance::{Port, Queue};
 use crate::simulate::arena::Arena;
+use crate::simulate::datagrams::Datagrams;
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
 use crate::simulate::frames::Frames;
@@ -397,8 +398,7 @@ impl Builder<'_> {
                 channels: self.channels,
                 vcs: self.vcs,
                 frames: Arena::default(),
-                datagrams: Arena::default(),
-                segments: Vec::new(),
+                datagrams: Datagrams::default(),
                 losses: Vec::new(),
                 onward: self.onward,
                 only_ends_count: self.only_ends_count,

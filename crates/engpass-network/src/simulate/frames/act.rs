@@ -8,7 +8,7 @@ use super::exit::{Exit, Whole, Whose};
 use super::port::Passed;
 use super::{Frames, Packet};
 use crate::simulate::Network;
-use crate::simulate::arena::Arena;
+use crate::simulate::datagrams::To;
 use crate::simulate::event::Events;
 use crate::simulate::fabric::Fabric;
 use crate::simulate::ledger::Wait;
@@ -53,7 +53,7 @@ impl Acting {
         Whole {
             flow,
             index: 0,
-            to: Some(self.endpoint as u32 ^ 1),
+            to: To::endpoint(self.endpoint ^ 1),
             sender: self.sender as u32,
             header: segment.header_len() as u32,
             bytes: segment.len,
@@ -78,21 +78,22 @@ enum Pause {
 }
 
 impl Exit<'_> {
-    /// The next datagram's segment, which is formed, goes on the line if nothing is in its way.
+    /// The datagram whose place is the next one, where its segment is formed, goes on the line if nothing is in its way.
     #[inline(always)]
     fn send_whole(
         &mut self,
+        id: u32,
         whole: Whole,
         states: Option<usize>,
         formed: &mut u32,
-        packets: &mut Arena<Packet>,
         fabric: &mut Fabric,
         events: &mut Events,
     ) -> Option<Pause> {
-        match self.send(whole, packets, fabric, events, Whose::Endpoint(states)) {
-            Passed::On(at) if at <= self.last => Some(Pause::Told(self.packet, self.route.first + 1, at)),
+        match self.send(id, whole, fabric, events, Whose::Endpoint(states)) {
+            Passed::On(at) if at <= self.last => Some(Pause::Told(id, self.route.first + 1, at)),
             Passed::Odd => {
-                *formed = fabric.datagrams.insert(whole.datagram(self.now, false));
+                fabric.datagrams.insert_next(id, whole.datagram(self.now, false), Packet::NONE);
+                *formed = id;
                 Some(Pause::Formed)
             }
             _ => None,
@@ -145,16 +146,17 @@ impl Network {
             let (now, end) = (self.now, self.end);
             let Self { endpoints, frames, fabric, events, nics, .. } = self;
             let this = &mut endpoints[endpoint];
-            let segment = fabric.segment_of(fabric.datagrams.next());
+            let id = fabric.datagrams.next();
+            let segment = fabric.datagrams.segment_mut(id);
             if this.connection.next_segment(Time(now), segment).is_err() {
                 return;
             }
             let whole = acting.whole(this.flow, segment, false);
             let whole = Whole { index: this.connection.segments_sent(), ..whole };
-            let Frames { ports, packets, steps, routes, .. } = frames;
+            let Frames { ports, steps, routes, .. } = frames;
             let nic = &nics[this.nic as usize];
             let mut exit = Exit::of(nic, routes[route as usize], (ports, steps), (now, end));
-            if let Some(pause) = exit.send_whole(whole, None, &mut this.formed, packets, fabric, events)
+            if let Some(pause) = exit.send_whole(id, whole, None, &mut this.formed, fabric, events)
                 && !self.hand_over_after(acting, pause)
             {
                 return;
@@ -168,20 +170,14 @@ impl Network {
     /// What an endpoint has formed as the next datagram's segment goes on the line, if nothing is in its way.
     #[inline(never)]
     fn send_formed(&mut self, acting: Acting) -> Option<Pause> {
-        let Self {
-            endpoints,
-            frames: Frames { ports, packets, steps, routes, .. },
-            fabric,
-            events,
-            nics,
-            ..
-        } = self;
+        let Self { endpoints, frames: Frames { ports, steps, routes, .. }, fabric, events, nics, .. } = self;
         let this = &mut endpoints[acting.endpoint];
         let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
         let mut exit = Exit::of(nic, route, (ports, steps), (self.now, self.end));
-        let whole = acting.whole(this.flow, fabric.segment_of(fabric.datagrams.next()), true);
+        let id = fabric.datagrams.next();
+        let whole = acting.whole(this.flow, fabric.datagrams.segment(id), true);
         let whole = Whole { index: this.connection.segments_sent(), ..whole };
-        exit.send_whole(whole, acting.states, &mut this.formed, packets, fabric, events)
+        exit.send_whole(id, whole, acting.states, &mut this.formed, fabric, events)
     }
 
     /// A packet of which the next port is told goes on, or the segment that is formed enters the NIC in the way of all packets. Returns whether
@@ -219,16 +215,16 @@ impl Network {
         loop {
             if !act.asked && !act.is_shut() {
                 let ended = if let Some(mut flight) = connection.flight(Time(now)) {
-                    let Frames { ports, packets, steps, routes, .. } = &mut *frames;
+                    let Frames { ports, steps, routes, .. } = &mut *frames;
                     let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
                     let mut exit = Exit::of(nic, route, (ports, steps), (now, end));
                     let whole = act.this.whole(*flow, flight.pattern(), true);
                     while flight.goes_on() {
-                        let segment = fabric.segment_of(fabric.datagrams.next());
-                        connection.next_of(&mut flight, Time(now), segment);
+                        let id = fabric.datagrams.next();
+                        connection.next_of(&mut flight, Time(now), fabric.datagrams.segment_mut(id));
                         let whole = Whole { index: connection.segments_sent(), ..whole };
                         let states = act.this.states;
-                        if let Some(pause) = exit.send_whole(whole, states, formed, packets, fabric, events) {
+                        if let Some(pause) = exit.send_whole(id, whole, states, formed, fabric, events) {
                             return pause;
                         }
                     }
@@ -238,8 +234,8 @@ impl Network {
                 };
                 act.limited = match ended {
                     None => {
-                        let segment = fabric.segment_of(fabric.datagrams.next());
-                        match connection.next_segment(Time(now), segment) {
+                        let next = fabric.datagrams.next();
+                        match connection.next_segment(Time(now), fabric.datagrams.segment_mut(next)) {
                             Ok(()) => return Pause::Other,
                             Err(reason) => Some(reason),
                         }

@@ -36,24 +36,28 @@ impl Network {
     #[inline(always)]
     fn landed(&mut self, port: u32, landed: Flying) {
         if landed.damaged {
-            let line = &mut self.frames.ports[port as usize];
-            let number = line.port as usize;
-            if let Some(later) = &mut self.fabric.ledger.later {
-                later.lost(number, 1);
-            }
-            if self.fabric.window.holds(self.now) {
-                line.count_lost();
-            }
-            self.lose_packet(landed.packet, Place::Line(number), self.now);
+            self.lose_damaged(port, landed.packet);
             return;
         }
         if !self.groups.is_idle() {
             self.all_go_on(landed.packet);
             return;
         }
-        if let Some((place, at)) = self.goes_on(landed.packet) {
-            self.go_at_once(landed.packet, place, at, true);
+        self.goes_on(landed.packet);
+    }
+
+    /// A line has damaged a packet.
+    #[inline(never)]
+    fn lose_damaged(&mut self, port: u32, packet: u32) {
+        let line = &mut self.frames.ports[port as usize];
+        let number = line.port as usize;
+        if let Some(later) = &mut self.fabric.ledger.later {
+            later.lost(number, 1);
         }
+        if self.fabric.window.holds(self.now) {
+            line.count_lost();
+        }
+        self.lose_packet(packet, Place::Line(number), self.now);
     }
 
     /// A packet, and the copies that are made of it.
@@ -61,37 +65,36 @@ impl Network {
     fn all_go_on(&mut self, packet: u32) {
         let copies = self.copy(packet);
         for id in std::iter::once(packet).chain(copies) {
-            if let Some((place, at)) = self.goes_on(id) {
-                self.go(id, place, at, true);
-            }
+            self.goes_on(id);
         }
     }
 
-    /// A packet is at a node: its host, or one that sends it on. Returns the step to which it comes next and when, if that is known.
+    /// A packet is at a node: its host, or one that sends it on.
     #[inline(always)]
-    fn goes_on(&mut self, packet: u32) -> Option<(u32, u64)> {
-        let place = self.frames.packets[packet].step;
+    fn goes_on(&mut self, packet: u32) {
+        let place = self.fabric.datagrams.packet(packet).place();
         let step = self.frames.steps[place as usize];
         if step.port == END {
             self.packet_arrived(packet);
-            return None;
+        } else if !step.takes_time {
+            self.go_at_once(packet, place, self.now, true);
+        } else if let Some(at) = self.process(step, packet) {
+            self.go(packet, place, at, true);
         }
-        let at = if step.takes_time { self.process(step, packet) } else { Some(self.now) };
-        at.map(|at| (place, at))
     }
 
     /// The copies that are made of a packet at the node to which it has come.
     #[cold]
     fn copy(&mut self, id: u32) -> Vec<u32> {
-        let whole = self.frames.packets[id];
-        let hop = whole.step - whole.first;
+        let whole = *self.fabric.datagrams.packet(id);
+        let Packet { hop, .. } = whole;
         let stamp = self.fabric.ledger.stamp_of(id);
         let mut copies = Vec::new();
-        for (datagram, route) in self.copies_at(whole.datagram, hop) {
+        for (datagram, route) in self.copies_at(whole.datagram, hop.into()) {
             let first = self.frames.routes[route as usize].first;
             let sender = self.fabric.fates.as_ref().map_or(whole.sender, |fates| fates.head(datagram).flow);
-            let (step, since) = (first + hop, first + hop);
-            let copy = self.frames.packets.insert(Packet { datagram, sender, step, first, since, ..whole });
+            let copy = Packet { datagram, sender, first, since: hop, ..whole };
+            let copy = self.fabric.datagrams.insert_packet(copy);
             self.fabric.ledger.inherits(copy, stamp.as_ref());
             if let Some(trace) = &mut self.fabric.trace
                 && let Some(head) = trace.head_of(id)
@@ -105,7 +108,7 @@ impl Network {
 
     #[inline]
     fn packet_arrived(&mut self, packet: u32) {
-        let Packet { datagram, ecn, .. } = self.frames.packets[packet];
+        let Packet { datagram, ecn, .. } = *self.fabric.datagrams.packet(packet);
         if !self.take_plainly(packet, datagram, ecn) {
             self.take_packet(packet);
         }
@@ -113,14 +116,14 @@ impl Network {
 
     #[inline(never)]
     pub(super) fn take_packet(&mut self, packet: u32) {
-        let Packet { datagram, ecn, step, since, .. } = self.frames.packets[packet];
+        let Packet { datagram, ecn, hop, since, .. } = *self.fabric.datagrams.packet(packet);
         let this = &mut self.fabric.datagrams[datagram];
-        this.lines = (step - since) as u16;
+        this.lines = hop - since;
         this.arrived += 1;
         let (complete, train, written) = (this.arrived == this.fragments, this.train, this.written);
-        let (to, lost) = (this.to, this.lost);
+        let (to, lost) = (this.to.get(), this.lost);
         if ecn == Ecn::Marked && to.is_some() {
-            let segment = &mut self.fabric.segments[datagram as usize];
+            let segment = self.fabric.datagrams.segment_mut(datagram);
             segment.ce |= segment.ect;
         } else if ecn == Ecn::Marked
             && let Some(fates) = &mut self.fabric.fates
@@ -134,7 +137,7 @@ impl Network {
         if written {
             self.note_lines(packet);
         }
-        self.frames.packets.release(packet);
+        self.fabric.datagrams.release_packet(packet);
         if complete && !lost {
             match to {
                 Some(endpoint) => self.receive_segment(datagram, endpoint),
@@ -168,13 +171,14 @@ impl Network {
         if let Some(&(at, _)) = engine.busy.front() {
             self.events.push(at, engine.node, Event::Forward(router));
         }
-        self.go(packet, self.frames.packets[packet].step, self.now, true);
+        self.go(packet, self.fabric.datagrams.packet(packet).place(), self.now, true);
     }
 
     /// A packet comes to its host at `at`, which is told now.
     pub(super) fn arrive_ahead(&mut self, id: u32, at: u64) {
         let now = std::mem::replace(&mut self.now, at);
-        if let Some(to) = self.fabric.datagrams[self.frames.packets[id].datagram].to {
+        let datagram = self.fabric.datagrams.packet(id).datagram;
+        if let Some(to) = self.fabric.datagrams[datagram].to.get() {
             self.endpoints[to as usize].ahead = at;
         }
         self.packet_arrived(id);

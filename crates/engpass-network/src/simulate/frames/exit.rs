@@ -6,12 +6,12 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::port::Passed;
 use super::{FramePort, Frames, Packet, Route, Step};
 use crate::simulate::Network;
-use crate::simulate::arena::Arena;
+use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::event::{Event, Events};
-use crate::simulate::fabric::{Datagram, Fabric};
+use crate::simulate::fabric::Fabric;
 use crate::simulate::nic::{Nic, Way};
 
-/// Where datagrams leave their host, and the packet that was the last one.
+/// Where datagrams leave their host.
 pub(super) struct Exit<'a> {
     nic: &'a Nic,
     pub(super) route: Route,
@@ -21,7 +21,6 @@ pub(super) struct Exit<'a> {
     /// The next port is told of what comes to it until then.
     pub(super) last: u64,
     pub(super) now: u64,
-    pub(super) packet: u32,
 }
 
 /// A datagram of one packet.
@@ -30,7 +29,7 @@ pub(super) struct Whole {
     pub(super) flow: u32,
     pub(super) index: u64,
     /// The endpoint that it goes to, if it carries a segment.
-    pub(super) to: Option<u32>,
+    pub(super) to: To,
     pub(super) sender: u32,
     /// Bytes of the transport's header, and behind it.
     pub(super) header: u32,
@@ -84,15 +83,15 @@ impl<'a> Exit<'a> {
     ) -> Self {
         let step = steps[route.first as usize];
         let last = if step.tells_port() { end } else { 0 };
-        Self { nic, route, line: &mut ports[step.port as usize], port: step.port, last, now, packet: 0 }
+        Self { nic, route, line: &mut ports[step.port as usize], port: step.port, last, now }
     }
 
-    /// The next datagram goes on the line; nothing is done if more is to be seen to.
+    /// The datagram whose place is the next one goes on the line; nothing is done if more is to be seen to.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
+        id: u32,
         whole: Whole,
-        packets: &mut Arena<Packet>,
         fabric: &mut Fabric,
         events: &mut Events,
         whose: Whose,
@@ -103,32 +102,30 @@ impl<'a> Exit<'a> {
         if nic.is_waited_for() || !line.has_memory(now, ip, nic.capacity) {
             return Passed::Odd;
         }
-        let packet = packets.insert_with(|| Packet {
-            datagram: fabric.datagrams.next(),
+        let Passed::On(at) = line.pass::<true>(now, ip, id, self.last, &fabric.window) else {
+            return Passed::Odd;
+        };
+        let packet = Packet {
+            datagram: id,
             ip,
             sender: whole.sender,
-            step: route.first + 1,
             first: route.first,
-            since: route.first,
+            hop: 1,
+            since: 0,
             ttl: route.ttl,
             priority: route.priority,
             ecn: whole.ecn,
-        });
-        let Passed::On(at) = line.pass::<true>(now, ip, packet, self.last, &fabric.window) else {
-            packets.release(packet);
-            return Passed::Odd;
         };
-        self.packet = packet;
-        let id = fabric.datagrams.insert_with(|| whole.datagram(now, true));
+        fabric.datagrams.insert_next(id, whole.datagram(now, true), packet);
         let until = line.free_at();
         match whose {
             Whose::Endpoint(states) => {
-                fabric.ledger.sends_packet(states, (whole.counted, packet), now, until);
+                fabric.ledger.sends_packet(states, (whole.counted, id), now, until);
             }
-            Whose::Process(process) => fabric.ledger.sends_message(process, packet, now, until),
+            Whose::Process(process) => fabric.ledger.sends_message(process, id, now, until),
         }
         if line.watched {
-            fabric.ledger.shares_line(0, &fabric.datagrams[id], packet, ip, line);
+            fabric.ledger.shares_line(0, &fabric.datagrams[id], id, ip, line);
         }
         if whole.counted {
             let tally = &mut fabric.flows[whole.flow as usize];
@@ -160,27 +157,28 @@ impl Network {
         if this.fragments.count > 1 {
             return false;
         }
-        let Frames { ports, packets, steps, routes, .. } = frames;
+        let Frames { ports, steps, routes, .. } = frames;
         let mut exit = Exit::of(&nics[this.nic], routes[route as usize], (ports, steps), (now, end));
         let whole = Whole {
             flow: this.flow as u32,
             index: this.messages,
-            to: None,
+            to: To::SOCKET,
             sender: process as u32,
             header: UDP_HEADER_BYTES as u32,
             bytes: this.message as u32,
             counted: true,
             ecn: Ecn::NotCapable,
         };
-        let Passed::On(at) = exit.send(whole, packets, fabric, events, Whose::Process(process)) else {
+        let id = fabric.datagrams.next();
+        let Passed::On(at) = exit.send(id, whole, fabric, events, Whose::Process(process)) else {
             return false;
         };
-        let (packet, next, told) = (exit.packet, exit.route.first + 1, at <= exit.last);
+        let (next, told) = (exit.route.first + 1, at <= exit.last);
         this.messages += 1;
         let due = this.next_message();
         events.push(due.max(now), this.flow, Event::Ready(process as u32));
         if told {
-            self.go(packet, next, at, false);
+            self.go(id, next, at, false);
         }
         true
     }

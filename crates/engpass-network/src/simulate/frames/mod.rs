@@ -20,7 +20,6 @@ use engpass_model::queue::{self, Cause, Ecn};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::Network;
-use super::arena::Arena;
 use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::ledger::{Ledger, Transmission};
@@ -36,7 +35,6 @@ pub(super) struct Frames {
     /// The transmitters of the links that carry frames, and which of them a port is, [`END`] where its link carries cells.
     pub(super) ports: Vec<FramePort>,
     places: Vec<u32>,
-    pub(super) packets: Arena<Packet>,
     /// The way of every flow, and the way back: `2 * flow` and `2 * flow + 1`.
     pub(super) routes: Vec<Route>,
     /// Of all routes, one behind the other, each with an end.
@@ -48,23 +46,59 @@ pub(super) struct Frames {
     silent: bool,
 }
 
-/// An IP packet on its way: half a line of the caches.
+/// An IP packet on its way.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
 pub(super) struct Packet {
     pub(super) datagram: u32,
     /// Bytes, IP header included.
     ip: u32,
     /// The process or endpoint that sent it: its flow, to a discipline.
     sender: u32,
-    /// Place of the step whose line is the next to carry it.
-    step: u32,
-    /// The first step of its route, and that before which it came into being: another one if it is a fragment that a router has cut.
+    /// The first step of its route, and how many lines have carried it.
     first: u32,
-    since: u32,
+    hop: u16,
+    /// How many had when it came into being: some, if it is a fragment that a router has cut.
+    since: u16,
     ttl: u8,
     priority: u8,
     ecn: Ecn,
+}
+
+impl Packet {
+    /// No packet.
+    pub(super) const NONE: Self = Self {
+        datagram: END,
+        ip: 0,
+        sender: 0,
+        first: 0,
+        hop: 0,
+        since: 0,
+        ttl: 0,
+        priority: 0,
+        ecn: Ecn::NotCapable,
+    };
+
+    #[inline(always)]
+    pub(super) fn is_none(&self) -> bool {
+        self.datagram == END
+    }
+
+    /// Place of the step whose line is the next to carry it.
+    #[inline(always)]
+    fn place(&self) -> u32 {
+        self.first + u32::from(self.hop)
+    }
+
+    #[inline(always)]
+    fn goes_to(&mut self, place: u32) {
+        self.hop = (place - self.first) as u16;
+    }
+}
+
+impl Default for Packet {
+    fn default() -> Self {
+        Self::NONE
+    }
 }
 
 /// Where the packets of a flow go in one direction.
@@ -72,8 +106,8 @@ pub(super) struct Packet {
 pub(super) struct Route {
     first: u32,
     pub(super) hops: u16,
-    priority: u8,
     ttl: u8,
+    priority: u8,
 }
 
 /// One hop of a route.
@@ -157,21 +191,20 @@ impl Leaving {
     fn on(
         self,
         line: &mut FramePort,
-        packet: &mut Packet,
         sent: &OnLine,
         tells: Option<u64>,
         fabric: &mut Fabric,
         events: &mut Events,
     ) -> Option<u64> {
-        packet.step = self.place + 1;
+        let (packet, datagram) = fabric.datagrams.packet_of(self.id);
+        packet.goes_to(self.place + 1);
+        let Packet { datagram: id, hop, ttl, ecn, .. } = *packet;
         if line.watched {
-            let hop = (self.place - packet.first) as usize;
-            let datagram = (packet.datagram, &fabric.datagrams[packet.datagram]);
-            fabric.ledger.transmits(hop, datagram, self.id, &{ sent.transmission }, line);
+            let hop = usize::from(hop) - 1;
+            fabric.ledger.transmits(hop, (id, datagram), self.id, &{ sent.transmission }, line);
         }
         if fabric.trace.is_some() {
-            let Packet { datagram, ttl, ecn, .. } = *packet;
-            fabric.tap_packet(line.port as usize, sent.left, self.id, datagram, (ttl, ecn));
+            fabric.tap_packet(line.port as usize, sent.left, self.id, id, (ttl, ecn));
         }
         let at = sent.left + line.delay;
         // What would come after the end does not.
@@ -227,39 +260,30 @@ impl Network {
         let this = &mut self.fabric.datagrams[datagram];
         this.holds += 1;
         let elastic = this.counted;
-        let ecn = match this.to.map(|_| &self.fabric.segments[datagram as usize]) {
+        let ecn = match this.to.get().map(|_| self.fabric.datagrams.segment(datagram)) {
             Some(segment) if segment.ce => Ecn::Marked,
             Some(segment) if segment.ect => Ecn::Capable,
             _ => Ecn::NotCapable,
         };
-        let mut packet = Packet {
-            datagram,
-            ip,
-            sender: sender as u32,
-            step: first,
-            first,
-            since: first,
-            ttl,
-            priority,
-            ecn,
-        };
+        let mut packet =
+            Packet { datagram, ip, sender: sender as u32, first, hop: 0, since: 0, ttl, priority, ecn };
         if let Some(fates) = &self.fabric.fates {
             let head = fates.head(datagram);
             (packet.ecn, packet.priority) = (head.ecn, head.priority);
             (packet.ttl, packet.sender) = (head.ttl, head.flow);
         }
-        let id = self.frames.packets.insert(packet);
+        let id = self.fabric.datagrams.insert_packet(packet);
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, sending);
         }
-        let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
+        let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
         let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
         if fabric.is_plain() {
             // As plainly as what an endpoint sends.
             let last = if step.tells_port() { self.end } else { 0 };
             if let Passed::On(at) = line.pass::<true>(self.now, ip, id, last, &fabric.window) {
-                packets[id].step = first + 1;
+                fabric.datagrams.packet_mut(id).hop = 1;
                 fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
                 if line.watched {
                     fabric.ledger.shares_line(0, &fabric.datagrams[datagram], id, ip, line);
@@ -276,7 +300,7 @@ impl Network {
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
         let leaving = Leaving { place: first, port: step.port, id, bytes: ip };
         let tells = step.tells_port().then_some(self.end);
-        let told = leaving.on(line, &mut packets[id], &sent, tells, fabric, events);
+        let told = leaving.on(line, &sent, tells, fabric, events);
         if !sent.whole {
             self.cut_off(first, id, &{ sent.transmission });
         }
@@ -289,9 +313,9 @@ impl Network {
     #[inline(never)]
     fn go_watched(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         loop {
-            let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
+            let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
             let step = steps[place as usize];
-            let packet = &mut packets[id];
+            let (packet, datagram) = fabric.datagrams.packet_of(id);
             if step.is_routed() {
                 // Hosts may send what has no life from the beginning.
                 packet.ttl = packet.ttl.saturating_sub(1);
@@ -300,9 +324,10 @@ impl Network {
                     return;
                 }
             }
+            let (Packet { ip, sender, priority, ecn, .. }, to) = (*packet, datagram.to);
             let line = &mut ports[step.port as usize];
             fabric.see_before(line, at);
-            let bytes = line.queue_bytes(packet.ip);
+            let bytes = line.queue_bytes(ip);
             let onward = match line.join_limited(at, bytes, &fabric.window) {
                 Limited::Leaves(sent) => {
                     let leaving = Leaving { place, port: step.port, id, bytes };
@@ -314,13 +339,12 @@ impl Network {
                         && fabric.trace.is_none()
                     {
                         // Nothing happens at the host until then but what this line brings.
-                        let to = fabric.datagrams[packet.datagram].to;
-                        let foreseen = to.map_or(u64::MAX, |to| self.endpoints[to as usize].foreseen());
+                        let foreseen = to.get().map_or(u64::MAX, |to| self.endpoints[to as usize].foreseen());
                         Some(foreseen.min(self.until))
                     } else {
                         None
                     };
-                    let told = leaving.on(line, packet, &sent, tells, fabric, events);
+                    let told = leaving.on(line, &sent, tells, fabric, events);
                     if !sent.whole {
                         self.cut_off(place, id, &{ sent.transmission });
                     }
@@ -337,7 +361,6 @@ impl Network {
                     None
                 }
                 Limited::Undecided => {
-                    let Packet { sender, priority, ecn, .. } = *packet;
                     let view = queue::Packet { id, bytes, flow: sender, priority, ecn };
                     self.join_discipline(place, step.port, view, at)
                 }
@@ -351,11 +374,11 @@ impl Network {
     /// next and when, if it goes on at once.
     fn depart(&mut self, leaving: Leaving, sent: &OnLine) -> Option<(u32, u64)> {
         let Leaving { place, port, id, .. } = leaving;
-        let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, .. } = self;
+        let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
         let step = steps[place as usize];
-        let (line, packet) = (&mut ports[port as usize], &mut packets[id]);
+        let line = &mut ports[port as usize];
         let tells = step.tells_port().then_some(self.end);
-        let told = leaving.on(line, packet, sent, tells, fabric, events);
+        let told = leaving.on(line, sent, tells, fabric, events);
         if !sent.whole {
             self.cut_off(place, id, &sent.transmission);
         }
@@ -370,7 +393,7 @@ impl Network {
             // It is booked when it has ended.
             return;
         }
-        let Packet { datagram, ip, first, .. } = self.frames.packets[id];
+        let Packet { datagram, ip, first, .. } = *self.fabric.datagrams.packet(id);
         let line = &self.frames.ports[self.frames.steps[place as usize].port as usize];
         self.fabric.ledger.cut_off(line.port as usize, sent);
         self.fabric.write_down(datagram);
@@ -380,9 +403,9 @@ impl Network {
     /// A packet is gone, or the run is over: note which lines have carried it.
     #[inline(always)]
     fn note_lines(&mut self, id: u32) {
-        let Packet { datagram, step, since, .. } = self.frames.packets[id];
+        let Packet { datagram, hop, since, .. } = *self.fabric.datagrams.packet(id);
         let this = &mut self.fabric.datagrams[datagram];
-        this.lines = (step - since) as u16;
+        this.lines = hop - since;
         if this.written && self.fabric.ledger.later.is_none() {
             self.write_lines(id);
         }
@@ -391,19 +414,19 @@ impl Network {
     /// Write down which lines have carried a packet.
     #[inline(never)]
     fn write_lines(&mut self, id: u32) {
-        let Packet { datagram, ip, step, first, since, .. } = self.frames.packets[id];
-        for place in since..step {
-            let line = &self.frames.ports[self.frames.steps[place as usize].port as usize];
-            self.fabric.ledger.write(datagram, (place - first) as usize, line.queue_bytes(ip), false);
+        let Packet { datagram, ip, first, hop, since, .. } = *self.fabric.datagrams.packet(id);
+        for hop in usize::from(since)..usize::from(hop) {
+            let line = &self.frames.ports[self.frames.steps[first as usize + hop].port as usize];
+            self.fabric.ledger.write(datagram, hop, line.queue_bytes(ip), false);
         }
     }
 
     /// The run is over: note what the lines have carried of the packets that are still on their way.
     pub(super) fn note_all_lines(&mut self) {
-        let packets = &mut self.frames.packets;
-        packets.forget_free(|packet| packet.datagram = END);
-        for id in 0..packets.len() {
-            if self.frames.packets[id].datagram != END {
+        let datagrams = &mut self.fabric.datagrams;
+        datagrams.forget_free();
+        for id in 0..datagrams.len() {
+            if !self.fabric.datagrams.packet(id).is_none() {
                 self.note_lines(id);
             }
         }
@@ -412,7 +435,7 @@ impl Network {
     /// A router loses a packet that has been through too many, or cuts one that is too large.
     #[cold]
     fn stop(&mut self, id: u32, step: Step, at: u64) {
-        if self.frames.packets[id].ttl > 0 {
+        if self.fabric.datagrams.packet(id).ttl > 0 {
             self.cut(id, step, at);
         } else {
             let node = self.frames.routers[step.router as usize].node;
@@ -424,7 +447,7 @@ impl Network {
 
     /// Cut a packet for the MTU of the way out; its fragments go on.
     fn cut(&mut self, id: u32, step: Step, at: u64) {
-        let whole = self.frames.packets[id];
+        let whole = *self.fabric.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
         // The first fragment may take its place.
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
@@ -432,7 +455,7 @@ impl Network {
         let stamp = self.fabric.ledger.stamp_of(id);
         self.fabric.write_down(whole.datagram);
         self.note_lines(id);
-        self.frames.packets.release(id);
+        self.fabric.datagrams.release_packet(id);
         let more = (cut.count - 1) as u32;
         let datagram = &mut self.fabric.datagrams[whole.datagram];
         datagram.fragments += more;
@@ -441,13 +464,13 @@ impl Network {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
             // It has been counted here as the whole, and is when it goes on.
             let ttl = whole.ttl + 1;
-            let fragment = self.frames.packets.insert(Packet { ip, ttl, since: whole.step, ..whole });
+            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since: whole.hop, ..whole });
             self.fabric.ledger.inherits(fragment, stamp.as_ref());
             if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
                 let offset = (index * cut.full) as u32;
                 trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
             }
-            self.go(fragment, whole.step, at, false);
+            self.go(fragment, whole.place(), at, false);
         }
     }
 
@@ -459,7 +482,7 @@ impl Network {
         match line.join(at, view, &mut self.frames.lost, &mut mark, &self.fabric.window) {
             Joined::Leaves(sent) => {
                 if mark {
-                    self.frames.packets[view.id].ecn = Ecn::Marked;
+                    self.fabric.datagrams.packet_mut(view.id).ecn = Ecn::Marked;
                 }
                 let leaving = Leaving { place, port, id: view.id, bytes: view.bytes };
                 self.depart(leaving, &sent)
@@ -489,9 +512,9 @@ impl Network {
             if sent.transmission.held > 0 && !this.watched {
                 self.fabric.ledger.held(this.port as usize, &sent.transmission, this.told.idle);
             }
-            let packet = &mut self.frames.packets[chosen.id];
+            let packet = self.fabric.datagrams.packet_mut(chosen.id);
             packet.ecn = chosen.ecn;
-            let place = packet.step;
+            let place = packet.place();
             let leaving = Leaving { place, port, id: chosen.id, bytes: chosen.bytes };
             if let Some((place, at)) = self.depart(leaving, &sent) {
                 self.go(chosen.id, place, at, true);
@@ -548,7 +571,7 @@ impl Network {
 
     fn lose_packet(&mut self, packet: u32, place: Place, at: u64) {
         self.note_lines(packet);
-        let datagram = self.frames.packets[packet].datagram;
+        let datagram = self.fabric.datagrams.packet(packet).datagram;
         self.fabric.lose_datagram(datagram, place, at);
         if !self.groups.is_idle() {
             self.lose_copies(datagram, place, at);
@@ -557,7 +580,7 @@ impl Network {
             let flow = self.fabric.datagrams[datagram].flow as usize;
             self.fabric.flows[flow].losses(place).cells += 1;
         }
-        self.frames.packets.release(packet);
+        self.fabric.datagrams.release_packet(packet);
         self.fabric.release_datagram(datagram);
     }
 }

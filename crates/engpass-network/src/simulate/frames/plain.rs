@@ -6,6 +6,7 @@ use super::port::Passed;
 use super::{Frames, Packet, Tells};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
+use crate::simulate::fabric::Fabric;
 
 impl Network {
     /// Whether what is put on a line is neither captured nor booked later.
@@ -28,8 +29,9 @@ impl Network {
             self.go_watched(id, place, at, arrives);
             return;
         }
-        let Self { frames: Frames { ports, packets, steps, .. }, fabric, events, endpoints, .. } = self;
-        let packet = &mut packets[id];
+        let Self { frames: Frames { ports, steps, .. }, fabric, events, endpoints, .. } = self;
+        let Fabric { datagrams, ledger, window, .. } = fabric;
+        let (packet, datagram) = datagrams.packet_of(id);
         loop {
             let step = &steps[place as usize];
             let line = &mut ports[step.port as usize];
@@ -38,7 +40,7 @@ impl Network {
                 Tells::Nobody => 0,
                 Tells::Port => self.end,
                 // Nothing happens at the host until then but what this line brings.
-                Tells::Host if arrives && line.is_clear() => match fabric.datagrams[packet.datagram].to {
+                Tells::Host if arrives && line.is_clear() => match datagram.to.get() {
                     Some(to) => {
                         host = Some(to as usize);
                         endpoints[to as usize].foreseen().min(self.until)
@@ -51,34 +53,36 @@ impl Network {
             // A router stops what has been through too many, and cuts what is too large.
             let stops = step.is_routed() && (packet.ttl <= 1 || packet.ip > step.mtu);
             let passed =
-                if stops { Passed::Odd } else { line.pass::<false>(at, packet.ip, id, last, &fabric.window) };
+                if stops { Passed::Odd } else { line.pass::<false>(at, packet.ip, id, last, window) };
             let then = match passed {
                 Passed::On(then) => then,
                 Passed::Lost => {
+                    packet.goes_to(place);
                     let port = step.port;
                     self.refuse(port, id, Cause::Full, at);
                     return;
                 }
                 Passed::Odd => {
+                    packet.goes_to(place);
                     self.go_watched(id, place, at, arrives);
                     return;
                 }
             };
             packet.ttl -= u8::from(step.is_routed());
-            packet.step = place + 1;
             if line.watched {
                 let hop = (place - packet.first) as usize;
-                fabric.ledger.shares_line(hop, &fabric.datagrams[packet.datagram], id, packet.ip, line);
+                ledger.shares_line(hop, datagram, id, packet.ip, line);
             }
+            if then <= last && step.tells == Tells::Port {
+                (place, at) = (place + 1, then);
+                continue;
+            }
+            packet.goes_to(place + 1);
             if then > last {
                 if line.awaits(then) {
                     events.push(then, line.port as usize, Event::Arrive(step.port));
                 }
                 return;
-            }
-            if step.tells == Tells::Port {
-                (place, at) = (place + 1, then);
-                continue;
             }
             let Packet { datagram, ecn, .. } = *packet;
             let now = std::mem::replace(&mut self.now, then);
@@ -103,18 +107,17 @@ impl Network {
         if self.fabric.ledger.later.is_some() {
             return false;
         }
-        match self.fabric.datagrams[datagram].to {
+        match self.fabric.datagrams[datagram].to.get() {
             Some(to) => self.take_segment_plainly(packet, datagram, to as usize, ecn),
-            None => self.fabric.datagrams[datagram].is_whole(ecn) && self.count_plainly(packet, datagram),
+            None => self.is_whole(packet, datagram, ecn) && self.count_plainly(datagram),
         }
     }
 
     /// The same of one for this endpoint, where nothing is booked later.
     #[inline(always)]
     fn take_segment_plainly(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
-        let plain = self.endpoints[to].is_free() && self.fabric.datagrams[datagram].is_whole(ecn);
+        let plain = self.is_whole(packet, datagram, ecn) && self.endpoints[to].is_free();
         if plain {
-            self.frames.packets.release(packet);
             self.take_whole(datagram, to);
         }
         plain
@@ -122,15 +125,20 @@ impl Network {
 
     /// The same of one for a socket.
     #[inline(never)]
-    fn count_plainly(&mut self, packet: u32, datagram: u32) -> bool {
+    fn count_plainly(&mut self, datagram: u32) -> bool {
         let flow = self.fabric.datagrams[datagram].flow as usize;
         let socket = self.sockets.get(flow).and_then(Option::as_ref);
         if !socket.is_some_and(|socket| socket.is_free) {
             return false;
         }
-        self.frames.packets.release(packet);
         self.received(datagram);
         self.fabric.end_whole(datagram, None);
         true
+    }
+
+    /// Whether a packet is all of its datagram, whose place it has then, and nobody else holds that. It goes with it.
+    #[inline(always)]
+    fn is_whole(&self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
+        packet == datagram && self.fabric.datagrams[datagram].is_whole(ecn)
     }
 }

@@ -59,13 +59,13 @@ impl Network {
         this.holds += 1;
         let (elastic, count) = (this.counted, this.fragments);
         let head = *fabric.fates.as_ref().expect("trains come from outside").head(datagram);
-        let id = frames.packets.insert(Packet {
+        let id = fabric.datagrams.insert_packet(Packet {
             datagram,
             ip,
             sender: head.flow,
-            step: first + u32::from(hops),
             first,
-            since: first,
+            hop: hops,
+            since: 0,
             ttl: head.ttl,
             priority: head.priority,
             ecn: head.ecn,

@@ -2,7 +2,7 @@
 
 use super::waits::{Sums, Wait, parts_of};
 use super::{Ledger, Line, User};
-use crate::simulate::fabric::Datagram;
+use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::{FramePort, Told};
 use crate::simulate::tally::Window;
 use engpass_model::element::Doing;
@@ -82,7 +82,7 @@ impl Ledger {
     /// The book of a datagram at a hop of its way.
     #[inline]
     pub(super) fn book_of(&self, datagram: &Datagram, hop: usize) -> u32 {
-        self.first[self.lane(datagram.flow, datagram.to)] + hop as u32
+        self.first[self.lane(datagram.flow, datagram.to.get())] + hop as u32
     }
 
     /// The discipline of a line that has told `idle` has held back what it sends now.

@@ -11,7 +11,8 @@ use engpass_model::wire::ethernet::GAP_BYTES;
 
 use super::waits::Sums;
 use super::{Book, Ledger, Line, Run, Transmission, User};
-use crate::simulate::fabric::{Datagram, Fabric};
+use crate::simulate::datagrams::Datagram;
+use crate::simulate::fabric::Fabric;
 use crate::simulate::frames::FramePort;
 use crate::simulate::tally::{Place, Window};
 

@@ -19,7 +19,7 @@ mod waits;
 use engpass_model::element::{Cells, Doing, FrameId};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use super::fabric::Datagram;
+use super::datagrams::Datagram;
 use super::tally::Window;
 use crate::limit::layers::{Layer, Layers, Sum, Wire};
 use attribute::Reasons;

@@ -5,12 +5,17 @@ use super::waits::{Others, Sums, Usual, parts_of, sums_of};
 /// No stamp.
 pub(super) const NO_STAMP: u32 = u32::MAX;
 
+/// What most senders do of a stamp: one line of the caches, since hardly any is still there when it is looked at.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Stamp(Usual);
+
 /// Sums of senders, of packets on their way and of books. A book can take that of a packet which needs it no more, without
 /// copying it.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
     /// Of what most senders do; and of the others, once a sender with any has sent a packet.
-    usual: Vec<Usual>,
+    usual: Vec<Stamp>,
     others: Vec<Others>,
     /// By packet, its place among them.
     places: Vec<u32>,
@@ -22,13 +27,13 @@ impl Stamps {
         if !self.others.is_empty() {
             self.others.push(Others::default());
         }
-        self.usual.push(Usual::default());
+        self.usual.push(Stamp::default());
         self.usual.len() as u32 - 1
     }
 
     fn at(&self, place: u32) -> Option<Sums> {
         let usual = self.usual.get(place as usize)?;
-        Some(sums_of(usual, self.others.get(place as usize)))
+        Some(sums_of(&usual.0, self.others.get(place as usize)))
     }
 
     /// That of a book, or nothing.
@@ -52,7 +57,7 @@ impl Stamps {
         let place = self.places.get(packet as usize).copied().unwrap_or(NO_STAMP);
         match self.usual.get_mut(place as usize) {
             Some(own) => {
-                *own = *usual;
+                own.0 = *usual;
                 if others.is_some() || !self.others.is_empty() {
                     self.put_others(place, others);
                 }
@@ -82,7 +87,7 @@ impl Stamps {
         }
         let place = self.begin();
         self.places[packet] = place;
-        self.usual[place as usize] = *usual;
+        self.usual[place as usize] = Stamp(*usual);
         if others.is_some() {
             self.put_others(place, others);
         }
@@ -92,7 +97,7 @@ impl Stamps {
     pub(super) fn take(&mut self, book: u32, sums: &Sums) {
         if let Some(own) = self.usual.get_mut(book as usize) {
             let (usual, others) = parts_of(sums);
-            *own = *usual;
+            own.0 = *usual;
             if others.is_some() || !self.others.is_empty() {
                 self.put_others(book, others);
             }

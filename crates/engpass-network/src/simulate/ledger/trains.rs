@@ -1,7 +1,8 @@
 //! Books of trains: datagrams alike, of one packet each, that share what is written down of the lines that carry them.
 
 use super::{Book, Cargo, Fate, Ledger, Load, User, book_all, booked};
-use crate::simulate::fabric::{Datagram, Fabric};
+use crate::simulate::datagrams::Datagram;
+use crate::simulate::fabric::Fabric;
 
 impl Fabric {
     /// As [`Self::settle_books`], for each of the datagrams of a train.

@@ -6,7 +6,7 @@ use engpass_model::queue::Ecn;
 
 use super::{LossPlace, Output, Packet};
 use crate::simulate::Network;
-use crate::simulate::fabric::Datagram;
+use crate::simulate::datagrams::Datagram;
 use crate::simulate::tally::Place;
 
 /// What is told, and what the network must know of packets beyond their length.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::Packet;
 use crate::simulate::Network;
-use crate::simulate::fabric::Datagram;
+use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::Frames;
 use crate::simulate::nic::Way;
 

@@ -6,7 +6,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::Packet;
 use crate::simulate::Network;
-use crate::simulate::fabric::Datagram;
+use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::ledger::Wait;
 use crate::simulate::nic::{Sending, Way};
 
@@ -200,7 +200,7 @@ impl Network {
             train,
             arrived: 0,
             sent: false,
-            to: None,
+            to: To::SOCKET,
             counted: payload > header,
             header: header as u32,
             begun: since,

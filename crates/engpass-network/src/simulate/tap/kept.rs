@@ -6,7 +6,8 @@ use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
 
 use super::{Content, Head, Packet};
-use crate::simulate::fabric::{Datagram, Fabric};
+use crate::simulate::datagrams::{Datagram, Datagrams};
+use crate::simulate::fabric::Fabric;
 use crate::simulate::nic::Sending;
 use crate::simulate::outside::Fates;
 use crate::simulate::timeline::Trace;
@@ -62,11 +63,12 @@ impl Taps {
         self.ports[port].is_some()
     }
 
-    fn packet(&self, id: u32, fabric: (&Datagram, &[Segment], Option<&Fates>), head: Head) -> Packet {
-        let (datagram, segments, fates) = fabric;
+    fn packet(&self, id: u32, fabric: (&Datagrams, Option<&Fates>), head: Head) -> Packet {
+        let (datagrams, fates) = fabric;
+        let datagram = &datagrams[id];
         let flow = datagram.flow as usize;
         let seen = &self.flows[flow];
-        let (back, number, content) = match (datagram.to, fates) {
+        let (back, number, content) = match (datagram.to.get(), fates) {
             (None, Some(fates)) => (false, 0, Content::Outside { token: fates.head(id).token }),
             (None, None) => {
                 (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes.into() })
@@ -76,7 +78,7 @@ impl Taps {
                 let from = (to ^ 1) as usize;
                 let scales = (self.scales[from], self.scales[to as usize]);
                 let content = Content::Segment {
-                    segment: segments[id as usize],
+                    segment: *datagrams.segment(id),
                     scale: scales.0.filter(|_| scales.1.is_some()).unwrap_or(0),
                     tick: self.ticks[from],
                 };
@@ -108,7 +110,7 @@ impl Trace {
         let (ids, id) = (&mut taps.ids, sending.datagram as usize);
         ids.resize(ids.len().max(id + 1), 0);
         if offset == 0 {
-            let back = datagram.to.is_some_and(|to| to % 2 == 0);
+            let back = datagram.to.get().is_some_and(|to| to % 2 == 0);
             let next = &mut taps.next_id[flow.ends[usize::from(back)]];
             ids[id] = *next;
             *next = next.wrapping_add(1);
@@ -172,7 +174,7 @@ impl Fabric {
             return;
         }
         let head = Head { ttl, ecn, ..taps.packets[id as usize] };
-        let this = (&self.datagrams[datagram], &self.segments[..], self.fates.as_deref());
+        let this = (&self.datagrams, self.fates.as_deref());
         let packet = taps.packet(datagram, this, head);
         if let Some(records) = &mut taps.ports[port] {
             records.push(Record::Packet(left, packet));
@@ -188,7 +190,7 @@ impl Fabric {
         }
         let packet = (!cells.are_generated()).then(|| {
             let datagram = self.frames[cells.frame].datagram;
-            let this = (&self.datagrams[datagram], &self.segments[..], self.fates.as_deref());
+            let this = (&self.datagrams, self.fates.as_deref());
             taps.packet(datagram, this, taps.frames[cells.frame as usize])
         });
         if let Some(records) = &mut taps.ports[port] {

@@ -50,7 +50,7 @@ impl Network {
             }
             None => self.outsiders.cut(sending.nic),
         };
-        let marks = match (&self.fabric.fates, datagram.to.map(|_| &self.fabric.segments[id as usize])) {
+        let marks = match (&self.fabric.fates, datagram.to.get().map(|_| self.fabric.datagrams.segment(id))) {
             (Some(fates), _) => {
                 let head = fates.head(id);
                 Marks { ecn: head.ecn, own: Some((head.ttl, head.priority)) }
