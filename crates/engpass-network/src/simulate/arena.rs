@@ -49,6 +49,12 @@ impl<T> Arena<T> {
         self.free.iter().for_each(|place| forget(&mut self.items[*place as usize]));
     }
 
+    /// What is at this place, if it was ever taken.
+    #[inline(always)]
+    pub(super) fn get(&self, index: u32) -> Option<&T> {
+        self.items.get(index as usize)
+    }
+
     pub(super) fn release(&mut self, index: u32) {
         self.free.push(index);
     }

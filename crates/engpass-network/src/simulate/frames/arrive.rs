@@ -1,14 +1,37 @@
 //! Packets at the end of a line: at routers, which may take a while, and at hosts.
 
+use engpass_model::cache;
 use engpass_model::queue::Ecn;
 
 use super::lottery::Flying;
-use super::{END, Packet, Step};
+use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
 impl Network {
+    /// Let the caches fetch what the next event needs while this one is handled: where flows are many, nothing of it is there.
+    #[inline(always)]
+    pub(in crate::simulate) fn fetch_next(&self) {
+        let Self { frames: Frames { ports, packets, steps, .. }, fabric, .. } = self;
+        let next = self.events.next_arrival().and_then(|port| ports.get(port as usize));
+        let Some(packet) = next.and_then(|line| packets.get(line.next_packet())) else { return };
+        if let Some(line) = steps.get(packet.step as usize + 1).and_then(|step| ports.get(step.port as usize))
+        {
+            line.fetch();
+        }
+        let Some(datagram) = fabric.datagrams.get(packet.datagram) else { return };
+        if let Some(flow) = fabric.flows.get(datagram.flow as usize) {
+            cache::fetch(flow);
+        }
+        if let Some(to) = datagram.to
+            && let Some(segment) = fabric.segments.get(packet.datagram as usize)
+        {
+            cache::fetch(segment);
+            self.endpoints[to as usize].connection.fetch();
+        }
+    }
+
     /// A frame arrives at the node behind this port; and so do those behind it up to `limit`, as long as nothing else comes first.
     #[inline(always)]
     pub(in crate::simulate) fn frame_lands(&mut self, port: u32, limit: u64) {
