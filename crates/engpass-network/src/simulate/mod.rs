@@ -168,6 +168,7 @@ impl Network {
             if let Some((at, event)) = self.events.pop_until(limit) {
                 self.now = at;
                 self.handled += 1;
+                self.fetch_next();
                 match event {
                     // What nearly all are.
                     Event::Arrive(port) => self.frame_lands(port, limit),

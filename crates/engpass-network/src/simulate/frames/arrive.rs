@@ -1,14 +1,43 @@
 //! Packets at the end of a line: at routers, which may take a while, and at hosts.
 
+use engpass_model::cache;
 use engpass_model::queue::Ecn;
 
 use super::lottery::Flying;
-use super::{END, Packet, Step};
+use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
+/// From so many ports on, what a flow asks for has left the first cache when its next packet comes: there they take 64 KiB alone.
+const MANY: usize = 256;
+
 impl Network {
+    /// Let the caches fetch what the next event needs while this one is handled: where flows are many, nothing of it is there.
+    #[inline(always)]
+    pub(in crate::simulate) fn fetch_next(&self) {
+        let Self { frames: Frames { ports, steps, .. }, fabric, .. } = self;
+        if ports.len() < MANY {
+            return;
+        }
+        let next = self.events.next_arrival().and_then(|port| ports.get(port as usize));
+        let Some((packet, datagram)) = next.and_then(|line| fabric.datagrams.fetch(line.next_packet()))
+        else {
+            return;
+        };
+        if let Some(line) =
+            steps.get(packet.place() as usize + 1).and_then(|step| ports.get(step.port as usize))
+        {
+            line.fetch();
+        }
+        if let Some(flow) = fabric.flows.get(datagram.flow as usize) {
+            cache::fetch(flow);
+        }
+        if let Some(to) = datagram.to.get() {
+            self.endpoints[to as usize].connection.fetch();
+        }
+    }
+
     /// A frame arrives at the node behind this port; and so do those behind it up to `limit`, as long as nothing else comes first.
     #[inline(always)]
     pub(in crate::simulate) fn frame_lands(&mut self, port: u32, limit: u64) {
