@@ -218,23 +218,25 @@ impl Network {
         let application = application.as_mut().expect("who acts writes");
         loop {
             if !act.asked && !act.is_shut() {
-                let ended = if let Some(mut flight) = connection.flight(Time(now)) {
-                    let Frames { ports, packets, steps, routes, .. } = &mut *frames;
-                    let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
-                    let mut exit = Exit::of(nic, route, (ports, steps), (now, end));
-                    let whole = act.this.whole(*flow, flight.pattern(), true);
-                    while flight.goes_on() {
-                        let segment = fabric.segment_of(fabric.datagrams.next());
-                        connection.next_of(&mut flight, Time(now), segment);
-                        let whole = Whole { index: connection.segments_sent(), ..whole };
-                        let states = act.this.states;
-                        if let Some(pause) = exit.send_whole(whole, states, formed, packets, fabric, events) {
-                            return pause;
+                let ended = match connection.flight(Time(now)) {
+                    Ok(mut flight) => {
+                        let Frames { ports, packets, steps, routes, .. } = &mut *frames;
+                        let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
+                        let mut exit = Exit::of(nic, route, (ports, steps), (now, end));
+                        let whole = act.this.whole(*flow, flight.pattern(), true);
+                        while flight.goes_on() {
+                            let segment = fabric.segment_of(fabric.datagrams.next());
+                            connection.next_of(&mut flight, Time(now), segment);
+                            let whole = Whole { index: connection.segments_sent(), ..whole };
+                            let states = act.this.states;
+                            let pause = exit.send_whole(whole, states, formed, packets, fabric, events);
+                            if let Some(pause) = pause {
+                                return pause;
+                            }
                         }
+                        connection.limited_after(&flight)
                     }
-                    connection.limited_after(&flight)
-                } else {
-                    None
+                    Err(limited) => limited,
                 };
                 act.limited = match ended {
                     None => {
