@@ -174,6 +174,12 @@ pub(super) struct Rare {
     pub(super) delivery: Delivery,
 }
 
+#[cold]
+#[inline(never)]
+fn begin() -> Box<Rare> {
+    Box::default()
+}
+
 /// One endpoint of a TCP connection.
 ///
 /// Its size matters: what an idle connection does not need is allocated when it is needed, and kept. So does its order, where connections are
@@ -242,8 +248,9 @@ impl Connection {
         self.counts.segments_sent > 0
     }
 
+    #[inline]
     pub(super) fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
+        self.rare.get_or_insert_with(begin)
     }
 
     /// A segment arrives.

@@ -33,36 +33,47 @@ impl Flight {
 }
 
 impl Connection {
-    /// What may go out now as full segments; nothing where more than the windows is to be looked at.
+    /// What may go out now as full segments. Or else why nothing does; `None` where more than the windows is to be looked at, and
+    /// [`next_segment`](Self::next_segment) says it, or has one.
     #[inline(always)]
-    pub fn flight(&mut self, now: Time) -> Option<Flight> {
-        // Who has nothing in the network begins it in the way of all segments.
-        let plain = !self.board.is_empty()
-            && self.state == State::Established
+    pub fn flight(&mut self, now: Time) -> Result<Flight, Option<LimitedBy>> {
+        let (begins, calm) = (self.board.is_empty(), self.recovery.is_calm());
+        let plain = self.state == State::Established
             && self.special.is_empty()
             && self.board.waiting() == 0
             && !self.rx.has_early()
             && !self.cwr_due
             && self.tx.cuts_full()
-            && self.timers.is_set(Timer::Retransmission)
+            && (if begins { calm } else { self.timers.is_set(Timer::Retransmission) })
             && self.p.derived().plain_flights;
         if !plain {
-            return None;
+            return Err(None);
         }
         let mss = self.window.mss();
-        let calm = self.recovery.is_calm();
-        let window = if calm { self.window.size.max(mss) } else { self.odd_window() };
         let sendable = self.tx.unsent().min(self.tx.usable_window(self.board.una()));
+        if begins && sendable >= mss {
+            self.begin_flight(now);
+        }
+        let window = if calm { self.window.size.max(mss) } else { self.odd_window() };
         let open = window.saturating_sub(self.in_flight());
         if sendable.min(open) < mss {
-            return None;
+            return Err(self.limited_with(sendable));
         }
         self.sent_at = now;
         let mut pattern = Segment::default();
         self.outgoing(now, (0, mss as u32), Flags::default(), &mut pattern);
         pattern.ect = self.agreed.ecn();
         self.rx.acknowledged(false);
-        Some(Flight { sendable, open, pattern })
+        Ok(Flight { sendable, open, pattern })
+    }
+
+    /// A flight begins with nothing in the network, so that the congestion window surely lets a segment out.
+    #[inline(never)]
+    fn begin_flight(&mut self, now: Time) {
+        self.restart_after_idle(now);
+        if !self.timers.is_set(Timer::Retransmission) {
+            self.start_timer(now);
+        }
     }
 
     /// The congestion window where a loss is likely.
@@ -90,7 +101,13 @@ impl Connection {
     /// Why nothing goes out behind a flight that is over; `None` where [`next_segment`](Self::next_segment) says it, or has more.
     #[inline(always)]
     pub fn limited_after(&self, flight: &Flight) -> Option<LimitedBy> {
-        let shut = flight.sendable >= flight.pattern.payload() && !self.rx.acks.is_due();
+        self.limited_with(flight.sendable)
+    }
+
+    /// The same, where no full segment more goes out and so much would, if the congestion window let it.
+    #[inline(always)]
+    fn limited_with(&self, sendable: u64) -> Option<LimitedBy> {
+        let shut = sendable >= self.window.mss() && !self.rx.acks.is_due();
         shut.then(|| self.name(LimitedBy::CongestionWindow))
     }
 }

@@ -343,6 +343,7 @@ impl Connection {
     }
 
     /// Take a sample of the round trip (RFC 6298 section 3, Karn; RFC 7323 section 4).
+    #[inline(always)]
     pub(super) fn measure(
         &mut self,
         now: Time,

@@ -30,6 +30,10 @@ impl Ranges {
         self.low.len() + self.high.len()
     }
 
+    pub(super) fn last(&self) -> Option<&Range> {
+        if self.high.is_empty() { self.low.back() } else { self.high.back() }
+    }
+
     pub(super) fn last_mut(&mut self) -> Option<&mut Range> {
         if self.high.is_empty() { self.low.back_mut() } else { self.high.back_mut() }
     }

@@ -184,8 +184,9 @@ impl Receiver {
     #[inline]
     fn open_window(&mut self, p: &TcpParameters, mss: u64) -> Option<u64> {
         let most = 65535 << self.scale;
-        let (capacity, read) = (self.capacity(p, mss), self.read_to());
-        let free = capacity.saturating_sub(self.next.max(read) - read).min(most);
+        let capacity = self.capacity(p, mss);
+        let unread = if self.odd || self.finished { self.next.saturating_sub(self.read_to()) } else { 0 };
+        let free = capacity.saturating_sub(unread).min(most);
         let window = self.in_units(free).min(most);
         let edge = self.next + window;
         // RFC 9293 section 3.8.6.2.2: keep the edge "until […] RCV.BUFF - RCV.USER - RCV.WND >=
@@ -200,10 +201,13 @@ impl Receiver {
     /// The window to announce, which thereby is announced.
     #[inline]
     pub(super) fn announce(&mut self, p: &TcpParameters, mss: u64) -> u32 {
-        // It has not moved since the last segment went out, unless something came or was read.
-        if (self.next != self.last_ack || self.odd)
-            && let Some(window) = self.open_window(p, mss)
-        {
+        let reads = self.odd && self.more.as_ref().is_some_and(|more| more.read.is_some());
+        if self.next == self.last_ack && !reads {
+            // It has not moved since the last segment went out, as nothing came in order and nothing was read.
+            debug_assert_eq!(self.in_units(self.edge - self.next), self.edge - self.next);
+            return (self.edge - self.next) as u32;
+        }
+        if let Some(window) = self.open_window(p, mss) {
             return window as u32;
         }
         let window = self.edge.saturating_sub(self.next);
@@ -260,6 +264,19 @@ impl Receiver {
             self.next = segment.end();
             self.acks.in_order(p, mss, segment.len, now);
         }
+    }
+
+    /// Take a segment with nothing but data if it joins what came last above a hole: what nearly all do while there is one. False, and nothing
+    /// is done, if it does not.
+    #[inline]
+    pub(super) fn take_above(&mut self, segment: &Segment) -> bool {
+        let Some(more) = &mut self.more else { return false };
+        let plain = segment.len > 0 && !segment.ect && segment.end() <= self.edge;
+        let joins = plain && more.grow(segment.seq, segment.end());
+        if joins {
+            self.acks.duplicate();
+        }
+        joins
     }
 
     /// Take a segment's data and FIN.
@@ -370,23 +387,25 @@ impl Receiver {
     pub(super) fn sack_blocks(&mut self, p: &TcpParameters, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let Some(more) = &mut self.more else { return blocks };
-        let mut count = 0;
-        if let Some((start, end)) = more.duplicate.take().filter(|_| p.dsack) {
-            blocks.push(start, end);
+        let (mut count, duplicate) = (0, more.duplicate.take());
+        if let Some((start, end)) = duplicate.filter(|_| p.dsack) {
+            blocks.put(count, start, end);
             count += 1;
         }
-        let mut place = more.recent.len();
-        while count < room && place > 0 {
+        let (mut place, most) = (more.recent.len(), room.min(count + more.ranges.len()));
+        while count < most && place > 0 {
             place -= 1;
             match more.range(more.recent[place]) {
                 Some(range) => {
-                    blocks.push(range.start, range.end);
+                    blocks.put(count, range.start, range.end);
                     count += 1;
                 }
                 None => _ = more.recent.remove(place),
             }
         }
-        self.settle();
+        if duplicate.is_some() {
+            self.settle();
+        }
         blocks
     }
 
@@ -431,30 +450,33 @@ impl Receiver {
 impl More {
     /// Put `[start, end)` into the ranges above the hole. Returns how many bytes of it are new.
     fn insert(&mut self, start: u64, end: u64) -> u64 {
-        let before = self.stamp;
-        self.stamp += 1;
-        if let Some(last) = self.ranges.last_mut()
-            && last.end == start
-        {
-            // What nearly all is: what follows.
-            let grows = std::mem::replace(&mut last.stamp, self.stamp) == before;
-            last.end = end;
-            self.is_recent(start, grows);
+        if self.grow(start, end) {
             return end - start;
         }
+        self.stamp += 1;
         let new = self.ranges.add(Range { start, end, stamp: self.stamp });
         if new == 0 {
             self.duplicate = Some((start, end));
         }
-        self.is_recent(start, false);
+        self.is_recent(start);
         new
     }
 
-    /// The range with this sequence number is the most recent one; `still` if it was before.
-    fn is_recent(&mut self, seq: u64, still: bool) {
-        if still {
-            self.recent.pop();
-        } else if self.recent.len() > 2 * self.ranges.len() + 8 {
+    /// Put `[start, end)` behind the last range, if it joins that and nothing has come after it: so it stays the most recent one. False, and
+    /// nothing is done, if it is not so.
+    #[inline]
+    fn grow(&mut self, start: u64, end: u64) -> bool {
+        let stamp = self.stamp;
+        let last = self.ranges.last_mut().filter(|last| last.end == start && last.stamp == stamp);
+        last.is_some_and(|last| {
+            last.end = end;
+            true
+        })
+    }
+
+    /// The range with this sequence number is the most recent one.
+    fn is_recent(&mut self, seq: u64) {
+        if self.recent.len() > 2 * self.ranges.len() + 8 {
             let recent = std::mem::take(&mut self.recent);
             self.recent = recent.into_iter().filter(|one| self.range(*one).is_some()).collect();
         }
@@ -462,9 +484,12 @@ impl More {
     }
 
     /// The range with this sequence number, if it has this stamp.
+    #[inline]
     fn range(&self, (seq, stamp): (u64, u64)) -> Option<&Range> {
-        let range = self.ranges.behind(seq)?;
-        (range.stamp == stamp).then_some(range)
+        match self.ranges.last() {
+            Some(last) if last.stamp == stamp => Some(last),
+            _ => self.ranges.behind(seq).filter(|range| range.stamp == stamp),
+        }
     }
 
     /// Take the ranges that the cumulative acknowledgment `next` has reached, and move it. Returns the bytes that were there twice.
@@ -473,6 +498,9 @@ impl More {
         while let Some(range) = self.ranges.take_reached(*next) {
             twice += range.end.min(*next).saturating_sub(range.start.max(start));
             *next = range.end.max(*next);
+        }
+        if self.ranges.is_empty() {
+            self.recent.clear();
         }
         twice
     }

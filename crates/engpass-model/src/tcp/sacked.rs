@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, Out, State};
 use super::recovery::{AckView, Phase};
+use super::scoreboard::Arrived;
 use super::segment::Segment;
 use crate::time::Time;
 
@@ -24,7 +25,31 @@ impl Connection {
             return false;
         }
         let (acked, before) = (segment.ack - self.board.una(), self.in_flight());
+        let next = if acked == 0 { self.board.take_next_reported(segment.sack()) } else { None };
+        match next {
+            Some(arrived) => self.judge_sacked(now, segment, (0, before), arrived, out),
+            None => self.take_reported(now, segment, (acked, before), out),
+        }
+        true
+    }
+
+    /// The same where more is to be done than to mark one record.
+    #[inline(never)]
+    fn take_reported(&mut self, now: Time, segment: &Segment, (acked, before): (u64, u64), out: &mut Out) {
         let arrived = self.board.take(segment.ack, segment.sack());
+        self.judge_sacked(now, segment, (acked, before), arrived, out);
+    }
+
+    /// What has arrived is marked: so many bytes are acknowledged, and so many were in flight before.
+    #[inline(always)]
+    fn judge_sacked(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        (acked, before): (u64, u64),
+        arrived: Arrived,
+        out: &mut Out,
+    ) {
         self.tx.take_window(segment);
         let (next, mss, limited) = (self.tx.next, self.window.mss(), self.recovery.limited_transmitted());
         let duplicate = acked == 0 && arrived.sacked > 0;
@@ -49,6 +74,5 @@ impl Connection {
             out.acked += acked;
         }
         self.rx.take_expected(&self.p, mss, segment, now);
-        true
     }
 }

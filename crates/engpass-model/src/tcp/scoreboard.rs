@@ -99,14 +99,16 @@ pub(super) struct Scoreboard {
 /// What is kept once something was SACKed or lost, or where the delivery rate is measured.
 #[derive(Clone, Debug, Default)]
 struct More {
-    sacked_records: usize,
+    sacked_records: u32,
     /// Records that were sent more than once and are not SACKed.
     again: usize,
-    /// No record that ends above is SACKed.
-    highest: u64,
+    /// Where anything is SACKed: neither this record nor one behind it is.
+    top: usize,
+    /// Nothing below `top` is left that RFC 6675's IsLost may hold to be lost: it was applied to all that is not SACKed.
+    all_judged: bool,
     /// Where records end that are lost and wait to be sent again. Some do so no more, but for the first one.
     lost: BinaryHeap<Reverse<u64>>,
-    /// Below, RFC 6675's IsLost has been applied to every record.
+    /// Below, IsLost has been applied to every record.
     judged_to: u64,
     /// Of what was judged, something below may be held to be lost no more.
     doubted_to: u64,
@@ -208,7 +210,7 @@ impl Scoreboard {
 
     /// Records that the other side has reported with SACK.
     pub(super) fn sacked_segments(&self) -> usize {
-        self.more.as_ref().map_or(0, |more| more.sacked_records)
+        self.more.as_ref().map_or(0, |more| more.sacked_records as usize)
     }
 
     /// Whether the other side has dropped what it had reported: the oldest hole is none (RFC 2018 section 8).
@@ -284,17 +286,40 @@ impl Scoreboard {
     }
 
     /// Everything below `una` has arrived, and what the blocks report.
+    #[inline(never)]
     pub(super) fn take(&mut self, una: u64, blocks: &SackBlocks) -> Arrived {
-        let (taken, oldest) = if una > self.una { self.take_below(una, |_, _| {}) } else { (0, None) };
+        let (taken, oldest) = if una > self.una { self.take_below(una, |_, _, _| {}) } else { (0, None) };
         let (sacked, sample) = self.take_reported(blocks, |_, _, _| {});
         Arrived { delivered: taken + sacked, sacked, sample: oldest.or(sample) }
+    }
+
+    /// Nothing is acknowledged, and what the blocks report is one record more, behind all that was reported before, and sent once: what nearly all
+    /// report. `None`, and nothing is done, if it is not.
+    #[inline(always)]
+    pub(super) fn take_next_reported(&mut self, blocks: &SackBlocks) -> Option<Arrived> {
+        let more = self.more.as_mut().filter(|_| self.sacked > 0)?;
+        let News { from, end, .. } = blocks.grown(&more.known, self.una)?;
+        if self.sent.get(more.top - 1)?.end() != from {
+            return None;
+        }
+        let record = self.sent.get_mut(more.top)?;
+        if record.end() != end || record.is(LOST | AMBIGUOUS) {
+            return None;
+        }
+        record.tagged |= SACKED;
+        let sacked = end - from;
+        self.sacked += sacked as u32;
+        more.sacked_records += 1;
+        more.top += 1;
+        more.known = *blocks;
+        Some(Arrived { delivered: sacked, sacked, sample: Some(record.at) })
     }
 
     /// Everything below `una` has arrived.
     pub(super) fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
         progress.acked = una - self.una;
-        let (taken, sample) = self.take_below(una, |board, first| {
-            progress.note(first.at, first.end(), first.is(AMBIGUOUS), board.rate(0));
+        let (taken, sample) = self.take_below(una, |board, record, index| {
+            progress.note(record.at, record.end(), record.is(AMBIGUOUS), board.rate(index));
         });
         progress.delivered += taken;
         progress.sample = sample;
@@ -313,33 +338,40 @@ impl Scoreboard {
     /// Everything below `una` has arrived: each record that was not SACKed is told to `note`. Returns how many bytes of it are new, and when the
     /// oldest was sent, if all of them may be measured: a sample behind a hole that a retransmission filled would measure the hole.
     #[inline(always)]
-    fn take_below(&mut self, una: u64, mut note: impl FnMut(&Self, &Sent)) -> (u64, Option<Time>) {
+    fn take_below(&mut self, una: u64, mut note: impl FnMut(&Self, &Sent, usize)) -> (u64, Option<Time>) {
         let (mut new, mut oldest, mut ambiguous) = (0, None, false);
-        while self.una < una {
-            let first = self.sent[0];
-            let covered = first.end().min(una) - self.una;
-            self.waiting -= if first.waits() { covered as u32 } else { 0 };
-            if first.is(SACKED) {
-                self.sacked -= covered as u32;
-                self.more().sacked_records -= usize::from(first.end() <= una);
+        let (mut waiting, mut sacked, mut sacked_records, mut again, mut whole) = (0, 0, 0, 0, 0);
+        let mut start = self.una;
+        while start < una {
+            let record = self.sent[whole];
+            let (ends, covered) = (record.end() <= una, record.end().min(una) - start);
+            waiting += if record.waits() { covered as u32 } else { 0 };
+            if record.is(SACKED) {
+                sacked += covered as u32;
+                sacked_records += u32::from(ends);
             } else {
                 new += covered;
-                ambiguous |= first.is(AMBIGUOUS);
-                if first.is(AMBIGUOUS) && first.end() <= una {
-                    self.more().again -= 1;
-                }
-                oldest = oldest.or(Some(first.at));
-                note(self, &first);
+                ambiguous |= record.is(AMBIGUOUS);
+                again += usize::from(record.is(AMBIGUOUS) && ends);
+                oldest = oldest.or(Some(record.at));
+                note(self, &record, whole);
             }
-            self.una += covered;
-            if first.end() <= una {
-                self.sent.pop(1);
-                if let Some(more) = &mut self.more {
-                    more.rates.pop_front();
-                }
-            }
+            start += covered;
+            whole += usize::from(ends);
         }
-        self.settle();
+        self.una = start;
+        self.sent.pop(whole);
+        self.sacked -= sacked;
+        self.waiting -= waiting;
+        if let Some(more) = &mut self.more {
+            more.sacked_records -= sacked_records;
+            more.again -= again;
+            more.top = more.top.saturating_sub(whole);
+            more.rates.drain(..whole.min(more.rates.len()));
+        }
+        if waiting > 0 {
+            self.settle();
+        }
         (new, if ambiguous { None } else { oldest })
     }
 
@@ -352,16 +384,23 @@ impl Scoreboard {
         blocks: &SackBlocks,
         mut note: impl FnMut(&Self, &Sent, usize),
     ) -> (u64, Option<Time>) {
-        if blocks.is_empty() && self.more.is_none() {
+        if blocks.is_empty() {
+            if let Some(more) = &mut self.more {
+                more.known = *blocks;
+            }
             return (0, None);
         }
-        let (before, mut records, mut again, mut sample) = (self.sacked, 0, 0, None);
-        let known = std::mem::replace(&mut self.more().known, *blocks);
-        for &News { start, end, from } in blocks.beyond(&known, self.una).as_slice() {
-            let more = self.more();
-            more.highest = more.highest.max(end);
-            let mut index = self.index_of(from);
+        let (before, waiting) = (self.sacked, self.waiting);
+        let (mut records, mut again, mut sample) = (0, 0, None);
+        let more = self.more.get_or_insert_with(begin);
+        let news = blocks.beyond(&more.known, self.una);
+        more.known = *blocks;
+        let mut top = if before > 0 { more.top } else { 0 };
+        let mut joins = true;
+        for &News { start, end, from } in news.as_slice() {
+            let mut index = self.index_near(top, from);
             let mut seq = if index < self.len() { self.start(index) } else { end };
+            joins &= index == top && top > 0 && seq >= start;
             while let Some(record) = self.sent.get_mut(index).filter(|record| record.end() <= end) {
                 let len = (record.end() - seq) as u32;
                 let new = seq >= start && !record.is(SACKED);
@@ -381,11 +420,16 @@ impl Scoreboard {
                 }
                 index += 1;
             }
+            top = top.max(index);
         }
         let more = self.more();
+        more.top = top;
+        more.all_judged &= joins;
         more.sacked_records += records;
         more.again -= again;
-        self.settle();
+        if self.waiting != waiting {
+            self.settle();
+        }
         (u64::from(self.sacked - before), sample)
     }
 
@@ -397,6 +441,19 @@ impl Scoreboard {
     /// Index of the first record that ends after `seq`.
     pub(super) fn index_of(&self, seq: u64) -> usize {
         self.sent.partition_point(|record| record.end() <= seq)
+    }
+
+    /// The same, where it is mostly the one at `top`, or soon behind it.
+    #[inline]
+    fn index_near(&self, top: usize, seq: u64) -> usize {
+        if top > 0 && self.sent[top - 1].end() > seq {
+            return self.index_of(seq);
+        }
+        let mut index = top;
+        while self.sent.get(index).is_some_and(|record| record.end() <= seq) {
+            index += 1;
+        }
+        index
     }
 
     /// Hold a record to be lost, whether or not it was sent again before.
@@ -503,15 +560,28 @@ impl Scoreboard {
     }
 
     /// RFC 6675 section 4, IsLost: apply it to every record. True when something is newly lost.
+    #[inline(always)]
     pub(super) fn judge(&mut self, duplicate_threshold: u32, mss: u64) -> bool {
-        if self.sacked == 0 {
-            return false;
-        }
         // "The routine returns true when either DupThresh discontiguous SACKed sequences have arrived above SeqNum or
         // more than (DupThresh - 1) * SMSS bytes with sequence numbers greater than SeqNum have been SACKed."
         let enough = u64::from(duplicate_threshold - 1) * mss;
+        let Some(more) = self.more.as_ref().filter(|_| self.sacked > 0) else { return false };
+        let few = more.sacked_records < duplicate_threshold && u64::from(self.sacked) <= enough;
+        debug_assert!(!more.all_judged || self.is_all_judged(more));
+        if few || more.all_judged { false } else { self.judge_all(duplicate_threshold, enough) }
+    }
+
+    /// See [`More::all_judged`].
+    fn is_all_judged(&self, more: &More) -> bool {
+        (self.index_of(more.judged_to)..more.top).all(|index| self.sent[index].is(SACKED))
+            && (more.top..self.len()).all(|index| !self.sent[index].is(SACKED))
+    }
+
+    #[inline(never)]
+    fn judge_all(&mut self, duplicate_threshold: u32, enough: u64) -> bool {
+        let top = self.more().top;
         let (mut bytes, mut runs, mut above) = (0, 0, u64::MAX);
-        let mut index = self.index_of(self.more.as_ref().map_or(0, |more| more.highest));
+        let mut index = top;
         let below = loop {
             index -= 1;
             let record = &self.sent[index];
@@ -528,6 +598,8 @@ impl Scoreboard {
                 }
             }
         };
+        // What joins what was reported leaves nothing more to be judged, until there is another hole.
+        let all_judged = self.start(top) - below == bytes;
         let judged_to = self.more().judged_to;
         let mut found = false;
         while index > 0 && self.sent[index - 1].end() > judged_to {
@@ -537,7 +609,8 @@ impl Scoreboard {
                 found = true;
             }
         }
-        self.more().judged_to = judged_to.max(below);
+        let more = self.more();
+        (more.judged_to, more.all_judged) = (judged_to.max(below), all_judged);
         found
     }
 
@@ -547,8 +620,112 @@ impl Scoreboard {
             return None;
         }
         let more = self.more.as_ref()?;
-        let highest = (0..self.index_of(more.highest)).rfind(|index| self.sent[*index].is(SACKED))?;
+        let highest = (0..more.top).rfind(|index| self.sent[*index].is(SACKED))?;
         let from = if self.una < more.doubted_to { 0 } else { self.index_of(more.judged_to) };
         (from..highest).find(|index| !self.sent[*index].is(SACKED | LOST))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MSS: u64 = 10;
+
+    /// RFC 6675's IsLost of one record, as it stands there.
+    fn is_lost(board: &Scoreboard, index: usize) -> bool {
+        let (mut bytes, mut runs, mut joins) = (0, 0, false);
+        for record in (index + 1..board.len()).map(|index| board.get(index)) {
+            bytes += if record.sacked { record.end - record.seq } else { 0 };
+            runs += u32::from(record.sacked && !joins);
+            joins = record.sacked;
+        }
+        bytes > 2 * MSS || runs >= 3
+    }
+
+    proptest! {
+        /// Segments come in any order, and some of the acknowledgments back: what is SACKed is what was reported, and what is lost is what the
+        /// rule says of each record.
+        #[test]
+        fn reports_are_judged_by_the_rule(steps in prop::collection::vec((0u8..10, 0usize..12, any::<u8>()), 1..200)) {
+            let (mut board, mut twin) = (Scoreboard::new(1), Scoreboard::new(1));
+            // By segment: it has come; it was reported, or acknowledged; it was lost. And the first that has not come.
+            let (mut come, mut told, mut lost, mut first) = (vec![], vec![], vec![], 0);
+            for (kind, place, chance) in steps {
+                let newest = match kind {
+                    0..=2 => {
+                        come.push(false);
+                        told.push(false);
+                        lost.push(false);
+                        for board in [&mut board, &mut twin] {
+                            board.push(1 + MSS * come.len() as u64, Time::ZERO, false, None);
+                        }
+                        continue;
+                    }
+                    3 => first,
+                    4..=5 => first + place,
+                    // What comes last was sent behind all that has come.
+                    _ => come.iter().rposition(|come| *come).map_or(first + 1, |last| last + 1),
+                };
+                if newest >= come.len() {
+                    continue;
+                }
+                come[newest] = true;
+                first = come.iter().position(|come| !come).unwrap_or(come.len());
+                if chance.is_multiple_of(5) {
+                    continue;
+                }
+                let mut ranges = vec![];
+                for index in (first..come.len()).filter(|index| come[*index]) {
+                    match ranges.last_mut() {
+                        Some((_, end)) if *end == index => *end += 1,
+                        _ => ranges.push((index, index + 1)),
+                    }
+                }
+                ranges.sort_by_key(|(start, end)| (!(*start..*end).contains(&newest), Reverse(*start)));
+                let (mut blocks, mut delivered) = (SackBlocks::default(), 0);
+                for (start, end) in ranges.into_iter().take(4).chain([(0, first)]) {
+                    if start > 0 {
+                        blocks.push(1 + MSS * start as u64, 1 + MSS * end as u64);
+                    }
+                    for told in &mut told[start..end] {
+                        delivered += if std::mem::replace(told, true) { 0 } else { MSS };
+                    }
+                }
+                let una = 1 + MSS * first as u64;
+                let next = if una == board.una() { board.take_next_reported(&blocks) } else { None };
+                let arrived = next.unwrap_or_else(|| board.take(una, &blocks));
+                prop_assert_eq!(arrived.delivered, delivered);
+                prop_assert_eq!(twin.take(una, &blocks).delivered, delivered);
+                let found = board.judge(3, MSS);
+                prop_assert_eq!(found, twin.judge(3, MSS));
+                let mut finds = false;
+                for (index, segment) in (first..come.len()).enumerate() {
+                    let record = board.get(index);
+                    prop_assert_eq!(record.sacked, told[segment]);
+                    let newly = !record.sacked && !lost[segment] && is_lost(&board, index);
+                    lost[segment] |= newly;
+                    finds |= newly;
+                    prop_assert!(record.sacked || record.lost == lost[segment]);
+                    prop_assert_eq!(format!("{record:?}"), format!("{:?}", twin.get(index)));
+                }
+                prop_assert_eq!(found, finds);
+                let waits = |index: &usize| {
+                    let record = board.get(*index);
+                    record.lost && !record.resent && !record.sacked
+                };
+                prop_assert_eq!(board.next_lost(), (0..board.len()).find(waits));
+                let highest = (0..board.len()).rfind(|index| board.get(*index).sacked).unwrap_or(0);
+                let hole = |index: &usize| !board.get(*index).sacked && !board.get(*index).lost;
+                prop_assert_eq!(board.first_unsent_hole(), (0..highest).find(hole));
+                if chance % 2 == 0
+                    && let Some(index) = board.next_lost()
+                {
+                    board.resend(index, Time::ZERO, None);
+                    twin.resend(index, Time::ZERO, None);
+                }
+            }
+        }
     }
 }

@@ -126,8 +126,33 @@ impl Timestamps {
 /// of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
-    /// A block without length is none.
-    blocks: [(u32, u32); 4],
+    blocks: [Block; 4],
+}
+
+/// The lower halves of where a block starts and, above it, ends. One without length is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Block(u64);
+
+impl Block {
+    #[inline]
+    fn new(start: u64, end: u64) -> Self {
+        Self(u64::from(start as u32) | end << 32)
+    }
+
+    #[inline]
+    fn start(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline]
+    fn end(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    fn is_none(self) -> bool {
+        self.start() == self.end()
+    }
 }
 
 /// A block that reports something new, in whole sequence numbers.
@@ -160,7 +185,7 @@ fn whole(low: u32, ack: u64) -> u64 {
 }
 
 impl SackBlocks {
-    const NONE: Self = Self { blocks: [(0, 0); 4] };
+    const NONE: Self = Self { blocks: [Block(0); 4] };
 
     /// Add `[start, end)` behind the others.
     ///
@@ -170,17 +195,32 @@ impl SackBlocks {
         debug_assert!(start < end, "a block has a length");
         let count = self.count();
         assert!(count < 4, "a SACK option has room for four blocks");
-        self.blocks[count] = (start as u32, end as u32);
+        self.put(count, start, end);
+    }
+
+    /// The same, where it is known how many the others are.
+    #[inline]
+    pub(super) fn put(&mut self, count: usize, start: u64, end: u64) {
+        self.blocks[count] = Block::new(start, end);
     }
 
     fn count(&self) -> usize {
-        self.blocks.iter().take_while(|(start, end)| start != end).count()
+        self.blocks.iter().take_while(|block| !block.is_none()).count()
     }
 
     /// The blocks of a segment that acknowledges `ack`, in the order of the option.
     pub fn iter(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let blocks = self.blocks.iter().take_while(|(start, end)| start != end);
-        blocks.map(move |(start, end)| (whole(*start, ack), whole(*end, ack)))
+        let blocks = self.blocks.iter().take_while(|block| !block.is_none());
+        blocks.map(move |block| (whole(block.start(), ack), whole(block.end(), ack)))
+    }
+
+    /// What is reported beside the `known`, if it is no more than that the first block has grown: what most options report.
+    #[inline(always)]
+    pub(super) fn grown(&self, known: &Self, ack: u64) -> Option<News> {
+        let ([first, others @ ..], [before, known_others @ ..]) = (&self.blocks, &known.blocks);
+        let (end, from) = (whole(first.end(), ack), whole(before.end(), ack));
+        let grown = first.start() == before.start() && others == known_others && from < end;
+        grown.then(|| News { start: whole(first.start(), ack), end, from })
     }
 
     /// Those that report more than the `known` do, in the order of their sequence numbers. A block that has grown is known up to where it had ended.
@@ -214,8 +254,7 @@ impl SackBlocks {
     /// Whether there is none: the segment has no SACK option.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        let (start, end) = self.blocks[0];
-        start == end
+        self.blocks[0].is_none()
     }
 }
 

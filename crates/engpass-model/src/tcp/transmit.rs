@@ -407,7 +407,7 @@ impl Connection {
 
     /// RFC 5681 section 4.1: after more than a timeout without data the window starts again.
     #[inline(never)]
-    fn restart_after_idle(&mut self, now: Time) {
+    pub(super) fn restart_after_idle(&mut self, now: Time) {
         self.control.begin(&self.p);
         let idle = now.saturating_sub(self.sent_at);
         if idle <= self.timeout() {

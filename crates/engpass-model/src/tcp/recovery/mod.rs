@@ -237,13 +237,13 @@ impl Recovery {
     }
 
     /// The same where it is [`RecoveryKind::Sack`], with SACK.
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_sacked(&mut self, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
         if self.ends_timeout(view) { Verdict::Exit } else { sack::on_ack(self, p, board, view) }
     }
 
     /// Count duplicates. Whether all is acknowledged that was in the network when the retransmission timer expired.
-    #[inline]
+    #[inline(always)]
     fn ends_timeout(&mut self, view: &AckView) -> bool {
         if view.acked > 0 {
             self.advance();

@@ -4,7 +4,7 @@ use super::{AckView, Phase, Recovery, Verdict};
 use crate::tcp::parameters::TcpParameters;
 use crate::tcp::scoreboard::Scoreboard;
 
-#[inline]
+#[inline(always)]
 pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
     if r.phase == Phase::Fast && view.una >= r.recover() {
         return r.exit();

@@ -214,23 +214,24 @@ impl Network {
         let application = application.as_mut().expect("who acts writes");
         loop {
             if !act.asked && !act.is_shut() {
-                let ended = if let Some(mut flight) = connection.flight(Time(now)) {
-                    let Frames { ports, steps, routes, .. } = &mut *frames;
-                    let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
-                    let mut exit = Exit::of(nic, route, (ports, steps), (now, end));
-                    let whole = act.this.whole(*flow, flight.pattern(), true);
-                    while flight.goes_on() {
-                        let id = fabric.datagrams.next();
-                        connection.next_of(&mut flight, Time(now), fabric.datagrams.segment_mut(id));
-                        let whole = Whole { index: connection.segments_sent(), ..whole };
-                        let states = act.this.states;
-                        if let Some(pause) = exit.send_whole(id, whole, states, formed, fabric, events) {
-                            return pause;
+                let ended = match connection.flight(Time(now)) {
+                    Ok(mut flight) => {
+                        let Frames { ports, steps, routes, .. } = &mut *frames;
+                        let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
+                        let mut exit = Exit::of(nic, route, (ports, steps), (now, end));
+                        let whole = act.this.whole(*flow, flight.pattern(), true);
+                        while flight.goes_on() {
+                            let id = fabric.datagrams.next();
+                            connection.next_of(&mut flight, Time(now), fabric.datagrams.segment_mut(id));
+                            let whole = Whole { index: connection.segments_sent(), ..whole };
+                            let states = act.this.states;
+                            if let Some(pause) = exit.send_whole(id, whole, states, formed, fabric, events) {
+                                return pause;
+                            }
                         }
+                        connection.limited_after(&flight)
                     }
-                    connection.limited_after(&flight)
-                } else {
-                    None
+                    Err(limited) => limited,
                 };
                 act.limited = match ended {
                     None => {
