@@ -4,22 +4,21 @@ use engpass_model::cache;
 use engpass_model::queue::Ecn;
 
 use super::lottery::Flying;
-use super::{END, Frames, Packet, Step};
+use super::{END, FramePort, Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
-/// From so many ports on, what a flow asks for has left the first cache when its next packet comes: there they take 64 KiB alone.
-const MANY: usize = 256;
-
 impl Network {
-    /// Let the caches fetch what the next event needs while this one is handled: where flows are many, nothing of it is there.
+    /// Whether what a flow asks for has left the first cache when its next packet comes: its ports alone are more than that holds.
+    pub(in crate::simulate) fn is_large(&self) -> bool {
+        self.frames.ports.len() * size_of::<FramePort>() >= 64 << 10
+    }
+
+    /// Let the caches fetch what the next event needs while this one is handled.
     #[inline(always)]
     pub(in crate::simulate) fn fetch_next(&self) {
         let Self { frames: Frames { ports, steps, .. }, fabric, .. } = self;
-        if ports.len() < MANY {
-            return;
-        }
         let next = self.events.next_arrival().and_then(|port| ports.get(port as usize));
         let Some((packet, datagram)) = next.and_then(|line| fabric.datagrams.fetch(line.next_packet()))
         else {
