@@ -10,9 +10,10 @@ use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
 impl Network {
-    /// Whether what a flow asks for has left the first cache when its next packet comes: its ports alone are more than that holds.
+    /// Whether what a flow asks for has left the caches of a core when its next packet comes: with all that belongs to them, so many ports are more
+    /// than these hold. What is in the second cache yet comes as soon as it is asked for.
     pub(in crate::simulate) fn is_large(&self) -> bool {
-        self.frames.ports.len() * size_of::<FramePort>() >= 64 << 10
+        self.frames.ports.len() * size_of::<FramePort>() >= 256 << 10
     }
 
     /// Let the caches fetch what the next event needs while this one is handled.
