@@ -182,6 +182,7 @@ impl Connection {
         match next {
             Ok(Next::New(piece)) => self.send_new(now, piece, segment),
             Ok(Next::Ack) => self.send_ack(now, segment),
+            Ok(Next::Again(index)) => self.send_again(now, index as usize, segment),
             Ok(next) => *segment = self.send_odd(now, next),
             Err(reason) => return Err(self.name(reason)),
         }
@@ -194,15 +195,13 @@ impl Connection {
             Next::Reset => self.send_reset(),
             Next::Syn => self.send_syn(now),
             Next::EarlyAck => self.send_early_ack(now),
-            Next::Again(index) => self.send_again(now, index as usize),
-            Next::New(_) | Next::Ack => unreachable!("these are sent at once"),
+            Next::Again(_) | Next::New(_) | Next::Ack => unreachable!("these are sent at once"),
         };
         self.counts.segments_sent += 1;
         if segment.is_pure_ack() {
             self.counts.acks_sent += 1;
         } else {
             self.sent_at = now;
-            self.pace(now, &segment);
         }
         self.rearm(now);
         segment
@@ -295,7 +294,8 @@ impl Connection {
         }
     }
 
-    fn send_again(&mut self, now: Time, index: usize) -> Segment {
+    #[inline(never)]
+    fn send_again(&mut self, now: Time, index: usize, segment: &mut Segment) {
         let (probe, tail_probe) =
             (self.special.has(Special::PROBE_DUE), self.special.has(Special::TAIL_PROBE_DUE));
         if !self.board.get(index).lost && !probe && !tail_probe {
@@ -312,8 +312,7 @@ impl Connection {
         let len = (sent.end - sent.seq - u64::from(sent.fin)) as u32;
         let pushes = index + 1 == self.board.len() && self.tx.unsent() == 0;
         let flags = Flags::default().and_if(sent.fin, Flags::FIN).and_if(pushes, Flags::PSH);
-        let mut segment = Segment::default();
-        self.outgoing(now, (sent.seq, len), flags, &mut segment);
+        self.outgoing(now, (sent.seq, len), flags, segment);
         let stamp = segment.timestamps.map_or(now, |stamp| stamp.value());
         let bytes = segment.payload();
         if let Some(reduction) = self.recovery.reduction() {
@@ -346,7 +345,10 @@ impl Connection {
                 self.start_timer(now);
             }
         }
-        segment
+        self.counts.segments_sent += 1;
+        self.sent_at = now;
+        self.pace(now, segment);
+        self.rearm(now);
     }
 
     #[inline]

@@ -250,10 +250,11 @@ impl Fabric {
     #[inline(never)]
     pub(super) fn end_datagram(&mut self, datagram: u32) {
         let this = &self.datagrams[datagram];
-        // What nearly all are: segments that have arrived whole like the one before.
+        // What nearly all are: segments that have arrived whole like one before.
         let booked = match this.to.get() {
             Some(to) if !this.lost && this.refused == 0 && !this.written => {
-                self.ledger.settle_alike((this.flow, Some(to)), this.load())
+                let (lane, load) = ((this.flow, Some(to)), this.load());
+                self.ledger.settle_alike(lane, load) || self.ledger.settle_as_earlier(lane, load)
             }
             _ => false,
         };

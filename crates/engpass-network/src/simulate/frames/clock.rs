@@ -31,8 +31,9 @@ impl Clock {
 
     /// Picoseconds that so many bytes take of so many parts each, rounded down, and the parts that are left.
     fn time_of(&self, bytes: u64, per_byte: u64) -> (u64, u64) {
-        let parts = u128::from(bytes) * u128::from(per_byte);
-        ((parts / u128::from(self.parts)) as u64, (parts % u128::from(self.parts)) as u64)
+        // Far below 2^64: a packet has 64 KiB, its line adds no more, and a byte takes 8 s at most.
+        let parts = bytes * per_byte;
+        (parts / self.parts, parts % self.parts)
     }
 
     /// By how much the end of the last transmission is rounded up, in parts.

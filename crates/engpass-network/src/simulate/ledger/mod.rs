@@ -56,6 +56,8 @@ pub(super) struct Ledger {
     /// written down, once there are any.
     runs: Vec<Run>,
     alike: Vec<u32>,
+    /// By TCP connection: the run before that of the lane against its flow. Acknowledgments alternate between lengths while losses are repaired.
+    earlier: Vec<Run>,
     /// Processes, endpoints: the senders are these and who sends from outside, in this order.
     processes: usize,
     endpoints: usize,
@@ -341,6 +343,27 @@ impl Ledger {
         alike
     }
 
+    /// The same, if it is like those of the run before: that goes on.
+    #[inline]
+    pub(super) fn settle_as_earlier(&mut self, (flow, to): (u32, Option<u32>), load: Load) -> bool {
+        let lane = self.lane(flow, to);
+        let Some(place) = self.earlier_of(lane) else { return false };
+        let (run, earlier) = (&mut self.runs[lane], &mut self.earlier[place]);
+        if run.written || earlier.load() != load || !earlier.goes_on() {
+            return false;
+        }
+        earlier.count += 1;
+        std::mem::swap(run, earlier);
+        true
+    }
+
+    /// Place of the run before that of a lane, if it is kept. What is written down is never in it.
+    #[inline]
+    fn earlier_of(&self, lane: usize) -> Option<usize> {
+        let place = lane.checked_sub(self.flows as usize)?;
+        (place % 2 == 1).then_some(place / 2)
+    }
+
     /// The fate of a datagram is known: book what of it was carried. The receiver did not want so many bytes of it.
     #[inline]
     pub(super) fn settle(
@@ -378,6 +401,11 @@ impl Ledger {
     /// What is delivered now is not like what was delivered before.
     #[inline(never)]
     fn begin_run(&mut self, lane: usize, load: Load, carried: Carried) {
+        if !self.runs[lane].written
+            && let Some(place) = self.earlier_of(lane)
+        {
+            std::mem::swap(&mut self.runs[lane], &mut self.earlier[place]);
+        }
         self.end_run(lane);
         if load.header > u16::MAX.into() {
             self.book(lane, Fate::Delivered, load, carried, 0);
@@ -410,7 +438,14 @@ impl Ledger {
 
     /// Book what was not booked: the run is over.
     pub(super) fn end_runs(&mut self) {
-        (0..self.runs.len()).for_each(|lane| self.end_run(lane));
+        for lane in 0..self.runs.len() {
+            self.end_run(lane);
+            if let Some(place) = self.earlier_of(lane) {
+                self.runs[lane] =
+                    std::mem::replace(&mut self.earlier[place], Run { count: 0, ..self.runs[lane] });
+                self.end_run(lane);
+            }
+        }
     }
 
     /// Book what was carried of one datagram.

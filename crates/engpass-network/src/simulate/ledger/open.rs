@@ -66,6 +66,7 @@ impl Ledger {
             carried: Vec::new(),
             runs: Vec::new(),
             alike: Vec::new(),
+            earlier: Vec::new(),
             processes,
             endpoints,
             senders: (0..senders)
@@ -103,6 +104,7 @@ impl Ledger {
         ledger.find_users(topology);
         let none = Load { cargo: Cargo::Control, header: 0, bytes: 0 };
         ledger.runs = vec![Run::of(none); ledger.first.len() - 1];
+        ledger.earlier = vec![Run::of(none); endpoints / 2];
         ledger
     }
 
