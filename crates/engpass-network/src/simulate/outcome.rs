@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::fabric::Counter;
 use super::frames::PortTally;
-use super::ledger::{Accounts, BookSeen, add};
+use super::ledger::{Accounts, BookSeen, sum};
 use super::sketch::{Delays, RoundTrips};
 pub use super::tally::Receptions;
 use super::tally::{Place, Rare, Window};
@@ -286,7 +286,7 @@ impl Network {
         for (link, ends) in topology.links.iter().enumerate() {
             let capacity_cells = self.capacity(topology, link, measured);
             let mut directions = Vec::new();
-            let (mut ledger, mut capacity, mut parts_per_bit) = (Accounts::new(), 0, 1);
+            let (mut capacity, mut parts_per_bit) = (0, 1);
             for end in 0..2 {
                 let mut direction = match self.frames.port(link * 2 + end) {
                     None => self.direction(topology, link, end),
@@ -294,7 +294,6 @@ impl Network {
                 };
                 let cells = capacity_cells.map(|_| direction.carried.sent());
                 let closed = self.fabric.ledger.close(topology, link * 2 + end, cells)?;
-                add(&mut ledger, &closed.accounts);
                 capacity += closed.capacity;
                 parts_per_bit = closed.parts_per_bit;
                 (direction.ledger, direction.capacity) = (closed.accounts, closed.capacity);
@@ -302,6 +301,7 @@ impl Network {
                 direction.utilisation = (measured - direction.idle) as f64 / measured as f64;
                 directions.push(direction);
             }
+            let ledger = sum(directions.iter().map(|direction| &direction.ledger));
             let unit = if parts_per_bit == 1 { "bit".to_owned() } else { format!("1/{parts_per_bit} bit") };
             links.push((ends.name.clone(), LinkUse { capacity_cells, ledger, capacity, unit, directions }));
         }

@@ -239,10 +239,12 @@ impl Book {
     }
 }
 
-/// Add the accounts of one direction to those of the link.
-pub(in crate::simulate) fn add(sum: &mut Accounts, accounts: &Accounts) {
-    accounts.iter().for_each(|(account, parts)| put(sum, account.clone(), *parts));
+/// The accounts of a link, which are those of its directions together.
+pub(in crate::simulate) fn sum<'a>(directions: impl Iterator<Item = &'a Accounts>) -> Accounts {
+    let mut sum = Accounts::new();
+    directions.flatten().for_each(|(account, parts)| put(&mut sum, account.clone(), *parts));
     sum.sort_by_cached_key(|account, _| rank(account));
+    sum
 }
 
 /// Accounts of overheads around a packet, and of payload by fate.
@@ -251,9 +253,14 @@ const FATES: [&str; 5] = ["delivered", "duplicate", "dead", "in flight", "contro
 
 /// Place of an account: overheads from the outside to the inside, payload by fate, what others sent, idle time.
 fn rank(account: &str) -> usize {
-    let layers = LAYERS.iter().map(|(_, name)| *name);
-    let names = AROUND.into_iter().chain(layers).chain(FATES).chain(["other: ", HOST]).chain(NAMES);
-    names.enumerate().find(|(_, name)| account.starts_with(name)).map_or(usize::MAX, |(place, _)| place)
+    let mut before = 0;
+    for names in [&AROUND[..], &LAYERS.map(|(_, name)| name), &FATES, &["other: ", HOST], &NAMES] {
+        if let Some(place) = names.iter().position(|name| account.starts_with(name)) {
+            return before + place;
+        }
+        before += names.len();
+    }
+    usize::MAX
 }
 
 fn put(accounts: &mut Accounts, account: impl Into<Cow<'static, str>>, parts: u128) {
@@ -271,10 +278,11 @@ fn divide(whole: u128, weights: &[u64]) -> Vec<u128> {
         *parts.last_mut().expect("there are reasons") = whole;
         return parts;
     }
-    let exact = |weight: u64| (whole * u128::from(weight) / total, whole * u128::from(weight) % total);
-    let mut parts: Vec<u128> = weights.iter().map(|weight| exact(*weight).0).collect();
+    let exact = |weight: &u64| (whole * u128::from(*weight) / total, whole * u128::from(*weight) % total);
+    let shares: Vec<_> = weights.iter().map(exact).collect();
+    let mut parts: Vec<u128> = shares.iter().map(|share| share.0).collect();
     let mut order: Vec<usize> = (0..weights.len()).collect();
-    order.sort_by_key(|&place| std::cmp::Reverse(exact(weights[place]).1));
+    order.sort_by_key(|&place| std::cmp::Reverse(shares[place].1));
     let rest = whole - parts.iter().sum::<u128>();
     for &place in order.iter().take(rest as usize) {
         parts[place] += 1;

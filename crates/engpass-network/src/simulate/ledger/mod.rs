@@ -23,7 +23,7 @@ use super::datagrams::Datagram;
 use super::tally::Window;
 use crate::limit::layers::{Layer, Layers, Sum, Wire};
 use attribute::Reasons;
-pub(super) use close::add;
+pub(super) use close::sum;
 pub use close::{Accounts, BookSeen};
 pub(super) use frames::Transmission;
 pub(super) use later::{Arrivals, Later};
