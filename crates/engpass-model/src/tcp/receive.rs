@@ -204,8 +204,9 @@ impl Receiver {
         let reads = self.odd && self.more.as_ref().is_some_and(|more| more.read.is_some());
         if self.next == self.last_ack && !reads {
             // It has not moved since the last segment went out, as nothing came in order and nothing was read.
-            debug_assert_eq!(self.in_units(self.edge - self.next), self.edge - self.next);
-            return (self.edge - self.next) as u32;
+            let window = self.edge.saturating_sub(self.next);
+            debug_assert_eq!(self.in_units(window), window);
+            return window as u32;
         }
         if let Some(window) = self.open_window(p, mss) {
             return window as u32;
