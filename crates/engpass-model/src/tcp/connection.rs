@@ -1,6 +1,7 @@
 //! One endpoint of a connection: its parts, and how the outside sees them.
 
 use super::congestion::{Control, Window};
+use super::first_needed;
 use super::limited::LimitedBy;
 use super::parameters::{RecoveryKind, Role, Shared};
 use super::receive::Receiver;
@@ -174,12 +175,6 @@ pub(super) struct Rare {
     pub(super) delivery: Delivery,
 }
 
-#[cold]
-#[inline(never)]
-fn begin() -> Box<Rare> {
-    Box::default()
-}
-
 /// One endpoint of a TCP connection.
 ///
 /// Its size matters: what an idle connection does not need is allocated when it is needed, and kept. So does its order, where connections are
@@ -250,7 +245,7 @@ impl Connection {
 
     #[inline]
     pub(super) fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_with(begin)
+        self.rare.get_or_insert_with(first_needed)
     }
 
     /// A segment arrives.

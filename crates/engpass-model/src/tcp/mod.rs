@@ -59,3 +59,10 @@ pub use parameters::{Role, Shared, TcpParameters};
 pub use profile::Profile;
 pub use segment::{Flags, SackBlocks, Segment, Timestamps};
 pub use stats::{Snapshot, Stats};
+
+/// What few connections need, when one does for the first time: out of the way of those that have it.
+#[cold]
+#[inline(never)]
+fn first_needed<T: Default>() -> Box<T> {
+    Box::default()
+}

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::first_needed;
 use super::progress::{Progress, RateMark, Run};
 use super::ring::Ring;
 use super::segment::{News, SackBlocks};
@@ -134,12 +135,6 @@ impl More {
     }
 }
 
-#[cold]
-#[inline(never)]
-fn begin() -> Box<More> {
-    Box::default()
-}
-
 /// What an acknowledgment tells, where nobody asks more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
@@ -165,7 +160,7 @@ impl Scoreboard {
 
     #[inline]
     fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_with(begin)
+        self.more.get_or_insert_with(first_needed)
     }
 
     /// Of the sequence numbers that are sent and not acknowledged, those that are not in the network: SACKed, or lost and to be sent again.
@@ -392,7 +387,7 @@ impl Scoreboard {
         }
         let (before, waiting) = (self.sacked, self.waiting);
         let (mut records, mut again, mut sample) = (0, 0, None);
-        let more = self.more.get_or_insert_with(begin);
+        let more = self.more.get_or_insert_with(first_needed);
         let news = blocks.beyond(&more.known, self.una);
         more.known = *blocks;
         let mut top = if before > 0 { more.top } else { 0 };

@@ -169,8 +169,8 @@ impl Fabric {
 
     /// A datagram comes into being; what is carried of it is `written` down, or not.
     #[inline(always)]
-    pub(super) fn begin_datagram(&mut self, written: bool, datagram: impl FnOnce() -> Datagram) -> u32 {
-        let id = self.datagrams.insert(datagram());
+    pub(super) fn begin_datagram(&mut self, written: bool, datagram: Datagram) -> u32 {
+        let id = self.datagrams.insert(datagram);
         if written {
             self.ledger.write_down(id, self.datagrams.len());
         }

@@ -179,7 +179,7 @@ impl Network {
             lines: 0,
             written: matches!(this.way, Way::Circuit { .. }) || this.fragments.count > 1,
         };
-        this.datagram = Some(self.fabric.begin_datagram(datagram.written, || datagram));
+        this.datagram = Some(self.fabric.begin_datagram(datagram.written, datagram));
         this.fragment = 0;
         if at_once {
             self.hand_over(process);

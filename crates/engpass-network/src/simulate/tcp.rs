@@ -464,24 +464,27 @@ impl Network {
         }
         let cost = this.segment_cost(&self.costs, u64::from(len), false);
         let (written, begun) = (this.encapsulation.is_some(), self.now);
-        this.formed = self.fabric.begin_datagram(written, || Datagram {
-            flow: this.flow,
-            index: this.connection.segments_sent(),
-            bytes: len,
-            fragments: 1,
-            train: false,
-            arrived: 0,
-            sent: false,
-            to: To::endpoint(endpoint ^ 1),
-            counted: len > 0 && this.application.is_some(),
-            header: header as u32,
-            begun,
-            lost: false,
-            holds: 1,
-            refused: 0,
-            lines: 0,
+        this.formed = self.fabric.begin_datagram(
             written,
-        });
+            Datagram {
+                flow: this.flow,
+                index: this.connection.segments_sent(),
+                bytes: len,
+                fragments: 1,
+                train: false,
+                arrived: 0,
+                sent: false,
+                to: To::endpoint(endpoint ^ 1),
+                counted: len > 0 && this.application.is_some(),
+                header: header as u32,
+                begun,
+                lost: false,
+                holds: 1,
+                refused: 0,
+                lines: 0,
+                written,
+            },
+        );
         Ok(cost)
     }
 

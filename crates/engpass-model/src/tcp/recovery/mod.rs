@@ -10,6 +10,7 @@ mod reno;
 mod sack;
 mod watch;
 
+use super::first_needed;
 use super::parameters::{RecoveryKind, TcpParameters};
 use super::progress::Progress;
 use super::reduction::Reduction;
@@ -99,16 +100,10 @@ pub(super) struct More {
     pub(super) reduction: Option<Reduction>,
 }
 
-#[cold]
-#[inline(never)]
-fn begin() -> Box<More> {
-    Box::default()
-}
-
 impl Recovery {
     #[inline]
     pub(super) fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_with(begin)
+        self.more.get_or_insert_with(first_needed)
     }
 
     /// Whether nothing hints at a loss: what goes out is counted nowhere.

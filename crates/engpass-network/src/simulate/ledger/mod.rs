@@ -207,7 +207,7 @@ struct Run {
     written: bool,
 }
 
-// Every connection has two.
+// Every connection has three.
 const _: () = assert!(size_of::<Run>() == 12);
 
 /// What became of a datagram.
@@ -441,8 +441,8 @@ impl Ledger {
         for lane in 0..self.runs.len() {
             self.end_run(lane);
             if let Some(place) = self.earlier_of(lane) {
-                self.runs[lane] =
-                    std::mem::replace(&mut self.earlier[place], Run { count: 0, ..self.runs[lane] });
+                self.runs[lane] = self.earlier[place];
+                self.earlier[place].count = 0;
                 self.end_run(lane);
             }
         }

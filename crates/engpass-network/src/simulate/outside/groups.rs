@@ -153,7 +153,7 @@ impl Network {
             let Way::Frames { route } = sender.way else { unreachable!("only ways of frames are shared") };
             // Held until it is handed over, and until it has come into being.
             let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };
-            let copy = self.fabric.begin_datagram(copy.written, || copy);
+            let copy = self.fabric.begin_datagram(copy.written, copy);
             let flow = self.outsiders.number_of(way, packet.flow);
             if let Some(fates) = &mut self.fabric.fates {
                 let packet = Packet { token: tokens[branch.member], ..*packet };

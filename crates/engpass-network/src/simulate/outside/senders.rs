@@ -210,7 +210,7 @@ impl Network {
             lines: 0,
             written: true,
         };
-        let datagram = self.fabric.begin_datagram(datagram.written, || datagram);
+        let datagram = self.fabric.begin_datagram(datagram.written, datagram);
         let flow = self.outsiders.number_of(sender as u32, packet.flow);
         if let Some(fates) = &mut self.fabric.fates {
             fates.enters(datagram, sender as u32, &packet, flow);
