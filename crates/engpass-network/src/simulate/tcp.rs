@@ -244,6 +244,7 @@ impl Endpoint {
 
 impl Network {
     /// A wake of an endpoint: its application starts or goes on, or a timer of its connection expires.
+    #[inline(never)]
     pub(super) fn endpoint_wake(&mut self, endpoint: u32) {
         let index = endpoint as usize;
         let now = self.now;
