@@ -229,19 +229,17 @@ impl Fabric {
         }
     }
 
-    /// A datagram has arrived whole, at the endpoint `to` if it carries a segment, and nobody holds it.
+    /// A datagram has arrived whole, and nobody holds it. On this lane it carries so much, of which nothing is refused; `None` if something is.
     #[inline(always)]
-    pub(super) fn end_whole(&mut self, datagram: u32, to: Option<u32>) {
-        let this = &mut self.datagrams[datagram];
-        let mut load = this.load();
-        if to.is_none() && !self.flows[this.flow as usize].is_varied() {
-            load.cargo = Cargo::Datagram;
-        }
+    pub(super) fn end_whole(&mut self, datagram: u32, lane: (u32, Option<u32>), load: Option<Load>) {
         // Nearly all are like the one before.
-        if this.refused == 0 && self.ledger.settle_alike((this.flow, to), load) {
+        if let Some(load) = load
+            && self.ledger.settle_alike(lane, load)
+        {
             self.datagrams.release(datagram);
             return;
         }
+        let this = &mut self.datagrams[datagram];
         (this.arrived, this.holds) = (1, 0);
         self.end_datagram(datagram);
     }

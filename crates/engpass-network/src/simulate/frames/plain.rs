@@ -7,6 +7,7 @@ use super::{Frames, Packet, Tells};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::fabric::Fabric;
+use crate::simulate::ledger::{Cargo, Load};
 
 impl Network {
     /// Whether what is put on a line is neither captured nor booked later.
@@ -132,7 +133,13 @@ impl Network {
             return false;
         }
         self.received(datagram);
-        self.fabric.end_whole(datagram, None);
+        let this = &self.fabric.datagrams[datagram];
+        let load = if self.fabric.flows[flow].is_varied() {
+            this.load()
+        } else {
+            Load { cargo: Cargo::Datagram, ..this.load() }
+        };
+        self.fabric.end_whole(datagram, (this.flow, None), Some(load));
         true
     }
 
