@@ -138,10 +138,15 @@ impl Ledger {
 
     /// The book of a lane on one line, before which the MTU of the sender and those of routers have cut its packets.
     fn add_book(&mut self, lane: &Lane<'_>, port: usize, wire: Wire, cut: (u64, &[u64]), shaped: bool) {
-        let entry = Entry { wire, cuts: [&[cut.0], cut.1].concat().into() };
+        let cuts = || [cut.0].into_iter().chain(cut.1.iter().copied());
         // Most lines come after one like them.
-        let known = self.entries.iter().rev().take(2 * self.stride).position(|known| *known == entry);
+        let alike = |known: &Entry| known.wire == wire && known.cuts.iter().copied().eq(cuts());
+        let known = self.entries.iter().rev().take(2 * self.stride).position(alike);
         let place = known.map_or(self.entries.len(), |back| self.entries.len() - 1 - back);
+        if known.is_none() {
+            self.entries.push(Entry { wire, cuts: cuts().collect() });
+        }
+        let entry = &self.entries[place];
         let line = &mut self.lines[port];
         let stream = match lane.traffic {
             Some(Traffic::UdpStream(config)) => {
@@ -166,9 +171,6 @@ impl Ledger {
             last_shared: false,
             stamp: NO_STAMP,
         });
-        if known.is_none() {
-            self.entries.push(entry);
-        }
     }
 
     /// Find out whose reasons the idle time of each line has.
