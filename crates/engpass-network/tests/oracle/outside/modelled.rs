@@ -99,8 +99,8 @@ pub(crate) fn way(outside: &Outside, (from, to): &(String, String)) -> u32 {
 /// Parts of both directions by account, the reasons of idle time together.
 fn accounts(direction: &Direction) -> BTreeMap<&str, u128> {
     let mut accounts = BTreeMap::new();
-    for (account, parts) in &direction.ledger {
-        let name = if account.starts_with("idle") { "idle" } else { account.as_ref() };
+    for (account, parts) in direction.ledger.iter() {
+        let name = if account.starts_with("idle") { "idle" } else { account };
         *accounts.entry(name).or_default() += parts;
     }
     accounts
