@@ -126,9 +126,14 @@ impl Ledger {
                 self.add_book(&lane, port, wire, (flow.mtu, &[]), shaped);
             }
         } else {
-            let mut cuts = Vec::new();
+            let (mut cuts, mut least) = (Vec::new(), flow.mtu);
             for step in opening.frames.steps(2 * lane.flow + usize::from(lane.against)) {
-                cuts.extend(step.is_routed().then_some(u64::from(step.mtu)));
+                let mtu = u64::from(step.mtu);
+                // One that is no smaller than those before it cuts nothing.
+                if step.is_routed() && mtu < least {
+                    cuts.push(mtu);
+                    least = mtu;
+                }
                 let port = opening.frames.ports[step.port as usize].port as usize;
                 let wire = Wire::new(&opening.topology.links[port / 2], Default::default());
                 self.add_book(&lane, port, wire, (flow.mtu, &cuts), false);
