@@ -44,7 +44,7 @@ impl Frames {
                 };
                 // Parallel links between two nodes have lotteries of their own.
                 let lottery =
-                    |of: &str| Stream::new(seed, &format!("{of}.{}.{}", link.name, topology.nodes[from]));
+                    |of: &str| Stream::new(seed, format_args!("{of}.{}.{}", link.name, topology.nodes[from]));
                 let number = frames.places.len() as u32;
                 let mut port = FramePort::new(link, (number, end), latency, lottery);
                 if let Some(from) = window.from {

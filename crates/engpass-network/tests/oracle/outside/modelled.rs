@@ -72,7 +72,7 @@ pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
     let mut planned = Vec::new();
     for (name, traffic) in &testbed.traffic {
         let Traffic::Poisson(config) = traffic else { continue };
-        let random = Stream::new(SEED, &format!("traffic.{name}.arrivals"));
+        let random = Stream::new(SEED, format_args!("traffic.{name}.arrivals"));
         let stop = config.stop.map_or(u64::MAX, |stop| stop.0).min(testbed.run.duration.0);
         let mut due = ps(config.start);
         for (token, arrival) in config.arrivals(random).enumerate() {
