@@ -104,21 +104,21 @@ impl Ledger {
         let left = left.unsigned_abs();
 
         // Then bits: what was booked by fate is what was sent.
-        let mut accounts = Accounts::default();
+        let mut accounts = self.carried_over(line, topology);
         let [physical, header] =
             [line.physical, line.header].map(|parts| u128::from(sent.carriers) * u128::from(parts));
+        wrong.unless_equal(
+            "parts booked exceed parts sent",
+            accounts.total() as i128,
+            (carried - physical - header) as i128,
+        )?;
         let framing = |parts: u128| {
             if line.framed { parts * u128::from(line.physical) / u128::from(line.grain) } else { 0 }
         };
         let (of_cut_off, of_left) = (framing(cut_off), framing(left));
         accounts.named[Layer::Physical as usize] = physical + of_cut_off + of_left;
         accounts.named[Layer::CellHeader as usize] = header;
-        let by_fate = self.book_carried(&mut accounts, topology, line, cut_off - of_cut_off);
-        wrong.unless_equal(
-            "parts booked exceed parts sent",
-            by_fate as i128,
-            (carried - physical - header) as i128,
-        )?;
+        accounts.named[IN_FLIGHT] += cut_off - of_cut_off;
         let outside = self.later.is_some() && matches!(line.user, User::Sole(_) | User::Shared);
         for (reason, parts) in divide(left - of_left, &reasons).into_iter().enumerate() {
             accounts.named[account(reason, outside)] += parts;
@@ -129,9 +129,9 @@ impl Ledger {
         Ok(Closed { books: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
     }
 
-    /// Put what was carried over a line into its accounts. Returns their sum without what the edges of the window cut off.
-    fn book_carried(&self, accounts: &mut Accounts, topology: &Topology, line: &Line, cut_off: u128) -> u128 {
-        let before = accounts.total();
+    /// What was carried over a line, all of it in the window, but for what is around each cell or frame.
+    fn carried_over(&self, line: &Line, topology: &Topology) -> Accounts {
+        let mut accounts = Accounts::default();
         let unit = u128::from(line.unit);
         for book in line.books.iter().map(|book| &self.books[*book as usize]) {
             let plain = u128::from(book.plain) * unit;
@@ -150,8 +150,7 @@ impl Ledger {
             accounts.named[IN_FLIGHT] += u128::from(freight.in_flight) * unit;
         }
         accounts.named[DELIVERED] -= accounts.named[DUPLICATE];
-        accounts.named[IN_FLIGHT] += cut_off;
-        accounts.total() - before - cut_off
+        accounts
     }
 }
 
