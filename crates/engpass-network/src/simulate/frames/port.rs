@@ -153,21 +153,19 @@ pub(super) enum Joined {
 
 impl FramePort {
     /// The transmitter of this number, at end `end` of a link, its queue included; `latency` is that of the node at the other end.
+    /// It may ask for a `lottery` of its queue, or of its line.
     pub(super) fn new(
         link: &LinkEnds,
         (port, end): (u32, usize),
-        name: &str,
-        seed: u64,
         latency: u64,
+        lottery: impl Fn(&str) -> Stream,
     ) -> Self {
         let around = link.line_bytes(u64::from(u16::MAX)) - u64::from(u16::MAX);
         let (gap, physical) = match link.framing {
             Framing::Ethernet => (ethernet::GAP_BYTES, ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES),
             _ => (0, 0),
         };
-        let discipline = link.queues[end]
-            .as_ref()
-            .map(|queue| queue.build(Stream::new(seed, &format!("queue.{name}")), link.line_rate));
+        let discipline = link.queues[end].as_ref().map(|queue| queue.build(lottery("queue"), link.line_rate));
         let waiting = match discipline {
             None => Waiting::All,
             Some(Discipline::Arrival(admission)) => match admission.only_limit() {
@@ -194,7 +192,7 @@ impl FramePort {
             wake: u64::MAX,
             sent: SentOff::default(),
             waiting,
-            lottery: Lottery::of(link, name, seed).map(Box::new),
+            lottery: Lottery::of(link, || lottery("line")).map(Box::new),
             tally: PortTally::default(),
             told: Told::default(),
         };
@@ -690,7 +688,7 @@ mod tests {
             reorder: None,
             queues: [Some(queue), None],
         };
-        FramePort::new(&link, (0, 0), "line.a", 1, 0)
+        FramePort::new(&link, (0, 0), 0, |of| Stream::new(1, of))
     }
 
     #[test]

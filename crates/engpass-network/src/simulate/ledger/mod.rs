@@ -4,6 +4,7 @@
 //! directions, has carried over one line. Cells are booked when a datagram's fate is known ([`Ledger::settle`]), idle time
 //! when a frame shows whose it was ([`Line`]); [`close`] sums up, and refuses books that do not balance.
 
+mod accounts;
 mod attribute;
 mod close;
 mod frames;
@@ -22,9 +23,9 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use super::datagrams::Datagram;
 use super::tally::Window;
 use crate::limit::layers::{Layer, Layers, Sum, Wire};
+pub use accounts::Accounts;
 use attribute::Reasons;
-pub(super) use close::sum;
-pub use close::{Accounts, BookSeen};
+pub use close::BookSeen;
 pub(super) use frames::Transmission;
 pub(super) use later::{Arrivals, Later};
 pub(super) use open::Opening;
