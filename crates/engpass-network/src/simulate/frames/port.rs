@@ -2,7 +2,7 @@
 
 use engpass_model::cache;
 use engpass_model::element::Doing;
-use engpass_model::queue::{self, Backlog, Cause, Discipline, PortView, Scheduler, Verdict};
+use engpass_model::queue::{self, Cause, Discipline, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::QueueLimit;
@@ -301,21 +301,16 @@ impl FramePort {
     /// Whether the memory of a host's NIC, of so many bytes, has room for a packet.
     #[inline(always)]
     pub(super) fn has_memory(&mut self, now: u64, ip: u32, capacity: u64) -> bool {
-        self.has_room(now, |held| held.bytes == 0 || held.bytes + u64::from(ip) <= capacity)
-    }
-
-    /// Whether what is in the queue at `now` leaves room, as `fits` says of it. What has left is only forgotten where that matters.
-    #[inline(always)]
-    fn has_room(&mut self, now: u64, fits: impl Fn(Backlog) -> bool) -> bool {
+        let fits = |held: u64| held == 0 || held + u64::from(ip) <= capacity;
         let known = match self.alone {
-            0 => self.sent.queue(),
-            bytes => Backlog { bytes: bytes.into(), packets: 1 },
+            0 => self.sent.queue().bytes,
+            bytes => bytes.into(),
         };
         if self.sent.has_place() && fits(known) {
             return true;
         }
         self.release(now);
-        fits(self.sent.queue())
+        fits(self.sent.queue().bytes)
     }
 
     /// Forget of the queue what has left by `now`.
@@ -420,7 +415,7 @@ impl FramePort {
         }
         if !NIC
             && let Waiting::Room(limit) = self.waiting
-            && !self.has_room(now, |queue| queue.has_room(limit, bytes))
+            && !self.sent.has_room(now, |queue| queue.has_room(limit, bytes))
         {
             return Passed::Lost;
         }
