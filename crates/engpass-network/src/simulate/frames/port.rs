@@ -355,9 +355,12 @@ impl FramePort {
     ) -> Passed {
         let bytes = self.queue_bytes(ip);
         let taken = bytes + self.clock.physical;
+        if !self.clock.knows(taken) {
+            self.learn(taken);
+        }
         // What finds the line free waits for nothing.
         if last > 0
-            && let Some(end) = self.clock.look_again(now, taken)
+            && let Some(end) = self.clock.look_if_free(now)
             && bytes <= self.largest
             && self.lies_inside(now, end.0, window)
         {
@@ -382,6 +385,14 @@ impl FramePort {
         }
     }
 
+    /// The clock does not know what so many bytes of the line take.
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, taken: u32) {
+        self.clock.learn(taken, self.per_byte);
+        self.sent.make_first_places();
+    }
+
     /// Whether a transmission that begins then or later lies in the window, of which the books are open.
     #[inline(always)]
     fn lies_inside(&self, begin: u64, end: u64, window: &Window) -> bool {
@@ -403,7 +414,7 @@ impl FramePort {
     ) -> Passed {
         let taken = bytes + self.clock.physical;
         let before = self.clock.end;
-        let end = self.clock.look(now, taken, self.per_byte);
+        let end = self.clock.look(now);
         if !self.lies_inside(now, end.0, window) {
             return Passed::Odd;
         }

@@ -90,6 +90,14 @@ impl SentOff {
         self.places = places;
     }
 
+    /// Packets come to the line: make places before any has to wait.
+    #[inline(always)]
+    pub(super) fn make_first_places(&mut self) {
+        if self.places.is_empty() {
+            self.make_room();
+        }
+    }
+
     /// Whether there is surely a place for one more.
     #[inline(always)]
     pub(super) fn has_place(&self) -> bool {
