@@ -7,7 +7,6 @@ use super::{Frames, Packet, Tells};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::fabric::Fabric;
-use crate::simulate::ledger::{Cargo, Load};
 
 impl Network {
     /// Whether what is put on a line is neither captured nor booked later.
@@ -140,11 +139,7 @@ impl Network {
         }
         self.received(datagram);
         let this = &self.fabric.datagrams[datagram];
-        let load = if self.fabric.flows[flow].is_varied() {
-            this.load()
-        } else {
-            Load { cargo: Cargo::Datagram, ..this.load() }
-        };
+        let load = self.fabric.load_of(this);
         self.fabric.end_whole(datagram, (this.flow, None), Some(load));
         true
     }
