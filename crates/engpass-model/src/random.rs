@@ -2,6 +2,8 @@
 
 mod logarithm;
 
+use std::fmt::{self, Write};
+
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -11,14 +13,12 @@ pub struct Stream(Pcg64Mcg);
 
 impl Stream {
     /// The stream of the element called `name` in the run with this `seed`.
-    pub fn new(seed: u64, name: &str) -> Self {
-        // FNV-1a, whose value is fixed for ever, unlike a hasher of the standard library.
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+    pub fn new(seed: u64, name: impl fmt::Display) -> Self {
+        let mut hash = Fnv::default();
+        write!(hash, "{name}").expect("any text has a hash");
         let mut state = [0; 16];
         state[..8].copy_from_slice(&apart(seed).to_le_bytes());
-        state[8..].copy_from_slice(&hash.to_le_bytes());
+        state[8..].copy_from_slice(&hash.0.to_le_bytes());
         let mut stream = Self(Pcg64Mcg::from_seed(state));
         // Close seeds give close first numbers in a multiplicative generator: step away from them.
         for _ in 0..4 {
@@ -43,6 +43,23 @@ impl Stream {
         // Of 2^53, so in (0, 1]: the logarithm is finite.
         let uniform = (self.bits() >> 11) + 1;
         logarithm::quickly(uniform, mean).unwrap_or_else(|| logarithm::exactly(uniform, mean))
+    }
+}
+
+/// The hash FNV-1a of a text, piece by piece: its value is fixed for ever, unlike that of a hasher of the standard library.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Write for Fnv {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        let next = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 = piece.bytes().fold(self.0, next);
+        Ok(())
     }
 }
 

@@ -120,7 +120,7 @@ impl<'a> Engine<'a> {
             vcs,
         };
         for (flow, (name, traffic)) in testbed.traffic.iter().enumerate() {
-            let random = Stream::new(seed, &format!("traffic.{name}"));
+            let random = Stream::new(seed, format_args!("traffic.{name}"));
             let cells = topology.flows[flow].cells;
             engine.sources.push(match traffic {
                 Traffic::UdpStream(config) => Source::Process(Process::stream(config, random)),

@@ -93,8 +93,9 @@ impl FrameLine {
             },
             _ => 0,
         };
-        let build =
-            |queue: &queue::Queue| queue.build(Stream::new(seed, &format!("queue.{name}")), ends.line_rate);
+        let build = |queue: &queue::Queue| {
+            queue.build(Stream::new(seed, format_args!("queue.{name}")), ends.line_rate)
+        };
         Self {
             byte: Pace::of_bits(8, ends.line_rate),
             gap,
@@ -109,7 +110,7 @@ impl FrameLine {
             ended: None,
             asked: None,
             chances: Chances {
-                random: Stream::new(seed, &format!("line.{name}")),
+                random: Stream::new(seed, format_args!("line.{name}")),
                 loss: ends.loss,
                 jitter: ends.jitter.ps(),
                 reorder: ends.reorder.map(|(share, delay)| (share, delay.ps())),

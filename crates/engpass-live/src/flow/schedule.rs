@@ -74,7 +74,7 @@ impl Schedule {
     /// The instants for messages of so many bytes; streams of one flow draw different numbers.
     pub(crate) fn plan(&self, message: u64, stream: u16) -> Plan {
         let pace = Pace::of_bits(message * 8, self.rate());
-        let random = |seed| Stream::new(seed, &format!("stream {stream}"));
+        let random = |seed| Stream::new(seed, format_args!("stream {stream}"));
         match *self {
             Self::Cbr { .. } => Plan::Even { pace, sent: 0 },
             Self::Poisson { seed, .. } => {

@@ -168,7 +168,7 @@ impl Traffic {
 
     /// When its datagrams come, drawn or in bursts, from the stream of random numbers for this name; `None` where they are even, or none.
     pub fn arrivals(&self, seed: u64, name: &str) -> Option<Arrivals> {
-        let random = || Stream::new(seed, &format!("traffic.{name}.arrivals"));
+        let random = || Stream::new(seed, format_args!("traffic.{name}.arrivals"));
         match self {
             Self::Poisson(config) => Some(Arrivals::Poisson(config.arrivals(random()))),
             Self::UdpOnOff(config) => Some(Arrivals::Bursts(Box::new(config.arrivals(random())))),

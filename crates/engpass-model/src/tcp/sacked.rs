@@ -26,18 +26,9 @@ impl Connection {
         }
         let (acked, before) = (segment.ack - self.board.una(), self.in_flight());
         let next = if acked == 0 { self.board.take_next_reported(segment.sack()) } else { None };
-        match next {
-            Some(arrived) => self.judge_sacked(now, segment, (0, before), arrived, out),
-            None => self.take_reported(now, segment, (acked, before), out),
-        }
-        true
-    }
-
-    /// The same where more is to be done than to mark one record.
-    #[inline(never)]
-    fn take_reported(&mut self, now: Time, segment: &Segment, (acked, before): (u64, u64), out: &mut Out) {
-        let arrived = self.board.take(segment.ack, segment.sack());
+        let arrived = next.unwrap_or_else(|| self.board.take(segment.ack, segment.sack()));
         self.judge_sacked(now, segment, (acked, before), arrived, out);
+        true
     }
 
     /// What has arrived is marked: so many bytes are acknowledged, and so many were in flight before.

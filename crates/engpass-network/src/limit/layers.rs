@@ -191,6 +191,16 @@ impl Wire {
         layers
     }
 
+    /// Cells of an IP packet with so many bytes behind its header, or bytes of its frame, physical framing apart.
+    pub(crate) const fn units(&self, bytes: u64) -> u64 {
+        let ip = IP_HEADER_BYTES + bytes;
+        match self.carrier {
+            Carrier::Cells { encapsulation, .. } => cells(encapsulation.sdu(ip)),
+            Carrier::Ethernet { tagged } => ethernet::header(tagged) + ip + ethernet::padding(ip, tagged),
+            Carrier::Packets { overhead } => overhead + ip,
+        }
+    }
+
     /// A UDP datagram of `message` bytes, cut into fragments for `mtu`.
     pub fn datagram(&self, message: u64, mtu: u64) -> Layers {
         self.packets(UDP_HEADER_BYTES, &Fragments::cut(&[message + UDP_HEADER_BYTES], mtu))

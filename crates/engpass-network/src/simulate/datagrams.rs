@@ -67,10 +67,16 @@ impl Default for To {
 }
 
 impl Datagram {
-    /// Whether it is one packet, which nobody else holds, and nothing is to be noted of it that comes with this mark.
+    /// Whether it is one packet, which nobody else holds.
+    #[inline(always)]
+    pub(super) fn is_one(&self) -> bool {
+        self.fragments == 1 && self.holds == 1 && !self.written && !self.lost
+    }
+
+    /// The same, and nothing is to be noted of it that comes with this mark.
     #[inline(always)]
     pub(super) fn is_whole(&self, ecn: Ecn) -> bool {
-        self.fragments == 1 && self.holds == 1 && !self.written && !self.lost && ecn != Ecn::Marked
+        self.is_one() && ecn != Ecn::Marked
     }
 
     /// What it is to the books, if it is a segment.

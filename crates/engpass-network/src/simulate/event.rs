@@ -54,24 +54,26 @@ const NEVER: u128 = u128::MAX;
 /// Pending events, earliest first. Ties go by the order in `docs/model.md`, then by position in the file.
 ///
 /// A calendar queue (Brown 1988): a page for every day, so short that few events fall on it. Events of a day stand on its
-/// page in no order and are sorted when the day comes; what is further away than the calendar has pages waits in a heap.
+/// page in no order and are put in order when the day comes; what is further away than the calendar has pages waits in a heap.
 #[derive(Debug)]
 pub(super) struct Events {
     /// What happens first, if that is before `day`; else [`NEVER`], and nothing does.
     first: u128,
-    /// What else happens before `day`, latest first.
-    today: Vec<u128>,
+    /// The first of what else happens before `day`: the others stand behind it in order.
+    today: u32,
     /// The first day that has not come.
     day: u64,
     /// A day is two to the power of this many picoseconds.
     length: u32,
     /// By day, modulo their number: the first event on the page.
-    pages: Box<[u32]>,
+    pages: Box<[u32; DAYS]>,
     /// Which pages have events, and which of these words have any.
     marks: [u64; DAYS / 64],
     marked: u64,
     nodes: Vec<Node>,
     free: u32,
+    /// Where events are sorted, for a moment.
+    crowd: Vec<u128>,
     later: BinaryHeap<Reverse<u128>>,
     /// The day of the first of these, the last of all days if there is none.
     later_day: u64,
@@ -80,7 +82,7 @@ pub(super) struct Events {
     since: u64,
 }
 
-/// An event on a page, and the one behind it.
+/// An event on a page or of today, and the one behind it.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: u128,
@@ -91,15 +93,16 @@ impl Default for Events {
     fn default() -> Self {
         Self {
             first: NEVER,
-            today: Vec::with_capacity(FEW),
+            today: NONE,
             day: 0,
             // 17 us: a packet of 1500 bytes at some hundred Mbit/s.
             length: 24,
-            pages: vec![NONE; DAYS].into_boxed_slice(),
+            pages: vec![NONE; DAYS].try_into().expect("there is a page for every day"),
             marks: [0; DAYS / 64],
             marked: 0,
             nodes: Vec::with_capacity(FEW),
             free: NONE,
+            crowd: Vec::with_capacity(FEW),
             later: BinaryHeap::with_capacity(FEW),
             later_day: u64::MAX,
             taken: 0,
@@ -142,25 +145,36 @@ impl Events {
         match day.checked_sub(self.day) {
             Some(ahead) if ahead <= MASK => self.write(day, key),
             Some(_) => self.write_later(day, key),
-            None if key < self.first => {
-                let first = std::mem::replace(&mut self.first, key);
-                if first != NEVER {
-                    self.today.push(first);
-                }
-            }
             None => self.insert(key),
         }
     }
 
-    /// It comes soon, but not first: look from the end.
+    /// It happens before `day`.
+    #[inline(never)]
     fn insert(&mut self, key: u128) {
-        let mut place = self.today.len();
-        self.today.push(key);
-        while place > 0 && self.today[place - 1] < key {
-            self.today[place] = self.today[place - 1];
-            place -= 1;
+        let (mut before, mut next) = (NONE, self.today);
+        let mut key = key;
+        if key < self.first {
+            std::mem::swap(&mut key, &mut self.first);
+            if key == NEVER {
+                return;
+            }
+        } else {
+            // It comes soon, but not first: look from the beginning.
+            while let Some(node) = self.nodes.get(next as usize)
+                && node.key < key
+            {
+                (before, next) = (next, node.next);
+            }
         }
-        self.today[place] = key;
+        let place = self.free;
+        let Some(free) = self.nodes.get_mut(place as usize) else { return self.enter_anew(key) };
+        self.free = free.next;
+        *free = Node { key, next };
+        match self.nodes.get_mut(before as usize) {
+            Some(before) => before.next = place,
+            None => self.today = place,
+        }
     }
 
     #[cold]
@@ -172,25 +186,23 @@ impl Events {
 
     #[inline]
     fn write(&mut self, day: u64, key: u128) {
-        let page = (day & MASK) as usize;
-        let node = Node { key, next: self.pages[page] };
         let place = self.free;
-        if let Some(free) = self.nodes.get_mut(place as usize) {
-            self.free = free.next;
-            *free = node;
-            self.pages[page] = place;
-        } else {
-            self.write_anew(page, node);
-        }
+        let Some(free) = self.nodes.get_mut(place as usize) else { return self.enter_anew(key) };
+        let page = (day & MASK) as usize;
+        let next = std::mem::replace(&mut self.pages[page], place);
+        self.free = free.next;
+        *free = Node { key, next };
         self.marks[page / 64] |= 1 << (page % 64);
         self.marked |= 1 << (page / 64);
     }
 
+    /// No node is free.
     #[cold]
     #[inline(never)]
-    fn write_anew(&mut self, page: usize, node: Node) {
-        self.pages[page] = self.nodes.len() as u32;
-        self.nodes.push(node);
+    fn enter_anew(&mut self, key: u128) {
+        self.free = self.nodes.len() as u32;
+        self.nodes.push(Node { key, next: NONE });
+        self.enter(key);
     }
 
     /// Whether nothing happens before `day`.
@@ -215,7 +227,13 @@ impl Events {
         if at > until {
             return None;
         }
-        let key = std::mem::replace(&mut self.first, self.today.pop().unwrap_or(NEVER));
+        let key = self.first;
+        self.first = NEVER;
+        if let Some(next) = self.nodes.get_mut(self.today as usize) {
+            self.first = next.key;
+            let behind = std::mem::replace(&mut next.next, self.free);
+            self.free = std::mem::replace(&mut self.today, behind);
+        }
         self.taken += 1;
         if self.taken == TERM {
             self.measure(at);
@@ -259,10 +277,10 @@ impl Events {
 
     /// Give the memory back that many events have taken, if there is none.
     pub(super) fn rest(&mut self) {
-        let crowd = self.nodes.capacity() + self.today.capacity() + self.later.capacity() > CROWD;
+        let crowd = self.nodes.capacity() + self.crowd.capacity() + self.later.capacity() > CROWD;
         if crowd && self.is_over() && self.later.is_empty() && self.marked == 0 {
-            self.today = Vec::with_capacity(FEW);
             self.nodes = Vec::with_capacity(FEW);
+            self.crowd = Vec::with_capacity(FEW);
             self.free = NONE;
             self.later = BinaryHeap::with_capacity(FEW);
         }
@@ -275,68 +293,78 @@ impl Events {
         let rest = self.marks[first / 64] >> (first % 64);
         let marked =
             if rest == 0 { self.marked_behind() } else { self.day + u64::from(rest.trailing_zeros()) };
-        let day = marked.min(self.later_day);
+        if self.later_day <= marked {
+            self.turn_to_later(marked);
+        } else {
+            self.open(marked);
+        }
+    }
+
+    /// The day has come for what is on its page.
+    #[inline(always)]
+    fn open(&mut self, day: u64) {
+        self.day = day + 1;
+        let page = (day & MASK) as usize;
+        let place = std::mem::replace(&mut self.pages[page], NONE);
+        self.marks[page / 64] &= !(1 << (page % 64));
+        if self.marks[page / 64] == 0 {
+            self.marked &= !(1 << (page / 64));
+        }
+        let node = &mut self.nodes[place as usize];
+        let mut first = node.key;
+        self.today = std::mem::replace(&mut node.next, self.free);
+        self.free = place;
+        // Nearly all days have one or two.
+        match self.nodes.get_mut(self.today as usize) {
+            Some(other) if other.next != NONE => return self.sort(first),
+            Some(other) if other.key < first => std::mem::swap(&mut other.key, &mut first),
+            _ => {}
+        }
+        self.first = first;
+    }
+
+    /// More than two events happen on the day that has come: this one, and those of today.
+    #[inline(never)]
+    fn sort(&mut self, one: u128) {
+        self.crowd.push(one);
+        let mut place = self.today;
+        while let Some(node) = self.nodes.get(place as usize) {
+            self.crowd.push(node.key);
+            place = node.next;
+        }
+        self.crowd.sort_unstable();
+        let mut sorted = self.crowd.drain(..);
+        self.first = sorted.next().expect("there are more than two");
+        place = self.today;
+        for key in sorted {
+            let node = &mut self.nodes[place as usize];
+            node.key = key;
+            place = node.next;
+        }
+    }
+
+    /// Go on to the day of some of what was far away, if anything is: no page is `marked` before.
+    #[cold]
+    #[inline(never)]
+    fn turn_to_later(&mut self, marked: u64) {
+        let day = self.later_day;
         if day == u64::MAX {
             return;
         }
         self.day = day + 1;
-        let mut others = NONE;
         if marked == day {
-            let page = (day & MASK) as usize;
-            let place = std::mem::replace(&mut self.pages[page], NONE);
-            self.marks[page / 64] &= !(1 << (page % 64));
-            if self.marks[page / 64] == 0 {
-                self.marked &= !(1 << (page / 64));
-            }
-            let node = &mut self.nodes[place as usize];
-            self.first = node.key;
-            others = std::mem::replace(&mut node.next, self.free);
-            self.free = place;
+            self.open(day);
         }
-        if others != NONE || self.later_day == day {
-            self.take_others(others, day);
-        }
-    }
-
-    /// More events than one happen on the day that has come: those on its page from this place on, and some of what was far away.
-    #[inline(never)]
-    fn take_others(&mut self, mut place: u32, day: u64) {
-        while let Some(node) = self.nodes.get_mut(place as usize) {
-            self.today.push(node.key);
-            let next = std::mem::replace(&mut node.next, self.free);
-            self.free = place;
-            place = next;
-        }
-        if self.later_day == day {
-            self.take_later(day);
-        }
-        match &mut self.today[..] {
-            [other] if self.first != NEVER => {
-                if *other < self.first {
-                    std::mem::swap(other, &mut self.first);
-                }
-            }
-            _ => {
-                if !self.is_over() {
-                    self.today.push(self.first);
-                }
-                self.today.sort_unstable_by(|one, other| other.cmp(one));
-                self.first = self.today.pop().unwrap_or(NEVER);
-            }
-        }
-    }
-
-    /// The day has come for some of what was far away.
-    fn take_later(&mut self, day: u64) {
         self.later_day = u64::MAX;
         while let Some(Reverse(key)) = self.later.peek() {
+            let key = *key;
             let next = (key >> 64) as u64 >> self.length;
             if next > day {
                 self.later_day = next;
                 break;
             }
-            self.today.push(*key);
             self.later.pop();
+            self.insert(key);
         }
     }
 
@@ -361,13 +389,13 @@ impl Events {
         if length.abs_diff(self.length) < 2 {
             return;
         }
-        let mut all = std::mem::take(&mut self.today);
+        let mut all = std::mem::take(&mut self.crowd);
         if !self.is_over() {
             all.push(std::mem::replace(&mut self.first, NEVER));
         }
         all.extend(self.later.drain().map(|Reverse(key)| key));
         self.later_day = u64::MAX;
-        for page in &mut self.pages {
+        for page in self.pages.iter_mut().chain([&mut self.today]) {
             let mut place = std::mem::replace(page, NONE);
             while let Some(node) = self.nodes.get(place as usize) {
                 all.push(node.key);
@@ -380,7 +408,7 @@ impl Events {
         all.drain(..).for_each(|key| self.enter(key));
         // Not all fall on a day.
         all.shrink_to(FEW);
-        self.today = all;
+        self.crowd = all;
     }
 }
 

@@ -192,11 +192,6 @@ impl Fabric {
             self.settle_train(datagram, open);
             return;
         }
-        let cargo = match (this.to.get(), this.counted) {
-            (None, _) if !self.flows[this.flow as usize].is_varied() => Cargo::Datagram,
-            (_, true) => Cargo::Segment,
-            (_, false) => Cargo::Control,
-        };
         // The gap behind its last frame may not be over, and keep it.
         let arrived = self.ledger.later.is_some() && this.arrived == this.fragments;
         let fate = match (this.lost, open && !arrived) {
@@ -204,9 +199,17 @@ impl Fabric {
             (false, true) => Fate::InFlight,
             (false, false) => Fate::Delivered,
         };
-        let load = Load { cargo, header: this.header, bytes: this.bytes };
+        let load = self.load_of(this);
         let carried = if this.written { Carried::Written(datagram) } else { Carried::Whole(this.lines) };
         self.ledger.settle((this.flow, this.to.get()), fate, load, carried, this.refused);
+    }
+
+    /// What a datagram is to the books.
+    #[inline(always)]
+    pub(super) fn load_of(&self, datagram: &Datagram) -> Load {
+        let message = datagram.to.get().is_none() && !self.flows[datagram.flow as usize].is_varied();
+        let load = datagram.load();
+        if message { Load { cargo: Cargo::Datagram, ..load } } else { load }
     }
 
     /// `count` cells of `frame` are gone, delivered or lost.
@@ -229,39 +232,33 @@ impl Fabric {
         }
     }
 
-    /// A datagram has arrived whole, at the endpoint `to` if it carries a segment, and nobody holds it.
+    /// A datagram has arrived whole, and nobody holds it. On this lane it carries so much, of which nothing is refused; `None` if something is.
     #[inline(always)]
-    pub(super) fn end_whole(&mut self, datagram: u32, to: Option<u32>) {
-        let this = &mut self.datagrams[datagram];
-        let mut load = this.load();
-        if to.is_none() && !self.flows[this.flow as usize].is_varied() {
-            load.cargo = Cargo::Datagram;
-        }
+    pub(super) fn end_whole(&mut self, datagram: u32, lane: (u32, Option<u32>), load: Option<Load>) {
         // Nearly all are like the one before.
-        if this.refused == 0 && self.ledger.settle_alike((this.flow, to), load) {
+        if let Some(load) = load
+            && self.ledger.settle_alike(lane, load)
+        {
             self.datagrams.release(datagram);
             return;
         }
-        (this.arrived, this.holds) = (1, 0);
-        self.end_datagram(datagram);
+        self.end_unlike(datagram);
+    }
+
+    /// The same of one that is not like the one before.
+    #[inline(never)]
+    fn end_unlike(&mut self, datagram: u32) {
+        let this = &self.datagrams[datagram];
+        let (lane, load) = ((this.flow, this.to.get()), self.load_of(this));
+        self.ledger.settle(lane, Fate::Delivered, load, Carried::Whole(this.lines), this.refused);
+        self.datagrams.release(datagram);
     }
 
     /// Nothing of a datagram is on the way, and all of it is booked.
     #[inline(never)]
     pub(super) fn end_datagram(&mut self, datagram: u32) {
-        let this = &self.datagrams[datagram];
-        // What nearly all are: segments that have arrived whole like one before.
-        let booked = match this.to.get() {
-            Some(to) if !this.lost && this.refused == 0 && !this.written => {
-                let (lane, load) = ((this.flow, Some(to)), this.load());
-                self.ledger.settle_alike(lane, load) || self.ledger.settle_as_earlier(lane, load)
-            }
-            _ => false,
-        };
-        if !booked {
-            self.settle_books(datagram, false);
-            self.count_loss(datagram);
-        }
+        self.settle_books(datagram, false);
+        self.count_loss(datagram);
         self.datagrams.release(datagram);
     }
 

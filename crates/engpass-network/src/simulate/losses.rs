@@ -31,6 +31,30 @@ impl Fabric {
         }
     }
 
+    /// A packet that lines have carried as far as `hop` is lost: all is done if it is all of its datagram, which nobody else holds or follows.
+    #[inline(always)]
+    pub(super) fn lose_plainly(&mut self, datagram: u32, hop: u16, place: Place, at: u64) -> bool {
+        let this = &self.datagrams[datagram];
+        if !this.is_one() || self.fates.is_some() || self.ledger.later.is_some() {
+            return false;
+        }
+        let load = self.load_of(this);
+        let tally = &mut self.flows[this.flow as usize];
+        if this.sent && this.counted {
+            tally.in_flight -= 1;
+        }
+        if self.window.holds(at) {
+            let rare = tally.rare();
+            rare.lost += u64::from(this.counted);
+            let losses = rare.losses(place);
+            losses.cells += 1;
+            losses.datagrams += 1;
+        }
+        self.ledger.lose((this.flow, this.to.get()), load, hop);
+        self.datagrams.release(datagram);
+        true
+    }
+
     /// When and where a datagram lost its first cell, if it has lost one.
     fn loss_of(&self, datagram: u32) -> Option<(u64, Place)> {
         self.datagrams[datagram].lost.then(|| self.losses[datagram as usize])

@@ -183,6 +183,7 @@ impl Network {
                 match event {
                     // What nearly all are.
                     Event::Arrive(port) => self.frame_lands(port, limit),
+                    Event::Wake(endpoint) => self.endpoint_wake(endpoint),
                     other => self.handle(other),
                 }
                 if self.handled < self.next_question {

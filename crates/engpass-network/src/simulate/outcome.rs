@@ -3,12 +3,13 @@
 use engpass_model::element::Generator;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
+use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Testbed, Topology};
 use serde::Serialize;
 
 use super::fabric::Counter;
 use super::frames::PortTally;
-use super::ledger::{Accounts, BookSeen, sum};
+use super::ledger::{Accounts, BookSeen};
 use super::sketch::{Delays, RoundTrips};
 pub use super::tally::Receptions;
 use super::tally::{Place, Rare, Window};
@@ -206,23 +207,6 @@ pub(super) fn in_order<T: Serialize, S: serde::Serializer>(
     serializer.collect_map(items.iter().map(|(name, item)| (name, item)))
 }
 
-/// One direction of a link that carries frames.
-fn frames(topology: &Topology, link: usize, end: usize, tally: PortTally) -> Direction {
-    let ends = &topology.links[link].ends;
-    let PortTally { frames, bytes, lost } = tally;
-    Direction {
-        from: topology.nodes[ends[end]].clone(),
-        to: topology.nodes[ends[1 - end]].clone(),
-        carried: Carried::Frames { frames, bytes, lost_frames: lost },
-        utilisation: 0.0,
-        ledger: Accounts::new(),
-        capacity: 0,
-        idle: 0,
-        books: Vec::new(),
-        vcs: Vec::new(),
-    }
-}
-
 impl Network {
     /// What the run has come to. Call it when the run is over.
     ///
@@ -232,7 +216,7 @@ impl Network {
         let window = self.fabric.window;
         let measured = window.end - window.from.unwrap_or(0);
         let seconds = measured as f64 / 1e12;
-        let mut flows = Vec::new();
+        let mut flows = Vec::with_capacity(testbed.traffic.len());
         let mut drops = Vec::new();
         for (index, (name, traffic)) in testbed.traffic.iter().enumerate() {
             let tally = &self.fabric.flows[index];
@@ -282,28 +266,33 @@ impl Network {
     }
 
     fn links(&self, topology: &Topology, measured: u64) -> Result<Vec<(String, LinkUse)>, SimError> {
-        let mut links = Vec::new();
-        for (link, ends) in topology.links.iter().enumerate() {
+        let mut links = Vec::with_capacity(topology.links.len());
+        for (link, LinkEnds { name, ends, .. }) in topology.links.iter().enumerate() {
             let capacity_cells = self.capacity(topology, link, measured);
-            let mut directions = Vec::new();
-            let (mut capacity, mut parts_per_bit) = (0, 1);
+            let mut directions = Vec::with_capacity(2);
+            let (mut ledger, mut capacity, mut parts_per_bit) = (Accounts::default(), 0, 1);
             for end in 0..2 {
-                let mut direction = match self.frames.port(link * 2 + end) {
-                    None => self.direction(topology, link, end),
-                    Some(port) => frames(topology, link, end, port.tally()),
-                };
-                let cells = capacity_cells.map(|_| direction.carried.sent());
-                let closed = self.fabric.ledger.close(topology, link * 2 + end, cells)?;
+                let port = link * 2 + end;
+                let (carried, vcs) = self.carried(port);
+                let cells = capacity_cells.map(|_| carried.sent());
+                let closed = self.fabric.ledger.close(topology, port, cells)?;
+                ledger += &closed.accounts;
                 capacity += closed.capacity;
                 parts_per_bit = closed.parts_per_bit;
-                (direction.ledger, direction.capacity) = (closed.accounts, closed.capacity);
-                (direction.idle, direction.books) = (closed.idle, closed.books);
-                direction.utilisation = (measured - direction.idle) as f64 / measured as f64;
-                directions.push(direction);
+                directions.push(Direction {
+                    from: topology.nodes[ends[end]].clone(),
+                    to: topology.nodes[ends[1 - end]].clone(),
+                    carried,
+                    utilisation: (measured - closed.idle) as f64 / measured as f64,
+                    ledger: closed.accounts,
+                    capacity: closed.capacity,
+                    idle: closed.idle,
+                    books: closed.books,
+                    vcs,
+                });
             }
-            let ledger = sum(directions.iter().map(|direction| &direction.ledger));
             let unit = if parts_per_bit == 1 { "bit".to_owned() } else { format!("1/{parts_per_bit} bit") };
-            links.push((ends.name.clone(), LinkUse { capacity_cells, ledger, capacity, unit, directions }));
+            links.push((name.clone(), LinkUse { capacity_cells, ledger, capacity, unit, directions }));
         }
         Ok(links)
     }
@@ -357,28 +346,21 @@ impl Network {
         counts
     }
 
-    fn direction(&self, topology: &Topology, link: usize, end: usize) -> Direction {
-        let ends = &topology.links[link].ends;
-        let port = link * 2 + end;
-        let vcs: Vec<_> =
-            self.fabric.counters[port].iter().map(|counter| self.vc_count(port, counter)).collect();
-        let cells = vcs.iter().map(|vc| vc.sent).sum();
-        Direction {
-            from: topology.nodes[ends[end]].clone(),
-            to: topology.nodes[ends[1 - end]].clone(),
-            carried: Carried::Cells {
-                cells,
-                clp1_cells: vcs.iter().map(|vc| vc.clp).sum(),
-                efci_cells: vcs.iter().map(|vc| vc.efci).sum(),
-                lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum(),
-            },
-            utilisation: 0.0,
-            ledger: Accounts::new(),
-            capacity: 0,
-            idle: 0,
-            books: Vec::new(),
-            vcs,
+    /// What one direction of a link carried, and of that every direction of a circuit.
+    fn carried(&self, port: usize) -> (Carried, Vec<VcCount>) {
+        if let Some(port) = self.frames.port(port) {
+            let PortTally { frames, bytes, lost } = port.tally();
+            return (Carried::Frames { frames, bytes, lost_frames: lost }, Vec::new());
         }
+        let counters = self.fabric.counters[port].iter();
+        let vcs: Vec<_> = counters.map(|counter| self.vc_count(port, counter)).collect();
+        let carried = Carried::Cells {
+            cells: vcs.iter().map(|vc| vc.sent).sum(),
+            clp1_cells: vcs.iter().map(|vc| vc.clp).sum(),
+            efci_cells: vcs.iter().map(|vc| vc.efci).sum(),
+            lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum(),
+        };
+        (carried, vcs)
     }
 
     fn vc_count(&self, port: usize, counter: &Counter) -> VcCount {

@@ -117,37 +117,40 @@ impl Sketch {
     }
 
     /// How often every bucket came, in their order.
-    fn by_bucket(&self) -> Vec<(usize, u64)> {
-        match self {
+    fn by_bucket(&self) -> impl Iterator<Item = (usize, u64)> {
+        let (few, first, many) = match self {
             Self::Few { count, buckets } => {
-                let mut buckets = *buckets;
-                let buckets = &mut buckets[..usize::from(*count)];
-                buckets.sort_unstable();
-                buckets.iter().map(|bucket| (usize::from(*bucket), 1)).collect()
+                let mut few = *buckets;
+                few[..usize::from(*count)].sort_unstable();
+                (few.into_iter().take(usize::from(*count)), 0, &[][..])
             }
-            Self::Many { first, counts } => {
-                let counts = counts.iter().map(|count| u64::from(*count));
-                (*first as usize..).zip(counts).collect()
-            }
-        }
+            Self::Many { first, counts } => ([0; FEW].into_iter().take(0), *first as usize, &counts[..]),
+        };
+        let many = (first..).zip(many.iter().map(|count| u64::from(*count)));
+        few.map(|bucket| (usize::from(bucket), 1)).chain(many)
     }
 
     /// The quantiles; `None` when nothing was counted.
     pub(super) fn quantiles(&self) -> Option<Quantiles> {
-        let counts = self.by_bucket();
-        let total: u64 = counts.iter().map(|(_, count)| count).sum();
-        (total > 0).then(|| {
-            let [half, p90, p99, p999] = [500, 900, 990, 999].map(|per_mille| {
-                // The nearest rank: that many values are at most this one.
-                let mut rank = (u128::from(total) * per_mille).div_ceil(1000) as u64;
-                let place = counts.iter().find(|(_, count)| {
-                    rank = rank.saturating_sub(*count);
-                    rank == 0
-                });
-                middle(place.expect("a rank is at most the number of all").0)
-            });
-            Quantiles { half, p90, p99, p999 }
-        })
+        let total: u64 = match self {
+            Self::Few { count, .. } => (*count).into(),
+            Self::Many { counts, .. } => counts.iter().map(|count| u64::from(*count)).sum(),
+        };
+        if total == 0 {
+            return None;
+        }
+        let mut buckets = self.by_bucket();
+        let (mut last, mut counted) = (0, 0);
+        let [half, p90, p99, p999] = [500, 900, 990, 999].map(|per_mille| {
+            // The nearest rank: that many values are at most this one.
+            let rank = (u128::from(total) * per_mille).div_ceil(1000) as u64;
+            while counted < rank {
+                let (bucket, count) = buckets.next().expect("a rank is at most the number of all");
+                (last, counted) = (bucket, counted + count);
+            }
+            middle(last)
+        });
+        Some(Quantiles { half, p90, p99, p999 })
     }
 
     /// As delays.

@@ -126,6 +126,17 @@ pub(super) enum Place {
     ReceiveBuffer,
 }
 
+impl Rare {
+    pub(super) fn losses(&mut self, place: Place) -> &mut Losses {
+        let places = &mut self.places;
+        let index = places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
+            places.push(Losses { place, cells: 0, datagrams: 0 });
+            places.len() - 1
+        });
+        &mut places[index]
+    }
+}
+
 impl Tally {
     /// Of a flow whose datagrams are of different lengths, or not.
     pub(super) fn new(varied: bool) -> Self {
@@ -138,6 +149,7 @@ impl Tally {
         self.rare.as_ref().is_some_and(|rare| rare.varied)
     }
 
+    #[inline]
     pub(super) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
@@ -153,12 +165,7 @@ impl Tally {
     }
 
     pub(super) fn losses(&mut self, place: Place) -> &mut Losses {
-        let places = &mut self.rare().places;
-        let index = places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
-            places.push(Losses { place, cells: 0, datagrams: 0 });
-            places.len() - 1
-        });
-        &mut places[index]
+        self.rare().losses(place)
     }
 
     /// A datagram was received at `at`.

@@ -13,7 +13,7 @@ use super::datagrams::{Datagram, Datagrams, To};
 use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::host::Item;
-use super::ledger::Wait;
+use super::ledger::{Load, Wait};
 use super::nic::{Sending, Way};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
@@ -192,9 +192,9 @@ impl Endpoint {
         }
     }
 
-    /// Its connection hears of a segment.
+    /// Its connection hears of a segment. Returns what that carries, if nothing of it is refused.
     #[inline(always)]
-    fn on_segment(&mut self, now: u64, endpoint: usize, datagram: u32, fabric: &mut Fabric) {
+    fn on_segment(&mut self, now: u64, endpoint: usize, datagram: u32, fabric: &mut Fabric) -> Option<Load> {
         let (this, segment) = fabric.datagrams.with_segment(datagram);
         let counts = fabric.window.holds(now);
         let mut refused = 0;
@@ -226,6 +226,7 @@ impl Endpoint {
                 tally.received_bytes += u64::from(this.bytes).saturating_sub(refused);
             }
         }
+        (refused == 0).then(|| this.load())
     }
 
     /// CPU time of a segment with so much payload.
@@ -244,6 +245,7 @@ impl Endpoint {
 
 impl Network {
     /// A wake of an endpoint: its application starts or goes on, or a timer of its connection expires.
+    #[inline(never)]
     pub(super) fn endpoint_wake(&mut self, endpoint: u32) {
         let index = endpoint as usize;
         let now = self.now;
@@ -534,8 +536,9 @@ impl Network {
     /// A segment has come to an endpoint that it costs nothing, and nobody else holds its datagram: the connection takes it, and it is booked.
     #[inline(never)]
     pub(super) fn take_whole(&mut self, datagram: u32, endpoint: usize) {
-        self.endpoints[endpoint].on_segment(self.now, endpoint, datagram, &mut self.fabric);
-        self.fabric.end_whole(datagram, Some(endpoint as u32));
+        let this = &mut self.endpoints[endpoint];
+        let load = this.on_segment(self.now, endpoint, datagram, &mut self.fabric);
+        self.fabric.end_whole(datagram, (this.flow, Some(endpoint as u32)), load);
         self.go_on(endpoint);
     }
 

@@ -18,14 +18,10 @@ fn link<'a>(outcome: &'a SimOutcome, name: &str) -> &'a LinkUse {
     &outcome.links.iter().find(|(link, _)| link == name).expect("the link is there").1
 }
 
-fn part(accounts: &Accounts, account: &str) -> u128 {
-    accounts.get(account).copied().unwrap_or(0)
-}
-
 /// The accounts that have at least `least` parts, but for overheads.
 fn idle_names(accounts: &Accounts, least: u128) -> Vec<&str> {
-    let idle = accounts.iter().filter(|(name, parts)| name.starts_with("idle: ") && **parts >= least);
-    idle.map(|(name, _)| name.as_ref()).collect()
+    let idle = accounts.iter().filter(|(name, parts)| name.starts_with("idle: ") && *parts >= least);
+    idle.map(|(name, _)| name).collect()
 }
 
 /// The direction of a link from this node.
@@ -40,15 +36,14 @@ fn from<'a>(outcome: &'a SimOutcome, name: &str, node: &str) -> &'a Direction {
 /// What holds for the accounts of every link, whatever runs.
 fn in_order(outcome: &SimOutcome) {
     for (name, link) in &outcome.links {
-        let sum = |accounts: &Accounts| accounts.values().sum::<u128>();
-        assert_eq!(sum(&link.ledger), link.capacity, "{name}");
+        assert_eq!(link.ledger.total(), link.capacity, "{name}");
         assert_eq!(link.capacity, link.directions.iter().map(|direction| direction.capacity).sum(), "{name}");
         for direction in &link.directions {
-            assert_eq!(sum(&direction.ledger), direction.capacity, "{name}");
+            assert_eq!(direction.ledger.total(), direction.capacity, "{name}");
         }
-        for (account, parts) in &link.ledger {
-            let of = |direction: &Direction| part(&direction.ledger, account);
-            assert_eq!(*parts, link.directions.iter().map(of).sum(), "{name}, {account}");
+        for (account, parts) in link.ledger.iter() {
+            let of = |direction: &Direction| direction.ledger.get(account);
+            assert_eq!(parts, link.directions.iter().map(of).sum(), "{name}, {account}");
         }
     }
 }
@@ -78,20 +73,20 @@ fn an_unloaded_sender_waits_for_its_cpu() {
     let outcome = run(KYOTO, "free", &overrides);
     let line = from(&outcome, "sender", "ss2");
     assert_eq!(line.capacity, 155_520_000 * 13 * 10);
-    assert_eq!(part(&line.ledger, "physical framing"), line.capacity / 27);
+    assert_eq!(line.ledger.get("physical framing"), line.capacity / 27);
     assert_eq!(idle_names(&line.ledger, 1), ["idle: CPU"]);
     // One fragment of 9028 bytes, 189 cells, every 0.919 ms + 9000 * 137 ns.
     let period = 919_000_000 + 9000 * 137_000;
     let sent = 10 * SECOND / period;
-    let whole = part(&line.ledger, "delivered") / (9000 * 8 * 13);
+    let whole = line.ledger.get("delivered") / (9000 * 8 * 13);
     assert!(u128::from(sent) - whole <= 1, "{sent} sent, {whole} delivered");
     let cells = u128::from(line.carried.sent());
-    let rest = line.capacity / 27 * 26 - cells * (CELL - CELL / 27) - part(&line.ledger, "idle: CPU");
+    let rest = line.capacity / 27 * 26 - cells * (CELL - CELL / 27) - line.ledger.get("idle: CPU");
     // A cell that the end of the run cuts.
     assert!(rest < CELL, "{rest}");
-    assert_eq!(part(&line.ledger, "transport headers"), whole * 8 * 8 * 13);
+    assert_eq!(line.ledger.get("transport headers"), whole * 8 * 8 * 13);
     // An SDU of 9036 bytes in 189 cells.
-    assert_eq!(part(&line.ledger, "padding"), whole * (189 * 48 - 9036 - 8) * 8 * 13);
+    assert_eq!(line.ledger.get("padding"), whole * (189 * 48 - 9036 - 8) * 8 * 13);
     // The other way nobody could send.
     assert_eq!(idle_names(&from(&outcome, "sender", "atomis5").ledger, 1), ["idle: nobody"]);
     assert_eq!(idle_names(&from(&outcome, "generator", "generator").ledger, 1), ["idle: application"]);
@@ -106,9 +101,9 @@ fn a_shaper_is_why_a_line_is_idle() {
     assert_eq!(idle_names(&line.ledger, 1), ["idle: CPU", "idle: shaper"]);
     // The first fragment: 0.919 ms + 9000 * 137 ns of 149.76 Mbit/s.
     let first = (919_000_000 + 9000 * 137_000) * 149_760_000 * 13 / u128::from(SECOND);
-    assert!(part(&line.ledger, "idle: CPU").abs_diff(first) <= 1);
+    assert!(line.ledger.get("idle: CPU").abs_diff(first) <= 1);
     // Of 100 slots the shaper leaves 84.
-    let shaper = part(&line.ledger, "idle: shaper") as f64 / (line.capacity as f64 * 26.0 / 27.0);
+    let shaper = line.ledger.get("idle: shaper") as f64 / (line.capacity as f64 * 26.0 / 27.0);
     assert!((shaper - 0.84).abs() < 0.001, "{shaper}");
 }
 
@@ -117,14 +112,14 @@ fn a_shaper_is_why_a_line_is_idle() {
 fn congestion_makes_dead_cells() {
     let outcome = run(KYOTO, "congested", &[("traffic.stream.message", "9 kB")]);
     let line = from(&outcome, "receiver", "atomis5");
-    let [dead, delivered] = ["dead", "delivered"].map(|account| part(&line.ledger, account));
+    let [dead, delivered] = ["dead", "delivered"].map(|account| line.ledger.get(account));
     assert!(dead > 20 * delivered, "{dead} dead, {delivered} delivered");
     // 130 of 155.52 Mbit/s, all of it carried: 48 of 53 bytes, and the framing apart.
-    let other = part(&line.ledger, "other: interference") as f64 / line.capacity as f64;
+    let other = line.ledger.get("other: interference") as f64 / line.capacity as f64;
     assert!((other - 130.0 / 155.52 * 26.0 / 27.0 * 48.0 / 53.0).abs() < 1e-6, "{other}");
     // Nothing is lost on the first line: what is dead there, and what is not, is all that was sent.
     let first = from(&outcome, "sender", "ss2");
-    assert!(part(&first.ledger, "dead") > dead);
+    assert!(first.ledger.get("dead") > dead);
 }
 
 /// A window that is smaller than the path leaves the line idle for the rest of every round trip.
@@ -144,12 +139,12 @@ fn a_receive_window_is_why_a_line_is_idle() {
     let share = (1.0 - 4.0 * 192.0 * slot / round_trip) * 26.0 / 27.0;
     for (name, node) in [("first", "a"), ("second", "s")] {
         let line = from(&outcome, name, node);
-        let waits = part(&line.ledger, "idle: receive window") as f64 / line.capacity as f64;
+        let waits = line.ledger.get("idle: receive window") as f64 / line.capacity as f64;
         assert!((waits / share - 1.0).abs() < 0.01, "{name}: {waits}, not {share}");
     }
     // Acknowledgments of two cells go back, and nothing else.
     let back = from(&outcome, "second", "b");
-    assert_eq!(part(&back.ledger, "control"), u128::from(back.carried.sent()) * 48 * 8 * 13);
+    assert_eq!(back.ledger.get("control"), u128::from(back.carried.sent()) * 48 * 8 * 13);
     assert_eq!(idle_names(&back.ledger, 1), ["idle: nobody"]);
 }
 
@@ -174,11 +169,11 @@ fn the_retransmission_timer_is_why_a_line_is_idle() {
     assert!(timeouts > 3, "{timeouts} timeouts");
     for (name, node) in [("first", "a"), ("second", "s")] {
         let line = from(&outcome, name, node);
-        let timer = part(&line.ledger, "idle: retransmission timer");
+        let timer = line.ledger.get("idle: retransmission timer");
         let least = line.capacity / 19 * u128::from(timeouts) / 2;
         assert!(timer > least, "{name}: {:#?}", line.ledger);
         // What was sent again and had come before is no goodput.
-        assert!(part(&line.ledger, "duplicate") > 0 || part(&line.ledger, "dead") > 0);
+        assert!(line.ledger.get("duplicate") > 0 || line.ledger.get("dead") > 0);
     }
 }
 
@@ -210,9 +205,9 @@ fn a_full_ethernet_line() {
     in_order(&outcome);
     let line = from(&outcome, "first", "a");
     assert_eq!((link(&outcome, "first").unit.as_str(), line.capacity), ("bit", 190_000_000));
-    let whole = part(&line.ledger, "delivered") / (1472 * 8);
+    let whole = line.ledger.get("delivered") / (1472 * 8);
     for (account, bytes) in [("frame headers", 18), ("IP headers", 20), ("transport headers", 8)] {
-        let frames = part(&line.ledger, account) / (bytes * 8);
+        let frames = line.ledger.get(account) / (bytes * 8);
         assert!(frames.abs_diff(whole) <= 2, "{account}: {frames} frames, {whole} messages");
     }
     // The edges of the window cut two frames, and those on the way at its end are in flight.

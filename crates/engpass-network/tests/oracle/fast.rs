@@ -131,7 +131,7 @@ fn books(outcome: &SimOutcome) -> Books {
                 booked.generated += generated;
             }
             let mut all = Accounts::new();
-            for (account, parts) in &direction.ledger {
+            for (account, parts) in direction.ledger.iter() {
                 let account = if account.starts_with("idle: ") { "idle" } else { account };
                 *all.entry(account.to_owned()).or_default() += parts;
             }

@@ -1,5 +1,6 @@
 //! From a topology to ports and routes for frames.
 
+use engpass_model::random::Stream;
 use engpass_model::switch::Switch;
 use engpass_model::wire::Framing;
 use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
@@ -42,9 +43,10 @@ impl Frames {
                     _ => 0,
                 };
                 // Parallel links between two nodes have lotteries of their own.
-                let name = format!("{}.{}", link.name, topology.nodes[from]);
+                let lottery =
+                    |of: &str| Stream::new(seed, format_args!("{of}.{}.{}", link.name, topology.nodes[from]));
                 let number = frames.places.len() as u32;
-                let mut port = FramePort::new(link, (number, end), &name, seed, latency);
+                let mut port = FramePort::new(link, (number, end), latency, lottery);
                 if let Some(from) = window.from {
                     port.opens_at(from);
                 }

@@ -54,46 +54,48 @@ impl Clock {
         (self.end, self.rounding) = (now, 0);
     }
 
+    /// Whether it knows what so many bytes take.
+    #[inline(always)]
+    pub(super) fn knows(&self, bytes: u32) -> bool {
+        bytes == self.length
+    }
+
     /// So many bytes, which take so many parts each, follow what was sent: when the last bit of them that is none of the gap has left.
     #[inline(always)]
     pub(super) fn send(&mut self, bytes: u32, per_byte: u64) -> u64 {
-        if bytes != self.length {
+        if !self.knows(bytes) {
             self.learn(bytes, per_byte);
         }
-        (self.end, self.rounding) = self.behind((self.end, self.rounding));
+        let (end, rounding) = self.behind((self.end, self.rounding));
+        // A queue may hold more than a slow line sends in centuries: what would end after all runs ends just then, so that delays can be added to it.
+        (self.end, self.rounding) = (end.min(FOREVER), rounding);
         self.left()
     }
 
-    /// Where what was learnt ends, if it begins there. A queue may hold more than a slow line sends in centuries: what would end after all runs ends
-    /// just then, so that delays can be added to it.
+    /// Where what is known ends, if it begins there.
     #[inline(always)]
     fn behind(&self, (whole, rounding): (u64, u64)) -> (u64, u64) {
         let (whole, rounding) = (whole + self.takes.0, rounding + self.takes.1);
-        let (whole, rounding) =
-            if rounding >= self.parts { (whole - 1, rounding - self.parts) } else { (whole, rounding) };
-        (whole.min(FOREVER), rounding)
+        if rounding >= self.parts { (whole - 1, rounding - self.parts) } else { (whole, rounding) }
     }
 
-    /// Where so many bytes would end that come to the line at `now`, and take so many parts each.
+    /// Where what is known would end if it comes to the line at `now`: perhaps after all runs.
     #[inline(always)]
-    pub(super) fn look(&mut self, now: u64, bytes: u32, per_byte: u64) -> (u64, u64) {
-        if bytes != self.length {
-            self.learn(bytes, per_byte);
-        }
+    pub(super) fn look(&self, now: u64) -> (u64, u64) {
         self.behind(if now > self.end { (now, 0) } else { (self.end, self.rounding) })
     }
 
     #[cold]
-    fn learn(&mut self, bytes: u32, per_byte: u64) {
+    pub(super) fn learn(&mut self, bytes: u32, per_byte: u64) {
         let (whole, parts) = self.time_of(bytes.into(), per_byte);
         self.takes = if parts > 0 { (whole + 1, self.parts - parts) } else { (whole, 0) };
         self.length = bytes;
     }
 
-    /// The same, if it finds the line free and is as long as the last one.
+    /// The same, if it finds the line free.
     #[inline(always)]
-    pub(super) fn look_again(&self, now: u64, bytes: u32) -> Option<(u64, u64)> {
-        (now > self.end && bytes == self.length).then_some((now + self.takes.0, self.takes.1))
+    pub(super) fn look_if_free(&self, now: u64) -> Option<(u64, u64)> {
+        (now > self.end).then_some((now + self.takes.0, self.takes.1))
     }
 
     /// When the last bit that is none of the gap has left, of a transmission that ends there.

@@ -29,10 +29,10 @@ pub(super) struct Lottery {
 
 impl Lottery {
     /// That of a line, if chance does anything there.
-    pub(super) fn of(link: &LinkEnds, name: &str, seed: u64) -> Option<Self> {
+    pub(super) fn of(link: &LinkEnds, random: impl FnOnce() -> Stream) -> Option<Self> {
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
         chance.then(|| Self {
-            random: Stream::new(seed, &format!("line.{name}")),
+            random: random(),
             loss: link.loss,
             jitter: link.jitter.ps(),
             reorder: link.reorder.map(|(share, delay)| (share, delay.ps())),

@@ -570,6 +570,15 @@ impl Network {
     }
 
     fn lose_packet(&mut self, packet: u32, place: Place, at: u64) {
+        let Packet { datagram, hop, .. } = *self.fabric.datagrams.packet(packet);
+        if packet != datagram || !self.fabric.lose_plainly(datagram, hop, place, at) {
+            self.lose_oddly(packet, place, at);
+        }
+    }
+
+    /// A packet is lost: one of several of a datagram, or one that somebody follows.
+    #[inline(never)]
+    fn lose_oddly(&mut self, packet: u32, place: Place, at: u64) {
         self.note_lines(packet);
         let datagram = self.fabric.datagrams.packet(packet).datagram;
         self.fabric.lose_datagram(datagram, place, at);

@@ -42,8 +42,10 @@ impl Network {
                 // Nothing happens at the host until then but what this line brings.
                 Tells::Host if arrives && line.is_clear() => match datagram.to.get() {
                     Some(to) => {
-                        host = Some(to as usize);
-                        endpoints[to as usize].foreseen().min(self.until)
+                        let this = &mut endpoints[to as usize];
+                        let until = this.foreseen().min(self.until);
+                        host = Some((this, to as usize));
+                        until
                     }
                     // A socket only counts.
                     None => self.until,
@@ -84,14 +86,18 @@ impl Network {
                 }
                 return;
             }
-            let Packet { datagram, ecn, .. } = *packet;
+            let Packet { datagram: whole, ecn, .. } = *packet;
             let now = std::mem::replace(&mut self.now, then);
             let taken = match host {
-                Some(to) => {
-                    endpoints[to].ahead = then;
-                    self.take_segment_plainly(id, datagram, to, ecn)
+                Some((this, to)) => {
+                    this.ahead = then;
+                    let plain = whole == id && datagram.is_whole(ecn) && this.is_free();
+                    if plain {
+                        self.take_whole(id, to);
+                    }
+                    plain
                 }
-                None => self.take_plainly(id, datagram, ecn),
+                None => self.take_plainly(id, whole, ecn),
             };
             if !taken {
                 self.take_packet(id);
@@ -132,7 +138,9 @@ impl Network {
             return false;
         }
         self.received(datagram);
-        self.fabric.end_whole(datagram, None);
+        let this = &self.fabric.datagrams[datagram];
+        let load = self.fabric.load_of(this);
+        self.fabric.end_whole(datagram, (this.flow, None), Some(load));
         true
     }
 

@@ -2,7 +2,7 @@
 
 use engpass_model::cache;
 use engpass_model::element::Doing;
-use engpass_model::queue::{self, Backlog, Cause, Discipline, PortView, Scheduler, Verdict};
+use engpass_model::queue::{self, Cause, Discipline, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::QueueLimit;
@@ -153,21 +153,19 @@ pub(super) enum Joined {
 
 impl FramePort {
     /// The transmitter of this number, at end `end` of a link, its queue included; `latency` is that of the node at the other end.
+    /// It may ask for a `lottery` of its queue, or of its line.
     pub(super) fn new(
         link: &LinkEnds,
         (port, end): (u32, usize),
-        name: &str,
-        seed: u64,
         latency: u64,
+        lottery: impl Fn(&str) -> Stream,
     ) -> Self {
         let around = link.line_bytes(u64::from(u16::MAX)) - u64::from(u16::MAX);
         let (gap, physical) = match link.framing {
             Framing::Ethernet => (ethernet::GAP_BYTES, ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES),
             _ => (0, 0),
         };
-        let discipline = link.queues[end]
-            .as_ref()
-            .map(|queue| queue.build(Stream::new(seed, &format!("queue.{name}")), link.line_rate));
+        let discipline = link.queues[end].as_ref().map(|queue| queue.build(lottery("queue"), link.line_rate));
         let waiting = match discipline {
             None => Waiting::All,
             Some(Discipline::Arrival(admission)) => match admission.only_limit() {
@@ -194,7 +192,7 @@ impl FramePort {
             wake: u64::MAX,
             sent: SentOff::default(),
             waiting,
-            lottery: Lottery::of(link, name, seed).map(Box::new),
+            lottery: Lottery::of(link, || lottery("line")).map(Box::new),
             tally: PortTally::default(),
             told: Told::default(),
         };
@@ -301,21 +299,16 @@ impl FramePort {
     /// Whether the memory of a host's NIC, of so many bytes, has room for a packet.
     #[inline(always)]
     pub(super) fn has_memory(&mut self, now: u64, ip: u32, capacity: u64) -> bool {
-        self.has_room(now, |held| held.bytes == 0 || held.bytes + u64::from(ip) <= capacity)
-    }
-
-    /// Whether what is in the queue at `now` leaves room, as `fits` says of it. What has left is only forgotten where that matters.
-    #[inline(always)]
-    fn has_room(&mut self, now: u64, fits: impl Fn(Backlog) -> bool) -> bool {
+        let fits = |held: u64| held == 0 || held + u64::from(ip) <= capacity;
         let known = match self.alone {
-            0 => self.sent.queue(),
-            bytes => Backlog { bytes: bytes.into(), packets: 1 },
+            0 => self.sent.queue().bytes,
+            bytes => bytes.into(),
         };
         if self.sent.has_place() && fits(known) {
             return true;
         }
         self.release(now);
-        fits(self.sent.queue())
+        fits(self.sent.queue().bytes)
     }
 
     /// Forget of the queue what has left by `now`.
@@ -360,9 +353,12 @@ impl FramePort {
     ) -> Passed {
         let bytes = self.queue_bytes(ip);
         let taken = bytes + self.clock.physical;
+        if !self.clock.knows(taken) {
+            self.learn(taken);
+        }
         // What finds the line free waits for nothing.
         if last > 0
-            && let Some(end) = self.clock.look_again(now, taken)
+            && let Some(end) = self.clock.look_if_free(now)
             && bytes <= self.largest
             && self.lies_inside(now, end.0, window)
         {
@@ -387,6 +383,14 @@ impl FramePort {
         }
     }
 
+    /// The clock does not know what so many bytes of the line take.
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, taken: u32) {
+        self.clock.learn(taken, self.per_byte);
+        self.sent.make_first_places();
+    }
+
     /// Whether a transmission that begins then or later lies in the window, of which the books are open.
     #[inline(always)]
     fn lies_inside(&self, begin: u64, end: u64, window: &Window) -> bool {
@@ -408,7 +412,7 @@ impl FramePort {
     ) -> Passed {
         let taken = bytes + self.clock.physical;
         let before = self.clock.end;
-        let end = self.clock.look(now, taken, self.per_byte);
+        let end = self.clock.look(now);
         if !self.lies_inside(now, end.0, window) {
             return Passed::Odd;
         }
@@ -420,7 +424,7 @@ impl FramePort {
         }
         if !NIC
             && let Waiting::Room(limit) = self.waiting
-            && !self.has_room(now, |queue| queue.has_room(limit, bytes))
+            && !self.sent.has_room(now, |queue| queue.has_room(limit, bytes))
         {
             return Passed::Lost;
         }
@@ -690,7 +694,7 @@ mod tests {
             reorder: None,
             queues: [Some(queue), None],
         };
-        FramePort::new(&link, (0, 0), "line.a", 1, 0)
+        FramePort::new(&link, (0, 0), 0, |of| Stream::new(1, of))
     }
 
     #[test]

@@ -64,10 +64,17 @@ impl SentOff {
     /// Find how many places there are for more, or make more of them.
     #[inline(never)]
     fn make_room(&mut self) {
-        let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
-        if held as usize == self.places.len() {
+        self.find_room();
+        if !self.has_place() {
             self.grow();
+            self.find_room();
         }
+    }
+
+    /// Find how many places there are for more.
+    #[inline(always)]
+    fn find_room(&mut self) {
+        let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
         self.full = self.next.wrapping_sub(held).wrapping_add(self.places.len() as u32);
     }
 
@@ -83,10 +90,47 @@ impl SentOff {
         self.places = places;
     }
 
+    /// Packets come to the line: make places before any has to wait.
+    #[inline(always)]
+    pub(super) fn make_first_places(&mut self) {
+        if self.places.is_empty() {
+            self.make_room();
+        }
+    }
+
     /// Whether there is surely a place for one more.
     #[inline(always)]
     pub(super) fn has_place(&self) -> bool {
         self.next != self.full
+    }
+
+    /// Whether what is in the queue at `now` leaves room, as `fits` says of it. What has left is only forgotten where that matters.
+    #[inline(always)]
+    pub(super) fn has_room(&mut self, now: u64, fits: impl Fn(Backlog) -> bool) -> bool {
+        if !self.has_place() {
+            self.release(now);
+        }
+        while !fits(self.queue()) {
+            if !self.release_first(now) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Forget of the queue the first one, if it has left by `now`: whether that is so.
+    #[inline(always)]
+    fn release_first(&mut self, now: u64) -> bool {
+        if self.queued == self.next {
+            return false;
+        }
+        let first = self.get(self.queued);
+        let gone = first.left <= now;
+        if gone {
+            self.queued = self.queued.wrapping_add(1);
+            self.bytes -= u64::from(first.bytes);
+        }
+        gone
     }
 
     /// Forget of the queue all: it has left.
@@ -100,19 +144,10 @@ impl SentOff {
     pub(super) fn release(&mut self, now: u64) {
         if now >= self.last {
             self.release_all();
-            return;
+        } else {
+            while self.release_first(now) {}
         }
-        let (mut first, mut left) = (self.queued, 0);
-        while first != self.next {
-            let sent = self.get(first);
-            if sent.left > now {
-                break;
-            }
-            first = first.wrapping_add(1);
-            left += u64::from(sent.bytes);
-        }
-        self.queued = first;
-        self.bytes -= left;
+        self.find_room();
     }
 
     /// What is in the queue, by what was released.

@@ -1,10 +1,13 @@
 //! Idle time by reason: whose sender could have used a line, and what it did instead.
 
+use super::accounts::{HOST, IDLE};
 use super::waits::{Sums, Wait};
 use super::{Book, Ledger, Line, NO_SENDER, Stamps, User};
 
 /// Picoseconds by reason: the waits of a sender in the order of their accounts, and behind them what is not its own doing.
-pub(super) type Reasons = [u64; Wait::COUNT + 2];
+pub(super) type Reasons = [u64; REASONS];
+
+pub(super) const REASONS: usize = Wait::COUNT + 2;
 
 /// The waits in the order of their accounts.
 const WAITS: [Wait; Wait::COUNT] = [
@@ -31,31 +34,9 @@ const UPSTREAM: usize = Wait::COUNT;
 /// No flow could send this way.
 const NOBODY: usize = Wait::COUNT + 1;
 
-/// The accounts of the reasons.
-pub(super) const NAMES: [&str; Wait::COUNT + 2] = [
-    "idle: application",
-    "idle: CPU",
-    "idle: NIC",
-    "idle: send buffer",
-    "idle: receive window",
-    "idle: congestion window",
-    "idle: retransmission timer",
-    "idle: Nagle",
-    "idle: silly window",
-    "idle: handshake",
-    "idle: pacing",
-    "idle: shaper",
-    "idle: upstream",
-    "idle: nobody",
-];
-
-/// What packets from outside leave of a line: their host sent nothing, and it alone knows whether that was its application, or
-/// what held back its TCP.
-pub(super) const HOST: &str = "idle: host";
-
 /// The account of a reason, on a line that packets from outside can use or not.
-pub(super) fn account(reason: usize, outside: bool) -> &'static str {
-    if outside && reason == APPLICATION { HOST } else { NAMES[reason] }
+pub(super) fn account(reason: usize, outside: bool) -> usize {
+    if outside && reason == APPLICATION { HOST } else { IDLE + reason }
 }
 
 impl Ledger {

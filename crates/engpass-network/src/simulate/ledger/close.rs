@@ -1,28 +1,13 @@
 //! The books are closed: every bit-time of every line is in one account, and the accounts balance.
 
-use std::borrow::Cow;
-
 use engpass_model::time::SECOND;
 use engpass_testbed::Topology;
-use indexmap::IndexMap;
 
-use super::attribute::{HOST, NAMES, account};
-use super::{Book, Freight, Ledger, Line, User};
+use super::accounts::{Accounts, CONTROL, DEAD, DELIVERED, DUPLICATE, IN_FLIGHT};
+use super::attribute::{REASONS, Reasons, account};
+use super::{Book, Datagrams, Freight, Ledger, Line, User};
 use crate::limit::layers::{Layer, Wire};
 use crate::simulate::SimError;
-
-/// Parts of a line by account, in the order in which they are shown; those without anything are left out.
-pub type Accounts = IndexMap<Cow<'static, str>, u128>;
-
-/// The accounts of the layers of a packet.
-const LAYERS: [(Layer, &str); 6] = [
-    (Layer::FrameHeader, "frame headers"),
-    (Layer::Padding, "padding"),
-    (Layer::Trailer, "AAL5 trailers"),
-    (Layer::Encapsulation, "encapsulation"),
-    (Layer::IpHeader, "IP headers"),
-    (Layer::TransportHeader, "transport headers"),
-];
 
 /// The closed books of one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,58 +104,53 @@ impl Ledger {
         let left = left.unsigned_abs();
 
         // Then bits: what was booked by fate is what was sent.
-        let mut accounts = Accounts::new();
+        let mut accounts = self.carried_over(line, topology);
         let [physical, header] =
             [line.physical, line.header].map(|parts| u128::from(sent.carriers) * u128::from(parts));
+        wrong.unless_equal(
+            "parts booked exceed parts sent",
+            accounts.total() as i128,
+            (carried - physical - header) as i128,
+        )?;
         let framing = |parts: u128| {
             if line.framed { parts * u128::from(line.physical) / u128::from(line.grain) } else { 0 }
         };
         let (of_cut_off, of_left) = (framing(cut_off), framing(left));
-        put(&mut accounts, "physical framing", physical + of_cut_off + of_left);
-        put(&mut accounts, "cell headers", header);
-        let by_fate = self.book_carried(&mut accounts, topology, line, cut_off - of_cut_off);
-        wrong.unless_equal(
-            "parts booked exceed parts sent",
-            by_fate as i128,
-            (carried - physical - header) as i128,
-        )?;
+        accounts.named[Layer::Physical as usize] = physical + of_cut_off + of_left;
+        accounts.named[Layer::CellHeader as usize] = header;
+        accounts.named[IN_FLIGHT] += cut_off - of_cut_off;
         let outside = self.later.is_some() && matches!(line.user, User::Sole(_) | User::Shared);
         for (reason, parts) in divide(left - of_left, &reasons).into_iter().enumerate() {
-            put(&mut accounts, account(reason, outside), parts);
+            accounts.named[account(reason, outside)] += parts;
         }
-        let total: u128 = accounts.values().sum();
+        let total = accounts.total();
         wrong.unless_equal("the accounts exceed the capacity", total as i128, capacity as i128)?;
         let seen = line.books.iter().map(|book| self.books[*book as usize].seen());
         Ok(Closed { books: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
     }
 
-    /// Put what was carried over a line into its accounts. Returns their sum without what the edges of the window cut off.
-    fn book_carried(&self, accounts: &mut Accounts, topology: &Topology, line: &Line, cut_off: u128) -> u128 {
-        let before: u128 = accounts.values().sum();
-        let books = || line.books.iter().map(|book| &self.books[*book as usize]);
-        let layer = |layer: Layer| {
-            books().map(|book| book.parts(layer, &self.entries[book.entry as usize].wire)).sum::<u128>()
-        };
-        let units = |of: fn(&Freight) -> u64| {
-            books().filter_map(|book| book.freight.as_deref()).map(of).map(u128::from).sum::<u128>()
-        };
-        let (generators, others): (Vec<_>, Vec<_>) = books().partition(|book| book.generates);
-        for (of, name) in LAYERS {
-            put(accounts, name, layer(of));
-        }
-        let duplicate = units(|freight| freight.duplicate);
+    /// What was carried over a line, all of it in the window, but for what is around each cell or frame.
+    fn carried_over(&self, line: &Line, topology: &Topology) -> Accounts {
+        let mut accounts = Accounts::default();
         let unit = u128::from(line.unit);
-        put(accounts, "delivered", layer(Layer::Payload) - duplicate);
-        put(accounts, "duplicate", duplicate);
-        put(accounts, "dead", units(|freight| freight.dead) * unit);
-        put(accounts, "in flight", units(|freight| freight.in_flight) * unit + cut_off);
-        let control: u128 = others.iter().map(|book| u128::from(book.plain)).sum();
-        put(accounts, "control", control * unit);
-        for book in generators.iter().filter(|book| book.plain > 0) {
-            let name = &topology.flows[book.flow as usize].name;
-            put(accounts, format!("other: {name}"), u128::from(book.plain) * unit);
+        for book in line.books.iter().map(|book| &self.books[*book as usize]) {
+            let plain = u128::from(book.plain) * unit;
+            if book.generates {
+                accounts.put_generated(&topology.flows[book.flow as usize].name, plain);
+            } else {
+                accounts.named[CONTROL] += plain;
+            }
+            let Some(freight) = book.freight.as_deref() else { continue };
+            let wire = &self.entries[book.entry as usize].wire;
+            for layer in Layer::ALL.into_iter().skip_while(|layer| *layer <= Layer::CellHeader) {
+                accounts.named[layer as usize] += freight.parts(layer, wire);
+            }
+            accounts.named[DUPLICATE] += u128::from(freight.duplicate);
+            accounts.named[DEAD] += u128::from(freight.dead) * unit;
+            accounts.named[IN_FLIGHT] += u128::from(freight.in_flight) * unit;
         }
-        accounts.values().sum::<u128>() - before - cut_off
+        accounts.named[DELIVERED] -= accounts.named[DUPLICATE];
+        accounts
     }
 }
 
@@ -213,17 +193,17 @@ impl Line {
     }
 }
 
-impl Book {
+impl Freight {
     /// Parts of a layer of all that was delivered and carried wholly.
     fn parts(&self, layer: Layer, wire: &Wire) -> u128 {
-        let Some(freight) = &self.freight else { return 0 };
-        let datagrams = freight
-            .stream
-            .as_ref()
-            .map_or(0, |stream| u128::from(stream.whole) * u128::from(stream.layers.parts(layer)));
-        datagrams + u128::from(freight.segments.parts(wire, layer))
+        let of_stream =
+            |stream: &Datagrams| u128::from(stream.whole) * u128::from(stream.layers.parts(layer));
+        let datagrams = self.stream.as_deref().map_or(0, of_stream);
+        datagrams + u128::from(self.segments.parts(wire, layer))
     }
+}
 
+impl Book {
     fn seen(&self) -> BookSeen {
         let freight = self.freight.as_deref();
         let (control, generated) = if self.generates { (0, self.plain) } else { (self.plain, 0) };
@@ -239,53 +219,27 @@ impl Book {
     }
 }
 
-/// The accounts of a link, which are those of its directions together.
-pub(in crate::simulate) fn sum<'a>(directions: impl Iterator<Item = &'a Accounts>) -> Accounts {
-    let mut sum = Accounts::new();
-    directions.flatten().for_each(|(account, parts)| put(&mut sum, account.clone(), *parts));
-    sum.sort_by_cached_key(|account, _| rank(account));
-    sum
-}
-
-/// Accounts of overheads around a packet, and of payload by fate.
-const AROUND: [&str; 2] = ["physical framing", "cell headers"];
-const FATES: [&str; 5] = ["delivered", "duplicate", "dead", "in flight", "control"];
-
-/// Place of an account: overheads from the outside to the inside, payload by fate, what others sent, idle time.
-fn rank(account: &str) -> usize {
-    let mut before = 0;
-    for names in [&AROUND[..], &LAYERS.map(|(_, name)| name), &FATES, &["other: ", HOST], &NAMES] {
-        if let Some(place) = names.iter().position(|name| account.starts_with(name)) {
-            return before + place;
-        }
-        before += names.len();
-    }
-    usize::MAX
-}
-
-fn put(accounts: &mut Accounts, account: impl Into<Cow<'static, str>>, parts: u128) {
-    if parts > 0 {
-        *accounts.entry(account.into()).or_default() += parts;
-    }
-}
-
 /// Divide `whole` in proportion to `weights`, by the largest remainders: the parts add up to it.
-fn divide(whole: u128, weights: &[u64]) -> Vec<u128> {
+fn divide(whole: u128, weights: &Reasons) -> [u128; REASONS] {
     let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    let mut parts = [0; REASONS];
     if total == 0 {
         // Nothing idle but what rounding leaves.
-        let mut parts = vec![0; weights.len()];
-        *parts.last_mut().expect("there are reasons") = whole;
+        parts[REASONS - 1] = whole;
         return parts;
     }
-    let exact = |weight: &u64| (whole * u128::from(*weight) / total, whole * u128::from(*weight) % total);
-    let shares: Vec<_> = weights.iter().map(exact).collect();
-    let mut parts: Vec<u128> = shares.iter().map(|share| share.0).collect();
-    let mut order: Vec<usize> = (0..weights.len()).collect();
-    order.sort_by_key(|&place| std::cmp::Reverse(shares[place].1));
-    let rest = whole - parts.iter().sum::<u128>();
-    for &place in order.iter().take(rest as usize) {
-        parts[place] += 1;
+    let (mut remainders, mut rest) = ([0; REASONS], whole);
+    for (place, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0) {
+        let exact = whole * u128::from(*weight);
+        parts[place] = exact / total;
+        remainders[place] = exact - parts[place] * total;
+        rest -= parts[place];
+    }
+    for _ in 0..rest {
+        let places = (0..REASONS).rev();
+        let largest = places.max_by_key(|place| remainders[*place]).expect("there are reasons");
+        parts[largest] += 1;
+        remainders[largest] = 0;
     }
     parts
 }

@@ -4,6 +4,7 @@
 //! directions, has carried over one line. Cells are booked when a datagram's fate is known ([`Ledger::settle`]), idle time
 //! when a frame shows whose it was ([`Line`]); [`close`] sums up, and refuses books that do not balance.
 
+mod accounts;
 mod attribute;
 mod close;
 mod frames;
@@ -22,9 +23,9 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use super::datagrams::Datagram;
 use super::tally::Window;
 use crate::limit::layers::{Layer, Layers, Sum, Wire};
+pub use accounts::Accounts;
 use attribute::Reasons;
-pub(super) use close::sum;
-pub use close::{Accounts, BookSeen};
+pub use close::BookSeen;
 pub(super) use frames::Transmission;
 pub(super) use later::{Arrivals, Later};
 pub(super) use open::Opening;
@@ -345,8 +346,7 @@ impl Ledger {
 
     /// The same, if it is like those of the run before: that goes on.
     #[inline]
-    pub(super) fn settle_as_earlier(&mut self, (flow, to): (u32, Option<u32>), load: Load) -> bool {
-        let lane = self.lane(flow, to);
+    fn settle_as_earlier(&mut self, lane: usize, load: Load) -> bool {
         let Some(place) = self.earlier_of(lane) else { return false };
         let (run, earlier) = (&mut self.runs[lane], &mut self.earlier[place]);
         if run.written || earlier.load() != load || !earlier.goes_on() {
@@ -365,7 +365,7 @@ impl Ledger {
     }
 
     /// The fate of a datagram is known: book what of it was carried. The receiver did not want so many bytes of it.
-    #[inline]
+    #[inline(never)]
     pub(super) fn settle(
         &mut self,
         (flow, to): (u32, Option<u32>),
@@ -393,7 +393,7 @@ impl Ledger {
             };
         if alike && run.goes_on() {
             run.count += 1;
-        } else {
+        } else if !matches!(carried, Carried::Whole(_)) || !self.settle_as_earlier(lane, load) {
             self.begin_run(lane, load, carried);
         }
     }
@@ -445,6 +445,19 @@ impl Ledger {
                 self.earlier[place].count = 0;
                 self.end_run(lane);
             }
+        }
+    }
+
+    /// A datagram is lost that is one packet, and that so many lines have carried: book it.
+    #[inline(always)]
+    pub(super) fn lose(&mut self, (flow, to): (u32, Option<u32>), load: Load, lines: u16) {
+        if !self.on {
+            return;
+        }
+        let first = self.first[self.lane(flow, to)] as usize;
+        for book in &mut self.books[first..][..usize::from(lines)] {
+            let units = self.entries[book.entry as usize].units(load);
+            book.lose(units, load.cargo);
         }
     }
 
@@ -657,14 +670,13 @@ impl Book {
         load: Load,
         refused: u64,
     ) {
-        if load.cargo == Cargo::Control {
-            self.plain += units * count;
+        if fate == Fate::Dead || load.cargo == Cargo::Control {
+            self.lose(units * count, load.cargo);
             return;
         }
         let (header, bytes) = (u64::from(load.header), u64::from(load.bytes));
         let freight = self.freight.get_or_insert_default();
         match (fate, load.cargo, &mut freight.stream) {
-            (Fate::Dead, ..) => freight.dead += units * count,
             (Fate::Delivered, Cargo::Datagram, Some(stream)) if units == u64::from(stream.units) => {
                 stream.whole += count;
             }
@@ -679,6 +691,15 @@ impl Book {
                 freight.duplicate += payload / bytes.max(1) * refused.min(bytes) * count;
             }
             _ => freight.in_flight += units * count,
+        }
+    }
+
+    /// So many units were carried of what is lost, or has no data.
+    #[inline(always)]
+    fn lose(&mut self, units: u64, cargo: Cargo) {
+        match cargo {
+            Cargo::Control => self.plain += units,
+            _ => self.freight.get_or_insert_default().dead += units,
         }
     }
 
@@ -707,8 +728,10 @@ fn book_all(
         let (unit, entry) = (lines[book.line as usize].unit, &entries[book.entry as usize]);
         let units = match written {
             Some(written) => u64::from(written[hop]),
-            None => booked(&entry.layers(load.header.into(), load.bytes.into())) / unit,
+            None => entry.units(load),
         };
+        let all = || booked(&entry.layers(load.header.into(), load.bytes.into()));
+        debug_assert!(written.is_some() || units * unit == all(), "units are what layers come to");
         if units > 0 {
             book.settle((units, count), (unit, entry), fate, load, refused.into());
         }
@@ -718,19 +741,37 @@ fn book_all(
 impl Entry {
     /// A packet of so many bytes on the line.
     fn layers(&self, transport: u64, payload: u64) -> Layers {
-        layers_of(&self.wire, transport, payload, &self.cuts)
+        if self.is_cut(transport + payload) {
+            self.wire.packets(transport, &self.fragments(transport + payload))
+        } else {
+            self.wire.packet(transport, payload)
+        }
     }
-}
 
-/// A packet on a wire, in as many fragments as MTUs on the way have made of it.
-fn layers_of(wire: &Wire, transport: u64, payload: u64, cuts: &[u64]) -> Layers {
-    let ip = IP_HEADER_BYTES + transport + payload;
-    if cuts.iter().all(|mtu| ip <= *mtu) {
-        return wire.packet(transport, payload);
+    /// Its units.
+    #[inline]
+    fn units(&self, load: Load) -> u64 {
+        let bytes = u64::from(load.header) + u64::from(load.bytes);
+        if self.is_cut(bytes) { self.units_of_fragments(bytes) } else { self.wire.units(bytes) }
     }
-    let cut = |packets: Vec<u64>, mtu: &u64| Fragments::cut(&packets, *mtu);
-    let packets = cuts.iter().fold(vec![transport + payload], cut);
-    wire.packets(transport, &packets)
+
+    #[cold]
+    #[inline(never)]
+    fn units_of_fragments(&self, bytes: u64) -> u64 {
+        self.fragments(bytes).iter().map(|length| self.wire.units(*length)).sum()
+    }
+
+    /// Whether MTUs on the way cut a packet with so many bytes behind its IP header.
+    #[inline]
+    fn is_cut(&self, bytes: u64) -> bool {
+        self.cuts.iter().any(|mtu| IP_HEADER_BYTES + bytes > *mtu)
+    }
+
+    /// Bytes behind the IP headers of what they make of it.
+    fn fragments(&self, bytes: u64) -> Vec<u64> {
+        let cut = |lengths: Vec<u64>, mtu: &u64| Fragments::cut(&lengths, *mtu);
+        self.cuts.iter().fold(vec![bytes], cut)
+    }
 }
 
 /// Parts that are booked by fate: all but what every carrier has around it.

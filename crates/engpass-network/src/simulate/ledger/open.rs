@@ -126,9 +126,14 @@ impl Ledger {
                 self.add_book(&lane, port, wire, (flow.mtu, &[]), shaped);
             }
         } else {
-            let mut cuts = Vec::new();
+            let (mut cuts, mut least) = (Vec::new(), flow.mtu);
             for step in opening.frames.steps(2 * lane.flow + usize::from(lane.against)) {
-                cuts.extend(step.is_routed().then_some(u64::from(step.mtu)));
+                let mtu = u64::from(step.mtu);
+                // One that is no smaller than those before it cuts nothing.
+                if step.is_routed() && mtu < least {
+                    cuts.push(mtu);
+                    least = mtu;
+                }
                 let port = opening.frames.ports[step.port as usize].port as usize;
                 let wire = Wire::new(&opening.topology.links[port / 2], Default::default());
                 self.add_book(&lane, port, wire, (flow.mtu, &cuts), false);
@@ -138,10 +143,15 @@ impl Ledger {
 
     /// The book of a lane on one line, before which the MTU of the sender and those of routers have cut its packets.
     fn add_book(&mut self, lane: &Lane<'_>, port: usize, wire: Wire, cut: (u64, &[u64]), shaped: bool) {
-        let entry = Entry { wire, cuts: [&[cut.0], cut.1].concat().into() };
+        let cuts = || [cut.0].into_iter().chain(cut.1.iter().copied());
         // Most lines come after one like them.
-        let known = self.entries.iter().rev().take(2 * self.stride).position(|known| *known == entry);
+        let alike = |known: &Entry| known.wire == wire && known.cuts.iter().copied().eq(cuts());
+        let known = self.entries.iter().rev().take(2 * self.stride).position(alike);
         let place = known.map_or(self.entries.len(), |back| self.entries.len() - 1 - back);
+        if known.is_none() {
+            self.entries.push(Entry { wire, cuts: cuts().collect() });
+        }
+        let entry = &self.entries[place];
         let line = &mut self.lines[port];
         let stream = match lane.traffic {
             Some(Traffic::UdpStream(config)) => {
@@ -166,9 +176,6 @@ impl Ledger {
             last_shared: false,
             stamp: NO_STAMP,
         });
-        if known.is_none() {
-            self.entries.push(entry);
-        }
     }
 
     /// Find out whose reasons the idle time of each line has.

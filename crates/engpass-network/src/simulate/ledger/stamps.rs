@@ -83,7 +83,7 @@ impl Stamps {
         }
         if self.usual.len() == self.usual.capacity() {
             // Not twice as many: they are large.
-            self.usual.reserve_exact((self.usual.len() / 32).max(64));
+            self.usual.reserve_exact((self.usual.len() / 32).max(128));
         }
         let place = self.begin();
         self.places[packet] = place;

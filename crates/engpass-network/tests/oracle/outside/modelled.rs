@@ -72,7 +72,7 @@ pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
     let mut planned = Vec::new();
     for (name, traffic) in &testbed.traffic {
         let Traffic::Poisson(config) = traffic else { continue };
-        let random = Stream::new(SEED, &format!("traffic.{name}.arrivals"));
+        let random = Stream::new(SEED, format_args!("traffic.{name}.arrivals"));
         let stop = config.stop.map_or(u64::MAX, |stop| stop.0).min(testbed.run.duration.0);
         let mut due = ps(config.start);
         for (token, arrival) in config.arrivals(random).enumerate() {
@@ -99,8 +99,8 @@ pub(crate) fn way(outside: &Outside, (from, to): &(String, String)) -> u32 {
 /// Parts of both directions by account, the reasons of idle time together.
 fn accounts(direction: &Direction) -> BTreeMap<&str, u128> {
     let mut accounts = BTreeMap::new();
-    for (account, parts) in &direction.ledger {
-        let name = if account.starts_with("idle") { "idle" } else { account.as_ref() };
+    for (account, parts) in direction.ledger.iter() {
+        let name = if account.starts_with("idle") { "idle" } else { account };
         *accounts.entry(name).or_default() += parts;
     }
     accounts
