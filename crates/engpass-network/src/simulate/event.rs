@@ -44,6 +44,8 @@ const MASK: u64 = DAYS as u64 - 1;
 const TERM: u32 = 4096;
 /// Room for so many events is there from the beginning.
 const FEW: usize = 64;
+/// Among so many of today's events the place of one more is looked for.
+const REACH: usize = 16;
 /// Room for so many is worth giving back.
 const CROWD: usize = 1024;
 /// No node.
@@ -61,6 +63,8 @@ pub(super) struct Events {
     first: u128,
     /// The first of what else happens before `day`: the others stand behind it in order.
     today: u32,
+    /// What happens before `day`, too, and came when many were to happen before it.
+    soon: BinaryHeap<Reverse<u128>>,
     /// The first day that has not come.
     day: u64,
     /// A day is two to the power of this many picoseconds.
@@ -94,6 +98,7 @@ impl Default for Events {
         Self {
             first: NEVER,
             today: NONE,
+            soon: BinaryHeap::new(),
             day: 0,
             // 17 us: a packet of 1500 bytes at some hundred Mbit/s.
             length: 24,
@@ -161,10 +166,15 @@ impl Events {
             }
         } else {
             // It comes soon, but not first: look from the beginning.
+            let mut passed = 0;
             while let Some(node) = self.nodes.get(next as usize)
                 && node.key < key
             {
-                (before, next) = (next, node.next);
+                (before, next, passed) = (next, node.next, passed + 1);
+                if passed == REACH {
+                    self.soon.push(Reverse(key));
+                    return;
+                }
             }
         }
         let place = self.free;
@@ -229,10 +239,10 @@ impl Events {
         }
         let key = self.first;
         self.first = NEVER;
-        if let Some(next) = self.nodes.get_mut(self.today as usize) {
-            self.first = next.key;
-            let behind = std::mem::replace(&mut next.next, self.free);
-            self.free = std::mem::replace(&mut self.today, behind);
+        if self.soon.is_empty() {
+            self.take_today();
+        } else {
+            self.take_soonest();
         }
         self.taken += 1;
         if self.taken == TERM {
@@ -259,6 +269,28 @@ impl Events {
         Some((at, event))
     }
 
+    /// The first of today's events in order is the next one, if there are any.
+    #[inline(always)]
+    fn take_today(&mut self) {
+        if let Some(next) = self.nodes.get_mut(self.today as usize) {
+            self.first = next.key;
+            let behind = std::mem::replace(&mut next.next, self.free);
+            self.free = std::mem::replace(&mut self.today, behind);
+        }
+    }
+
+    /// The same, or one of those that came when many were to happen before is.
+    #[inline(never)]
+    fn take_soonest(&mut self) {
+        let soonest = self.soon.peek().map_or(NEVER, |Reverse(key)| *key);
+        if self.nodes.get(self.today as usize).is_some_and(|next| next.key < soonest) {
+            self.take_today();
+        } else {
+            self.first = soonest;
+            self.soon.pop();
+        }
+    }
+
     /// The port at whose line's end the next event is, if it is one of these and known by now.
     #[inline(always)]
     pub(super) fn next_arrival(&self) -> Option<u32> {
@@ -277,9 +309,11 @@ impl Events {
 
     /// Give the memory back that many events have taken, if there is none.
     pub(super) fn rest(&mut self) {
-        let crowd = self.nodes.capacity() + self.crowd.capacity() + self.later.capacity() > CROWD;
+        let lists = self.nodes.capacity() + self.crowd.capacity();
+        let crowd = lists + self.later.capacity() + self.soon.capacity() > CROWD;
         if crowd && self.is_over() && self.later.is_empty() && self.marked == 0 {
             self.nodes = Vec::with_capacity(FEW);
+            self.soon = BinaryHeap::new();
             self.crowd = Vec::with_capacity(FEW);
             self.free = NONE;
             self.later = BinaryHeap::with_capacity(FEW);
@@ -393,7 +427,7 @@ impl Events {
         if !self.is_over() {
             all.push(std::mem::replace(&mut self.first, NEVER));
         }
-        all.extend(self.later.drain().map(|Reverse(key)| key));
+        all.extend(self.later.drain().chain(self.soon.drain()).map(|Reverse(key)| key));
         self.later_day = u64::MAX;
         for page in self.pages.iter_mut().chain([&mut self.today]) {
             let mut place = std::mem::replace(page, NONE);
@@ -439,6 +473,29 @@ mod tests {
                 Event::Room(4)
             ]
         );
+    }
+
+    /// Thousands happen at one instant, and each lets another happen soon: what is in order behind one place is not walked through.
+    #[test]
+    fn a_crowd_keeps_its_order() {
+        let mut random = engpass_model::random::Stream::new(8, "crowd");
+        let (mut events, mut list) = (Events::default(), std::collections::BTreeSet::new());
+        let push = |events: &mut Events, list: &mut std::collections::BTreeSet<_>, at: u64, serial: u32| {
+            list.insert((at, serial));
+            events.push(at, 0, Event::Arrive(serial));
+        };
+        (0..3000).for_each(|serial| push(&mut events, &mut list, 5_000_000, serial));
+        let (mut serial, mut crowded) = (3000, false);
+        while let Some((at, number)) = list.pop_first() {
+            assert_eq!(events.pop_until(u64::MAX), Some((at, Event::Arrive(number))));
+            crowded |= events.soon.len() > 1000;
+            if serial < 20_000 {
+                push(&mut events, &mut list, at + random.below(2_000_000), serial);
+                serial += 1;
+            }
+        }
+        assert!(crowded);
+        assert_eq!((events.next(), events.soon.len()), (None, 0));
     }
 
     /// Against a sorted list: bursts, ties, long timers, pauses that change how long days are.
