@@ -102,6 +102,15 @@ impl Sum {
         }
     }
 
+    /// `count` more, none of which is padded, with so many bytes of transport headers and payload in all.
+    pub(crate) fn add_unpadded(&mut self, wire: &Wire, count: u64, (transport, payload): (u64, u64)) {
+        let mut layers = wire.nothing();
+        layers.put(Layer::IpHeader, count * IP_HEADER_BYTES);
+        layers.put(Layer::TransportHeader, transport);
+        layers.put(Layer::Payload, payload);
+        self.add(&layers, 1);
+    }
+
     /// Parts of one layer, of packets on this wire: not of those around each cell or frame.
     pub(crate) fn parts(&self, wire: &Wire, layer: Layer) -> u64 {
         debug_assert!(!matches!(layer, Layer::Physical | Layer::CellHeader), "these go by carriers");
@@ -198,6 +207,15 @@ impl Wire {
             Carrier::Cells { encapsulation, .. } => cells(encapsulation.sdu(ip)),
             Carrier::Ethernet { tagged } => ethernet::header(tagged) + ip + ethernet::padding(ip, tagged),
             Carrier::Packets { overhead } => overhead + ip,
+        }
+    }
+
+    /// The least bytes behind an IP header to which nothing is added but what is the same for all; `None` where something is to most lengths.
+    pub(crate) const fn unpadded_from(&self) -> Option<u64> {
+        match self.carrier {
+            Carrier::Cells { .. } => None,
+            Carrier::Ethernet { tagged } => Some(ethernet::padding(IP_HEADER_BYTES, tagged)),
+            Carrier::Packets { .. } => Some(0),
         }
     }
 

@@ -9,6 +9,7 @@ mod attribute;
 mod close;
 mod frames;
 mod later;
+mod lengths;
 mod open;
 mod passed;
 mod stamps;
@@ -28,6 +29,7 @@ use attribute::Reasons;
 pub use close::BookSeen;
 pub(super) use frames::Transmission;
 pub(super) use later::{Arrivals, Later};
+use lengths::Lengths;
 pub(super) use open::Opening;
 use stamps::{NO_STAMP, Stamps};
 pub(super) use waits::Wait;
@@ -59,6 +61,8 @@ pub(super) struct Ledger {
     alike: Vec<u32>,
     /// By TCP connection: the run before that of the lane against its flow. Acknowledgments alternate between lengths while losses are repaired.
     earlier: Vec<Run>,
+    /// Of flows with datagrams of any length, once there is one.
+    lengths: Vec<Lengths>,
     /// Processes, endpoints: the senders are these and who sends from outside, in this order.
     processes: usize,
     endpoints: usize,
@@ -382,6 +386,9 @@ impl Ledger {
             self.book(lane, fate, load, carried, refused);
             return;
         }
+        if matches!(carried, Carried::Whole(_)) && self.sums_up(lane, load) {
+            return;
+        }
         let run = &mut self.runs[lane];
         let alike = run.load() == load
             && match carried {
@@ -446,6 +453,7 @@ impl Ledger {
                 self.end_run(lane);
             }
         }
+        self.book_lengths();
     }
 
     /// A datagram is lost that is one packet, and that so many lines have carried: book it.

@@ -67,6 +67,7 @@ impl Ledger {
             runs: Vec::new(),
             alike: Vec::new(),
             earlier: Vec::new(),
+            lengths: Vec::new(),
             processes,
             endpoints,
             senders: (0..senders)
