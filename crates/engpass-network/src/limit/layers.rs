@@ -81,6 +81,13 @@ impl Layers {
         self.parts(Layer::CellHeader) / (CELL_HEADER_BYTES * 8 * self.parts_per_bit)
     }
 
+    /// Add so many packets with the layers of `other`, which is of the same line.
+    fn add_times(&mut self, other: &Self, count: u64) {
+        for (mine, more) in self.parts.iter_mut().zip(other.parts) {
+            *mine += more * count;
+        }
+    }
+
     fn put(&mut self, layer: Layer, bytes: u64) {
         self.parts[layer as usize] += bytes * 8 * self.parts_per_bit;
     }
@@ -121,6 +128,16 @@ impl Sum {
         // Headers of IP are all of one length.
         self.0[0] / packet.parts(Layer::IpHeader) * packet.parts(layer)
     }
+}
+
+/// Tell what MTUs, one after the other, make of so many packets of this length behind their IP headers: lengths, and how many packets have them.
+fn tell_cut(mtus: &[u64], (length, count): (u64, u64), tell: &mut dyn FnMut(u64, u64)) {
+    let Some((mtu, behind)) = mtus.split_first() else { return tell(length, count) };
+    let cut = Fragments::of(length, *mtu);
+    if cut.count > 1 {
+        tell_cut(behind, (cut.full, (cut.count - 1) * count), tell);
+    }
+    tell_cut(behind, (cut.last, count), tell);
 }
 
 impl AddAssign for Layers {
@@ -200,6 +217,26 @@ impl Wire {
         layers
     }
 
+    /// What these MTUs, one after the other, make of an IP packet with a transport header of `transport` bytes and `payload` bytes behind it.
+    pub(crate) fn cut(&self, transport: u64, payload: u64, mtus: &[u64]) -> Layers {
+        let mut layers = self.nothing();
+        tell_cut(mtus, (transport + payload, 1), &mut |length, count| {
+            layers.add_times(&self.packet(0, length), count);
+        });
+        // The first fragment, or the first ones, have the transport's header.
+        let header = transport * 8 * layers.parts_per_bit;
+        layers.parts[Layer::TransportHeader as usize] += header;
+        layers.parts[Layer::Payload as usize] -= header;
+        layers
+    }
+
+    /// Its [`units`](Self::units), for so many bytes behind the IP header before it is cut.
+    pub(crate) fn units_cut(&self, bytes: u64, mtus: &[u64]) -> u64 {
+        let mut units = 0;
+        tell_cut(mtus, (bytes, 1), &mut |length, count| units += self.units(length) * count);
+        units
+    }
+
     /// Cells of an IP packet with so many bytes behind its header, or bytes of its frame, physical framing apart.
     pub(crate) const fn units(&self, bytes: u64) -> u64 {
         let ip = IP_HEADER_BYTES + bytes;
@@ -257,5 +294,33 @@ impl Wire {
     /// No layer of any.
     pub const fn nothing(&self) -> Layers {
         Layers { parts_per_bit: self.parts_per_bit, parts: [0; Layer::ALL.len()] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is cut in one step is what is cut packet by packet, also where a fragment is cut again and a header is longer than one.
+    #[test]
+    fn cut_at_once_is_cut_one_by_one() {
+        let carriers = [
+            Carrier::Packets { overhead: 2 },
+            Carrier::Ethernet { tagged: false },
+            Carrier::Ethernet { tagged: true },
+            Carrier::Cells { cell: 424, encapsulation: Encapsulation::default() },
+        ];
+        for carrier in carriers {
+            let wire = Wire { line_rate: 1, parts_per_bit: 1, carrier };
+            for mtus in [&[1500][..], &[9000, 1500, 576], &[1500, 68], &[576, 572, 68]] {
+                for (transport, payload) in [(8, 0), (8, 1472), (8, 1473), (60, 5000), (60, 1), (8, 65_000)] {
+                    let cut = |all: Vec<u64>, mtu: &u64| Fragments::cut(&all, *mtu);
+                    let packets = mtus.iter().fold(vec![transport + payload], cut);
+                    assert_eq!(wire.cut(transport, payload, mtus), wire.packets(transport, &packets));
+                    let units: u64 = packets.iter().map(|length| wire.units(*length)).sum();
+                    assert_eq!(wire.units_cut(transport + payload, mtus), units);
+                }
+            }
+        }
     }
 }

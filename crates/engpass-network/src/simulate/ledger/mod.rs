@@ -19,7 +19,7 @@ mod trains;
 mod waits;
 
 use engpass_model::element::{Cells, Doing, FrameId};
-use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::datagrams::Datagram;
 use super::tally::Window;
@@ -750,7 +750,7 @@ impl Entry {
     /// A packet of so many bytes on the line.
     fn layers(&self, transport: u64, payload: u64) -> Layers {
         if self.is_cut(transport + payload) {
-            self.wire.packets(transport, &self.fragments(transport + payload))
+            self.wire.cut(transport, payload, &self.cuts)
         } else {
             self.wire.packet(transport, payload)
         }
@@ -760,25 +760,13 @@ impl Entry {
     #[inline]
     fn units(&self, load: Load) -> u64 {
         let bytes = u64::from(load.header) + u64::from(load.bytes);
-        if self.is_cut(bytes) { self.units_of_fragments(bytes) } else { self.wire.units(bytes) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn units_of_fragments(&self, bytes: u64) -> u64 {
-        self.fragments(bytes).iter().map(|length| self.wire.units(*length)).sum()
+        if self.is_cut(bytes) { self.wire.units_cut(bytes, &self.cuts) } else { self.wire.units(bytes) }
     }
 
     /// Whether MTUs on the way cut a packet with so many bytes behind its IP header.
     #[inline]
     fn is_cut(&self, bytes: u64) -> bool {
         self.cuts.iter().any(|mtu| IP_HEADER_BYTES + bytes > *mtu)
-    }
-
-    /// Bytes behind the IP headers of what they make of it.
-    fn fragments(&self, bytes: u64) -> Vec<u64> {
-        let cut = |lengths: Vec<u64>, mtu: &u64| Fragments::cut(&lengths, *mtu);
-        self.cuts.iter().fold(vec![bytes], cut)
     }
 }
 
