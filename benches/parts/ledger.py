@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from figures import Figure, Row, Target
-from machine import KYOTO, Tools
+from machine import KYOTO, ROOT, Tools
 
 from parts.cells import MESSAGE, UDP_VARIANTS
 
@@ -21,6 +21,10 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
     cases.append(("ten TCP flows, 0.5 s", ["dumbbell:10:sack", "run.duration=500 ms"]))
     cases.append(("ten TCP flows, 10 s", ["dumbbell:10:sack"]))
     cases.append(("UDP over 3 hops of routers, 0.5 s", ["frames:3", "run.duration=500 ms"]))
+    lengths = str(ROOT / "benches/testbeds/lengths.toml")
+    cases.append(("UDP of random lengths, 500 B, 0.5 s", [lengths]))
+    longer = "traffic.stream.message=3000 B"
+    cases.append(("UDP of random lengths, 3 kB in fragments, 0.5 s", [lengths, longer]))
     for name, (workload, *rest) in cases:
         # The two of a turn are near each other: a machine may be slower for seconds.
         ratios = []
