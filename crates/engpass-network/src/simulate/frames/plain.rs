@@ -140,6 +140,10 @@ impl Network {
         self.received(datagram);
         let this = &self.fabric.datagrams[datagram];
         let load = self.fabric.load_of(this);
+        if self.fabric.ledger.sums_up(flow, load) {
+            self.fabric.datagrams.release(datagram);
+            return true;
+        }
         self.fabric.end_whole(datagram, (this.flow, None), Some(load));
         true
     }

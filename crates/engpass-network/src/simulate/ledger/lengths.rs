@@ -29,9 +29,9 @@ impl Lengths {
 impl Ledger {
     /// A datagram with this load was delivered, and all of it carried. Returns whether sums say all of it.
     #[inline]
-    pub(super) fn sums_up(&mut self, lane: usize, load: Load) -> bool {
+    pub(in crate::simulate) fn sums_up(&mut self, lane: usize, load: Load) -> bool {
         // Those of TCP are alike nearly always.
-        if load.cargo != Cargo::Segment || lane >= self.flows as usize {
+        if load.cargo != Cargo::Segment || lane >= self.flows as usize || !self.on {
             return false;
         }
         if self.lengths.is_empty() {
