@@ -25,6 +25,8 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
     cases.append(("UDP of random lengths, 500 B, 0.5 s", [lengths]))
     longer = "traffic.stream.message=3000 B"
     cases.append(("UDP of random lengths, 3 kB in fragments, 0.5 s", [lengths, longer]))
+    routers = ["link.in.mtu=9000 B", "link.out.mtu=576 B"]
+    cases.append(("the same, cut by routers for 1,500 and 576 B, 0.5 s", [lengths, longer, *routers]))
     for name, (workload, *rest) in cases:
         # The two of a turn are near each other: a machine may be slower for seconds.
         ratios = []

@@ -247,6 +247,15 @@ impl Wire {
         }
     }
 
+    /// [`Units`](Self::units) of a packet of frames that is not padded, besides the bytes behind its IP header.
+    pub(crate) const fn around(&self) -> u64 {
+        match self.carrier {
+            Carrier::Cells { .. } => 0,
+            Carrier::Ethernet { tagged } => ethernet::header(tagged) + IP_HEADER_BYTES,
+            Carrier::Packets { overhead } => overhead + IP_HEADER_BYTES,
+        }
+    }
+
     /// The least bytes behind an IP header to which nothing is added but what is the same for all; `None` where something is to most lengths.
     pub(crate) const fn unpadded_from(&self) -> Option<u64> {
         match self.carrier {

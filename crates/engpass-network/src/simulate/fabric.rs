@@ -179,8 +179,24 @@ impl Fabric {
 
     /// From here on the ledger writes down what is carried of a datagram.
     pub(super) fn write_down(&mut self, datagram: u32) {
-        if !std::mem::replace(&mut self.datagrams[datagram].written, true) {
-            self.ledger.write_down(datagram, self.datagrams.len());
+        let this = &mut self.datagrams[datagram];
+        if std::mem::replace(&mut this.written, true) {
+            return;
+        }
+        let lane = (this.flow, this.to.get());
+        let (bytes, arrived) = (this.header + this.bytes, this.arrived);
+        self.ledger.write_down(datagram, self.datagrams.len());
+        if arrived > 0 {
+            self.ledger.write_arrived(datagram, lane, bytes.into(), arrived.into());
+        }
+    }
+
+    /// Something happens to a packet of a datagram that need not happen to the others: if there are others, what is carried of them is
+    /// written down.
+    #[inline]
+    pub(super) fn follow_fragments(&mut self, datagram: u32) {
+        if self.datagrams[datagram].fragments > 1 {
+            self.write_down(datagram);
         }
     }
 

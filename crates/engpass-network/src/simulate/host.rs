@@ -177,7 +177,7 @@ impl Network {
             holds: 1,
             refused: 0,
             lines: 0,
-            written: matches!(this.way, Way::Circuit { .. }) || this.fragments.count > 1,
+            written: matches!(this.way, Way::Circuit { .. }),
         };
         this.datagram = Some(self.fabric.begin_datagram(datagram.written, datagram));
         this.fragment = 0;

@@ -8,6 +8,7 @@ use crate::table::Row;
 use crate::{heap, point, run};
 
 const KYOTO: &str = include_str!("../../../../benches/testbeds/kyoto.toml");
+const LENGTHS: &str = include_str!("../../../../benches/testbeds/lengths.toml");
 
 /// A testbed, and between which instants it is looked at.
 struct Workload {
@@ -28,6 +29,15 @@ fn plain(name: &str, text: String, window: [&'static str; 2]) -> Workload {
     Workload { name: name.into(), text, variant: "base", overrides: Vec::new(), window }
 }
 
+/// Datagrams of random lengths.
+fn lengths(name: &str, overrides: &[(&'static str, &'static str)]) -> Workload {
+    let overrides = overrides.to_vec();
+    Workload {
+        overrides,
+        ..plain(&format!("datagrams of random lengths, {name}"), LENGTHS.into(), ["1 s", "2 s"])
+    }
+}
+
 /// Four events for a datagram of one frame: the message, the item on the CPU, the handing to the NIC, the arrival of the frame;
 /// whatever becomes of its 190 cells. Every further frame takes three, and one that waits for room one more. Generators have none
 /// at all, however many cells of theirs contend for a port.
@@ -46,6 +56,9 @@ fn workloads() -> Vec<Workload> {
         kyoto("TCP, 9 kB", "congested", &[(MESSAGE, "9 kB"), KIND, LINUX]),
         plain("contended cells, 3 hops", line(3), ["1 s", "2 s"]),
         plain("UDP over routers, 3 hops", frames(3), ["1 s", "2 s"]),
+        lengths("whole", &[]),
+        lengths("cut by the sender", &[(MESSAGE, "3 kB")]),
+        lengths("cut by routers", &[(MESSAGE, "3 kB"), ("link.in.mtu", "9000 B"), ("link.out.mtu", "576 B")]),
         plain("TCP dumbbell, 10 flows, new-reno", dumbbell(10, OC3, NEW_RENO), ["3 s", "4 s"]),
         plain("TCP dumbbell, 10 flows, sack", dumbbell(10, OC3, SACK), ["3 s", "4 s"]),
         plain("TCP dumbbell, 100 flows, sack", dumbbell(100, OC3, SACK), ["3 s", "4 s"]),

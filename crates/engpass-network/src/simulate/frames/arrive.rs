@@ -2,6 +2,7 @@
 
 use engpass_model::cache;
 use engpass_model::queue::Ecn;
+use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::lottery::Flying;
 use super::{END, FramePort, Frames, Packet, Step};
@@ -165,6 +166,8 @@ impl Network {
         }
         if written {
             self.note_lines(packet);
+        } else {
+            debug_assert!(self.comes_in_order(packet), "order is kept, or what is carried is written down");
         }
         self.fabric.datagrams.release_packet(packet);
         if complete && !lost {
@@ -174,6 +177,15 @@ impl Network {
             }
         }
         self.fabric.release_datagram(datagram);
+    }
+
+    /// Whether a packet that has arrived is as long as the one that was sent at its place.
+    fn comes_in_order(&self, packet: u32) -> bool {
+        let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(packet);
+        let this = &self.fabric.datagrams[datagram];
+        let (lane, bytes) = ((this.flow, this.to.get()), this.header + this.bytes);
+        let place = u64::from(this.arrived) - 1;
+        self.fabric.ledger.cut_by_sender(lane, bytes.into()).payload(place) + IP_HEADER_BYTES == u64::from(ip)
     }
 
     /// A packet has come to a router that takes its time: when its engine has done it, if that need not be waited for.

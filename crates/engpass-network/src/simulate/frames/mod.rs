@@ -206,6 +206,9 @@ impl Leaving {
         if fabric.trace.is_some() {
             fabric.tap_packet(line.port as usize, sent.left, self.id, id, (ttl, ecn));
         }
+        if !line.is_in_order() {
+            fabric.follow_fragments(id);
+        }
         let at = sent.left + line.delay;
         // What would come after the end does not.
         if tells.is_some_and(|last| at <= last) {
@@ -426,6 +429,12 @@ impl Network {
         let datagrams = &mut self.fabric.datagrams;
         datagrams.forget_free();
         for id in 0..datagrams.len() {
+            let this = &self.fabric.datagrams[id];
+            if this.holds > 0 && this.arrived < this.fragments {
+                self.fabric.follow_fragments(id);
+            }
+        }
+        for id in 0..self.fabric.datagrams.len() {
             if !self.fabric.datagrams.packet(id).is_none() {
                 self.note_lines(id);
             }
@@ -579,8 +588,9 @@ impl Network {
     /// A packet is lost: one of several of a datagram, or one that somebody follows.
     #[inline(never)]
     fn lose_oddly(&mut self, packet: u32, place: Place, at: u64) {
-        self.note_lines(packet);
         let datagram = self.fabric.datagrams.packet(packet).datagram;
+        self.fabric.follow_fragments(datagram);
+        self.note_lines(packet);
         self.fabric.lose_datagram(datagram, place, at);
         if !self.groups.is_idle() {
             self.lose_copies(datagram, place, at);

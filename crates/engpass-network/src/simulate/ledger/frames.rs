@@ -6,6 +6,7 @@ use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::{FramePort, Told};
 use crate::simulate::tally::Window;
 use engpass_model::element::Doing;
+use engpass_model::wire::ip::Fragments;
 
 /// A frame on a line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,6 +112,35 @@ impl Ledger {
         let carried = &mut self.carried[datagram as usize * self.stride + hop];
         // What an edge of the window has cut off is taken back before all that was carried is written.
         *carried = if back { carried.wrapping_sub(bytes) } else { carried.wrapping_add(bytes) };
+    }
+
+    /// What the sender of a lane makes of a datagram with so many bytes behind its IP header.
+    pub(in crate::simulate) fn cut_by_sender(&self, (flow, to): (u32, Option<u32>), bytes: u64) -> Fragments {
+        let book = &self.books[self.first[self.lane(flow, to)] as usize];
+        Fragments::of(bytes, self.entries[book.entry as usize].cuts[0])
+    }
+
+    /// So many packets of a datagram that its sender cut, with so many bytes behind the IP header, have arrived before anything was written down
+    /// of it: all lines have carried them.
+    pub(in crate::simulate) fn write_arrived(
+        &mut self,
+        datagram: u32,
+        (flow, to): (u32, Option<u32>),
+        bytes: u64,
+        arrived: u64,
+    ) {
+        if !self.on {
+            return;
+        }
+        // They have come in the order in which they were sent.
+        let sent = self.cut_by_sender((flow, to), bytes);
+        let lane = self.lane(flow, to);
+        let books = &self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
+        for (book, carried) in books.iter().zip(&mut self.carried[datagram as usize * self.stride..]) {
+            let wire = &self.entries[book.entry as usize].wire;
+            let units: u64 = (0..arrived).map(|place| wire.units(sent.payload(place))).sum();
+            *carried += units as u32;
+        }
     }
 
     /// The window begins on a line that carries frames at `at`: what the edge cuts has told itself.

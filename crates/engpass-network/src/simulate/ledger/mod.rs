@@ -245,7 +245,7 @@ pub(super) struct Load {
 /// What of a datagram the lines on its way have carried.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Carried {
-    /// All of it, so many lines: it is one packet.
+    /// All of it, so many lines: it is one packet, or all its packets have arrived.
     Whole(u16),
     /// What is written down for this datagram.
     Written(u32),
@@ -386,7 +386,7 @@ impl Ledger {
             self.book(lane, fate, load, carried, refused);
             return;
         }
-        if matches!(carried, Carried::Whole(_)) && self.sums_up(lane, load) {
+        if self.sums_up(lane, load, carried) {
             return;
         }
         let run = &mut self.runs[lane];
