@@ -109,9 +109,16 @@ impl Sum {
         }
     }
 
-    /// `count` more, none of which is padded, with so many bytes of transport headers and payload in all.
-    pub(crate) fn add_unpadded(&mut self, wire: &Wire, count: u64, (transport, payload): (u64, u64)) {
+    /// `count` more in frames, with so many bytes of padding, transport headers and payload in all.
+    pub(crate) fn add_bytes(
+        &mut self,
+        wire: &Wire,
+        count: u64,
+        padding: u64,
+        (transport, payload): (u64, u64),
+    ) {
         let mut layers = wire.nothing();
+        layers.put(Layer::Padding, padding);
         layers.put(Layer::IpHeader, count * IP_HEADER_BYTES);
         layers.put(Layer::TransportHeader, transport);
         layers.put(Layer::Payload, payload);
@@ -247,13 +254,23 @@ impl Wire {
         }
     }
 
-    /// [`Units`](Self::units) of a packet of frames that is not padded, besides the bytes behind its IP header.
-    pub(crate) const fn around(&self) -> u64 {
+    /// Of the [`units`](Self::units) of a frame, all but its padding and the bytes behind the IP header. `None` where cells are carried.
+    pub(crate) const fn around(&self) -> Option<u64> {
         match self.carrier {
-            Carrier::Cells { .. } => 0,
-            Carrier::Ethernet { tagged } => ethernet::header(tagged) + IP_HEADER_BYTES,
-            Carrier::Packets { overhead } => overhead + IP_HEADER_BYTES,
+            Carrier::Cells { .. } => None,
+            Carrier::Ethernet { tagged } => Some(ethernet::header(tagged) + IP_HEADER_BYTES),
+            Carrier::Packets { overhead } => Some(overhead + IP_HEADER_BYTES),
         }
+    }
+
+    /// The padding of such a frame with so many bytes behind its IP header, or of all into which these MTUs cut it.
+    pub(crate) fn padding_cut(&self, bytes: u64, mtus: &[u64]) -> u64 {
+        let around = self.around().unwrap_or(0);
+        let mut padding = 0;
+        tell_cut(mtus, (bytes, 1), &mut |length, count| {
+            padding += (self.units(length) - around - length) * count
+        });
+        padding
     }
 
     /// The least bytes behind an IP header to which nothing is added but what is the same for all; `None` where something is to most lengths.

@@ -763,6 +763,11 @@ impl Entry {
         if self.is_cut(bytes) { self.wire.units_cut(bytes, &self.cuts) } else { self.wire.units(bytes) }
     }
 
+    /// The padding of a packet with so many bytes behind its IP header, or of all into which it is cut.
+    fn padding(&self, bytes: u64) -> u64 {
+        self.wire.padding_cut(bytes, &self.cuts)
+    }
+
     /// Whether MTUs on the way cut a packet with so many bytes behind its IP header.
     #[inline]
     fn is_cut(&self, bytes: u64) -> bool {
