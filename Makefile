@@ -41,7 +41,7 @@ python-test: $(STAMP)
 
 check: $(STAMP) ## formatting, lints, types, generated files, file sizes
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --features engpass-bench/hot --quiet -- -D warnings
+	cargo clippy --workspace --all-targets --features engpass-bench/queues --quiet -- -D warnings
 	$(BIN)/ruff check python tests tools benches
 	$(BIN)/ruff format --check python tests tools benches
 	$(BIN)/mypy

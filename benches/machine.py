@@ -20,7 +20,9 @@ from engpass.environment import environment
 ROOT = Path(__file__).resolve().parent.parent
 ENGPASS = ROOT / ".venv/bin/engpass"
 KYOTO = str(ROOT / "benches/testbeds/kyoto.toml")
-HOT_LOOPS = ("cargo", "bench", "--quiet", "-p", "engpass-bench", "--features", "hot", "--bench", "hot")
+LOOPS = ("cargo", "bench", "--quiet", "-p", "engpass-bench")
+HOT_LOOPS = (*LOOPS, "--features", "hot", "--bench", "hot")
+QUEUES = (*LOOPS, "--features", "queues", "--bench", "queues")
 
 HEAVY = ("setsid", "--wait", "sh", "-c", 'echo -20 2>/dev/null >/proc/self/autogroup; exec "$@"', "-")
 """Before a program that others at work are not to hold up: the scheduler weighs sessions."""
@@ -71,10 +73,6 @@ class Tools:
         metadata = json.loads(run(["cargo", "metadata", "--format-version", "1", "--no-deps"]).output)
         target = Path(metadata["target_directory"])
         return cls(target / "release/engpass-measure", target)
-
-    def build_loops(self) -> None:
-        """Build the hot loops, so that this is not measured with them."""
-        run([*HOT_LOOPS, "--no-run"])
 
     def workload(self, workload: str, engine: str, times: int, *more: str) -> dict[str, Any]:
         """Run a workload so many times in one process."""

@@ -3,7 +3,6 @@
 //! What a loop handles (a cell or packet over a link, a cell, an event) is its throughput: the figures are ns for one.
 
 mod cells;
-mod events;
 mod processor;
 mod runs;
 mod segments;
@@ -26,6 +25,6 @@ criterion_group! {
     name = hot;
     config = config();
     targets = runs::lines, runs::kyoto, runs::ports, runs::generators, runs::packets, runs::booking, cells::gcra, cells::discard,
-        events::hold, segments::endpoints
+        segments::endpoints
 }
 criterion_main!(hot);

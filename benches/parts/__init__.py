@@ -19,6 +19,7 @@ PARTS: dict[str, Part] = {
     "flows": scaling.flows,
     "losses": scaling.losses,
     "hops": scaling.hops,
+    "sources": scaling.sources,
     "cells": scaling.cells,
     "ledger": ledger.measure,
     "campaign": campaign.measure,

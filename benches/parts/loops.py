@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from figures import Figure, Row
-from machine import HOT_LOOPS, BenchError, Tools, run
+from machine import HOT_LOOPS, QUEUES, BenchError, Tools, run
 
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
     """Time for one hop, cell, segment or event, as criterion takes it."""
-    tools.build_loops()
     began = time.time()
-    run([*HOT_LOOPS, "--", *(["--quick"] if quick else [])])
+    for loops in (HOT_LOOPS, QUEUES):
+        # Its building is not measured with it.
+        run([*loops, "--no-run"])
+        run([*loops, "--", *(["--quick"] if quick else [])])
     results = [path for path in tools.target.glob("criterion/**/new") if _fresh(path, began)]
     if not results:
         raise BenchError(f"criterion left nothing in {tools.target / 'criterion'}")
@@ -28,7 +30,12 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
         ]
         # What takes a parameter has its value, what has a name has it as function.
         name = f"{what['group_id']}: {what['value_str'] or what['function_id']}"
-        yield Figure("Hot loops, for one hop, cell, segment or event (criterion)", name, "s", each)
+        _, _, workload = name.partition("event queue, ")
+        if workload:
+            group = "Queues of events, for one that is entered and taken (criterion)"
+            yield Figure(group, workload, "s", each)
+        else:
+            yield Figure("Hot loops, for one hop, cell, segment or event (criterion)", name, "s", each)
 
 
 def _fresh(path: Path, began: float) -> bool:

@@ -32,6 +32,10 @@ def flows(tools: Tools, quick: bool) -> Iterator[Row]:
         yield many
     if many and many.flows >= 10_000:
         yield Figure(group, many.what, "s", many.samples, Target(2.0, pace=pace()))
+    for count in (100,) if quick else (100, 10_000):
+        name = f"{count:,} flows: reading the testbed, not counted above"
+        short = [tools.workload(f"dumbbell:{count}:sack", "simulate", 1, "run.duration=1 ms") for _ in "123"]
+        yield Figure(group, name, "s", [each["load_s"] for each in short])
     yield from _memory(group)
 
 
@@ -65,6 +69,13 @@ def hops(tools: Tools, quick: bool) -> Iterator[Row]:
             times = 1 if quick else 3
             runs = [tools.workload(f"{kind}:{count}", "simulate", times, "run.duration=1 s")]
             yield work(group, f"{name}, {count} hop{'s' if count > 1 else ''}", runs)
+
+
+def sources(tools: Tools, quick: bool) -> Iterator[Row]:
+    """Sources whose packets come at the same instants."""
+    group = "Scaling over sources in step: phones at a switch, 1 s"
+    for count in (10, 1000) if quick else (10, 100, 1000, 5000):
+        yield work(group, f"{count:,} phones", [tools.workload(f"phones:{count}", "simulate", 2)])
 
 
 def cells(tools: Tools, quick: bool) -> Iterator[Row]:

@@ -4,4 +4,5 @@ pub mod dumbbell;
 pub mod heap;
 pub mod line;
 pub mod measure;
+pub mod phones;
 pub mod workload;

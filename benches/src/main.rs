@@ -2,7 +2,7 @@
 //!
 //! `engpass-measure WORKLOAD` prints the testbed.
 //!
-//! WORKLOAD is `line:HOPS` (of cells), `frames:HOPS`, `dumbbell:FLOWS`, `dumbbell:FLOWS:TCP` or `dumbbell:FLOWS:TCP:MBIT` (TCP is
+//! WORKLOAD is `line:HOPS` (of cells), `frames:HOPS`, `phones:COUNT`, `dumbbell:FLOWS`, `dumbbell:FLOWS:TCP` or `dumbbell:FLOWS:TCP:MBIT` (TCP is
 //! `new-reno`, the default, or `sack`), or a testbed file. ENGINE is `simulate`, `unbooked` (the same without its ledger) or
 //! `oracle`. Every run has the same seed: what differs between them is the machine.
 
@@ -13,6 +13,7 @@ use engpass_bench::dumbbell::{NEW_RENO, OC3, SACK, dumbbell};
 use engpass_bench::heap;
 use engpass_bench::line::{frames, line};
 use engpass_bench::measure::{Measured, Which, measure};
+use engpass_bench::phones::phones;
 use engpass_bench::workload::point;
 use serde_json::{Value, json};
 
@@ -50,6 +51,7 @@ fn text(workload: &str) -> Result<String, String> {
     match words[..] {
         ["line", hops] => Ok(line(number(hops)?)),
         ["frames", hops] => Ok(frames(number(hops)?)),
+        ["phones", count] => Ok(phones(number(count)?)),
         ["dumbbell", flows] => Ok(dumbbell(number(flows)?, OC3, NEW_RENO)),
         ["dumbbell", flows, kind] => Ok(dumbbell(number(flows)?, OC3, tcp(kind)?)),
         ["dumbbell", flows, kind, mbit] => Ok(dumbbell(number(flows)?, number(mbit)? as u64, tcp(kind)?)),

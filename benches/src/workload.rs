@@ -31,6 +31,7 @@ pub fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
 mod tests {
     use super::*;
     use crate::line::{frames, line};
+    use crate::phones::phones;
 
     /// The counts of engine tests are of the file; scaling is measured on what `line` writes.
     #[test]
@@ -45,6 +46,7 @@ mod tests {
                 assert_eq!(point(&text, "base", &[]).topology.links.len(), 3 * hops + 2);
             }
         }
+        assert_eq!(point(&phones(3), "base", &[]).topology.flows.len(), 3);
         for text in [PORT, GENERATOR] {
             assert!(point(text, "base", &[]).topology.flows.iter().all(|flow| flow.cells.is_some()));
         }

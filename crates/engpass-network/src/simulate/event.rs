@@ -57,6 +57,8 @@ const NEVER: u128 = u128::MAX;
 ///
 /// A calendar queue (Brown 1988): a page for every day, so short that few events fall on it. Events of a day stand on its
 /// page in no order and are put in order when the day comes; what is further away than the calendar has pages waits in a heap.
+///
+/// Chosen by measurement: `benches/RESULTS.md` has it beside a binary, a 4-ary and a radix heap, on the events of the same networks.
 #[derive(Debug)]
 pub(super) struct Events {
     /// What happens first, if that is before `day`; else [`NEVER`], and nothing does.
@@ -84,6 +86,9 @@ pub(super) struct Events {
     /// Events taken in this term, and when it began.
     taken: u32,
     since: u64,
+    /// What was entered, and [`NEVER`] where the next event was taken.
+    #[cfg(feature = "event-log")]
+    pub(super) log: Vec<u128>,
 }
 
 /// An event on a page or of today, and the one behind it.
@@ -112,6 +117,8 @@ impl Default for Events {
             later_day: u64::MAX,
             taken: 0,
             since: 0,
+            #[cfg(feature = "event-log")]
+            log: Vec::new(),
         }
     }
 }
@@ -120,11 +127,14 @@ impl Events {
     /// Let `event` happen at `at`, for the flow (or port, or router) at `position` of the file.
     #[inline(always)]
     pub(super) fn push(&mut self, at: u64, position: usize, event: Event) {
-        self.enter(Self::key(at, position, event));
+        let key = Self::key(at, position, event);
+        #[cfg(feature = "event-log")]
+        self.log.push(key);
+        self.enter(key);
     }
 
     #[inline(always)]
-    fn key(at: u64, position: usize, event: Event) -> u128 {
+    pub(super) fn key(at: u64, position: usize, event: Event) -> u128 {
         let (group, payload) = match event {
             Event::Arrive(port) => (0, port),
             Event::Forward(router) => (0, router | SECOND),
@@ -145,7 +155,7 @@ impl Events {
         u128::from(at) << 64 | u128::from(low)
     }
 
-    fn enter(&mut self, key: u128) {
+    pub(super) fn enter(&mut self, key: u128) {
         let day = (key >> 64) as u64 >> self.length;
         match day.checked_sub(self.day) {
             Some(ahead) if ahead <= MASK => self.write(day, key),
@@ -238,6 +248,8 @@ impl Events {
             return None;
         }
         let key = self.first;
+        #[cfg(feature = "event-log")]
+        self.log.push(NEVER);
         self.first = NEVER;
         if self.soon.is_empty() {
             self.take_today();

@@ -251,6 +251,14 @@ impl Network {
         self.frames.watch(&self.fabric.ledger);
     }
 
+    /// The events so far, for a benchmark of queues: those that were entered, as keys in the order in which they are to be taken, and the greatest
+    /// number where one was taken.
+    #[cfg(feature = "event-log")]
+    #[doc(hidden)]
+    pub fn event_log(&self) -> &[u128] {
+        &self.events.log
+    }
+
     /// Events handled so far.
     pub fn events_handled(&self) -> u64 {
         self.handled

@@ -18,6 +18,9 @@ mod heap;
 #[path = "../../../../benches/src/line.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the benchmarks use all of it")]
 mod line;
+#[path = "../../../../benches/src/phones.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the benchmarks use all of it")]
+mod phones;
 
 use engpass_network::simulate::{Network, SimOutcome};
 use engpass_testbed::{Point, Source, load};

@@ -4,6 +4,7 @@ use engpass_network::simulate::Network;
 
 use crate::dumbbell::{NEW_RENO, OC3, SACK, dumbbell, idle};
 use crate::line::{frames, line};
+use crate::phones::phones;
 use crate::table::Row;
 use crate::{heap, point, run};
 
@@ -56,6 +57,7 @@ fn workloads() -> Vec<Workload> {
         kyoto("TCP, 9 kB", "congested", &[(MESSAGE, "9 kB"), KIND, LINUX]),
         plain("contended cells, 3 hops", line(3), ["1 s", "2 s"]),
         plain("UDP over routers, 3 hops", frames(3), ["1 s", "2 s"]),
+        plain("100 phones in step", phones(100), ["1 s", "2 s"]),
         lengths("whole", &[]),
         lengths("cut by the sender", &[(MESSAGE, "3 kB")]),
         lengths("cut by routers", &[(MESSAGE, "3 kB"), ("link.in.mtu", "9000 B"), ("link.out.mtu", "576 B")]),

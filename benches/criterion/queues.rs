@@ -1,0 +1,237 @@
+//! Queues of events beside each other: the engine's calendar, a binary and a 4-ary heap, a radix heap. All of them keep one order, of time and then of
+//! position, which is checked before anything is measured.
+//!
+//! They are held against what networks do with them: their events are written down as they are entered and taken, and each queue is
+//! given the same. Beside it stands the hold model, in which the earliest is taken and put back later.
+
+mod processor;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use dary_heap::QuaternaryHeap;
+use engpass_bench::dumbbell::{OC3, SACK, dumbbell};
+use engpass_bench::line::frames;
+use engpass_bench::phones::phones;
+use engpass_model::random::Stream;
+use engpass_network::simulate::Network;
+use engpass_testbed::{Source, load};
+use radix_heap::RadixHeapMap;
+
+// The queue is no part of the public interface; this is its very file, which writes nothing down here.
+#[path = "../../crates/engpass-network/src/simulate/event.rs"]
+#[allow(dead_code, unused_imports, unexpected_cfgs, reason = "the engine and its tests use all of it")]
+mod event;
+
+use event::{Event, Events};
+use processor::ProcessorTime;
+
+/// Stands in a log where an event is taken.
+const TAKEN: u128 = u128::MAX;
+/// Times that an event is taken and put back, in one measurement.
+const HOLDS: usize = 20_000;
+/// Mean time until an event happens again, in picoseconds.
+const MEAN: u64 = 1_000_000_000;
+
+/// The bits of a key that say whose the event is by its position in the testbed, which the engine's queue does not give back.
+const POSITION: u128 = 0x1fff_ffff << 32;
+
+/// A queue of keys: the time in picoseconds in the upper half, and below it what decides between events of one instant.
+trait Queue: Default {
+    /// What it gives back of a key.
+    type Taken;
+    const NAME: &'static str;
+    fn enter(&mut self, key: u128);
+    /// Take the earliest event.
+    fn take(&mut self) -> Option<Self::Taken>;
+    /// The key of what was taken.
+    fn key(taken: Self::Taken) -> u128;
+}
+
+impl Queue for Events {
+    type Taken = (u64, Event);
+    const NAME: &'static str = "calendar (the engine's)";
+
+    fn enter(&mut self, key: u128) {
+        Self::enter(self, key);
+    }
+
+    fn take(&mut self) -> Option<(u64, Event)> {
+        self.pop_until(u64::MAX)
+    }
+
+    fn key((at, event): (u64, Event)) -> u128 {
+        Self::key(at, 0, event)
+    }
+}
+
+impl Queue for BinaryHeap<Reverse<u128>> {
+    type Taken = u128;
+    const NAME: &'static str = "binary heap";
+
+    fn enter(&mut self, key: u128) {
+        self.push(Reverse(key));
+    }
+
+    fn take(&mut self) -> Option<u128> {
+        Some(self.pop()?.0)
+    }
+
+    fn key(taken: u128) -> u128 {
+        taken
+    }
+}
+
+impl Queue for QuaternaryHeap<Reverse<u128>> {
+    type Taken = u128;
+    const NAME: &'static str = "4-ary heap";
+
+    fn enter(&mut self, key: u128) {
+        self.push(Reverse(key));
+    }
+
+    fn take(&mut self) -> Option<u128> {
+        Some(self.pop()?.0)
+    }
+
+    fn key(taken: u128) -> u128 {
+        taken
+    }
+}
+
+/// A radix heap, which is monotone and leaves open which of equal keys comes first: it is one of times, and what happens before the next time in it is
+/// in a heap, where events of an instant have their order.
+#[derive(Default)]
+struct Radix {
+    later: RadixHeapMap<Reverse<u64>, u64>,
+    soon: BinaryHeap<Reverse<u128>>,
+}
+
+impl Radix {
+    /// The time that was found to be the next one: nothing earlier can be entered among what is later.
+    fn next(&self) -> Option<u64> {
+        self.later.top().map(|Reverse(at)| at)
+    }
+}
+
+impl Queue for Radix {
+    type Taken = u128;
+    const NAME: &'static str = "radix heap";
+
+    fn enter(&mut self, key: u128) {
+        let (at, low) = ((key >> 64) as u64, key as u64);
+        if self.next().is_some_and(|next| at < next) {
+            self.soon.push(Reverse(key));
+        } else {
+            self.later.push(Reverse(at), low);
+        }
+    }
+
+    fn take(&mut self) -> Option<u128> {
+        while !self.later.is_empty()
+            && self.soon.peek().is_none_or(|Reverse(key)| self.next() <= Some((key >> 64) as u64))
+        {
+            let (Reverse(at), low) = self.later.pop()?;
+            self.soon.push(Reverse(u128::from(at) << 64 | u128::from(low)));
+            self.later.constrain();
+        }
+        Some(self.soon.pop()?.0)
+    }
+
+    fn key(taken: u128) -> u128 {
+        taken
+    }
+}
+
+/// What a network has done with its queue.
+fn log(text: String, duration: &str) -> Vec<u128> {
+    let source = Source { name: "workload.toml".into(), text };
+    let overrides = [("run.duration".to_owned(), duration.to_owned())];
+    let point = load(&source, &overrides, None)
+        .and_then(|all| all.point("base", &[]))
+        .expect("the workload is right");
+    let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
+    network.run(&|| false).expect("nobody interrupts it");
+    network.event_log().to_vec()
+}
+
+/// Do the same with another queue.
+fn replay<Q: Queue>(log: &[u128], mut taken: impl FnMut(Q::Taken)) {
+    let mut queue = Q::default();
+    for key in log {
+        if *key == TAKEN {
+            taken(queue.take().expect("no more is taken than was entered"));
+        } else {
+            queue.enter(*key);
+        }
+    }
+}
+
+/// What it takes, in order.
+fn order<Q: Queue>(log: &[u128]) -> Vec<u128> {
+    let mut order = Vec::new();
+    replay::<Q>(log, |taken| order.push(Q::key(taken) & !POSITION));
+    order
+}
+
+fn compare<Q: Queue>(group: &mut BenchmarkGroup<'_, ProcessorTime>, log: &[u128]) {
+    assert!(order::<Q>(log) == order::<BinaryHeap<_>>(log), "the {} keeps another order", Q::NAME);
+    group
+        .bench_function(Q::NAME, |bencher| bencher.iter(|| replay::<Q>(log, |taken| drop(black_box(taken)))));
+}
+
+fn hold<Q: Queue>(group: &mut BenchmarkGroup<'_, ProcessorTime>, pending: usize) {
+    let mut random = Stream::new(1, "hold");
+    let mut queue = Q::default();
+    let key = |at: u64, low: usize| u128::from(at) << 64 | low as u128;
+    (0..pending).for_each(|low| queue.enter(key(random.exponential(MEAN), low)));
+    let waits: Vec<u64> = (0..HOLDS).map(|_| random.exponential(MEAN)).collect();
+    group.bench_function(Q::NAME, |bencher| {
+        bencher.iter(|| {
+            for wait in &waits {
+                let taken = Q::key(queue.take().expect("as many as before"));
+                queue.enter(taken + (u128::from(*wait) << 64));
+            }
+        });
+    });
+}
+
+fn all(criterion: &mut Criterion<ProcessorTime>) {
+    let logs = [
+        ("TCP dumbbell of 10 flows, 10 s", log(dumbbell(10, OC3, SACK), "10 s")),
+        ("TCP dumbbell of 100 flows, 10 s", log(dumbbell(100, OC3, SACK), "10 s")),
+        ("TCP dumbbell of 10,000 flows at 10 Gbit/s, 0.1 s", log(dumbbell(10_000, 10_000, SACK), "100 ms")),
+        ("UDP over 3 hops of routers, 1 s", log(frames(3), "1 s")),
+        ("500 phones in step, 1 s", log(phones(500), "1 s")),
+    ];
+    for (name, log) in &logs {
+        let mut group = criterion.benchmark_group(format!("event queue, {name}"));
+        group.throughput(Throughput::Elements(log.iter().filter(|key| **key == TAKEN).count() as u64));
+        compare::<Events>(&mut group, log);
+        compare::<BinaryHeap<Reverse<u128>>>(&mut group, log);
+        compare::<QuaternaryHeap<Reverse<u128>>>(&mut group, log);
+        compare::<Radix>(&mut group, log);
+    }
+    for pending in [8, 1_000, 100_000] {
+        let mut group = criterion.benchmark_group(format!("event queue, hold model with {pending} pending"));
+        group.throughput(Throughput::Elements(HOLDS as u64));
+        hold::<Events>(&mut group, pending);
+        hold::<BinaryHeap<Reverse<u128>>>(&mut group, pending);
+        hold::<QuaternaryHeap<Reverse<u128>>>(&mut group, pending);
+        hold::<Radix>(&mut group, pending);
+    }
+}
+
+criterion_group! {
+    name = queues;
+    config = Criterion::default()
+        .with_measurement(ProcessorTime)
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1));
+    targets = all
+}
+criterion_main!(queues);
