@@ -1,6 +1,7 @@
 //! A file with its variants and its sweep: everything that is to be run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use engpass_model::unit::Duration;
 
@@ -159,6 +160,7 @@ impl Campaign {
         // Points are made from the rest of the tree.
         let mut sweep_place = None;
         if let Value::Table(top) = &mut tree.value {
+            let top = Arc::make_mut(top);
             sweep_place = top.shift_remove("sweep").map(|entry| entry.key);
             top.shift_remove("variant");
         }

@@ -130,14 +130,14 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
             return Err(unknown(message, suggestion(name, "known", &known).or_else(none)));
         }
     }
-    let mut table = top;
+    let mut table = Arc::make_mut(top);
     for (depth, part) in path[..path.len() - 1].iter().enumerate() {
-        let made = Node { origin: change.key.clone(), value: Value::Table(Table::new()) };
+        let made = Node { origin: change.key.clone(), value: Value::Table(Arc::default()) };
         let entry =
             table.entry(part.clone()).or_insert_with(|| Entry { key: change.key.clone(), node: made });
         let what = entry.node.what();
         match &mut entry.node.value {
-            Value::Table(inner) => table = inner,
+            Value::Table(inner) => table = Arc::make_mut(inner),
             _ => {
                 let message = format!(
                     "`{}` leads nowhere: `{}` is {what}",
@@ -169,7 +169,7 @@ pub(crate) fn leads_nowhere(tree: &Node, change: &Override) -> Option<Diagnostic
     let leaf = Node { origin: change.key.clone(), value: Value::Text(String::new()) };
     let mut table = Table::from_iter([(last.clone(), entry(leaf))]);
     for part in above.iter().rev() {
-        let inner = Node { origin: change.key.clone(), value: Value::Table(table) };
+        let inner = Node { origin: change.key.clone(), value: Value::Table(table.into()) };
         table = Table::from_iter([(part.clone(), entry(inner))]);
     }
     let mut found = Vec::new();

@@ -1,5 +1,6 @@
 //! Which keys a component has, and which of them it must have: taken from its schema, so that there is one source.
 
+use std::cell::LazyCell;
 use std::sync::LazyLock;
 
 use engpass_model::circuit::Circuit;
@@ -107,22 +108,25 @@ impl Audit<'_> {
             return;
         };
         let kind = self.kind.filter(|_| at.is_empty());
-        let known: Vec<&str> =
-            kind.map(|_| "kind").into_iter().chain(properties.keys().map(String::as_str)).collect();
+        // Only for who complains: nearly all tables are right.
+        let known: LazyCell<Vec<&str>, _> = LazyCell::new(|| {
+            kind.map(|_| "kind").into_iter().chain(properties.keys().map(String::as_str)).collect()
+        });
+        let below = |key: &String| at.iter().chain([key]).cloned().collect::<Vec<String>>();
         for (key, entry) in table {
             if kind.is_some() && key == "kind" {
                 continue;
             }
-            let below: Vec<String> = at.iter().chain([key]).cloned().collect();
             match properties.get(key) {
                 Some(inner) => {
-                    if let (Some(inside), Some(inner)) =
-                        (entry.node.table(), table_schema(inner, &entry.node))
+                    if let Some(inside) = entry.node.table()
+                        && let Some(inner) = table_schema(inner, &entry.node)
                     {
-                        self.table(inside, &entry.key, inner, &below);
+                        self.table(inside, &entry.key, inner, &below(key));
                     }
                 }
                 None => {
+                    let below = below(key);
                     let path: Vec<String> = self.base.iter().chain(&below).cloned().collect();
                     let message = format!("unknown key `{}`", crate::tree::shortened(key));
                     let list = kind.map_or_else(|| "known keys".into(), |kind| format!("keys of `{kind}`"));

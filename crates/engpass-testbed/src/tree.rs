@@ -1,5 +1,7 @@
 //! A testbed file as a tree in which every key and every value knows where it came from.
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use toml::de::{DeTable, DeValue};
 
@@ -22,7 +24,8 @@ pub(crate) enum Value {
     Boolean(bool),
     Date(String),
     List(Vec<Node>),
-    Table(Table),
+    /// Points of a campaign share what is the same in all of them.
+    Table(Arc<Table>),
 }
 
 /// A table in the order of the file.
@@ -95,7 +98,7 @@ impl Node {
         match &mut self.value {
             Value::List(nodes) => nodes.iter_mut().for_each(|node| node.stamp(giver)),
             Value::Table(table) => {
-                for entry in table.values_mut() {
+                for entry in Arc::make_mut(table).values_mut() {
                     if entry.key.giver == Giver::File {
                         entry.key.giver = giver.clone();
                     }
@@ -153,7 +156,7 @@ pub(crate) fn parse(text: &str, found: &mut Vec<Diagnostic>) -> Option<Node> {
         return None;
     }
     let span = tree.span();
-    Some(Node { origin: Origin::file(span), value: Value::Table(table(tree.into_inner())) })
+    Some(Node { origin: Origin::file(span), value: Value::Table(table(tree.into_inner()).into()) })
 }
 
 fn syntax_help(message: &str) -> Option<String> {
@@ -186,7 +189,7 @@ fn forget_spans(node: &mut Node) {
     match &mut node.value {
         Value::List(nodes) => nodes.iter_mut().for_each(forget_spans),
         Value::Table(table) => {
-            for entry in table.values_mut() {
+            for entry in Arc::make_mut(table).values_mut() {
                 entry.key.span = None;
                 forget_spans(&mut entry.node);
             }
@@ -228,6 +231,6 @@ fn value(value: DeValue<'_>) -> Value {
                 })
                 .collect(),
         ),
-        DeValue::Table(inner) => Value::Table(table(inner)),
+        DeValue::Table(inner) => Value::Table(table(inner).into()),
     }
 }
