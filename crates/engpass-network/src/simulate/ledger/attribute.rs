@@ -1,7 +1,7 @@
 //! Idle time by reason: whose sender could have used a line, and what it did instead.
 
 use super::accounts::{HOST, IDLE};
-use super::waits::{Sums, Wait};
+use super::waits::{Sums, USUAL, Wait};
 use super::{Book, Ledger, Line, NO_SENDER, Stamps, User};
 
 /// Picoseconds by reason: the waits of a sender in the order of their accounts, and behind them what is not its own doing.
@@ -24,6 +24,25 @@ const WAITS: [Wait; Wait::COUNT] = [
     Wait::Pacing,
     Wait::Sending,
 ];
+
+/// The accounts of all of them, and of what most senders do.
+const ALL: [usize; Wait::COUNT] = accounts();
+const USUALLY: [usize; USUAL] = accounts();
+
+/// The accounts of the first waits, in their order.
+const fn accounts<const N: usize>() -> [usize; N] {
+    let (mut accounts, mut found, mut account) = ([0; N], 0, 0);
+    while account < Wait::COUNT {
+        if (WAITS[account] as usize) < N {
+            // They stand in the order of their accounts.
+            assert!(N == Wait::COUNT || WAITS[account] as usize == found);
+            accounts[found] = account;
+            found += 1;
+        }
+        account += 1;
+    }
+    accounts
+}
 
 const APPLICATION: usize = 0;
 const SENDING: usize = Wait::COUNT - 1;
@@ -57,7 +76,7 @@ impl Ledger {
                 let sums = since(&self.senders[place].sums_at(end), &before);
                 let measured = end - self.window.from.unwrap_or(0);
                 // All that it sent is its own.
-                share(&mut reasons, idle, sums, measured - idle.min(measured), book.shaped);
+                share(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), book.shaped);
             }
             User::Shared => {
                 let book = line.last.or_else(|| self.first_sender(line));
@@ -65,7 +84,7 @@ impl Ledger {
                 let sender = book.sender().expect("who has used a line is a sender");
                 let place = self.place_of(sender).expect("who sends data has states");
                 let sums = since(&self.senders[place].sums_at(end), &self.packet_stamps.of_book(book.stamp));
-                share(&mut reasons, idle, sums, line.ps_of(line.elastic), book.shaped);
+                share(&mut reasons, idle, (sums, &ALL), line.ps_of(line.elastic), book.shaped);
             }
         }
         reasons
@@ -85,7 +104,7 @@ impl Ledger {
         let (line, book) = (&mut self.lines[port], &mut self.books[place as usize]);
         let stamps = &mut self.packet_stamps;
         if line.idle > line.booked {
-            line.user_left(book, place, &stamps.of_packet(packet), stamps);
+            line.user_left_by(book, place, packet, stamps);
         }
         line.elastic = 0;
         line.left_by(book, place, packet, stamps);
@@ -122,9 +141,28 @@ impl Line {
         if idle > 0 {
             let own = self.ps_of(self.elastic);
             let sums = since(stamp, &stamps.of_book(book.stamp));
-            share(self.reasons.get_or_insert_default(), idle, sums, own, book.shaped);
+            share(self.reasons.get_or_insert_default(), idle, (sums, &ALL), own, book.shaped);
         }
         (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
+    }
+
+    /// The same of a packet, where the line was idle before.
+    #[inline(never)]
+    pub(super) fn user_left_by(&mut self, book: &Book, place: u32, packet: u32, stamps: &Stamps) {
+        let Some(sums) = stamps.usual_since(book.stamp, packet) else {
+            self.user_left(book, place, &stamps.of_packet(packet), stamps);
+            return;
+        };
+        let (idle, own) = (self.idle - self.booked, self.ps_of(self.elastic));
+        (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
+        let reasons = self.reasons.get_or_insert_default();
+        match sums {
+            // It had nothing to send, or sent: all that a process does mostly.
+            [application, 0, 0, 0, 0, 0, sending] => {
+                share_simply(reasons, idle, application, sending.saturating_sub(own), book.shaped);
+            }
+            sums => share(reasons, idle, (sums, &USUALLY), own, book.shaped),
+        }
     }
 
     /// It was idle for so long just now because its discipline held back what waited: it shapes.
@@ -137,7 +175,7 @@ impl Line {
 
     /// Time that so many grains take, rounded down.
     fn ps_of(&self, grains: u64) -> u64 {
-        (u128::from(grains) * u128::from(self.ticks) / u128::from(self.ticks_per_ps)) as u64
+        part_of(grains, self.ticks, self.ticks_per_ps)
     }
 }
 
@@ -146,17 +184,53 @@ fn since(now: &Sums, then: &Sums) -> [u64; Wait::COUNT] {
     WAITS.map(|wait| now[wait as usize].saturating_sub(then[wait as usize]))
 }
 
-/// Divide `idle` among the reasons in proportion to `sums`, in the order of the accounts, exactly. The sender's own cells took `own` of the time it was
-/// sending; what is left of that is time in which it was held back.
-fn share(reasons: &mut Reasons, idle: u64, mut sums: [u64; Wait::COUNT], own: u64, shaped: bool) {
-    let sending = &mut sums[SENDING];
-    *sending = sending.saturating_sub(own);
+/// The part of `idle` that is to it as `sum` to `total`, rounded down.
+fn part_of(idle: u64, sum: u64, total: u64) -> u64 {
+    if sum == total {
+        return idle;
+    }
+    match idle.checked_mul(sum) {
+        Some(product) => product / total,
+        None => (u128::from(idle) * u128::from(sum) / u128::from(total)) as u64,
+    }
+}
+
+/// As [`share`] of a sender that only waited for its application and sent, for so long besides its own cells: with one division, which leaves one picosecond or
+/// none.
+#[inline(always)]
+fn share_simply(reasons: &mut Reasons, idle: u64, application: u64, sending: u64, shaped: bool) {
     let held_back = if shaped { SHAPER } else { UPSTREAM };
-    let place = |wait: usize| if wait == SENDING { held_back } else { wait };
+    let total = application + sending;
+    let part = match idle.checked_mul(application) {
+        _ if sending == 0 => idle * u64::from(application > 0),
+        Some(product) => product / total + u64::from(application > sending && !product.is_multiple_of(total)),
+        None => {
+            let product = u128::from(idle) * u128::from(application);
+            let left = !product.is_multiple_of(total.into());
+            (product / u128::from(total)) as u64 + u64::from(application > sending && left)
+        }
+    };
+    reasons[APPLICATION] += part;
+    reasons[held_back] += idle - part;
+}
+
+/// Divide `idle` among the reasons in proportion to `sums`, those of these accounts in their order, exactly. The sender's own cells took `own` of the time
+/// it was sending, which is the last of them; what is left of that is time in which it was held back.
+#[inline(always)]
+fn share<const N: usize>(
+    reasons: &mut Reasons,
+    idle: u64,
+    (mut sums, accounts): ([u64; N], &[usize; N]),
+    own: u64,
+    shaped: bool,
+) {
+    sums[N - 1] = sums[N - 1].saturating_sub(own);
+    let held_back = if shaped { SHAPER } else { UPSTREAM };
+    let place = |wait: usize| if wait == N - 1 { held_back } else { accounts[wait] };
     let total: u64 = sums.iter().sum();
-    let (mut rest, mut largest) = (idle, SENDING);
+    let (mut rest, mut largest) = (idle, N - 1);
     for (wait, &sum) in sums.iter().enumerate().filter(|(_, sum)| **sum > 0) {
-        let part = (u128::from(idle) * u128::from(sum) / u128::from(total)) as u64;
+        let part = part_of(idle, sum, total);
         reasons[place(wait)] += part;
         rest -= part;
         if sum > sums[largest] {
@@ -165,4 +239,27 @@ fn share(reasons: &mut Reasons, idle: u64, mut sums: [u64; Wait::COUNT], own: u6
     }
     // What the divisions left, a few picoseconds; or all, where nothing is known.
     reasons[place(largest)] += rest;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two states are divided in one step as they are among all.
+    #[test]
+    fn what_is_shared_simply_is_shared() {
+        let times = [0, 1, 2, 3, 7, 1000, 999_999_937, 12_000_000_000_001, u64::MAX >> 2];
+        for (idle, application, sending) in
+            times.iter().flat_map(|idle| times.iter().flat_map(move |a| times.map(move |s| (*idle, *a, s))))
+        {
+            for shaped in [false, true] {
+                let mut sums = [0; Wait::COUNT];
+                (sums[APPLICATION], sums[SENDING]) = (application, sending);
+                let [mut one, mut other] = [Reasons::default(); 2];
+                share(&mut one, idle, (sums, &ALL), 0, shaped);
+                share_simply(&mut other, idle, application, sending, shaped);
+                assert_eq!(one, other, "{idle} ps among {application} and {sending}");
+            }
+        }
+    }
 }

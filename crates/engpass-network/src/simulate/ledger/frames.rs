@@ -1,6 +1,6 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
-use super::waits::{Sums, Wait, parts_of};
+use super::waits::{Sums, parts_of};
 use super::{Ledger, Line, User};
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::{FramePort, Told};
@@ -75,7 +75,7 @@ impl Ledger {
         let (book, stamps) = (&mut self.books[place as usize], &mut self.packet_stamps);
         if line.idle > line.booked {
             line.elastic += from.line_bytes(ip);
-            line.user_left(book, place, &stamps.of_packet(packet), stamps);
+            line.user_left_by(book, place, packet, stamps);
         }
         line.left_by(book, place, packet, stamps);
     }
@@ -198,11 +198,10 @@ impl Ledger {
             return;
         }
         let waits = &mut self.senders[process];
-        waits.emit(now, until);
+        waits.emit_last(now, until);
         if waits.stamped {
             self.packet_stamps.put(packet, waits.parts());
         }
-        waits.set(now, Wait::Application);
     }
 
     /// No packet is on its way, and those to come begin anew.

@@ -386,7 +386,8 @@ impl Ledger {
             self.book(lane, fate, load, carried, refused);
             return;
         }
-        if self.sums_up(lane, load, carried) {
+        let whole = matches!(carried, Carried::Whole(_));
+        if whole && self.sums_up(lane, load, carried) {
             return;
         }
         let run = &mut self.runs[lane];
@@ -400,9 +401,17 @@ impl Ledger {
             };
         if alike && run.goes_on() {
             run.count += 1;
-        } else if !matches!(carried, Carried::Whole(_)) || !self.settle_as_earlier(lane, load) {
+        } else if match carried {
+            Carried::Whole(_) => !self.settle_as_earlier(lane, load),
+            Carried::Written(datagram) => !self.is_nothing(datagram) && !self.sums_up(lane, load, carried),
+        } {
             self.begin_run(lane, load, carried);
         }
+    }
+
+    /// Whether nothing of a datagram was carried in the window, of those that are written down.
+    fn is_nothing(&self, datagram: u32) -> bool {
+        self.carried[datagram as usize * self.stride..][..self.stride].iter().all(|units| *units == 0)
     }
 
     /// What is delivered now is not like what was delivered before.
@@ -732,8 +741,19 @@ fn book_all(
     load: Load,
     refused: u32,
 ) {
+    let plain = written.is_none() && fate == Fate::Delivered && load.cargo == Cargo::Segment && refused == 0;
+    let (header, bytes) = (u64::from(load.header), u64::from(load.bytes));
     for (hop, book) in books.iter_mut().enumerate() {
         let (unit, entry) = (lines[book.line as usize].unit, &entries[book.entry as usize]);
+        if plain
+            && !entry.is_cut(header + bytes)
+            && let Some(around) = entry.wire.around()
+        {
+            let padding = entry.wire.units(header + bytes) - around - header - bytes;
+            let segments = &mut book.freight.get_or_insert_default().segments;
+            segments.add_bytes(&entry.wire, count, padding * count, (header * count, bytes * count));
+            continue;
+        }
         let units = match written {
             Some(written) => u64::from(written[hop]),
             None => entry.units(load),

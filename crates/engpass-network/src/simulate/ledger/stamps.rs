@@ -46,6 +46,17 @@ impl Stamps {
         self.known(packet).expect("the packet was stamped when it was emitted")
     }
 
+    /// What the sums of a packet have grown by since those of a book, if all senders do only what is usual.
+    #[inline(always)]
+    pub(super) fn usual_since(&self, book: u32, packet: u32) -> Option<Usual> {
+        if !self.others.is_empty() {
+            return None;
+        }
+        let place = *self.places.get(packet as usize)? as usize;
+        let (Stamp(now), Stamp(then)) = (self.usual.get(place)?, self.usual.get(book as usize)?);
+        Some(std::array::from_fn(|wait| now[wait].saturating_sub(then[wait])))
+    }
+
     /// That of a packet, if it is stamped.
     pub(super) fn known(&self, packet: u32) -> Option<Sums> {
         self.at(*self.places.get(packet as usize)?)

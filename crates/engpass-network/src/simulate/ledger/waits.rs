@@ -30,7 +30,8 @@ pub(super) type Sums = [u64; Wait::COUNT];
 pub(super) type Usual = [u64; USUAL];
 pub(super) type Others = [u64; Wait::COUNT - USUAL];
 
-const USUAL: usize = Wait::Sending as usize + 1;
+/// So many are usual; the last of them is sending.
+pub(super) const USUAL: usize = Wait::Sending as usize + 1;
 
 /// All of them.
 pub(super) fn sums_of(usual: &Usual, others: Option<&Others>) -> Sums {
@@ -222,6 +223,21 @@ impl Waits {
             self.until = now;
         }
         self.grow_anew();
+    }
+
+    /// As [`emit`](Self::emit) of a process, whose application has nothing more to send then.
+    #[inline(always)]
+    pub(super) fn emit_last(&mut self, now: u64, until: u64) {
+        debug_assert_eq!(self.grown_count, UNASKED, "a process has no timer");
+        if now > self.until {
+            self.sum(self.state, now - self.until);
+            self.until = now;
+        }
+        if until > self.until {
+            self.sums[Wait::Sending as usize] += until - self.until;
+            self.until = until;
+        }
+        self.state = Wait::Application;
     }
 
     /// As [`emit`](Self::emit) and [`stir`](Self::stir): what is forgotten at once is not noted.
