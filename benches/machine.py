@@ -22,7 +22,7 @@ ENGPASS = ROOT / ".venv/bin/engpass"
 KYOTO = str(ROOT / "benches/testbeds/kyoto.toml")
 LOOPS = ("cargo", "bench", "--quiet", "-p", "engpass-bench")
 HOT_LOOPS = (*LOOPS, "--features", "hot", "--bench", "hot")
-QUEUES = (*LOOPS, "--features", "queues", "--bench", "queues")
+QUEUES = (*LOOPS, "--no-default-features", "--features", "queues", "--bench", "queues")
 
 HEAVY = ("setsid", "--wait", "sh", "-c", 'echo -20 2>/dev/null >/proc/self/autogroup; exec "$@"', "-")
 """Before a program that others at work are not to hold up: the scheduler weighs sessions."""

@@ -27,6 +27,23 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
     cases.append(("UDP of random lengths, 3 kB in fragments, 0.5 s", [lengths, longer]))
     routers = ["link.in.mtu=9000 B", "link.out.mtu=576 B"]
     cases.append(("the same, cut by routers for 1,500 and 576 B, 0.5 s", [lengths, longer, *routers]))
+    for what, kind in (
+        ("of random lengths", 'kind = "poisson", sizes = "exponential"'),
+        ("that send evenly", 'kind = "udp-stream"'),
+        ("on and off", 'kind = "udp-on-off", on = "1 ms", off = "1 ms", lengths = "exponential"'),
+    ):
+        traffic = f'{{ {kind}, to = "to", message = "500 B", rate = "300 Mbit/s", from = '
+        other = [
+            "host.other={}",
+            'link.other={ ends = ["other", "first"], medium = "ethernet-1g" }',
+            f'traffic.stream={traffic}"from" }}',
+            f'traffic.other={traffic}"other" }}',
+        ]
+        cases.append((f"two senders {what} on one line, 0.5 s", [lengths, *other]))
+    writes = '{ kind = "tcp-stream", from = "from", to = "to", message = "700 B", rate = "25 Mbit/s" }'
+    cases.append(
+        ("TCP that writes 700 B at 25 Mbit/s, 5 s", [lengths, f"traffic.stream={writes}", "run.duration=5 s"])
+    )
     for name, (workload, *rest) in cases:
         # The two of a turn are near each other: a machine may be slower for seconds.
         ratios = []

@@ -23,6 +23,7 @@ fn most(text: &str, duration: &str, samples: Option<usize>) -> i64 {
 
 /// Ten and a thousand seconds of two flows over a slow line, which lose a packet now and then all the time.
 #[test]
+#[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
 fn a_long_run_takes_the_memory_of_a_short_one() {
     let text = dumbbell(2, 2, SACK);
     assert_eq!(most(&text, "1000 s", None), most(&text, "10 s", None));
@@ -31,6 +32,7 @@ fn a_long_run_takes_the_memory_of_a_short_one() {
 /// A timeline has as many samples as were asked for, however long the run. (Flows that a receive window holds lose nothing: losses
 /// are listed, up to a bound of their own.)
 #[test]
+#[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
 fn a_long_timeline_takes_the_memory_of_a_short_one() {
     let text = dumbbell(2, OC3, "{ receive_buffer = \"8 KiB\" }");
     let [long, short] = ["500 s", "10 s"].map(|duration| most(&text, duration, Some(100)));

@@ -1,7 +1,7 @@
 //! Idle time by reason: whose sender could have used a line, and what it did instead.
 
 use super::accounts::{HOST, IDLE};
-use super::waits::{Sums, USUAL, Wait};
+use super::waits::{Sums, USUAL, Usual, Wait};
 use super::{Book, Ledger, Line, NO_SENDER, Stamps, User};
 
 /// Picoseconds by reason: the waits of a sender in the order of their accounts, and behind them what is not its own doing.
@@ -149,20 +149,26 @@ impl Line {
     /// The same of a packet, where the line was idle before.
     #[inline(never)]
     pub(super) fn user_left_by(&mut self, book: &Book, place: u32, packet: u32, stamps: &Stamps) {
-        let Some(sums) = stamps.usual_since(book.stamp, packet) else {
-            self.user_left(book, place, &stamps.of_packet(packet), stamps);
+        let Some((now, then)) = stamps.usual(packet, book.stamp) else {
+            self.user_left_oddly(book, place, packet, stamps);
             return;
         };
         let (idle, own) = (self.idle - self.booked, self.ps_of(self.elastic));
         (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
-        let reasons = self.reasons.get_or_insert_default();
-        match sums {
+        let Some(reasons) = &mut self.reasons else { return };
+        let ([application, others @ .., sending], [from, as_before @ .., sent]) = (now, then);
+        if others.iter().zip(as_before).fold(0, |changed, (now, then)| changed | now ^ then) == 0 {
             // It had nothing to send, or sent: all that a process does mostly.
-            [application, 0, 0, 0, 0, 0, sending] => {
-                share_simply(reasons, idle, application, sending.saturating_sub(own), book.shaped);
-            }
-            sums => share(reasons, idle, (sums, &USUALLY), own, book.shaped),
+            let (application, sending) = (application.saturating_sub(*from), sending.saturating_sub(*sent));
+            share_simply(reasons, idle, application, sending.saturating_sub(own), book.shaped);
+        } else {
+            share_usually(reasons, idle, (now, then), own, book.shaped);
         }
+    }
+
+    #[inline(never)]
+    fn user_left_oddly(&mut self, book: &Book, place: u32, packet: u32, stamps: &Stamps) {
+        self.user_left(book, place, &stamps.of_packet(packet), stamps);
     }
 
     /// It was idle for so long just now because its discipline held back what waited: it shapes.
@@ -175,7 +181,11 @@ impl Line {
 
     /// Time that so many grains take, rounded down.
     fn ps_of(&self, grains: u64) -> u64 {
-        part_of(grains, self.ticks, self.ticks_per_ps)
+        if self.ticks_per_ps == 1 {
+            // No longer than the line has been there.
+            return grains * self.ticks;
+        }
+        part_of(grains, self.ticks, self.ticks_per_ps).0
     }
 }
 
@@ -184,15 +194,28 @@ fn since(now: &Sums, then: &Sums) -> [u64; Wait::COUNT] {
     WAITS.map(|wait| now[wait as usize].saturating_sub(then[wait as usize]))
 }
 
-/// The part of `idle` that is to it as `sum` to `total`, rounded down.
-fn part_of(idle: u64, sum: u64, total: u64) -> u64 {
-    if sum == total {
-        return idle;
-    }
+/// As [`share`] of what most senders do, between two stamps.
+#[inline(never)]
+fn share_usually(reasons: &mut Reasons, idle: u64, (now, then): (&Usual, &Usual), own: u64, shaped: bool) {
+    let sums = std::array::from_fn(|wait| now[wait].saturating_sub(then[wait]));
+    share(reasons, idle, (sums, &USUALLY), own, shaped);
+}
+
+/// The part of `idle` that is to it as `sum` to `total`, rounded down, and whether it is rounded.
+#[inline(always)]
+fn part_of(idle: u64, sum: u64, total: u64) -> (u64, bool) {
     match idle.checked_mul(sum) {
-        Some(product) => product / total,
-        None => (u128::from(idle) * u128::from(sum) / u128::from(total)) as u64,
+        Some(product) => (product / total, product % total > 0),
+        None => long_part_of(idle.into(), sum.into(), total.into()),
     }
+}
+
+/// The same of hours.
+#[cold]
+#[inline(never)]
+fn long_part_of(idle: u128, sum: u128, total: u128) -> (u64, bool) {
+    let product = idle * sum;
+    ((product / total) as u64, !product.is_multiple_of(total))
 }
 
 /// As [`share`] of a sender that only waited for its application and sent, for so long besides its own cells: with one division, which leaves one picosecond or
@@ -201,14 +224,11 @@ fn part_of(idle: u64, sum: u64, total: u64) -> u64 {
 fn share_simply(reasons: &mut Reasons, idle: u64, application: u64, sending: u64, shaped: bool) {
     let held_back = if shaped { SHAPER } else { UPSTREAM };
     let total = application + sending;
-    let part = match idle.checked_mul(application) {
-        _ if sending == 0 => idle * u64::from(application > 0),
-        Some(product) => product / total + u64::from(application > sending && !product.is_multiple_of(total)),
-        None => {
-            let product = u128::from(idle) * u128::from(application);
-            let left = !product.is_multiple_of(total.into());
-            (product / u128::from(total)) as u64 + u64::from(application > sending && left)
-        }
+    let part = if sending == 0 {
+        if application > 0 { idle } else { 0 }
+    } else {
+        let (part, rounded) = part_of(idle, application, total);
+        part + u64::from(rounded && application > sending)
     };
     reasons[APPLICATION] += part;
     reasons[held_back] += idle - part;
@@ -230,7 +250,7 @@ fn share<const N: usize>(
     let total: u64 = sums.iter().sum();
     let (mut rest, mut largest) = (idle, N - 1);
     for (wait, &sum) in sums.iter().enumerate().filter(|(_, sum)| **sum > 0) {
-        let part = part_of(idle, sum, total);
+        let part = if sum == total { idle } else { part_of(idle, sum, total).0 };
         reasons[place(wait)] += part;
         rest -= part;
         if sum > sums[largest] {

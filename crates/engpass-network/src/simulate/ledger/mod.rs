@@ -252,7 +252,7 @@ pub(super) enum Carried {
 }
 
 impl Ledger {
-    /// Write down from here on what is carried of a datagram, one of `places`; so far nothing of it was.
+    /// Write down from here on what is carried of a datagram, one of `places`: nothing of it stands there so far.
     pub(super) fn write_down(&mut self, datagram: u32, places: u32) {
         if !self.on {
             return;

@@ -46,15 +46,14 @@ impl Stamps {
         self.known(packet).expect("the packet was stamped when it was emitted")
     }
 
-    /// What the sums of a packet have grown by since those of a book, if all senders do only what is usual.
+    /// Those of a packet and of a book, if all senders do only what is usual.
     #[inline(always)]
-    pub(super) fn usual_since(&self, book: u32, packet: u32) -> Option<Usual> {
+    pub(super) fn usual(&self, packet: u32, book: u32) -> Option<(&Usual, &Usual)> {
         if !self.others.is_empty() {
             return None;
         }
         let place = *self.places.get(packet as usize)? as usize;
-        let (Stamp(now), Stamp(then)) = (self.usual.get(place)?, self.usual.get(book as usize)?);
-        Some(std::array::from_fn(|wait| now[wait].saturating_sub(then[wait])))
+        Some((&self.usual.get(place)?.0, &self.usual.get(book as usize)?.0))
     }
 
     /// That of a packet, if it is stamped.
