@@ -562,8 +562,9 @@ impl Network {
     #[inline]
     fn loses_later(&mut self, packet: u32, place: Place, at: u64) -> bool {
         let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
-        fates.lost_later(packet, place);
-        self.events.push(at, 0, Event::Lose(packet));
+        // Of one instant in the order in which they are found: what number a packet has depends on when somebody looked at those before it.
+        let order = fates.lost_later(packet, place);
+        self.events.push(at, order, Event::Lose(packet));
         true
     }
 

@@ -22,6 +22,8 @@ pub(in crate::simulate) struct Fates {
     told: Vec<Output>,
     /// Packets that have entered and of which nothing was told.
     inside: u64,
+    /// Losses that were known before their time.
+    known: usize,
 }
 
 /// A packet as far as the network asks.
@@ -88,9 +90,11 @@ impl Fates {
         std::mem::replace(&mut self.heads[datagram as usize].counted, true)
     }
 
-    /// The packet will be lost there, and an event says when.
-    pub(in crate::simulate) fn lost_later(&mut self, packet: u32, place: Place) {
+    /// The packet will be lost there, and an event says when. Returns how many were known to be lost before it.
+    pub(in crate::simulate) fn lost_later(&mut self, packet: u32, place: Place) -> usize {
         self.later.insert(packet, place);
+        self.known += 1;
+        self.known - 1
     }
 
     /// Where a packet is lost whose time has come.
