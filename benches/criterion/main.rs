@@ -7,23 +7,11 @@ mod processor;
 mod runs;
 mod segments;
 
-use std::time::Duration;
-
-use criterion::{Criterion, criterion_group, criterion_main};
-
-use processor::ProcessorTime;
-
-fn config() -> Criterion<ProcessorTime> {
-    Criterion::default()
-        .with_measurement(ProcessorTime)
-        .sample_size(10)
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(1))
-}
+use criterion::{criterion_group, criterion_main};
 
 criterion_group! {
     name = hot;
-    config = config();
+    config = processor::config();
     targets = runs::lines, runs::kyoto, runs::ports, runs::generators, runs::packets, runs::booking, cells::gcra, cells::discard,
         segments::endpoints
 }

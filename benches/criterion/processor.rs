@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
+use criterion::Criterion;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 
 /// Time that the processor worked on this thread.
@@ -35,4 +36,13 @@ impl Measurement for ProcessorTime {
     fn formatter(&self) -> &dyn ValueFormatter {
         WallTime.formatter()
     }
+}
+
+/// How all loops are measured.
+pub(crate) fn config() -> Criterion<ProcessorTime> {
+    Criterion::default()
+        .with_measurement(ProcessorTime)
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1))
 }

@@ -9,16 +9,15 @@ mod processor;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
-use std::time::Duration;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use dary_heap::QuaternaryHeap;
 use engpass_bench::dumbbell::{OC3, SACK, dumbbell};
 use engpass_bench::line::frames;
 use engpass_bench::phones::phones;
+use engpass_bench::workload::point;
 use engpass_model::random::Stream;
 use engpass_network::simulate::Network;
-use engpass_testbed::{Source, load};
 use radix_heap::RadixHeapMap;
 
 // The queue is no part of the public interface; this is its very file, which writes nothing down here.
@@ -71,39 +70,30 @@ impl Queue for Events {
     }
 }
 
-impl Queue for BinaryHeap<Reverse<u128>> {
-    type Taken = u128;
-    const NAME: &'static str = "binary heap";
+/// A heap from which keys come back whole.
+macro_rules! heap {
+    ($heap:ident, $name:literal) => {
+        impl Queue for $heap<Reverse<u128>> {
+            type Taken = u128;
+            const NAME: &'static str = $name;
 
-    fn enter(&mut self, key: u128) {
-        self.push(Reverse(key));
-    }
+            fn enter(&mut self, key: u128) {
+                self.push(Reverse(key));
+            }
 
-    fn take(&mut self) -> Option<u128> {
-        Some(self.pop()?.0)
-    }
+            fn take(&mut self) -> Option<u128> {
+                Some(self.pop()?.0)
+            }
 
-    fn key(taken: u128) -> u128 {
-        taken
-    }
+            fn key(taken: u128) -> u128 {
+                taken
+            }
+        }
+    };
 }
 
-impl Queue for QuaternaryHeap<Reverse<u128>> {
-    type Taken = u128;
-    const NAME: &'static str = "4-ary heap";
-
-    fn enter(&mut self, key: u128) {
-        self.push(Reverse(key));
-    }
-
-    fn take(&mut self) -> Option<u128> {
-        Some(self.pop()?.0)
-    }
-
-    fn key(taken: u128) -> u128 {
-        taken
-    }
-}
+heap!(BinaryHeap, "binary heap");
+heap!(QuaternaryHeap, "4-ary heap");
 
 /// A radix heap, which is monotone and leaves open which of equal keys comes first: it is one of times, and what happens before the next time in it is
 /// in a heap, where events of an instant have their order.
@@ -150,12 +140,8 @@ impl Queue for Radix {
 }
 
 /// What a network has done with its queue.
-fn log(text: String, duration: &str) -> Vec<u128> {
-    let source = Source { name: "workload.toml".into(), text };
-    let overrides = [("run.duration".to_owned(), duration.to_owned())];
-    let point = load(&source, &overrides, None)
-        .and_then(|all| all.point("base", &[]))
-        .expect("the workload is right");
+fn log(text: &str, duration: &str) -> Vec<u128> {
+    let point = point(text, "base", &[("run.duration", duration)]);
     let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
     network.run(&|| false).expect("nobody interrupts it");
     network.event_log().to_vec()
@@ -234,11 +220,11 @@ fn all(criterion: &mut Criterion<ProcessorTime>) {
     check::<QuaternaryHeap<Reverse<u128>>>(&ties);
     check::<Radix>(&ties);
     let logs = [
-        ("TCP dumbbell of 10 flows, 10 s", log(dumbbell(10, OC3, SACK), "10 s")),
-        ("TCP dumbbell of 100 flows, 10 s", log(dumbbell(100, OC3, SACK), "10 s")),
-        ("TCP dumbbell of 10,000 flows at 10 Gbit/s, 0.1 s", log(dumbbell(10_000, 10_000, SACK), "100 ms")),
-        ("UDP over 3 hops of routers, 1 s", log(frames(3), "1 s")),
-        ("500 phones in step, 1 s", log(phones(500), "1 s")),
+        ("TCP dumbbell of 10 flows, 10 s", log(&dumbbell(10, OC3, SACK), "10 s")),
+        ("TCP dumbbell of 100 flows, 10 s", log(&dumbbell(100, OC3, SACK), "10 s")),
+        ("TCP dumbbell of 10,000 flows at 10 Gbit/s, 0.1 s", log(&dumbbell(10_000, 10_000, SACK), "100 ms")),
+        ("UDP over 3 hops of routers, 1 s", log(&frames(3), "1 s")),
+        ("500 phones in step, 1 s", log(&phones(500), "1 s")),
     ];
     for (name, log) in &logs {
         let mut group = criterion.benchmark_group(format!("event queue, {name}"));
@@ -260,11 +246,7 @@ fn all(criterion: &mut Criterion<ProcessorTime>) {
 
 criterion_group! {
     name = queues;
-    config = Criterion::default()
-        .with_measurement(ProcessorTime)
-        .sample_size(10)
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(1));
+    config = processor::config();
     targets = all
 }
 criterion_main!(queues);

@@ -10,6 +10,9 @@ from pathlib import Path
 from figures import Figure, Row
 from machine import HOT_LOOPS, QUEUES, BenchError, Tools, run
 
+QUEUE = "event queue, "
+"""How groups of that benchmark begin."""
+
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
     """Time for one hop, cell, segment or event, as criterion takes it."""
@@ -30,12 +33,13 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
         ]
         # What takes a parameter has its value, what has a name has it as function.
         name = f"{what['group_id']}: {what['value_str'] or what['function_id']}"
-        _, _, workload = name.partition("event queue, ")
-        if workload:
-            group = "Queues of events, for one that is entered and taken (criterion)"
-            yield Figure(group, workload, "s", each)
-        else:
-            yield Figure("Hot loops, for one hop, cell, segment or event (criterion)", name, "s", each)
+        queue = name.startswith(QUEUE)
+        group = (
+            "Queues of events, for one that is entered and taken (criterion)"
+            if queue
+            else "Hot loops, for one hop, cell, segment or event (criterion)"
+        )
+        yield Figure(group, name.removeprefix(QUEUE), "s", each)
 
 
 def _fresh(path: Path, began: float) -> bool:

@@ -152,9 +152,7 @@ impl AddAssign for Layers {
     /// When the two are of lines that count in different parts.
     fn add_assign(&mut self, other: Self) {
         assert_eq!(self.parts_per_bit, other.parts_per_bit, "layers of one line have one unit");
-        for (mine, more) in self.parts.iter_mut().zip(other.parts) {
-            *mine += more;
-        }
+        self.add_times(&other, 1);
     }
 }
 
@@ -263,13 +261,15 @@ impl Wire {
         }
     }
 
-    /// The padding of such a frame with so many bytes behind its IP header, or of all into which these MTUs cut it.
+    /// The padding of such a frame with so many bytes behind its IP header.
+    pub(crate) fn padding(&self, bytes: u64) -> u64 {
+        self.unpadded_from().map_or(0, |from| from.saturating_sub(bytes))
+    }
+
+    /// That of all into which these MTUs cut it.
     pub(crate) fn padding_cut(&self, bytes: u64, mtus: &[u64]) -> u64 {
-        let around = self.around().unwrap_or(0);
         let mut padding = 0;
-        tell_cut(mtus, (bytes, 1), &mut |length, count| {
-            padding += (self.units(length) - around - length) * count
-        });
+        tell_cut(mtus, (bytes, 1), &mut |length, count| padding += self.padding(length) * count);
         padding
     }
 

@@ -428,6 +428,7 @@ impl Network {
     pub(super) fn note_all_lines(&mut self) {
         let datagrams = &mut self.fabric.datagrams;
         datagrams.forget_free();
+        // Before a packet of any is noted.
         for id in 0..datagrams.len() {
             let this = &self.fabric.datagrams[id];
             if this.holds > 0 && this.arrived < this.fragments {

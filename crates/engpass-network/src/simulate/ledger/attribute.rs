@@ -155,7 +155,7 @@ impl Line {
         };
         let (idle, own) = (self.idle - self.booked, self.ps_of(self.elastic));
         (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
-        let Some(reasons) = &mut self.reasons else { return };
+        let reasons = self.reasons.get_or_insert_default();
         let ([application, others @ .., sending], [from, as_before @ .., sent]) = (now, then);
         if others.iter().zip(as_before).fold(0, |changed, (now, then)| changed | now ^ then) == 0 {
             // It had nothing to send, or sent: all that a process does mostly.
@@ -166,6 +166,7 @@ impl Line {
         }
     }
 
+    /// A copy of all sums is out of the way of those who need none.
     #[inline(never)]
     fn user_left_oddly(&mut self, book: &Book, place: u32, packet: u32, stamps: &Stamps) {
         self.user_left(book, place, &stamps.of_packet(packet), stamps);

@@ -386,8 +386,8 @@ impl Ledger {
             self.book(lane, fate, load, carried, refused);
             return;
         }
-        let whole = matches!(carried, Carried::Whole(_));
-        if whole && self.sums_up(lane, load, carried) {
+        // What is written down is compared with the run first: from outside much is alike.
+        if matches!(carried, Carried::Whole(_)) && self.sums_up(lane, load, carried) {
             return;
         }
         let run = &mut self.runs[lane];
@@ -401,10 +401,13 @@ impl Ledger {
             };
         if alike && run.goes_on() {
             run.count += 1;
-        } else if match carried {
-            Carried::Whole(_) => !self.settle_as_earlier(lane, load),
-            Carried::Written(datagram) => !self.is_nothing(datagram) && !self.sums_up(lane, load, carried),
-        } {
+            return;
+        }
+        let settled = match carried {
+            Carried::Whole(_) => self.settle_as_earlier(lane, load),
+            Carried::Written(datagram) => self.is_nothing(datagram) || self.sums_up(lane, load, carried),
+        };
+        if !settled {
             self.begin_run(lane, load, carried);
         }
     }
@@ -745,11 +748,8 @@ fn book_all(
     let (header, bytes) = (u64::from(load.header), u64::from(load.bytes));
     for (hop, book) in books.iter_mut().enumerate() {
         let (unit, entry) = (lines[book.line as usize].unit, &entries[book.entry as usize]);
-        if plain
-            && !entry.is_cut(header + bytes)
-            && let Some(around) = entry.wire.around()
-        {
-            let padding = entry.wire.units(header + bytes) - around - header - bytes;
+        if plain && !entry.is_cut(header + bytes) && entry.wire.around().is_some() {
+            let padding = entry.wire.padding(header + bytes);
             let segments = &mut book.freight.get_or_insert_default().segments;
             segments.add_bytes(&entry.wire, count, padding * count, (header * count, bytes * count));
             continue;

@@ -134,6 +134,24 @@ impl Waits {
         }
     }
 
+    /// The same where nobody asks what the sums have grown by.
+    #[inline(always)]
+    fn pass_unasked(&mut self, now: u64) {
+        if now > self.until {
+            self.sum(self.state, now - self.until);
+            self.until = now;
+        }
+    }
+
+    /// The NIC emits until then; nobody asks either.
+    #[inline(always)]
+    fn send_unasked(&mut self, until: u64) {
+        if until > self.until {
+            self.sum(Wait::Sending, until - self.until);
+            self.until = until;
+        }
+    }
+
     #[inline]
     fn add(&mut self, state: Wait, ps: u64) {
         self.sum(state, ps);
@@ -218,10 +236,7 @@ impl Waits {
     #[inline]
     pub(super) fn stir(&mut self, now: u64) {
         // What the sums have grown by is not asked for any more.
-        if now > self.until {
-            self.sum(self.state, now - self.until);
-            self.until = now;
-        }
+        self.pass_unasked(now);
         self.grow_anew();
     }
 
@@ -229,14 +244,8 @@ impl Waits {
     #[inline(always)]
     pub(super) fn emit_last(&mut self, now: u64, until: u64) {
         debug_assert_eq!(self.grown_count, UNASKED, "a process has no timer");
-        if now > self.until {
-            self.sum(self.state, now - self.until);
-            self.until = now;
-        }
-        if until > self.until {
-            self.sums[Wait::Sending as usize] += until - self.until;
-            self.until = until;
-        }
+        self.pass_unasked(now);
+        self.send_unasked(until);
         self.state = Wait::Application;
     }
 
@@ -244,10 +253,7 @@ impl Waits {
     #[inline(always)]
     pub(super) fn emit_and_stir(&mut self, now: u64, until: u64) {
         self.stir(now);
-        if until > self.until {
-            self.sum(Wait::Sending, until - self.until);
-            self.until = until;
-        }
+        self.send_unasked(until);
     }
 
     /// The retransmission timer expires, and nothing has stirred since `since`: the wait was for the timer.
