@@ -116,7 +116,7 @@ impl Engine<'_> {
 
     /// A generator's cell, a frame of its own, reaches the line.
     pub(crate) fn generator_emits(&mut self, now: u64, flow: usize) {
-        let datagram = self.ledger.begin(Datagram::cell(flow));
+        let datagram = self.ledger.begin(now, Datagram::cell(flow));
         self.ledger.sent(now, datagram);
         let packet = self.packets.len();
         self.packets.push(Packet {

@@ -126,7 +126,7 @@ impl Engine<'_> {
     /// A process begins its next message.
     pub(crate) fn begin_message(&mut self, now: u64, flow: usize) {
         let bytes = self.process(flow).bytes;
-        let datagram = self.ledger.begin(Datagram::udp(flow, UDP_HEADER_BYTES, bytes));
+        let datagram = self.ledger.begin(now, Datagram::udp(flow, UDP_HEADER_BYTES, bytes));
         let process = self.process(flow);
         process.messages += 1;
         process.datagram = datagram;

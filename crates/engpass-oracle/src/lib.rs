@@ -24,3 +24,4 @@ pub mod resolve;
 mod router;
 mod switch;
 mod tcp;
+mod times;

@@ -263,7 +263,7 @@ impl Engine<'_> {
         let Some(segment) = this.connection.transmit(Time(now)) else { return 0 };
         let (flow, back, number) = (this.flow, !this.writes(), this.connection.stats().segments_sent);
         let datagram = Datagram::segment(flow, back, segment, number, Self::other_end(endpoint));
-        let datagram = self.ledger.begin(datagram);
+        let datagram = self.ledger.begin(now, datagram);
         self.endpoints[endpoint].segment = Some(datagram);
         self.sees_to_timer(now, endpoint);
         let cost = self.cost_of(endpoint);
@@ -323,8 +323,11 @@ impl Engine<'_> {
         let mut out = Out::default();
         this.connection.on_segment(Time(now), &segment, &mut out);
         let refused = this.connection.stats().bytes_refused - refused;
-        let writes = this.writes();
+        let (flow, writes) = (this.flow, this.writes());
         self.ledger.received(now, datagram, refused);
+        if let Some(time) = out.round_trip.filter(|_| writes) {
+            self.ledger.round_trip(now, flow, time.ps());
+        }
         if out.established && writes {
             self.application(endpoint).connected = true;
         }

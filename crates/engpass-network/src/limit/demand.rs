@@ -115,6 +115,8 @@ pub(super) struct Demand<'a> {
     pub(super) payload_bits: f64,
     /// Segments that one acknowledgement acknowledges; 0 for what is no TCP.
     pub(super) segments_per_ack: f64,
+    /// Picoseconds from the beginning of a unit until its receiver has it, if it meets nothing else; `None` for a generator.
+    pub(super) idle_delay: Option<u64>,
     /// Needs of one unit, in the order in which it meets them.
     pub(super) uses: Vec<Use>,
     pub(super) limiters: Vec<Limiter>,
@@ -238,6 +240,7 @@ impl<'a> Builder<'a> {
             weight: 1.0,
             payload_bits: 0.0,
             segments_per_ack: 0.0,
+            idle_delay: None,
             uses: Vec::new(),
             limiters: Vec::new(),
         };
@@ -258,6 +261,7 @@ impl<'a> Builder<'a> {
                     |cost| cost.datagram(message, sent) as f64,
                     |cost| cost.datagram(message, received) as f64,
                 );
+                demand.idle_delay = Some(self.idle_datagram(traffic, path, message));
                 if let Some(rate) = rate {
                     self.offers(&mut demand, flow, rate.0 as f64);
                 }
@@ -278,6 +282,8 @@ impl<'a> Builder<'a> {
                 let writing = |cost: &CpuCost| writes * cost.write() as f64 + reading(cost);
                 self.hosts(&mut demand, flow, writing, reading);
                 self.acknowledgements(&mut demand, &tcp);
+                let payload = tcp.segment.min(config.message.bytes());
+                demand.idle_delay = Some(self.idle_segment(traffic, path, tcp.header, payload));
                 if let Some(rate) = config.rate {
                     self.offers(&mut demand, flow, rate.0 as f64 * f64::from(config.streams));
                 }

@@ -8,6 +8,7 @@ mod alike;
 mod demand;
 mod fill;
 mod hosts;
+mod idle;
 pub mod layers;
 mod outcome;
 mod sentence;
@@ -120,6 +121,7 @@ fn flow_limit(
         kind: demand.traffic.kind(),
         goodput_bit_per_s: goodput,
         offered_bit_per_s: goodput,
+        idle_delay_s: demand.idle_delay.map(|ps| ps as f64 / 1e12),
         bottleneck: answers[bottleneck].limiter.name.clone(),
         next: next.map(|next| next.limiter.name.clone()),
         sentence: sentence::sentence(topology, resources, demands, flow, &answers[bottleneck], next),

@@ -21,6 +21,9 @@ pub struct FlowLimit {
     pub goodput_bit_per_s: f64,
     /// Payload to offer for that: the same.
     pub offered_bit_per_s: f64,
+    /// One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in seconds; `None` for generators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_delay_s: Option<f64>,
     /// Name of the smallest candidate.
     pub bottleneck: String,
     /// Name of the second smallest candidate, which limits once the bottleneck is gone; `None` if there is only one.

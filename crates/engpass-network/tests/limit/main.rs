@@ -4,6 +4,7 @@ mod alike;
 mod copies;
 mod costs;
 mod frames;
+mod idle;
 mod laws;
 mod layers;
 mod published;
