@@ -8,7 +8,7 @@ from typing import Any
 
 from engpass.above import GENERATORS
 from engpass.report import theme
-from engpass.report.aggregate import Point, Table
+from engpass.report.aggregate import Point, Spread, Table
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Figure
 from engpass.report.figures.base import Block, Key
@@ -192,7 +192,12 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     head = ["Flow", "Variant", *(esc(axis.label) for axis in table.axes), *engine]
     unit = f'<span class="unit">{esc(table.rate.name)}</span>'
     rates = [f"{name} {unit}" for name in ("Limit", "Goodput", "Least", "Greatest", "Offered")]
-    numbers = [*rates[1:], "Loss", "Repeats"] if table.measured else []
+    delays = (
+        [f'{name} <span class="unit">{esc(table.delay.name)}</span>' for name in ("Delay p50", "Delay p99")]
+        if table.delay is not None
+        else []
+    )
+    numbers = [*rates[1:], "Loss", *delays, "Repeats"] if table.measured else []
     limit = rates[:1] if "limit" in table.engines else []
     rows = [row for key in shown for row in _point_rows(table, groups[key])]
     right = [*range(2, 2 + len(table.axes)), *range(len(head), len(head) + len(limit) + len(numbers))]
@@ -218,6 +223,9 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
     def rate(bit_per_s: float) -> str:
         return plain(bit_per_s / table.rate.factor)
 
+    def delay(of: Spread | None) -> str:
+        return blank if of is None or table.delay is None else plain(of.mean / table.delay.factor)
+
     rows = []
     for point in measured or points[:1]:
         row = [esc(point.flow), esc(point.variant)]
@@ -227,7 +235,7 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
         if "limit" in table.engines:
             row.append(rate(limit.goodput.mean) if limit else blank)
         if table.measured and point.engine == "limit":
-            row += [blank] * 6
+            row += [blank] * (6 if table.delay is None else 8)
         elif table.measured:
             row += [rate(value) for value in (point.goodput.mean, point.goodput.low, point.goodput.high)]
             if point.invalid is not None:
@@ -235,6 +243,7 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
             row += [
                 rate(point.offered.mean),
                 say_share(point.loss.mean) if point.loss else blank,
+                *(delay(spread) for spread in (point.delay_p50, point.delay_p99) if table.delay is not None),
                 str(point.repeats),
             ]
         rows.append(row)
