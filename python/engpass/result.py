@@ -55,7 +55,7 @@ class RunResult:
         *,
         advice: bool = True,
     ) -> Explanation:
-        """Explain the point that is named, or what loses most of its limit: see `engpass.explain`.
+        """Explain the point that is named, else the worst served: see `engpass.explain`.
 
         `point` has values by swept path: `{"traffic.stream.message": "9 kB"}`. `advice` simulates changes.
         Raises `ChoiceError` for a name that there is none of.

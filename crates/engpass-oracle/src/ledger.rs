@@ -100,7 +100,7 @@ pub(crate) struct Ledger {
     /// What happens at or before it is not counted; `None`: everything is.
     warmup: Option<u64>,
     flows: Vec<FlowSeen>,
-    /// Delays of what each flow received, and round trips that its writing ends measured.
+    /// By flow, the delays of its datagrams, and the round trips of its writing ends.
     delays: Vec<Vec<u64>>,
     round_trips: Vec<Vec<u64>>,
     /// How many datagrams of each flow were begun.

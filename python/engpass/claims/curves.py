@@ -65,6 +65,12 @@ class Curve:
 RATES = {"goodput": "goodput_bit_per_s", "offered": "offered_bit_per_s"}
 """Quantities of a flow that are rates; the mean of the repeats."""
 
+DELAYS = {
+    "idle delay": "idle_delay_s",
+    **{f"delay {figure}": f"delay_{figure}_s" for figure in ("min", "p50", "p90", "p99", "p999", "max")},
+}
+"""One-way delays of a flow: the idle one, which `limit` knows, and those of simulated points."""
+
 COUNTED = {"sent": "datagrams", "lost": "datagrams", "timeouts": "timeouts"}
 """Quantities that are counted over all repeats together, and what is counted."""
 
@@ -85,9 +91,9 @@ class Campaign:
     ) -> Curve:
         """A quantity over the sweep; without a sweep, one sample.
 
-        Quantities are `goodput`, `offered`, `sent`, `lost` (datagrams, all repeats together), of the limit
-        the names of its stages, and those of `TOGETHER`, whatever the flow. Of several swept paths `where`
-        fixes all but one. Raises `NoDataError`.
+        Quantities are `goodput`, `offered`, `sent`, `lost` (datagrams, all repeats together), those of
+        `DELAYS`, of the limit the names of its stages, and those of `TOGETHER`, whatever the flow. Of several
+        swept paths `where` fixes all but one. Raises `NoDataError`.
         """
         fixed = where or {}
         free = [index for index, axis in enumerate(self._axes) if axis.path not in fixed]
@@ -105,7 +111,8 @@ class Campaign:
         if not samples:
             raise NoDataError(f"no point of {engine}, variant {variant}")
         samples.sort(key=lambda sample: sample.x)
-        unit = TOGETHER[quantity][0] if quantity in TOGETHER else COUNTED.get(quantity, "bit/s")
+        unit = "s" if quantity in DELAYS else COUNTED.get(quantity, "bit/s")
+        unit = TOGETHER[quantity][0] if quantity in TOGETHER else unit
         x_unit = (self._axes[free[0]].values[0].unit or "") if free else ""
         return Curve(tuple(samples), x_unit, unit)
 
@@ -143,10 +150,12 @@ def _value(outcome: Mapping[str, Any], flow: str, quantity: str) -> float:
         raise NoDataError(f"no flow {flow}") from None
     if quantity in RATES:
         return float(found[RATES[quantity]])
-    if quantity in ("sent", "lost"):
-        if f"{quantity}_datagrams" not in found:
-            raise NoDataError(f"the engine counts no datagrams {quantity}")
-        return float(found[f"{quantity}_datagrams"])
+    if quantity in ("sent", "lost") or quantity in DELAYS:
+        key = DELAYS.get(quantity, f"{quantity}_datagrams")
+        if found.get(key) is None:
+            what = quantity if quantity in DELAYS else f"datagrams {quantity}"
+            raise NoDataError(f"the engine tells no {what}")
+        return float(found[key])
     for stage in found.get("stages", ()):
         if stage["name"] == quantity:
             return float(stage["rate_bit_per_s"])

@@ -50,8 +50,8 @@ def command(
 ) -> None:
     """Explain a point: where its bits went, what holds the flow back, and what to change.
 
-    Without --point and --variant it is the point that loses most against its limit. Every change that is
-    named was simulated with the same seeds.
+    Without --point, --variant and --flow it is the point and flow that goodput, loss and delay together serve
+    worst. Every change that is named was simulated with the same seeds.
     """
     from engpass.explain import explain
 

@@ -33,7 +33,7 @@ _WIDTH = 100
 """Characters of a table of figures in a file or a pipe; a terminal says itself how wide it is."""
 
 _GIVE_WAY = ("Offered", "Spread", "Delay p50")
-"""Columns that a table without room leaves out, in this order: others tell most of what they tell."""
+"""Columns that a table without room leaves out, in this order."""
 
 # Background: shown only where there is nothing else.
 _GENERATORS = frozenset({"cbr", "on-off"})
@@ -141,7 +141,7 @@ class _Cell:
         self.sent += flow.get("sent_datagrams") or 0
         self.lost += flow.get("lost_datagrams") or 0
         for column, key in _DELAYS.items():
-            # Only engines that know one-way delays tell them.
+            # Not every engine knows one-way delays.
             if flow.get(key) is not None:
                 self.delays.setdefault(column, []).append(flow[key])
 
@@ -209,7 +209,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
 
 
 def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]) -> list[str]:
-    """What the columns of the summary mean, and where those are that it left out."""
+    """Notes on the columns of the summary, and on those left out."""
     notes = []
     if left_out:
         notes.append(f"no room for {' and '.join(left_out)}: `engpass export {record.id}` has all columns")
@@ -217,7 +217,8 @@ def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]
         notes.append(
             "delay: one way, of datagrams or TCP segments, mean of the repeats; `show --delays` has more"
         )
-    if "Spread" not in left_out and any(len(cell.goodput) > 1 for cell in cells.values()):
+    repeated = any(len(cell.goodput) > 1 for cell in cells.values())
+    if repeated and "Spread" not in left_out:
         notes.append("spread: half of the greatest less the least, of the mean")
     return notes
 
@@ -350,7 +351,8 @@ def _summary_table(
     columns = ["Variant", *axes, *(["Flow"] if named else []), *(["Engine"] if told else [])]
     delays = [column for column in _DELAYS if any(column in cell.delays for cell in cells.values())]
     other = ["Apart"] if compared else []
-    figures = ["Goodput", "Spread", "Offered", "Loss", *delays, "Limit", *other]
+    spread = ["Spread"] if any(len(cell.goodput) > 1 for cell in cells.values()) else []
+    figures = ["Goodput", *spread, "Offered", "Loss", *delays, "Limit", *other]
     chosen = sorted(
         (key for key in cells if key[2] in places),
         key=lambda key: (plan.variants.index(key[0]), key[1], places[key[2]], engines.index(key[3])),

@@ -46,20 +46,26 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """The bottleneck, its evidence, and what to change, in one sentence."""
-        at = self.at
-        possible = at.limit and self.finding.key != "limit"
-        of = f" of the {say.rate(at.limit)} that are possible" if possible else ""
-        has = f"{self.finding.bottleneck} holds `{at.flow}` at {say.rate(at.goodput)}{of}"
-        return f"{has}: {self.finding.evidence}{self._counsel()}"
+        at, found = self.at, self.finding
+        has = f"{found.bottleneck} {found.verb} `{at.flow}`"
+        if found.verb != "limits":
+            of = f" of its limit of {say.rate(at.limit)}" if at.limit else ""
+            has += f"{' at' if found.verb == 'holds' else ', which gets'} {say.rate(at.goodput)}{of}"
+        return f"{has}: {found.evidence}{self._counsel()}"
 
     def _counsel(self) -> str:
+        """The best change that was simulated, with its price."""
         if self.advice is None:
             return ""
         if self.advice.changes:
             return f"; {self.advice.changes[0].text}"
+        if self.advice.trades:
+            return f"; every change tried that helps has a price: {self.advice.trades[0].text}"
         if not self.advice.tried:
-            return "; there is nothing in the network to change"
-        return f"; none of {say.count(len(self.advice.tried), 'change')} that were simulated gains"
+            return "; no change was tried: nothing that was seen asks for one"
+        if len(self.advice.tried) == 1:
+            return "; the one change tried does not help"
+        return f"; none of the {len(self.advice.tried)} changes tried helps"
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON data; ledgers as the integers of the engine, added up over the repeats."""
@@ -72,6 +78,10 @@ class Explanation:
             "goodput_bit_per_s": at.goodput,
             "offered_bit_per_s": at.offered,
             "limit_bit_per_s": at.limit,
+            "loss": at.served.loss,
+            "delay_p50_s": at.served.half,
+            "delay_p99_s": at.served.delay,
+            "idle_delay_s": at.limited.get("idle_delay_s"),
             "bottleneck": {
                 "key": self.finding.key,
                 "name": self.finding.bottleneck,
@@ -87,6 +97,7 @@ class Explanation:
             "tcp": at.counts or None,
             "sentence": self.sentence,
             "advice": None if advice is None else [change.to_json() for change in advice.changes],
+            "trades": None if advice is None else [change.to_json() for change in advice.trades],
             "tried": None if advice is None else list(advice.tried),
             **({"timeline": self.timeline} if self.timeline is not None else {}),
         }

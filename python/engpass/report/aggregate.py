@@ -45,8 +45,8 @@ class Spread:
 class Point:
     """All repeats of one flow at one point of the sweep.
 
-    Rates in bit/s; `loss` is a fraction of the datagrams sent; delays are one way and in seconds, `None` of
-    engines that do not know them.
+    Rates in bit/s; `loss` is a fraction of the datagrams sent; delays are one way and in seconds, `None` if
+    the engine does not know them.
     """
 
     variant: str

@@ -55,7 +55,7 @@ impl<'a> Builder<'a> {
         last(&arrived) + receive.segment() + receive.bytes(payload)
     }
 
-    /// What the CPUs of the sender and of the receiver are busy with.
+    /// CPU times of the sender and of the receiver.
     fn occupations(&self, traffic: &Traffic, path: &FlowPath) -> [CpuCost; 2] {
         [(Side::Send, path.from), (Side::Receive, path.to)]
             .map(|(side, host)| self.testbed.hosts[host].occupation(side, traffic.data_path(side)))

@@ -1,4 +1,4 @@
-//! The idle delay of a flow: how long a unit takes one way if it meets nothing else. docs/model.md says what each step takes.
+//! The idle delay of a flow: how long a unit takes one way if it meets nothing else. docs/model.md has each step.
 
 use engpass_model::switch::Switch;
 use engpass_model::time::Pace;
@@ -14,7 +14,7 @@ use super::layers::Wire;
 pub(super) struct Packet {
     /// Bytes of IP payload.
     pub(super) payload: u64,
-    /// When all of it is at the place that the computation has reached, in picoseconds.
+    /// Its arrival, as a whole, at the current place of the computation, in picoseconds.
     pub(super) at: u64,
 }
 
@@ -30,7 +30,7 @@ impl Server {
         Self { pace, base: 0, units: 0 }
     }
 
-    /// Serve so many units that come at `at`. Returns when that begins, and when all but the last `gap` units have left.
+    /// Serves `units` that come at `at`. Returns the begin of the service, and the instant at which all but the last `gap` units have left.
     fn serve(&mut self, at: u64, units: u64, gap: u64) -> (u64, u64) {
         if at > self.base + self.pace.after(self.units) {
             (self.base, self.units) = (at, 0);

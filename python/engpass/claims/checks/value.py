@@ -18,7 +18,7 @@ class Value(Check):
 
     at: Quantity | None = None
     quantity: str = "goodput"
-    """`goodput`, `offered`, or a stage of the limit by its name."""
+    """`goodput`, `offered`, `idle delay`, `delay p99` and the like, or a stage of the limit by its name."""
     per: Quantity | None = None
     """Divide by this: what comes out is a share."""
 
