@@ -1,6 +1,6 @@
 //! What an engine shows of a run, and how two engines are compared.
 //!
-//! [`Observed`] holds counts, sums and last times only, so that an engine without an event for each cell can fill it.
+//! [`Observed`] holds counts, sums and figures of times only, so that an engine without an event for each cell can fill it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

@@ -19,7 +19,7 @@ use proptest::test_runner::TestRunner;
 use crate::cell::vc_index;
 use crate::engine::Engine;
 use crate::networks::{Drawn, frames, network, network_with_tcp};
-use crate::outcome::{FlowSeen, Observed, Place, compare};
+use crate::outcome::{FlowSeen, Observed, Place, Times, compare};
 use crate::resolve::resolve;
 
 /// Later than everything in a drained network: an hour in picoseconds.
@@ -396,4 +396,18 @@ fn differences_are_named() {
     assert_eq!(differences.lines().count(), 2, "{differences}");
     assert!(differences.starts_with("flow 0: fast FlowSeen"), "{differences}");
     assert!(differences.contains(": fast None, oracle Some(Departed"), "{differences}");
+    let exact = Times { min: 1_000_000, quantiles: [2_000_000; 4], max: 2_000_000 };
+    let mut oracle = oracle;
+    oracle.delays[0] = Some(exact);
+    for (delays, right) in [
+        (exact, true),
+        (Times { quantiles: [1_969_000; 4], ..exact }, true),
+        (Times { quantiles: [1_968_000; 4], ..exact }, false),
+        (Times { quantiles: [2_000_001; 4], ..exact }, false),
+        (Times { min: 1_000_001, ..exact }, false),
+    ] {
+        let mut fast = oracle.clone();
+        fast.delays[0] = Some(delays);
+        assert_eq!(compare(&fast, &oracle).is_ok(), right, "{delays:?}");
+    }
 }
