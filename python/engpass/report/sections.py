@@ -14,7 +14,7 @@ from engpass.report.figures import FIGURES, Figure
 from engpass.report.figures.base import Block, Key
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
-from engpass.report.record import Claim, File, Outcome, Run
+from engpass.report.record import File, Outcome, Run
 from engpass.report.units import plain, say_share, unit_for
 from engpass.report.words import DONE_BY, Stretch, bottlenecks
 
@@ -24,53 +24,6 @@ MAX_LIMITED = 100
 """Rows of the table of points, stretches of bottlenecks, and flows that have them, at most."""
 
 Charts = Mapping[str, Mapping[str, object]]
-
-
-def claims_section(claims: Sequence[Claim]) -> str:
-    """Published, obtained, and whether it holds; estimates are marked as such."""
-    if not claims:
-        return ""
-    held = sum(1 for claim in claims if claim.get("holds"))
-    rows = []
-    for claim in claims:
-        holds = claim.get("holds")
-        verdict = '<span class="good">✓ holds</span>' if holds else '<span class="bad">✗ does not hold</span>'
-        if holds is None:
-            verdict = '<span class="muted">not tested</span>'
-        kind = str(claim.get("kind", ""))
-        badge = f'<span class="badge{" mark" if kind == "estimate" else ""}">{esc(kind)}</span>'
-        statement = prose(claim.get("statement", ""))
-        source = f'<br><span class="muted">{esc(claim["source"])}</span>' if claim.get("source") else ""
-        rows.append(
-            [
-                f'<div class="wide">{statement}{source}</div>',
-                _value(claim.get("published")),
-                _value(claim.get("obtained")),
-                _value(claim.get("tolerance")),
-                verdict,
-                badge,
-            ]
-        )
-    estimates = any(claim.get("kind") == "estimate" for claim in claims)
-    note = (
-        '<p class="muted">An <span class="badge mark">estimate</span> is not a published value: '
-        "the study does not state it.</p>"
-    )
-    wide = html_table(
-        f"{held} of {len(claims)} claims hold",
-        ["Statement", "Published", "Obtained", "Tolerance", "Holds", "Kind"],
-        rows,
-        kind="cards",
-    )
-    return wide + (note if estimates else "")
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return '<span class="muted">not stated</span>'
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return esc(plain(float(value)) if isinstance(value, (int, float)) else value)
 
 
 def choices(table: Table, flows: Sequence[str]) -> str:
