@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
 # The steps of `make prove`, each a target of its own below: what takes too long for `make test`.
-PROOFS := prove-breaks
+PROOFS := prove-properties prove-breaks
 
 .PHONY: help run test prove $(PROOFS) check bench gen pages docs dev rust-test python-test fmt clean
 
@@ -43,6 +43,11 @@ python-test: $(STAMP)
 	$(BIN)/pytest -q tests/python
 
 prove: $(PROOFS) ## what takes too long for `test`: every claim of the gallery can fail
+
+# Ten times the cases of `make test`: proptest and Hypothesis run 256 and 100 where a property does not say how many.
+prove-properties: $(STAMP)
+	PROPTEST_CASES=2560 cargo test --workspace --exclude engpass-python --lib --tests --quiet
+	$(BIN)/pytest -q tests/python --hypothesis-profile prove -m hypothesis
 
 prove-breaks: $(STAMP)
 	$(BIN)/python tools/prove_breaks.py

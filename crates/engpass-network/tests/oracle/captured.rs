@@ -139,7 +139,7 @@ fn passed_before(topology: &Topology, all: &[Passing]) -> Result<(), TestCaseErr
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(engpass_cases::cases(300))]
 
     #[test]
     fn cells_are_captured_as_they_are_counted(Drawn(testbed) in network(), seed in any::<u64>()) {

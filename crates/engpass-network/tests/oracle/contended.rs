@@ -252,7 +252,7 @@ fn both(text: &str, seed: u64) -> Result<Observed, String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(engpass_cases::cases(200))]
 
     #[test]
     fn trains_that_meet_are_equal_to_cells(text in contended(), seed in any::<u64>()) {

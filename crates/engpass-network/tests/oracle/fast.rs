@@ -221,7 +221,7 @@ fn equal(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(engpass_cases::cases(1000))]
 
     #[test]
     fn trains_are_equal_to_cells_bit_for_bit(Drawn(testbed) in network(), seed in any::<u64>()) {
