@@ -11,3 +11,4 @@ mod networks;
 mod outside;
 mod properties;
 mod replay;
+mod rings;

@@ -10,7 +10,7 @@ use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
 use engpass_model::unit::Share;
 use engpass_model::wire::Framing;
-use engpass_testbed::topology::{FlowPath, Hop, LinkEnds};
+use engpass_testbed::topology::{FlowPath, Hop, Leg, LinkEnds};
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -19,7 +19,7 @@ use proptest::test_runner::TestRunner;
 use crate::cell::vc_index;
 use crate::engine::Engine;
 use crate::networks::{Drawn, frames, network, network_with_tcp};
-use crate::outcome::{FlowSeen, Observed, Place, compare};
+use crate::outcome::{Departing, FlowSeen, Observed, Place, compare};
 use crate::resolve::resolve;
 
 /// Later than everything in a drained network: an hour in picoseconds.
@@ -156,6 +156,33 @@ proptest! {
     }
 }
 
+/// The longest delay in picoseconds of a ring of five links between switches in which every link passes cells on to the next one.
+fn closed_ring(topology: &Topology, seen: &Observed) -> Option<u64> {
+    let left = |circuit: usize, forward: bool, hop: Hop| {
+        let end = usize::from(topology.links[hop.link].ends[0] != hop.from);
+        let between = topology.links[hop.link].ends.iter().all(|end| *end >= topology.hosts);
+        between && seen.departures.contains_key(&Departing { link: hop.link, end, circuit, forward })
+    };
+    let mut next: BTreeMap<Hop, BTreeSet<Hop>> = BTreeMap::new();
+    for circuit in 0..topology.circuits.len() {
+        for forward in [true, false] {
+            let hops = topology.hops(Leg::Circuit { circuit, forward });
+            for hops in hops.windows(2).filter(|hops| hops.iter().all(|hop| left(circuit, forward, *hop))) {
+                next.entry(hops[0]).or_default().insert(hops[1]);
+            }
+        }
+    }
+    let goes_round = |first: Hop| {
+        let (mut hop, mut delay) = (first, 0);
+        for _ in 0..5 {
+            delay = delay.max(topology.links[hop.link].delay.ps());
+            hop = *next.get(&hop)?.first()?;
+        }
+        (hop == first).then_some(delay)
+    };
+    next.keys().find_map(|first| goes_round(*first))
+}
+
 fn fair(config: &AtmSwitch) -> bool {
     matches!(config.discard, Discard::SelectiveDrop(_) | Discard::Fba(_))
 }
@@ -232,6 +259,10 @@ fn random_networks_meet_everything() {
             seen.departures.iter().any(|(key, departed)| tagging(key.circuit) && departed.clp > 0)
         });
         meet("a warm-up", testbed.run.warmup.is_some());
+        let ring = closed_ring(&topology, &seen);
+        meet("cells all round a ring", ring.is_some());
+        meet("cells all round a ring of links below 10 ns", ring.is_some_and(|delay| delay < 10_000));
+        meet("cells all round a ring of links of 1 ps", ring == Some(1));
         meet("against a circuit", topology.flows.iter().any(|flow| !flow.forward));
         meet("three hops or more", topology.flows.iter().any(|flow| flow.route.len() > 2));
         meet("both directions of a circuit", {
