@@ -39,7 +39,7 @@ rust-test:
 python-test: $(STAMP)
 	$(BIN)/pytest -q tests/python
 
-check: $(STAMP) ## formatting, lints, types, generated files, file sizes
+check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features engpass-bench/queues --quiet -- -D warnings
 	$(BIN)/ruff check python tests tools benches
@@ -47,6 +47,7 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes
 	$(BIN)/mypy
 	cargo run --quiet -p engpass-testbed --example generate -- check
 	$(PYTHON) tools/file_sizes.py
+	$(PYTHON) tools/oracle_apart.py
 
 pages: $(STAMP) ## write the tables in the pages of the gallery (runs every study in full)
 	$(BIN)/python tools/gallery_page.py

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 pub use crate::accounts::Accounts;
+use crate::queue;
 
 /// What was seen up to an instant. Counts are of what happened at `t` with `warmup < t <= at`, or at `t <= at` without
 /// a warm-up (or with one of zero); last times and sums of times are of everything from the beginning.
@@ -186,7 +187,7 @@ pub enum Place {
         /// Index of the end, 0 or 1.
         end: usize,
         /// Why.
-        cause: engpass_model::queue::Cause,
+        cause: queue::Cause,
     },
     /// The line behind this end of this link.
     Line {

@@ -23,7 +23,7 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-pub(crate) use frames::frames;
+pub(crate) use frames::{frames, port};
 use memory::DataDraw;
 
 /// How switches are joined.
