@@ -101,7 +101,7 @@ def is_listed(function: str, items: set[str]) -> bool:
 
 
 def main() -> int:
-    """Print what is shared and not listed, and what is listed and not shared; 1 if there is any."""
+    """Print uses without an entry in the list and entries without a use; return 1 if there are any."""
     items, paths, functions = listed(), named(), called()
     whole = modules(items)
     wrong = [

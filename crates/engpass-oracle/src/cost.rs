@@ -1,4 +1,4 @@
-//! What a host's CPU pays (docs/model.md, "Bytes"; docs/copies.md).
+//! CPU time at hosts (docs/model.md, "Hosts that send UDP"; docs/copies.md).
 
 use engpass_model::host::{Cost, DataPath, Host, IoBus, Memory, Side};
 use engpass_model::unit::{ByteRate, Duration};
@@ -8,7 +8,7 @@ const SECOND: u128 = 1_000_000_000_000_000_000;
 /// Attoseconds in a picosecond.
 const PICOSECOND: u128 = 1_000_000;
 
-/// What one side of a flow costs its host, in picoseconds.
+/// The CPU time that one side of a flow costs its host, in picoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Costs {
     table: Cost,
@@ -32,37 +32,37 @@ impl Costs {
         Self { table: table.clone(), byte }
     }
 
-    /// So many bytes, rounded up once.
+    /// CPU time of payload bytes, rounded up once.
     pub(crate) fn bytes(&self, bytes: u64) -> u64 {
         (u128::from(bytes) * self.byte).div_ceil(PICOSECOND) as u64
     }
 
-    /// A fragment with so many bytes of payload.
+    /// CPU time of a fragment with this payload in bytes.
     pub(crate) fn fragment(&self, bytes: u64) -> u64 {
         ps(self.table.per_fragment) + self.bytes(bytes)
     }
 
-    /// What a datagram costs beside its fragments.
+    /// CPU time of a datagram apart from its fragments.
     pub(crate) fn datagram_start(&self) -> u64 {
         ps(self.table.per_datagram)
     }
 
-    /// A whole datagram that came in so many fragments.
+    /// CPU time of a whole datagram, given its payload in bytes and its number of fragments.
     pub(crate) fn datagram(&self, bytes: u64, fragments: u64) -> u64 {
         self.datagram_start() + fragments * ps(self.table.per_fragment) + self.bytes(bytes)
     }
 
-    /// A write of a TCP application, beside its bytes.
+    /// CPU time of a write of a TCP application, apart from its bytes.
     pub(crate) fn write(&self) -> u64 {
         ps(self.table.per_write)
     }
 
-    /// A segment with data, beside its bytes.
+    /// CPU time of a segment with data, apart from its bytes.
     pub(crate) fn segment(&self) -> u64 {
         ps(self.table.per_segment)
     }
 
-    /// A segment without data.
+    /// CPU time of a segment without data.
     pub(crate) fn ack(&self) -> u64 {
         ps(self.table.per_ack)
     }
@@ -73,7 +73,7 @@ pub(crate) fn ps(duration: Option<Duration>) -> u64 {
     duration.map_or(0, |duration| duration.0)
 }
 
-/// What a byte needs on a data path: a row of the table in docs/copies.md.
+/// A row of the table of data paths in docs/copies.md.
 struct Row {
     copies: u128,
     checksums: u128,
@@ -104,7 +104,7 @@ fn row(path: DataPath) -> Row {
     Row { copies, checksums, encryptions, dma, bus, in_turns }
 }
 
-/// Attoseconds of a byte that is moved so many times at a rate, rounded up.
+/// Attoseconds that it takes to move a byte `times` times at a rate, rounded up.
 fn at(times: u128, rate: ByteRate) -> u128 {
     (times * SECOND).div_ceil(u128::from(rate.0))
 }
@@ -127,7 +127,7 @@ fn byte_time(host: &Host, side: Side, path: DataPath, measured: Option<u128>) ->
     }
 }
 
-/// What a bus gives in the direction of the data, and no more than its bandwidth.
+/// Rate of a bus in the direction of the data, at most its bandwidth.
 fn reached(bus: &IoBus, side: Side) -> ByteRate {
     let of_direction = match side {
         Side::Send => bus.to_device,

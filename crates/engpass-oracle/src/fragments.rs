@@ -2,7 +2,7 @@
 
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-/// Cuts `bytes` of IP payload for packets of at most `mtu` bytes: where each fragment begins, and its bytes.
+/// Cuts `bytes` of IP payload for packets of at most `mtu` bytes: returns the offset and the bytes of each fragment.
 pub(crate) fn fragments(bytes: u64, mtu: u64) -> Vec<(u64, u64)> {
     let room = mtu - IP_HEADER_BYTES;
     if bytes <= room {

@@ -1,7 +1,7 @@
 //! The oracle: a reference engine in which every cell, and every beginning and end of a transmission, is an event.
 //!
-//! It is written from the pages of docs/ and from the standards that they name. docs/why/ lists what it shares with the engine that
-//! users run; `tools/oracle_apart.py` checks the list. The oracle is slow and simple on purpose: it is the specification in code. The tests
+//! It is written from the pages of docs/ and from the standards that they name. docs/why/ lists the code that it shares with the
+//! product; `tools/oracle_apart.py` checks the list. The oracle is slow and simple on purpose: it is the specification in code. The tests
 //! of `engpass-network` hold the fast engine against it, and the benchmarks measure how much time the trains of cells save.
 
 mod accounts;

@@ -11,9 +11,9 @@ pub(crate) struct Policer {
     increment: Pace,
     /// Tau in picoseconds.
     tolerance: u64,
-    /// What becomes of a cell that does not conform.
+    /// The action on a cell that does not conform.
     pub(crate) action: PolicingAction,
-    /// The theoretical arrival time of the next cell, in parts of a picosecond: as many as the denominator of T make one.
+    /// The theoretical arrival time of the next cell. The unit is a picosecond divided by the denominator of T.
     expected: u128,
 }
 

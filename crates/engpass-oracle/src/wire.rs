@@ -1,4 +1,4 @@
-//! What packets take of lines: bytes of frames, and cells (docs/model.md, "Frames"; ITU-T I.363.5 for AAL5).
+//! Lengths of packets on lines: bytes of frames, and cells (docs/model.md, "Frames"; ITU-T I.363.5 for AAL5).
 
 use engpass_model::wire::Framing;
 use engpass_model::wire::ethernet::MIN_FRAME_BYTES;

@@ -6,7 +6,7 @@
 use super::Network;
 use super::advance::Port;
 
-/// Ports on common cycles: each of them waits for all others.
+/// Ports on common cycles. Every port of a ring waits for every other one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ring {
     /// Upstream ports come before downstream ports, as far as a cycle allows.
@@ -152,8 +152,8 @@ impl Network {
     }
 }
 
-/// The rings among ports, given the upstream ports of each: components of more than one port, each of which leads to every other (Tarjan
-/// 1972, with a stack of its own in place of recursion).
+/// The rings among ports, given the upstream ports of each: the strongly connected components with more
+/// than one port (Tarjan 1972, with a stack in place of recursion).
 pub(super) fn find_rings(upstream: &[&[usize]]) -> Vec<Ring> {
     const NONE: usize = usize::MAX;
     // The order in which ports were first seen, the least such number that each one reaches within its component, and the component.

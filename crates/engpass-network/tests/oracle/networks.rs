@@ -54,6 +54,8 @@ struct Graph {
     links: Vec<(Medium, u64, bool)>,
     /// By how many places the links are turned round in the file.
     turned: usize,
+    /// ATM links at a rate of their own have a slot of whole picoseconds.
+    round: bool,
 }
 
 /// Picoseconds and bytes of a host.
@@ -210,6 +212,7 @@ fn graph() -> impl Strategy<Value = Graph> {
             alike,
             links,
             turned,
+            round: false,
         },
     )
 }

@@ -1,4 +1,4 @@
-//! ATM switches whose ports wait for each other, in a ring or along many paths: what a run costs must not depend on the delays.
+//! ATM switches whose ports wait for each other, in a ring or along many paths: the cost of a run must not depend on the delays.
 //!
 //! These tests find a defect by a crash, or by a run that never ends.
 

@@ -6,7 +6,7 @@ use engpass_model::queue::CoDel as Config;
 
 use super::{Cause, Dropped, Length, Packet, Scheduler, put_last};
 
-/// What the pseudo-code calls TARGET and INTERVAL, and whether packets are marked.
+/// TARGET and INTERVAL of the pseudo-code in picoseconds, and whether packets are marked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     pub(super) target: u64,

@@ -16,7 +16,7 @@ const MOST_DROPPED: u64 = 64;
 pub(super) struct FqCoDel {
     config: Config,
     law: Law,
-    /// Where flows share queues: what the hash is perturbed with.
+    /// Perturbation of the hash, if flows share queues.
     perturbation: Option<u64>,
     queues: BTreeMap<u32, Flow>,
     new: VecDeque<u32>,

@@ -6,7 +6,7 @@ use engpass_model::queue::TokenBucket as Config;
 
 use super::{Cause, Dropped, Packet, Scheduler, put_last};
 
-/// Parts of a token: as many come in a picosecond as the rate is in bit/s.
+/// Parts of a token. At a rate of 1 bit/s one part comes in a picosecond.
 const TOKEN: u128 = 8_000_000_000_000;
 
 /// A queue behind a bucket of tokens.

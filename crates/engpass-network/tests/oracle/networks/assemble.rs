@@ -22,6 +22,10 @@ use super::{
 /// Cells over all hops that a run may make.
 const AFFORDABLE: u64 = 6_000;
 
+/// A rate in bit/s at which a slot takes a whole number of picoseconds.
+const ROUND_RATE: u64 = 42_400_000;
+const ROUND_SLOT: u64 = 10_000_000;
+
 /// Switches of a cycle.
 const CYCLE: usize = 5;
 
@@ -75,6 +79,9 @@ impl Parts {
         for circuit in &mut self.circuits {
             circuit.shaping = shaping;
         }
+        if self.graph.links[0].1.is_multiple_of(3) {
+            self.round();
+        }
         let rate = self.udp.first().and_then(|stream| stream.rate);
         for stream in &mut self.udp {
             stream.rate = rate;
@@ -83,7 +90,21 @@ impl Parts {
         self
     }
 
-    /// Give a cycle its circuits, from every host to the one two switches further on, and a stream on each of them.
+    /// Make the slot of all links a whole number of picoseconds, and rates and tolerances of policers multiples of it: cells then arrive at the
+    /// very limit of a policer.
+    fn round(&mut self) {
+        self.graph.links[0].0 = Medium::Atm;
+        self.graph.round = true;
+        for ((parts, way), tolerance, _) in
+            self.circuits.iter_mut().filter_map(|circuit| circuit.policing.as_mut())
+        {
+            // A share, of one, two or four slots.
+            (*parts, *way) = (10_000 >> (*parts % 3), 7);
+            *tolerance = *tolerance % 7 * ROUND_SLOT;
+        }
+    }
+
+    /// Give a cycle a circuit with a stream from every host to the host two switches further on.
     fn close_cycle(&mut self) {
         if !matches!(self.graph.shape, Shape::Cycle(_)) {
             return;
@@ -159,7 +180,8 @@ impl Parts {
             if draws[i].2 {
                 ends.reverse();
             }
-            let rate = (medium == Medium::Atm).then_some(Rate(1_000_000 + delay % 100_000 * 1000));
+            let rate = if graph.round { ROUND_RATE } else { 1_000_000 + delay % 100_000 * 1000 };
+            let rate = (medium == Medium::Atm).then_some(Rate(rate));
             let name = format!("l{i}");
             (
                 name,

@@ -79,7 +79,7 @@ pub(crate) fn frames() -> impl Strategy<Value = Drawn> {
 /// A discipline whose amounts are often multiples of the shortest frame.
 fn queue() -> impl Strategy<Value = Queue> {
     let amount = prop_oneof![2 => 64u64..=3000, 1 => (1u64..=8).prop_map(|frames| 64 * frames)];
-    queues::queue(amount.boxed(), 60)
+    queues::queue(amount.boxed(), 60, queues::target().boxed())
 }
 
 fn node() -> impl Strategy<Value = NodeDraw> {

@@ -1,8 +1,8 @@
 //! Random ports of packets that are contended on purpose: hosts send to one host through a queue discipline, on lines that are all
 //! equally fast.
 //!
-//! Packets have one or two lengths, and the amounts of a discipline are multiples of these, or a byte beside them: there an inequality
-//! that is off by one changes the outcome.
+//! Packets have one or two lengths. The amounts of a discipline are multiples of these or a byte beside them, and its times are often multiples
+//! of their times on the line: there an inequality that is off by one changes the outcome.
 
 use engpass_model::source::on_off::Lengths;
 use engpass_model::source::poisson::Sizes;
@@ -13,14 +13,18 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::queues::queue;
+use super::queues::{queue, target};
 use super::{Drawn, LinkDraw, NodeDraw, Parts, TcpDraw, UdpDraw, Uneven};
 
-/// Hosts, the one that receives included.
+/// Number of hosts, including the receiver.
 const HOSTS: usize = 4;
 
 /// Headers of a UDP datagram in an Ethernet frame, with IP and FCS, in bytes.
 const HEADERS: u64 = 46;
+
+/// Bytes of the line around a frame, and picoseconds of a byte at 10 Mbit/s.
+const AROUND: u64 = 20;
+const BYTE: u64 = 800_000;
 
 /// A random contended port.
 pub(crate) fn port() -> impl Strategy<Value = Drawn> {
@@ -30,7 +34,10 @@ pub(crate) fn port() -> impl Strategy<Value = Drawn> {
         let frames = [payloads.0, payloads.1].map(|payload| (payload + HEADERS).max(64));
         let near = (select(frames.to_vec()), 1u64..=4, 0u64..=2);
         let amount = near.prop_map(|(frame, times, off)| (frame * times + off - 1).max(64)).boxed();
-        let node = (any::<bool>(), queue(amount, 400)).prop_map(|(switch, queue)| NodeDraw {
+        let on_line =
+            (select(frames.to_vec()), 1u64..=8).prop_map(|(frame, times)| times * (frame + AROUND) * BYTE);
+        let target = prop_oneof![target(), on_line].boxed();
+        let node = (any::<bool>(), queue(amount, 400, target)).prop_map(|(switch, queue)| NodeDraw {
             switch,
             time: 0,
             queue,

@@ -14,14 +14,21 @@ fn limit(most: u64) -> impl Strategy<Value = QueueLimit> {
     ]
 }
 
-/// Two times of CoDel, so short that they matter within milliseconds.
-fn times() -> impl Strategy<Value = (Duration, Duration)> {
-    (1_000_000u64..=2_000_000_000, 1u64..=50)
-        .prop_map(|(target, times)| (Duration(target), Duration(target * (times + 1))))
+/// CoDel's target, so short that it matters within milliseconds.
+pub(super) fn target() -> impl Strategy<Value = u64> {
+    1_000_000u64..=2_000_000_000
 }
 
-/// A discipline. Quanta and bursts are of `amount` bytes, limits of at most `most` packets.
-pub(super) fn queue(amount: BoxedStrategy<u64>, most: u64) -> impl Strategy<Value = Queue> {
+/// A discipline. Quanta and bursts are of `amount` bytes, limits of at most `most` packets, CoDel's target is of `target` picoseconds and its
+/// interval a multiple of it.
+pub(super) fn queue(
+    amount: BoxedStrategy<u64>,
+    most: u64,
+    target: BoxedStrategy<u64>,
+) -> impl Strategy<Value = Queue> {
+    let times = || {
+        (target.clone(), 2u64..=51).prop_map(|(target, times)| (Duration(target), Duration(target * times)))
+    };
     let limit = || limit(most);
     let drop_tail = (limit(), weighted(0.3, 0u64..=59)).prop_map(|(limit, threshold)| {
         let threshold = threshold.filter(|_| limit.packets != u64::MAX).map(|at| at % limit.packets);
