@@ -416,7 +416,8 @@ fn random_networks_of_frames_meet_everything() {
 fn contended_ports_of_packets_meet_every_cause() {
     let mut met: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
-    for _ in 0..NETWORKS {
+    let ports = NETWORKS / 2;
+    for _ in 0..ports {
         let Drawn(testbed) = port().new_tree(&mut runner).expect("a port can be drawn").current();
         let kind = match (testbed.switches.values().next(), testbed.routers.values().next()) {
             (Some(Switch::Ethernet(config)), _) => config.queue.kind(),
@@ -438,7 +439,7 @@ fn contended_ports_of_packets_meet_every_cause() {
     for kind in Queue::KINDS {
         for cause in causes(*kind) {
             let times = met.get(&(*kind, cause.text())).copied().unwrap_or_default();
-            assert!(times >= 10, "{kind}, {}: only {times} of {NETWORKS} ports", cause.text());
+            assert!(times >= 5, "{kind}, {}: only {times} of {ports} ports", cause.text());
         }
     }
 }
