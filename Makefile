@@ -47,7 +47,7 @@ prove: $(PROOFS) ## what takes too long for `test`: every claim of the gallery c
 prove-breaks: $(STAMP)
 	$(BIN)/python tools/prove_breaks.py
 
-check: $(STAMP) ## formatting, lints, types, generated files, file sizes
+check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features engpass-bench/queues --quiet -- -D warnings
 	$(BIN)/ruff check python tests tools benches
@@ -55,6 +55,7 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes
 	$(BIN)/mypy
 	cargo run --quiet -p engpass-testbed --example generate -- check
 	$(PYTHON) tools/file_sizes.py
+	$(PYTHON) tools/oracle_apart.py
 
 pages: $(STAMP) ## write the tables in the pages of the gallery (runs every study in full)
 	$(BIN)/python tools/gallery_page.py
