@@ -19,6 +19,7 @@ import pytest
 from conftest import Cli, Program
 from engpass import child, netlab
 from engpass.netlab import emulated, kernel, registry
+from own_world import own_processes
 from test_netlab import more, seen, settle
 
 pytestmark = pytest.mark.skipif(
@@ -50,9 +51,9 @@ warmup = "100 ms"
 
 
 def drivers() -> set[int]:
-    """Processes of drivers."""
+    """Processes of the drivers that these tests have started."""
     found = set()
-    for process in Path("/proc").iterdir():
+    for process in own_processes():
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
