@@ -11,7 +11,7 @@ use crate::faulty::Faulty;
 use crate::origin::Origin;
 use crate::overrides::{self, Override};
 use crate::path;
-use crate::read::{self, Draft, locate, wrong_type};
+use crate::read::{self, Draft, bad_name, locate, wrong_type};
 use crate::source::{Source, too_large};
 use crate::sweep::{self, Axis, Sweep, Swept};
 use crate::testbed::{Run, Testbed};
@@ -442,6 +442,8 @@ fn variants(tree: &Node, found: &mut Vec<Diagnostic>) -> Vec<(String, Vec<Overri
     };
     let mut variants = Vec::new();
     for (name, entry) in table {
+        let problem = bad_name("variant", name);
+        found.extend(problem.map(|problem| problem.path(&["variant", name]).at(&entry.key)));
         let changes = match &entry.node.value {
             Value::Table(table) => overrides::of_variant(name, table, found),
             _ => {

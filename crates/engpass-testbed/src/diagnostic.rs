@@ -1,11 +1,13 @@
 //! What is wrong with a testbed, where, and how to cure it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use engpass_model::text::is_hidden;
 use serde_json::{Value, json};
 
 use crate::origin::{Giver, Origin as Place};
@@ -138,6 +140,22 @@ impl Diagnostic {
         (self.code, self.path.clone(), self.axis.clone().ok_or_else(own))
     }
 
+    /// Write hidden characters in all that is printed of it as escapes.
+    fn show_hidden(&mut self) {
+        let texts = [
+            self.path.as_mut(),
+            Some(&mut self.file),
+            Some(&mut self.message),
+            self.help.as_mut(),
+            self.source.as_mut(),
+        ];
+        for text in texts.into_iter().flatten() {
+            if let Cow::Owned(shown) = visible(text) {
+                *text = shown;
+            }
+        }
+    }
+
     fn set_text(&self) -> Option<String> {
         self.set.as_ref().map(|(text, _)| text.clone())
     }
@@ -183,6 +201,7 @@ impl Diagnostics {
                 continue;
             }
             found.file.clone_from(&source.name);
+            found.show_hidden();
             if let Some(span) = &mut found.span {
                 let end = source.text.len();
                 *span = span.start.min(end)..span.end.min(end);
@@ -251,14 +270,15 @@ impl Diagnostics {
         let title = level.primary_title(found.message.as_str()).id(found.code);
         let mut group = if let Some((written, value)) = &found.set {
             let note = AnnotationKind::Primary.span(value.clone());
-            title.element(Snippet::source(written.as_str()).path("command line").annotation(note))
+            title.element(Snippet::source(masked(written)).path("command line").annotation(note))
         } else if let Some(span) = &found.span {
             // Only the lines around the place are shown, so only they are handed over.
             let (from, to) = window(&self.text, span);
             let line = self.text[..from].matches('\n').count() + 1;
             let label = found.source.as_deref().filter(|_| found.set.is_none());
             let note = AnnotationKind::Primary.span(span.start - from..span.end.min(to) - from).label(label);
-            let shown = Snippet::source(&self.text[from..to]).line_start(line).path(found.file.as_str());
+            let shown =
+                Snippet::source(masked(&self.text[from..to])).line_start(line).path(found.file.as_str());
             title.element(shown.annotation(note))
         } else {
             title.element(Origin::path(found.source.as_deref().unwrap_or(&found.file)))
@@ -290,6 +310,34 @@ impl fmt::Display for Diagnostics {
 }
 
 impl std::error::Error for Diagnostics {}
+
+/// A text with its hidden characters, line ends apart, as escapes of TOML.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| is_hidden(c) && c != '\n';
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| match u32::from(c) {
+        _ if !hidden(c) => c.to_string(),
+        code => format!("\\u{code:04X}"),
+    };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// A text with other characters of the same length in place of its hidden ones, white space apart: spans stay right.
+fn masked(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mask = |c: char| match c.len_utf8() {
+        _ if !hidden(c) => c,
+        1 => '?',
+        2 => '¿',
+        _ => '\u{FFFD}',
+    };
+    Cow::Owned(text.chars().map(mask).collect())
+}
 
 /// The whole lines that a span begins in, at most a few thousand bytes: a line of a megabyte helps nobody.
 fn window(text: &str, span: &Range<usize>) -> (usize, usize) {

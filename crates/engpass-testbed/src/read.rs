@@ -9,12 +9,13 @@ use engpass_model::link::Link;
 use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::text::is_hidden;
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::de::{Fault, Without};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, visible};
 use crate::origin::Origin;
 use crate::path::{nearest, suggestion};
 use crate::shape::{Audit, SHAPES};
@@ -82,7 +83,11 @@ pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
             draft.elsewhere.insert(family, None);
         }
         match key.as_str() {
-            "name" => draft.name = text(key, entry, found),
+            "name" => {
+                draft.name = text(key, entry, found);
+                let problem = draft.name.as_deref().and_then(|name| bad_name("testbed", name));
+                found.extend(problem.map(|problem| problem.path(&[key]).at(&entry.node.origin)));
+            }
             "description" => draft.description = text(key, entry, found),
             "host" => {
                 draft.hosts = family(key, entry, found, &mut |path, entry, found| {
@@ -167,6 +172,20 @@ pub(crate) fn wrong_type(path: &[impl AsRef<str>], node: &Node, needed: &str) ->
     Diagnostic::error("wrong-type", message).path(path).at(&node.origin).help(format!("write {needed}"))
 }
 
+/// The complaint about a name that cannot be shown as it is, if it is such a name.
+pub(crate) fn bad_name(what: &str, name: &str) -> Option<Diagnostic> {
+    if name.trim().is_empty() {
+        return Some(Diagnostic::error("bad-value", format!("a {what} needs a name that can be printed")));
+    }
+    let hidden = name.chars().find(|c| is_hidden(*c))?;
+    let message = format!(
+        "the name `{}` of a {what} contains U+{:04X}, which is not shown and can change how a line looks",
+        visible(name),
+        u32::from(hidden)
+    );
+    Some(Diagnostic::error("bad-value", message).help("take that character out"))
+}
+
 fn text(key: &str, entry: &Entry, found: &mut Vec<Diagnostic>) -> Option<String> {
     match (&entry.node.value, &entry.node.origin.giver) {
         (Value::Text(text), _) => Some(text.clone()),
@@ -193,12 +212,12 @@ fn family<T>(
     let mut components = IndexMap::new();
     for (name, entry) in table {
         let path = [family.to_string(), name.clone()];
-        let component = if name.trim().is_empty() || name.chars().any(char::is_control) {
-            let message = format!("a {family} needs a name that can be printed");
-            found.push(Diagnostic::error("bad-value", message).path(&path).at(&entry.key));
-            None
-        } else {
-            read(&path, entry, found)
+        let component = match bad_name(family, name) {
+            Some(problem) => {
+                found.push(problem.path(&path).at(&entry.key));
+                None
+            }
+            None => read(&path, entry, found),
         };
         components.insert(name.clone(), component);
     }

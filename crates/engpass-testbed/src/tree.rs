@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engpass_model::text::is_hidden;
 use indexmap::IndexMap;
 use toml::de::{DeTable, DeValue};
 
@@ -122,7 +123,7 @@ impl Node {
 /// At most a line of a text.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 60;
-    let mut short: String = text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut short: String = text.chars().take(MOST).map(|c| if is_hidden(c) { ' ' } else { c }).collect();
     if text.chars().nth(MOST).is_some() {
         short.push('…');
     }

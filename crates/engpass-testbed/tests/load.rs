@@ -329,3 +329,32 @@ fn the_summary_counts_errors_and_warnings() {
         "more than 200 errors in lab.toml"
     );
 }
+
+/// Characters that turn the direction of text, in the order of their code points.
+const BIDI: &str =
+    "\u{61C}\u{200E}\u{200F}\u{202A}\u{202B}\u{202C}\u{202D}\u{202E}\u{2066}\u{2067}\u{2068}\u{2069}";
+
+#[test]
+fn names_with_hidden_characters_are_refused_and_never_printed() {
+    let small = "[host.a]\n[host.b]\n[link.l]\nends = [\"a\", \"b\"]\nmedium = \"ethernet-1g\"\n\
+                 [traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\n";
+    let is_hidden = |c: char| BIDI.contains(c) || (c.is_control() && c != '\n');
+    let mut written: Vec<(char, String)> = BIDI.chars().map(|c| (c, c.to_string())).collect();
+    // TOML lets controls stand in a text only as escapes.
+    let escaped = BIDI.chars().chain("\u{1B}\n\u{9B}".chars());
+    written.extend(escaped.map(|c| (c, format!("\\u{:04X}", u32::from(c)))));
+    for (c, name) in written {
+        for what in ["host", "switch", "router", "link", "circuit", "traffic", "variant", "name"] {
+            let text = match what {
+                "name" => format!("name = \"a{name}b\"\n{small}"),
+                what => format!("{small}[{what}.\"a{name}b\"]\n"),
+            };
+            let found = load(&source(&text), &[], None).expect_err("it is refused");
+            let code = format!("contains U+{:04X}", u32::from(c));
+            let told = found.list().iter().any(|one| one.message.contains(&code) && one.line.is_some());
+            assert!(told, "{what}: {found}");
+            let printed = [found.render(false), found.to_json().to_string(), found.summary()].concat();
+            assert!(!printed.contains(is_hidden), "{what}: {printed:?}");
+        }
+    }
+}
