@@ -20,7 +20,7 @@ mod lost;
 mod numbers;
 mod origin;
 mod overrides;
-mod path;
+pub mod path;
 mod rates;
 mod read;
 mod resolve;

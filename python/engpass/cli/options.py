@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from engpass import assignment
 from engpass.campaign import MAX_POINTS, MODEL
 from engpass.cli import console
 from engpass.environment import DEFAULT_STORE
@@ -84,9 +85,8 @@ def overrides(given: list[str] | None) -> list[tuple[str, str]]:
     """Pairs of path and value from `--set`; raises `EngpassError`."""
     pairs = []
     for text in given or []:
-        path, equals, value = text.partition("=")
-        path, value = path.strip(), value.strip()
-        if not equals or not path:
+        path, value = (part.strip() for part in assignment.split(text) or ("", ""))
+        if not path:
             raise EngpassError(f"`--set {_shown(text)}` has no value", "write `--set PATH=VALUE`")
         try:
             text.encode()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engpass import _engpass
+from engpass import _engpass, assignment
 from engpass.above import GENERATORS
 from engpass.campaign import Axis, Plan, build
 from engpass.campaign import choose as choose_names
@@ -187,8 +187,8 @@ def _wanted(axes: Sequence[Axis], point: Iterable[str]) -> dict[str, str]:
 def _pairs(point: Iterable[str]) -> list[tuple[str, str]]:
     pairs = []
     for text in point:
-        path, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not path or not value:
+        path, value = (part.strip() for part in assignment.split(text) or ("", ""))
+        if not path or not value:
             raise EngpassError(f"`--point {text}` has no value", "write `--point PATH=VALUE`")
         pairs.append((path, value))
     return pairs
