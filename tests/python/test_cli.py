@@ -329,7 +329,7 @@ def test_a_failing_point_exits_with_1_and_is_told(
         (b"\xff" * 1000, "error"),
         (
             b"a" * 40_000_000,
-            "error: `x.toml` is larger than 32 MiB: this is no testbed file\nhelp: a testbed is",
+            "error: `x.toml` is larger than 16 MiB: this is no testbed file\nhelp: a testbed is",
         ),
         (b"a" * 5_000_000, "error"),
         (b"[" * 100_000, "error"),

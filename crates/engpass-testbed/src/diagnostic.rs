@@ -10,6 +10,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use engpass_model::text::is_hidden;
 use serde_json::{Value, json};
 
+use crate::findings::{Counts, Findings};
 use crate::origin::{Giver, Origin as Place};
 use crate::source::Source;
 
@@ -31,9 +32,6 @@ impl Severity {
         }
     }
 }
-
-/// A testbed that is wrong in more ways than this is not repaired from one list.
-pub(crate) const MOST: usize = 200;
 
 /// What makes findings the same: code, path, and the axis or else message, place and `--set`.
 pub(crate) type Sameness =
@@ -176,28 +174,27 @@ impl Diagnostic {
     }
 }
 
-/// Everything that is wrong with one testbed, in the order of the file.
+/// What is wrong with one testbed, in the order of the file: at most a thousand findings, and the number of the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
-    /// Findings beyond the first two hundred.
-    more: usize,
+    /// Findings that are not in the list.
+    more: Counts,
+    /// Whether the check stopped before its end.
+    stopped: bool,
     text: Arc<str>,
 }
 
 impl Diagnostics {
     /// Put the findings in order, leave out repetitions, find lines and columns.
-    pub(crate) fn new(source: &Source, list: Vec<Diagnostic>) -> Self {
+    pub(crate) fn new(source: &Source, list: impl Into<Findings>) -> Self {
+        let list = list.into();
         let lines = LineStarts::of(&source.text);
         let mut seen = BTreeSet::new();
         let mut kept: Vec<Diagnostic> = Vec::new();
-        let mut more = 0;
+        let (more, stopped) = (list.counted(), list.has_stopped());
         for mut found in list {
             if !seen.insert(found.sameness()) {
-                continue;
-            }
-            if kept.len() == MOST {
-                more += 1;
                 continue;
             }
             found.file.clone_from(&source.name);
@@ -211,7 +208,7 @@ impl Diagnostics {
             kept.push(found);
         }
         kept.sort_by_key(|found| (found.span.is_none(), found.span.as_ref().map(|span| span.start)));
-        Self { list: kept, more, text: source.text.as_str().into() }
+        Self { list: kept, more, stopped, text: source.text.as_str().into() }
     }
 
     /// The findings.
@@ -226,7 +223,16 @@ impl Diagnostics {
 
     /// Whether one of them is an error.
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(|found| found.severity == Severity::Error)
+        self.count().errors > 0
+    }
+
+    fn count(&self) -> Counts {
+        self.list.iter().fold(self.more, |counts, found| counts + Counts::of(found.severity))
+    }
+
+    /// How many findings there are beyond those of the list.
+    pub fn more(&self) -> usize {
+        self.more.total()
     }
 
     /// The findings as text like a compiler's, with the lines of the file; with colours for a terminal.
@@ -239,8 +245,11 @@ impl Diagnostics {
             }
             text.push_str(&renderer.render(&self.report(found)));
         }
-        if self.more > 0 {
-            text.push_str(&format!("\n\nand about {} more", self.more));
+        let at_least = if self.stopped { "at least " } else { "" };
+        match self.more() {
+            0 if self.stopped => text.push_str("\n\nand maybe more: the check stops at 1,000 errors"),
+            0 => {}
+            more => text.push_str(&format!("\n\nand {at_least}{} more", grouped(more))),
         }
         if !text.is_empty() {
             text.push('\n');
@@ -250,16 +259,15 @@ impl Diagnostics {
 
     /// How much is wrong, and where: `2 errors and 1 warning in lab.toml`.
     pub fn summary(&self) -> String {
-        let counted = |severity: Severity| {
-            let number = self.list.iter().filter(|found| found.severity == severity).count();
+        let Counts { errors, warnings } = self.count();
+        let counted = [(Severity::Error, errors), (Severity::Warning, warnings)].map(|(severity, number)| {
             let plural = if number == 1 { "" } else { "s" };
-            (number > 0).then(|| format!("{number} {}{plural}", severity.as_str()))
-        };
-        let counts: Vec<String> =
-            [counted(Severity::Error), counted(Severity::Warning)].into_iter().flatten().collect();
-        let over = if self.more > 0 { "more than " } else { "" };
+            (number > 0).then(|| format!("{} {}{plural}", grouped(number), severity.as_str()))
+        });
+        let counts: Vec<String> = counted.into_iter().flatten().collect();
         let file = self.list.first().map(|found| format!(" in {}", found.file)).unwrap_or_default();
-        format!("{over}{}{file}", counts.join(" and "))
+        let at_least = if self.stopped { "at least " } else { "" };
+        format!("{at_least}{}{file}", counts.join(" and "))
     }
 
     fn report<'a>(&'a self, found: &'a Diagnostic) -> Vec<Group<'a>> {
@@ -310,6 +318,16 @@ impl fmt::Display for Diagnostics {
 }
 
 impl std::error::Error for Diagnostics {}
+
+/// A number with a comma before each group of three digits.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let comma = |(place, digit): (usize, char)| {
+        let begins = place > 0 && (digits.len() - place).is_multiple_of(3);
+        begins.then_some(',').into_iter().chain([digit])
+    };
+    digits.chars().enumerate().flat_map(comma).collect()
+}
 
 /// A text with its hidden characters, line ends apart, as escapes of TOML.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {

@@ -14,6 +14,7 @@ pub mod codes;
 mod de;
 pub mod diagnostic;
 mod faulty;
+mod findings;
 mod graph;
 mod links;
 mod lost;

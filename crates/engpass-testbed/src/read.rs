@@ -16,6 +16,7 @@ use serde_json::Value as Json;
 
 use crate::de::{Fault, Without};
 use crate::diagnostic::{Diagnostic, visible};
+use crate::findings::{Findings, MOST};
 use crate::origin::Origin;
 use crate::path::{nearest, suggestion};
 use crate::shape::{Audit, SHAPES};
@@ -73,7 +74,7 @@ impl Draft {
 }
 
 /// Read everything but the sweep and the variants.
-pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
+pub(crate) fn read(tree: &Node, found: &mut Findings) -> Draft {
     let mut draft = Draft { run: Some(Run::default()), ..Draft::default() };
     let Some(top) = tree.table() else { return draft };
     for (key, entry) in top {
@@ -132,14 +133,16 @@ pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
             }
             "sweep" | "variant" => {}
             _ => {
-                let message = format!("unknown key `{}`", crate::tree::shortened(key));
-                let help = top_help(key, &entry.node);
-                if let (Some(family), Some(table)) = (meant(key), entry.node.table()) {
+                if let Some(table) = entry.node.table().filter(|_| !found.is_full())
+                    && let Some(family) = meant(key)
+                {
                     draft.elsewhere.insert(family, Some(table.keys().cloned().collect()));
                 }
-                found.push(
-                    Diagnostic::error("unknown-key", message).path(&[key]).at(&entry.key).maybe_help(help),
-                );
+                found.push_error("unknown-key", || {
+                    let message = format!("unknown key `{}`", crate::tree::shortened(key));
+                    let help = top_help(key, &entry.node);
+                    Diagnostic::error("unknown-key", message).path(&[key]).at(&entry.key).maybe_help(help)
+                });
             }
         }
     }
@@ -186,7 +189,7 @@ pub(crate) fn bad_name(what: &str, name: &str) -> Option<Diagnostic> {
     Some(Diagnostic::error("bad-value", message).help("take that character out"))
 }
 
-fn text(key: &str, entry: &Entry, found: &mut Vec<Diagnostic>) -> Option<String> {
+fn text(key: &str, entry: &Entry, found: &mut Findings) -> Option<String> {
     match (&entry.node.value, &entry.node.origin.giver) {
         (Value::Text(text), _) => Some(text.clone()),
         (_, crate::origin::Giver::Set { text, .. }) => Some(text.to_string()),
@@ -197,12 +200,12 @@ fn text(key: &str, entry: &Entry, found: &mut Vec<Diagnostic>) -> Option<String>
     }
 }
 
-type Reader<'a, T> = &'a mut dyn FnMut(&[String], &Entry, &mut Vec<Diagnostic>) -> Option<T>;
+type Reader<'a, T> = &'a mut dyn FnMut(&[String], &Entry, &mut Findings) -> Option<T>;
 
 fn family<T>(
     family: &str,
     entry: &Entry,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Findings,
     read: Reader<'_, T>,
 ) -> IndexMap<String, Option<T>> {
     let Some(table) = entry.node.table() else {
@@ -227,7 +230,7 @@ fn family<T>(
 fn kind(
     path: &[String],
     entry: &Entry,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Findings,
     family: &str,
     kinds: &IndexMap<&'static str, Json>,
 ) -> Option<&'static str> {
@@ -254,7 +257,7 @@ fn kind(
     kind_of
 }
 
-fn as_table<'a>(path: &[String], entry: &'a Entry, found: &mut Vec<Diagnostic>) -> Option<&'a Table> {
+fn as_table<'a>(path: &[String], entry: &'a Entry, found: &mut Findings) -> Option<&'a Table> {
     let table = entry.node.table();
     if table.is_none() {
         found.push(wrong_type(path, &entry.node, &format!("a table: `[{}]`", crate::path::join(path))));
@@ -271,15 +274,18 @@ type ReadTable<'a, T> = &'a dyn Fn(Without<'_>) -> Result<T, Fault>;
 fn component<T>(
     path: &[String],
     entry: &Entry,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Findings,
     schema: &Json,
     kind: Option<&str>,
     read: ReadTable<'_, T>,
 ) -> Option<T> {
     let mut table = Cow::Borrowed(as_table(path, entry, found)?);
-    let mut audit = Audit { base: path, kind, found, unknown: Vec::new() };
+    let mut audit = Audit { base: path, kind, found, unknown: BTreeSet::new() };
     audit.table(&table, &entry.key, schema, &[]);
     let mut without = audit.unknown;
+    if without.len() > MOST {
+        return None;
+    }
     without.extend(kind.map(|_| vec!["kind".to_string()]));
     let needed: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
@@ -317,10 +323,8 @@ fn component<T>(
         if key.len() == 1 && needed.contains(&first.as_str()) {
             table.to_mut().insert(first.clone(), stand_in(&first));
             examples.push(first);
-        } else if key.is_empty() || without.contains(&key) {
+        } else if key.is_empty() || !without.insert(key) {
             return None;
-        } else {
-            without.push(key);
         }
     }
 }

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::Diagnostic;
+use crate::findings::Findings;
 use crate::origin::{Giver, Origin};
 
 /// A value and where it came from.
@@ -131,7 +132,7 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 /// Parse a file. Duplicate keys are reported and the rest goes on; after any other error there is no tree.
-pub(crate) fn parse(text: &str, found: &mut Vec<Diagnostic>) -> Option<Node> {
+pub(crate) fn parse(text: &str, found: &mut Findings) -> Option<Node> {
     /// A text that is no TOML at all has an error in every line.
     const MOST: usize = 5;
     let (tree, errors) = DeTable::parse_recoverable(text);

@@ -10,11 +10,12 @@ use engpass_model::unit::Duration;
 use super::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
+use crate::findings::Findings;
 use crate::testbed::Testbed;
 use crate::tree::{Node, shortened};
 
 /// Check a testbed that is in order.
-pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Vec<Diagnostic>) {
+pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Findings) {
     let checker = &mut Checker::new(tree, found);
     for (name, traffic) in &testbed.traffic {
         let mut complaints = Complaints::default();
