@@ -427,6 +427,18 @@ impl Campaign {
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
+
+    /// Estimate the bytes of memory that this campaign takes, within a factor of two.
+    pub fn memory(&self) -> u64 {
+        // As the heap counts them for files of thousands of equal tables: the schemas, a value with its place, a value of an axis.
+        const SCHEMAS: u64 = 750_000;
+        const VALUE: u64 = 240;
+        const SWEPT: u64 = 380;
+        let changes = self.changes.iter().flatten().map(|change| change.node.size());
+        let values = self.tree.size() + changes.sum::<usize>();
+        let swept = self.axes.iter().map(|axis| axis.values.len() as u64).sum::<u64>();
+        SCHEMAS + 3 * self.source.text.len() as u64 + VALUE * values as u64 + SWEPT * swept
+    }
 }
 
 /// Every combination of indices below these lengths, the last turning fastest.

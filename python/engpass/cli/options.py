@@ -29,7 +29,13 @@ Variants = Annotated[
     list[str] | None, typer.Option("--variant", metavar="NAME", help="Only this variant; may be given again.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines on standard output.")]
-Yes = Annotated[bool, typer.Option("--yes", help=f"Agree to more than {MAX_POINTS:,} points.")]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes", help=f"Agree to more than {MAX_POINTS:,} points, and to more than 1 GiB of memory."
+    ),
+]
+Memory = Annotated[bool, typer.Option("--yes", help="Agree to more than 1 GiB of memory.")]
 StoreAt = Annotated[
     str,
     typer.Option("--store", metavar="PATH|URL", help="Where runs are kept: a file, or a postgresql:// URL."),

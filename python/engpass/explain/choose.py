@@ -14,6 +14,7 @@ from engpass.campaign import Axis, Plan, build
 from engpass.campaign import choose as choose_names
 from engpass.error import ChoiceError, EngpassError, nearest
 from engpass.explain.bench import interruptibly
+from engpass.memory import MOST, need
 from engpass.settings import Amount
 
 if TYPE_CHECKING:
@@ -103,15 +104,24 @@ def choose(
     )
 
 
-def choose_in(testbed: Testbed, variant: str | None, point: Iterable[str], flow: str | None) -> Chosen:
+def choose_in(
+    testbed: Testbed,
+    variant: str | None,
+    point: Iterable[str],
+    flow: str | None,
+    *,
+    max_memory: int | None = MOST,
+) -> Chosen:
     """The same for a testbed that was not run: at the file's own values but for those of `point`.
 
-    Where no variant is named all of them are simulated. Raises what `choose` and `Campaign.run` raise.
+    Where no variant is named all of them are simulated. Raises what `choose` and `Campaign.run` raise, and
+    `NeedsMemoryError` where that needs more than `max_memory` bytes.
     """
     testbed.needs_traffic()
     variants = choose_names("variant", None if variant is None else [variant], testbed.variants)
     wanted = _pairs(point)
     flows = _flows(testbed.topology, flow)
+    need(testbed.campaign, ["simulate"], variants, sweep=wanted).check(max_memory)
     stop = _engpass.Interrupt()
 
     def run(engine: str, name: str, repeat: int) -> dict[str, Any]:
