@@ -7,7 +7,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
-.PHONY: help run test check bench gen pages docs dev rust-test python-test fmt clean
+# The steps of `make prove`, each a target of its own below: what takes too long for `make test`.
+PROOFS := prove-documents
+
+.PHONY: help run test prove $(PROOFS) check bench gen pages docs dev rust-test python-test fmt clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -38,6 +41,11 @@ rust-test:
 
 python-test: $(STAMP)
 	$(BIN)/pytest -q tests/python
+
+prove: $(PROOFS) ## what takes too long for `test`, or needs privileges
+
+prove-documents: $(STAMP)
+	$(BIN)/pytest -q -m prove tests/python/test_documents.py
 
 check: $(STAMP) ## formatting, lints, types, generated files, file sizes
 	cargo fmt --all --check
