@@ -373,6 +373,9 @@ def _align(shown: Sequence[str], real: Sequence[str]) -> list[int | None]:
     right = [_plain(line, vary=True) for line in real]
 
     def likeness(i: int, j: int) -> float:
+        if not re.search(r"\w", shown[i]):
+            # Blank lines and the rules of tables are everywhere: they follow the lines beside them.
+            return 0.01 if left[i] == right[j] != "" else 0.0
         if shown[i].rstrip() == real[j].rstrip():
             return 2.0
         ratio = 1.5 if left[i] == right[j] else SequenceMatcher(None, left[i], right[j]).ratio()

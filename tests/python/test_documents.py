@@ -343,6 +343,18 @@ def test_update_renews_what_is_shown_and_leaves_out_what_is_elided(shown: str, n
     assert matches(new.split("|"), real)
 
 
+def test_update_is_not_led_astray_by_blank_lines() -> None:
+    real = ["title", "", "┏━┓", "│ a │", "└─┘", "", "help", "  set b", "", "end"]
+    assert renewed(["old title", "...", "", "help", "  set a", "", "end"], real) == [
+        "title",
+        "...",
+        "help",
+        "  set b",
+        "",
+        "end",
+    ]
+
+
 def test_update_writes_the_page_and_nothing_else_of_it(
     planted: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
