@@ -260,7 +260,8 @@ class Folder:
         return done
 
     def _same_anywhere(self, text: str, script: str) -> str:
-        """Drop the name of the folder, and give the ids of runs and testbeds names made from the script."""
+        """Drop the folder's name and lines of progress, and name ids of runs and testbeds by the script."""
+        text = re.sub(r"^[\d,]+ of [\d,]+ points.* s left\n", "", text, flags=re.MULTILINE)
         ids = re.findall(r"\b(?:(?:run|search|path) [0-9a-f]{10}|up as [0-9a-f]{6})\b", text)
         for number, found in enumerate(ids):
             name = found.split()[-1]

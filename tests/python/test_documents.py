@@ -319,6 +319,13 @@ def test_ids_of_runs_are_the_same_in_every_build(
     assert one != shown("b7c39ea06d b7c39ea06e", "three")
 
 
+def test_progress_of_a_slow_machine_is_no_output(planted: Planted, tmp_path: Path) -> None:
+    text = (
+        "```console\n$ echo '1,234 of 9,000 points, 3.1 points/s, 2,505 s left'; echo 3 of 4\n3 of 4\n```\n"
+    )
+    assert result(planted(text), tmp_path) == []
+
+
 def test_long_lines_are_wrapped_and_tables_are_not() -> None:
     words, table = "word " * 40, "│ cell " * 40
     assert displayed(f"{words}\n{table}\n") == [("word " * 24).strip(), ("word " * 16).strip(), table.strip()]
