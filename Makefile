@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
 # The steps of `make prove`, each a target of its own below: what takes too long for `make test`.
-PROOFS := prove-breaks
+PROOFS := prove-breaks prove-documents
 
 .PHONY: help run test prove $(PROOFS) check bench gen pages docs dev rust-test python-test fmt clean
 
@@ -42,10 +42,13 @@ rust-test:
 python-test: $(STAMP)
 	$(BIN)/pytest -q tests/python
 
-prove: $(PROOFS) ## what takes too long for `test`: every claim of the gallery can fail
+prove: $(PROOFS) ## what takes too long for `test`, or needs privileges
 
 prove-breaks: $(STAMP)
 	$(BIN)/python tools/prove_breaks.py
+
+prove-documents: $(STAMP)
+	$(BIN)/pytest -q -m prove tests/python/test_documents.py
 
 check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares
 	cargo fmt --all --check
