@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
 # The steps of `make prove`, each a target of its own below: what takes too long for `make test`.
-PROOFS := prove-properties prove-breaks
+PROOFS := prove-properties prove-breaks prove-documents
 
 .PHONY: help run test prove $(PROOFS) check bench gen pages docs dev rust-test python-test fmt clean
 
@@ -42,17 +42,20 @@ rust-test:
 python-test: $(STAMP)
 	$(BIN)/pytest -q tests/python
 
-prove: $(PROOFS) ## what takes too long for `test`: every claim of the gallery can fail
+prove: $(PROOFS) ## what takes too long for `test`, or needs privileges
 
 # Ten times the cases of `make test`: proptest and Hypothesis run 256 and 100 where a property does not say how many.
 prove-properties: $(STAMP)
 	PROPTEST_CASES=2560 cargo test --workspace --exclude engpass-python --lib --tests --quiet
-	$(BIN)/pytest -q tests/python --hypothesis-profile prove -m hypothesis
+	$(BIN)/pytest -q tests/python --hypothesis-profile prove -m "hypothesis and not prove"
 
 prove-breaks: $(STAMP)
 	$(BIN)/python tools/prove_breaks.py
 
-check: $(STAMP) ## formatting, lints, types, generated files, file sizes
+prove-documents: $(STAMP)
+	$(BIN)/pytest -q -m prove tests/python/test_documents.py
+
+check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features engpass-bench/queues --quiet -- -D warnings
 	$(BIN)/ruff check python tests tools benches
@@ -60,6 +63,7 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes
 	$(BIN)/mypy
 	cargo run --quiet -p engpass-testbed --example generate -- check
 	$(PYTHON) tools/file_sizes.py
+	$(PYTHON) tools/oracle_apart.py
 
 pages: $(STAMP) ## write the tables in the pages of the gallery (runs every study in full)
 	$(BIN)/python tools/gallery_page.py

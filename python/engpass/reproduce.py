@@ -12,6 +12,7 @@ from engpass.error import EngpassError
 from engpass.gallery import Study
 from engpass.lab import Progress, Watch
 from engpass.ledger import slim
+from engpass.memory import MOST
 from engpass.source import Source, read
 from engpass.testbed import Testbed
 
@@ -56,10 +57,22 @@ class Reproduction:
         """Points of all campaigns."""
         return sum(part.plan.total for part in self.parts)
 
-    def run(self, store: Store, *, jobs: int | None = None, watch: Watch | None = None) -> Ran:
-        """Run what the store does not have yet. Ctrl-C ends it early; what has ended is kept."""
+    def run(
+        self,
+        store: Store,
+        *,
+        jobs: int | None = None,
+        watch: Watch | None = None,
+        max_memory: int | None = MOST,
+    ) -> Ran:
+        """Run what the store does not have yet. Ctrl-C ends it early; what has ended is kept.
+
+        Raises `NeedsMemoryError` if a campaign needs more than `max_memory` bytes.
+        """
         # All begin before the first goes: what was there before is known to the bar from the start.
-        started = [part.testbed.start(part.plan, store, jobs=jobs) for part in self.parts]
+        started = [
+            part.testbed.start(part.plan, store, jobs=jobs, max_memory=max_memory) for part in self.parts
+        ]
         records = {part.spec.name: store.run(s.run_id) for part, s in zip(self.parts, started, strict=True)}
         sums = _Sums(self.total, sum(r.points_done for r in records.values()), watch)
         for part, begun in zip(self.parts, started, strict=True):

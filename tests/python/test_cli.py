@@ -198,6 +198,64 @@ def test_run_takes_engines_variants_overrides_and_repeats(cli: Cli, testbed_file
     assert len(both) == POINTS
 
 
+FORMULAS = """\
+host = { a = {}, b = {} }
+link.l = { ends = ["a", "b"], medium = "ethernet-100" }
+run = { duration = "1 ms", repeats = 1 }
+[traffic."=1+2,\\"x"]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+[traffic."\uff1dHYPERLINK(A1)"]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+[variant."+1"]
+[variant."-1"]
+[variant."@SUM(A1)"]
+[variant."a=b"]
+"""
+
+
+def test_a_spreadsheet_gets_no_formulas(cli: Cli) -> None:
+    (cli.directory / "formulas.toml").write_text(FORMULAS)
+    cli("run", "formulas.toml", "--engine", "simulate")
+
+    def exported(*options: str) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(cli("export", *options).stdout)))
+
+    plain, safe = exported(), exported("--spreadsheet")
+    names = ['=1+2,"x', "\uff1dHYPERLINK(A1)"]
+    assert [row["flow"] for row in plain[:2]] == names
+    assert [row["flow"] for row in safe[:2]] == [f"'{name}" for name in names]
+    assert [row["variant"] for row in plain[::2]] == ["+1", "-1", "@SUM(A1)", "a=b"]
+    assert [row["variant"] for row in safe[::2]] == ["'+1", "'-1", "'@SUM(A1)", "a=b"]
+    # All else is the same, numbers too.
+    for one, other in zip(plain, safe, strict=True):
+        assert {**one, "flow": "", "variant": ""} == {**other, "flow": "", "variant": ""}
+    for name in ("p.parquet", "p.arrow"):
+        said = cli("export", "--spreadsheet", "-o", name, code=2).stderr
+        assert f"`--spreadsheet` is for csv, and this is {name[2:]}" in said
+
+
+def test_numbers_below_zero_stay_numbers_in_a_spreadsheet() -> None:
+    import pyarrow as pa
+
+    from engpass.cli.export import _without_formulas
+
+    table = pa.table({"=a": [-1, None], "b": [-0.5, 2.0], "c": ["-1", None], "d": ["\t=1", "1-2"]})
+    found = _without_formulas(table)
+    assert found.to_pydict() == {
+        "'=a": [-1, None],
+        "b": [-0.5, 2.0],
+        "c": ["'-1", None],
+        "d": ["'\t=1", "1-2"],
+    }
+    assert found.schema.types == table.schema.types
+
+
 def test_runs_show_and_export(cli: Cli, testbed_file: Path) -> None:
     cli("run", testbed_file.name, "--engine", "limit")
     run_id = str(lines(cli("runs", "--json").stdout)[0]["id"])
@@ -271,7 +329,7 @@ def test_a_failing_point_exits_with_1_and_is_told(
         (b"\xff" * 1000, "error"),
         (
             b"a" * 40_000_000,
-            "error: `x.toml` is larger than 32 MiB: this is no testbed file\nhelp: a testbed is",
+            "error: `x.toml` is larger than 16 MiB: this is no testbed file\nhelp: a testbed is",
         ),
         (b"a" * 5_000_000, "error"),
         (b"[" * 100_000, "error"),

@@ -270,7 +270,7 @@ def test_books_of_a_damaged_store_are_refused() -> None:
 def test_the_tables_have_all_accounts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from engpass import explain as package
 
-    monkeypatch.setattr(package, "choose_in", lambda *_: chosen("congested", "20 kB"))
+    monkeypatch.setattr(package, "choose_in", lambda *_, **__: chosen("congested", "20 kB"))
     shown = cli("explain", "any.toml", "--no-advice", code=2).stderr
     assert "any.toml" in shown
     (cli.directory / "any.toml").write_text(TESTBED)

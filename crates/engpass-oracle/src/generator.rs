@@ -1,6 +1,5 @@
 //! Generators: cells without hosts (docs/model.md, "Generators").
 
-use engpass_model::host::ps;
 use engpass_model::random::Stream;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::source::{Cbr, OnOff};
@@ -8,6 +7,7 @@ use engpass_model::time::Pace;
 
 use crate::agenda::{Event, Group};
 use crate::cell::{Cell, after};
+use crate::cost::ps;
 use crate::engine::{Engine, Source};
 use crate::ledger::Datagram;
 use crate::packet::{Packet, way_index};

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 pub use crate::accounts::Accounts;
+use crate::queue;
 pub use crate::times::Times;
 
 /// What was seen up to an instant. Counts are of what happened at `t` with `warmup < t <= at`, or at `t <= at` without
@@ -191,7 +192,7 @@ pub enum Place {
         /// Index of the end, 0 or 1.
         end: usize,
         /// Why.
-        cause: engpass_model::queue::Cause,
+        cause: queue::Cause,
     },
     /// The line behind this end of this link.
     Line {

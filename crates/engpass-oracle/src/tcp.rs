@@ -1,6 +1,6 @@
 //! Endpoints of TCP connections (docs/model.md, "Hosts that speak TCP"): when the state machine is asked, and what that costs.
 
-use engpass_model::host::{CpuCost, Side, ps};
+use engpass_model::host::Side;
 use engpass_model::random::Stream;
 use engpass_model::source::TcpStream;
 use engpass_model::tcp::{Connection, Out, Role, Stats, TcpParameters};
@@ -9,6 +9,7 @@ use engpass_model::unit::Share;
 
 use crate::agenda::{Event, Group, Sender};
 use crate::cell::after;
+use crate::cost::{Costs, ps};
 use crate::cpu::Item;
 use crate::engine::Engine;
 use crate::ledger::Datagram;
@@ -116,11 +117,11 @@ impl Engine<'_> {
         }
     }
 
-    fn cost_of(&self, endpoint: usize) -> CpuCost {
+    fn cost_of(&self, endpoint: usize) -> Costs {
         let this = &self.endpoints[endpoint];
         let side = if this.writes() { Side::Send } else { Side::Receive };
         let own = self.testbed.traffic[this.flow].data_path(side);
-        self.testbed.hosts[this.host].occupation(side, own)
+        Costs::of(&self.testbed.hosts[this.host], side, own)
     }
 
     /// The other end of the connection. Ends come in pairs, the writing one first.

@@ -40,8 +40,9 @@ def command(
 ) -> None:
     """Run a study and check its claims: stated, obtained, and whether it holds, by kind of claim.
 
-    Points that the store has are not run again. Exit code 1 if a claim does not hold that is expected to,
-    130 after Ctrl-C, else 0: known differences and open claims are shown and do not fail the command.
+    Points that the store has are not run again. Exit code 1 if a claim does not hold that is expected to, 5
+    if more memory is needed than was agreed to, 130 after Ctrl-C, else 0: known differences and open claims
+    are shown and do not fail the command.
     """
     from engpass import gallery
     from engpass.claims import counted
@@ -52,7 +53,7 @@ def command(
     made = prepare(gallery.study(study), options.overrides(set_), repeats, limit)
     target = None if report is None else files.target(report)
     with Store.open(store) as opened:
-        ran = _run(made, opened, jobs)
+        ran = console.agreed(yes, lambda most: _run(made, opened, jobs, most))
         if ran.interrupted:
             done = sum(record.points_done for record in ran.records.values())
             console.tell(
@@ -85,12 +86,12 @@ def command(
     raise typer.Exit(console.OK if held else console.FAILED)
 
 
-def _run(made: Reproduction, store: Store, jobs: int | None) -> Ran:
+def _run(made: Reproduction, store: Store, jobs: int | None, max_memory: int | None) -> Ran:
     from engpass.progress import bar
 
     console.tell(f"{made.study.name}: {made.total:,} points, kept in `{store.where}`")
     with bar(sys.stderr) as shown:
-        return made.run(store, jobs=jobs, watch=shown)
+        return made.run(store, jobs=jobs, watch=shown, max_memory=max_memory)
 
 
 def _say(judged: list[Judged]) -> bool:

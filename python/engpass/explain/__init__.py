@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engpass import ledger, say
+from engpass.environment import cores
 from engpass.explain.bench import Bench, interruptibly
 from engpass.explain.choose import Chosen, choose, choose_in
 from engpass.explain.finding import Finding, find
 from engpass.explain.situation import Hop, Situation
 from engpass.ledger import Step
+from engpass.memory import MOST, need
 from engpass.settings import Settings
 from engpass.timeline import SAMPLES, timeline
 
@@ -123,11 +125,13 @@ def explain(
     with_timeline: bool = False,
     jobs: int | None = None,
     watch: Callable[[int], None] | None = None,
+    max_memory: int | None = MOST,
 ) -> Explanation:
     """Explain a point; simulates it where the store has no outcome of this build with ledgers.
 
     Raises `InvalidTestbed`, `EngpassError` where the engine does not carry the testbed or the books do not
-    balance, `KeyboardInterrupt` on Ctrl-C.
+    balance, `NeedsMemoryError` where simulating needs more than `max_memory` bytes, `KeyboardInterrupt` on
+    Ctrl-C.
     """
     # Advice looks at situations, which are of this package.
     from engpass.advice import advise
@@ -140,6 +144,18 @@ def explain(
         chosen.sweep,
         range(min(REPEATS, chosen.repeats)),
     )
+    # Each change is a run of its own.
+    workers = (jobs or cores()) if advice else 1
+    needed = need(
+        bench.campaign,
+        ["simulate"],
+        [chosen.variant],
+        sweep=chosen.sweep,
+        jobs=workers,
+        points=workers,
+        timeline=with_timeline,
+    )
+    needed.check(max_memory)
     kept = [one for one in chosen.outcomes if one["repeat"] in bench.repeats]
     outcomes: Sequence[Mapping[str, Any]] = kept if chosen.current else ()
     if len(outcomes) == len(bench.repeats):

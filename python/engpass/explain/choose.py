@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engpass import _engpass
+from engpass import _engpass, assignment
 from engpass.above import GENERATORS
 from engpass.campaign import Axis, Plan, build
 from engpass.campaign import choose as choose_names
 from engpass.error import ChoiceError, EngpassError, nearest
 from engpass.explain.bench import interruptibly
 from engpass.explain.service import Needs, Served
+from engpass.memory import MOST, need
 from engpass.settings import Amount
 
 if TYPE_CHECKING:
@@ -103,15 +104,24 @@ def choose(
     )
 
 
-def choose_in(testbed: Testbed, variant: str | None, point: Iterable[str], flow: str | None) -> Chosen:
+def choose_in(
+    testbed: Testbed,
+    variant: str | None,
+    point: Iterable[str],
+    flow: str | None,
+    *,
+    max_memory: int | None = MOST,
+) -> Chosen:
     """The same for a testbed that was not run: at the file's own values but for those of `point`.
 
-    Where no variant is named all of them are simulated. Raises what `choose` and `Campaign.run` raise.
+    Where no variant is named all of them are simulated. Raises what `choose` and `Campaign.run` raise, and
+    `NeedsMemoryError` where that needs more than `max_memory` bytes.
     """
     testbed.needs_traffic()
     variants = choose_names("variant", None if variant is None else [variant], testbed.variants)
     wanted = _pairs(point)
     flows = _flows(testbed.topology, flow)
+    need(testbed.campaign, ["simulate"], variants, sweep=wanted).check(max_memory)
     stop = _engpass.Interrupt()
 
     def run(engine: str, name: str, repeat: int) -> dict[str, Any]:
@@ -187,8 +197,8 @@ def _wanted(axes: Sequence[Axis], point: Iterable[str]) -> dict[str, str]:
 def _pairs(point: Iterable[str]) -> list[tuple[str, str]]:
     pairs = []
     for text in point:
-        path, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not path or not value:
+        path, value = (part.strip() for part in assignment.split(text) or ("", ""))
+        if not path or not value:
             raise EngpassError(f"`--point {text}` has no value", "write `--point PATH=VALUE`")
         pairs.append((path, value))
     return pairs

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use engpass_model::discard::{Discard, Epd};
-use engpass_model::queue;
 use engpass_model::schedule::Schedule;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
@@ -16,11 +15,12 @@ use proptest::prelude::*;
 
 use crate::bench::{bench, cbr, circuit, hosts, link, q, switch, udp};
 use crate::engine::Engine;
-use crate::networks::{Drawn, frames, network, network_with_tcp};
+use crate::networks::{Drawn, frames, network, network_with_tcp, port};
 use crate::outcome::{
     Accounts, Booked, Booking, Cause, Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed,
     Place, Receptions, TcpSeen, Times, compare,
 };
+use crate::queue;
 use crate::resolve::resolve;
 
 /// What the fast engine shows of a whole run.
@@ -197,7 +197,7 @@ fn a_generator_that_goes_first_meets_itself() {
         config.discard = Discard::Epd(Epd { threshold: FillLevel::Cells(threshold) });
         config.efci_threshold = efci.map(FillLevel::Cells);
         let topology = resolve(&testbed);
-        let mut oracle = Engine::new(&testbed, &topology, 1);
+        let mut oracle = Engine::new(&testbed, 1);
         oracle.run_until(testbed.run.duration.0);
         let seen = oracle.snapshot(testbed.run.duration.0);
         assert_eq!(compare(&fast(&testbed, &topology, 1), &seen), Ok(()), "{threshold}, {efci:?}");
@@ -209,7 +209,7 @@ fn a_generator_that_goes_first_meets_itself() {
 /// What the two engines see differently.
 pub(crate) fn difference(testbed: &Testbed, seed: u64) -> Result<(), String> {
     let topology = resolve(testbed);
-    let mut oracle = Engine::new(testbed, &topology, seed);
+    let mut oracle = Engine::new(testbed, seed);
     let end = testbed.run.duration.0;
     oracle.run_until(end);
     compare(&fast(testbed, &topology, seed), &oracle.snapshot(end))
@@ -230,6 +230,11 @@ proptest! {
 
     #[test]
     fn frames_are_equal_to_frames_with_an_event_for_everything(Drawn(testbed) in frames(), seed in any::<u64>()) {
+        equal(&testbed, seed)?;
+    }
+
+    #[test]
+    fn contended_ports_of_packets_are_equal(Drawn(testbed) in port(), seed in any::<u64>()) {
         equal(&testbed, seed)?;
     }
 

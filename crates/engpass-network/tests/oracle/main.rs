@@ -1,6 +1,6 @@
 //! The fast engine against the oracle, and the oracle against pencil and paper.
 
-use engpass_oracle::{cell, engine, outcome, resolve};
+use engpass_oracle::{cell, engine, outcome, queue, resolve};
 
 mod bench;
 mod by_hand;
@@ -11,3 +11,4 @@ mod networks;
 mod outside;
 mod properties;
 mod replay;
+mod rings;

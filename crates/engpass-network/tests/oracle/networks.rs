@@ -23,7 +23,7 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-pub(crate) use frames::frames;
+pub(crate) use frames::{frames, port};
 use memory::DataDraw;
 
 /// How switches are joined.
@@ -34,6 +34,9 @@ enum Shape {
     Line,
     Star,
     Ring,
+    /// Five switches in a ring with a host each. Every host has a circuit to the host two switches further on, so that each port
+    /// of the ring waits for the one before it, all the way round. The delays are at most this many picoseconds.
+    Cycle(u64),
 }
 
 /// Everything about the graph, before it has names.
@@ -51,6 +54,8 @@ struct Graph {
     links: Vec<(Medium, u64, bool)>,
     /// By how many places the links are turned round in the file.
     turned: usize,
+    /// ATM links at a rate of their own have a slot of whole picoseconds.
+    round: bool,
 }
 
 /// Picoseconds and bytes of a host.
@@ -149,7 +154,7 @@ fn of_circuits(
     let parts = (
         graph(),
         vec(host(), 5),
-        vec(switch(), 4),
+        vec(switch(), 5),
         vec(circuit(), 1..=5),
         (udp, tcp),
         vec(generator(), 0..=3),
@@ -192,7 +197,10 @@ fn level() -> impl Strategy<Value = LevelDraw> {
 }
 
 fn graph() -> impl Strategy<Value = Graph> {
-    let shape = select(vec![Shape::Line, Shape::Line, Shape::Star, Shape::Ring, Shape::Ring, Shape::Wire]);
+    use Shape::{Cycle, Line, Ring, Star, Wire};
+    let longest = prop_oneof![Just(1u64), 1u64..=10_000, 10_000u64..=20_000_000];
+    let shape =
+        prop_oneof![6 => select(vec![Line, Line, Star, Ring, Ring, Wire]), 1 => longest.prop_map(Cycle)];
     let link = (medium(), delay(), any::<bool>());
     let second = weighted(0.2, (0usize..5, 0usize..4));
     (shape, 1usize..=3, vec(0usize..4, 2..=5), second, any::<bool>(), vec(link, 10), 0usize..10).prop_map(
@@ -204,6 +212,7 @@ fn graph() -> impl Strategy<Value = Graph> {
             alike,
             links,
             turned,
+            round: false,
         },
     )
 }
