@@ -30,6 +30,14 @@ def pytest_sessionstart() -> None:
     own_world.enter()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of every module that judges real time: `make test` runs nothing beside them."""
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item.module, "when_it_keeps_up"):
+            item.add_marker("alone")
+
+
 # Two hosts on a wire, small enough to run in no time.
 TESTBED = """\
 name = "Two hosts"
