@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
 # The steps of `make prove`, each a target of its own below: what takes too long for `make test`.
-PROOFS := prove-properties prove-breaks prove-documents
+PROOFS := prove-properties prove-mutations prove-breaks prove-documents
 
 .PHONY: help run test prove $(PROOFS) check bench gen pages docs dev rust-test python-test python-alone-test fmt clean
 
@@ -54,6 +54,9 @@ prove: $(PROOFS) ## what takes too long for `test`, or needs privileges
 prove-properties: $(STAMP)
 	PROPTEST_CASES=2560 cargo test --workspace --exclude engpass-python --lib --tests --quiet
 	$(BIN)/pytest -q tests/python --hypothesis-profile prove -m "hypothesis and not prove"
+
+prove-mutations: $(STAMP)
+	$(BIN)/python tools/mutations.py
 
 prove-breaks: $(STAMP)
 	$(BIN)/python tools/prove_breaks.py
