@@ -85,7 +85,8 @@ impl FrameLine {
     pub(crate) fn new(testbed: &Testbed, topology: &Topology, link: usize, end: usize, seed: u64) -> Self {
         let ends: &LinkEnds = &topology.links[link];
         let name = format!("{}.{}", ends.name, topology.nodes[ends.ends[end]]);
-        let (gap, around) = if ends.framing == Framing::Ethernet { (12, 20) } else { (0, 0) };
+        let line = ends.lines[end];
+        let (gap, around) = if line.framing == Framing::Ethernet { (12, 20) } else { (0, 0) };
         let latency = match topology.kind(ends.ends[1 - end]) {
             NodeKind::Switch(switch) => match &testbed.switches[switch] {
                 Switch::Ethernet(config) => config.latency.0,
@@ -93,11 +94,10 @@ impl FrameLine {
             },
             _ => 0,
         };
-        let build = |queue: &queue::Queue| {
-            queue.build(Stream::new(seed, format_args!("queue.{name}")), ends.line_rate)
-        };
+        let build =
+            |queue: &queue::Queue| queue.build(Stream::new(seed, format_args!("queue.{name}")), line.rate);
         Self {
-            byte: Pace::of_bits(8, ends.line_rate),
+            byte: Pace::of_bits(8, line.rate),
             gap,
             around,
             delay: ends.delay.ps() + latency,

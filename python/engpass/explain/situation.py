@@ -139,8 +139,8 @@ class Situation:
         return tuple(self._hop(hop.link, hop.end, hop.start) for hop in reversed(self.hops))
 
     def _hop(self, link: str, start: str, end: str) -> Hop:
-        rate = self.limits["links"].get(link, {}).get("line_rate_bit_per_s")
-        cells = int(self.outcomes[0].get("links", {}).get(link, {}).get("capacity_cells") or 0)
+        rate = _of_direction(self.limits, link, start).get("line_rate_bit_per_s")
+        cells = int(_of_direction(self.outcomes[0], link, start).get("capacity_cells") or 0)
         side = self.books.get((link, start, end))
         return Hop(link, start, end, rate, cells, side.books if side else None)
 
@@ -263,3 +263,9 @@ class Situation:
     def is_switch(self, node: str) -> bool:
         """Whether a node is a switch or a router: it has queues of its own."""
         return node in self.settings.names("switch") or node in self.settings.names("router")
+
+
+def _of_direction(outcome: Mapping[str, Any], link: str, start: str) -> Mapping[str, Any]:
+    """The entry of an outcome for one direction of a link; empty where there is none."""
+    directions: list[Mapping[str, Any]] = outcome.get("links", {}).get(link, {}).get("directions", [])
+    return next((one for one in directions if one["from"] == start), {})

@@ -29,7 +29,7 @@ impl Point {
         for (link, ends) in topology.links.iter().enumerate() {
             // Names have dots where they are quoted in the file.
             let Some(node) = rest.strip_prefix(&ends.name) else { continue };
-            let form = || Form::choose(wanted, ends.framing, &ends.name);
+            let form = || Form::choose(wanted, ends.lines[0].framing, &ends.name);
             if node.is_empty() {
                 return Ok(Self { link, ports: vec![2 * link, 2 * link + 1], form: form()? });
             }

@@ -92,8 +92,8 @@ pub(super) struct Limiter {
     pub(super) kind: CandidateKind,
     pub(super) name: String,
     pub(super) resources: Vec<usize>,
-    /// For a link of the route: its index and the layers of a unit on it.
-    pub(super) line: Option<(usize, Layers)>,
+    /// For a link of the route: the hop and the layers of a unit on it.
+    pub(super) line: Option<(Hop, Layers)>,
     /// For a shaper or policer: its circuit.
     pub(super) circuit: Option<usize>,
     /// For memory, I/O bus and turns: the way of the data, and what a byte needs on it.
@@ -345,7 +345,8 @@ impl<'a> Builder<'a> {
                 self.topology.circuits[circuit].encapsulation
             });
             for (position, hop) in self.topology.hops(leg).into_iter().enumerate() {
-                let wire = Wire::new(&self.topology.links[hop.link], encapsulation);
+                let link = &self.topology.links[hop.link];
+                let wire = Wire::new(link, link.end_of(hop.from), encapsulation);
                 pieces.push(Piece { leg: index, circuit, position, hop, wire });
             }
         }
@@ -367,7 +368,7 @@ impl<'a> Builder<'a> {
                 self.resources.get(Resource::Line(hop.link, hop.from), || piece.wire.capacity() as f64);
             let name = format!("link `{}`", self.topology.links[hop.link].name);
             demand.add(CandidateKind::Link, name, &[(line, layers.line() as f64)]);
-            demand.limiters.last_mut().expect("a unit takes some of a line").line = Some((hop.link, layers));
+            demand.limiters.last_mut().expect("a unit takes some of a line").line = Some((hop, layers));
             self.tokens(demand, piece, frame_bits(&layers), unit.longest(piece));
         }
         let shaped = if demand.generator { &[] } else { pieces.as_slice() };

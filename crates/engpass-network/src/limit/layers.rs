@@ -177,18 +177,19 @@ enum Carrier {
 }
 
 impl Wire {
-    /// The line of `link`, for packets in this `encapsulation` if it carries cells.
-    pub fn new(link: &LinkEnds, encapsulation: Encapsulation) -> Self {
-        let (parts_per_bit, carrier) = match link.framing {
+    /// The line of the transmitter at end `end` of `link`, for packets in this `encapsulation` if it carries cells.
+    pub fn new(link: &LinkEnds, end: usize, encapsulation: Encapsulation) -> Self {
+        let line = link.lines[end];
+        let (parts_per_bit, carrier) = match line.framing {
             Framing::Cells { slot } => {
                 // The slot's time times the line rate: bits of the line in a slot, in lowest terms.
-                let (cell, parts_per_bit) = slot.stretched(link.line_rate, SECOND).ratio();
+                let (cell, parts_per_bit) = slot.stretched(line.rate, SECOND).ratio();
                 (parts_per_bit, Carrier::Cells { cell, encapsulation })
             }
             Framing::Ethernet => (1, Carrier::Ethernet { tagged: link.vlan }),
             Framing::Packets => (1, Carrier::Packets { overhead: link.overhead }),
         };
-        Self { line_rate: link.line_rate, parts_per_bit, carrier }
+        Self { line_rate: line.rate, parts_per_bit, carrier }
     }
 
     /// Parts per second that the line has.

@@ -180,16 +180,14 @@ fn link_limit(
         DirectionLimit {
             from: topology.nodes[from].clone(),
             to: topology.nodes[to].clone(),
+            line_rate_bit_per_s: ends.line_from(from).rate as f64,
             // An empty sum of floats is -0.0, which no reader wants to see.
             utilisation: taken.iter().map(|taken| taken.share).fold(0.0, |sum, share| sum + share).min(1.0),
             taken,
         }
     };
     let [one, other] = ends.ends;
-    LinkLimit {
-        line_rate_bit_per_s: ends.line_rate as f64,
-        directions: vec![direction(one, other), direction(other, one)],
-    }
+    LinkLimit { directions: vec![direction(one, other), direction(other, one)] }
 }
 
 /// A share from 0 to 1; of nothing, nothing.

@@ -93,8 +93,6 @@ pub enum CandidateKind {
 /// A link with all flows at their limits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkLimit {
-    /// Line rate, each way.
-    pub line_rate_bit_per_s: f64,
     /// The two directions, that from the link's first end first.
     pub directions: Vec<DirectionLimit>,
 }
@@ -106,6 +104,8 @@ pub struct DirectionLimit {
     pub from: String,
     /// Node that receives.
     pub to: String,
+    /// Line rate.
+    pub line_rate_bit_per_s: f64,
     /// Share of the line that is taken, physical framing included, 0 to 1.
     pub utilisation: f64,
     /// By whom, in the order of the file.

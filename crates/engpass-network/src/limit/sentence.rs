@@ -89,8 +89,9 @@ fn reason(
         CandidateKind::Shaper | CandidateKind::Policer => {
             let cells = resources.capacities[first];
             let circuit = &topology.circuits[limiter.circuit.expect("a shaper has a circuit")];
-            let link = &topology.links[circuit.route[0].link];
-            let share = match link.framing {
+            let first = circuit.route[0];
+            let link = &topology.links[first.link];
+            let share = match link.line_from(first.from).framing {
                 Framing::Cells { slot } => {
                     format!(", {} of link `{}`", per_cent(cells / slot.per_second()), link.name)
                 }
