@@ -283,6 +283,28 @@ impl Wire {
         }
     }
 
+    /// Parts of the line that are left free behind a frame.
+    pub(super) const fn gap(&self) -> u64 {
+        match self.carrier {
+            Carrier::Ethernet { .. } => 8 * ethernet::GAP_BYTES * self.parts_per_bit,
+            Carrier::Cells { .. } | Carrier::Packets { .. } => 0,
+        }
+    }
+
+    /// The least that a bit of payload takes in packets with a transport header of `transport` bytes and at most `most` bytes of payload, where
+    /// `of` says what a packet takes.
+    pub(super) fn least(&self, transport: u64, most: u64, of: impl Fn(&Layers) -> f64) -> f64 {
+        let packet = self.packet(transport, most);
+        let padding = packet.parts(Layer::Padding) / (8 * self.parts_per_bit);
+        // Fewer bytes in full cells may be better than the most with a cell of padding.
+        let full = match self.carrier {
+            Carrier::Cells { .. } => most.saturating_sub(CELL_PAYLOAD_BYTES - padding),
+            Carrier::Ethernet { .. } | Carrier::Packets { .. } => 0,
+        };
+        let of_a_bit = |payload: u64| of(&self.packet(transport, payload)) / (8 * payload) as f64;
+        of_a_bit(most).min(of_a_bit(full.max(1).min(most)))
+    }
+
     /// A UDP datagram of `message` bytes, cut into fragments for `mtu`.
     pub fn datagram(&self, message: u64, mtu: u64) -> Layers {
         self.packets(UDP_HEADER_BYTES, &Fragments::cut(&[message + UDP_HEADER_BYTES], mtu))

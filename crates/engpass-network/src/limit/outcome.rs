@@ -21,6 +21,15 @@ pub struct FlowLimit {
     pub goodput_bit_per_s: f64,
     /// Payload to offer for that: the same.
     pub offered_bit_per_s: f64,
+    /// The most payload that can arrive whatever the other flows do: no engine exceeds it, but for what is on its way when counting begins.
+    pub bound_bit_per_s: f64,
+    /// Name of the candidate with the smallest bound.
+    pub bound_bottleneck: String,
+    /// The bound and its bottleneck in words.
+    pub bound_sentence: String,
+    /// The window of each connection; only of a `tcp-stream`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowLimit>,
     /// Name of the smallest candidate.
     pub bottleneck: String,
     /// Name of the second smallest candidate, which limits once the bottleneck is gone; `None` if there is only one.
@@ -32,6 +41,19 @@ pub struct FlowLimit {
     /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts with their memories and buses, application, and
     /// for TCP the acknowledgements.
     pub candidates: Vec<Candidate>,
+}
+
+/// What socket buffers let a TCP connection have in flight, and what would fill the line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WindowLimit {
+    /// Payload that may be sent and not acknowledged.
+    pub bytes: u64,
+    /// The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds.
+    pub round_trip_s: f64,
+    /// Line rate of the narrowest line on the way, times the round trip.
+    pub bandwidth_delay_product_bytes: f64,
+    /// Payload in flight that fills this line: what both socket buffers of each connection must hold.
+    pub filling_bytes: f64,
 }
 
 /// One step of the waterfall.
@@ -50,8 +72,15 @@ pub struct Candidate {
     pub name: String,
     /// What it is.
     pub kind: CandidateKind,
-    /// Goodput if nothing else limited this flow.
+    /// Goodput if nothing else limited this flow and the others had their fair shares.
     pub goodput_bit_per_s: f64,
+    /// The most goodput if nothing else limited this flow, whatever the others do; infinite, and so left out, where chance has no bound.
+    #[serde(skip_serializing_if = "is_infinite")]
+    pub bound_bit_per_s: f64,
+}
+
+fn is_infinite(rate: &f64) -> bool {
+    rate.is_infinite()
 }
 
 /// What limits.
@@ -84,6 +113,8 @@ pub enum CandidateKind {
     ReceivingBus,
     /// CPU of the receiving host.
     ReceivingHost,
+    /// Socket buffers: a window in each round trip.
+    SocketBuffers,
     /// The rate that the application offers.
     Application,
     /// A link in the other direction, which carries a TCP connection's acknowledgements.

@@ -46,6 +46,7 @@ pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer
             CandidateKind::ReceivingMemory => "memory of the receiver",
             CandidateKind::ReceivingBus => "I/O bus of the receiver",
             CandidateKind::ReceivingHost => "receiving host",
+            CandidateKind::SocketBuffers => "socket buffers: window per round trip",
             CandidateKind::Application => "application",
             CandidateKind::Acknowledgements => "acknowledgements",
         };

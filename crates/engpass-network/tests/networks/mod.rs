@@ -4,11 +4,10 @@
 //! shrinks part by part. `resolve` gives the matching topology, `text::text` the file that says the same.
 
 mod assemble;
-mod file;
 mod frames;
 mod memory;
 mod tcp;
-mod text;
+pub(crate) mod text;
 
 use engpass_model::circuit::Category;
 use engpass_model::discard::Discard;
