@@ -1,7 +1,8 @@
-//! How many acknowledgements of a flow certainly come.
+//! Acknowledgements that certainly arrive.
 //!
-//! One for each window keeps a sender going; others may be lost, or merged where the receiver or its NIC is busy. A flow that has its way for itself
-//! gets all of them if none can catch up with the one before it. Then they cost its sender and routers their time for certain, and its bound is lower.
+//! One per window keeps a sender going: acknowledgements are cumulative, and a full queue or a busy receiver may drop or merge the others. A flow
+//! alone on its path gets all of them if no acknowledgement can catch up with the one before it. Its sender and routers then spend time on each,
+//! which lowers the bound.
 
 use engpass_model::discard::Discard;
 use engpass_model::host::Side;
@@ -52,7 +53,7 @@ fn handlers<'t>(topology: &'t Topology, path: &'t FlowPath) -> impl Iterator<Ite
 }
 
 impl Builder<'_> {
-    /// Acknowledgements that certainly come for a bit of payload.
+    /// Acknowledgements that certainly arrive per bit of payload; 0 if that is not known.
     pub(super) fn certain_acks(&self, path: &FlowPath, config: &TcpStream, tcp: &Connection) -> f64 {
         let nothing_happens = path.route.iter().all(|hop| {
             let link = &self.topology.links[hop.link];
@@ -73,25 +74,25 @@ impl Builder<'_> {
         if taking > spacing * SECOND as f64 {
             return 0.0;
         }
-        // So many are on their way at most, and a short one for every connection.
+        // Most acknowledgements in flight: the window, and a short segment of each connection.
         let in_flight = (tcp.window.bytes / tcp.segment + 2) * u64::from(config.streams);
         for piece in self.pieces(path.legs.iter().rev().map(|leg| leg.back())) {
             let ack = piece.wire.packet(tcp.header, 0);
             let shaped = self.shaping(&piece).map_or(0.0, |pace| ack.cells() as f64 / pace.per_second());
             let time = time(&piece, &ack).max(shaped);
-            // Where one may come before the one ahead of it has left, all must find room.
+            // An acknowledgement may arrive while the one before it is still there: the queue must hold all of them.
             let waiting = if time <= spacing { 1 } else { in_flight };
             if !self.have_room(&piece, &ack, IP_HEADER_BYTES + tcp.header, waiting) {
                 return 0.0;
             }
             spacing = spacing.max(time);
             if let NodeKind::Router(router) = self.topology.kind(piece.hop.to) {
-                // It takes one after the other; data may keep them waiting.
+                // Acknowledgements may queue behind data and leave the router back to back.
                 let each = self.testbed.routers[router].per_packet.0 as f64 / SECOND as f64;
                 spacing = if each > 0.0 { spacing.min(each) } else { spacing };
             }
         }
-        // One segment in each window may be short: an acknowledgement covers so much more, or is merged where the receiver has work.
+        // One segment in each window may be short: its acknowledgement covers more, or a busy receiver merges it.
         let merged = if taking > 0.0 { tcp.segments_per_ack } else { 0.0 };
         let short = (1.0 + merged) * tcp.segment as f64 / tcp.window.bytes as f64;
         (1.0 - short).max(0.0) / (8.0 * tcp.segments_per_ack * tcp.segment as f64)
@@ -103,7 +104,7 @@ impl Builder<'_> {
         self.topology.circuits[circuit].shaping.filter(|_| forward && piece.position == 0)
     }
 
-    /// Whether so many acknowledgements surely find room in front of a line, and nothing but a full queue loses one.
+    /// True if `count` acknowledgements certainly fit into the queue of a line, and only a full queue drops one.
     fn have_room(&self, piece: &Piece, ack: &Layers, packet_bytes: u64, count: u64) -> bool {
         let link = &self.topology.links[piece.hop.link];
         if let Some((circuit, true)) = piece.circuit
@@ -112,7 +113,7 @@ impl Builder<'_> {
         {
             return false;
         }
-        // Beside the one on the line.
+        // One more is on the line.
         let places = count + 1;
         match self.topology.kind(piece.hop.from) {
             NodeKind::Host(host) => {
@@ -121,7 +122,7 @@ impl Builder<'_> {
             }
             NodeKind::Switch(switch) if matches!(self.testbed.switches[switch], Switch::Atm(_)) => {
                 let Switch::Atm(switch) = &self.testbed.switches[switch] else { return false };
-                // Other policies ask how long the queue is.
+                // Other policies look at the queue length.
                 let only_when_full = matches!(switch.discard, Discard::Tail(_) | Discard::Ppd(_));
                 switch.output_buffer.0 >= places * ack.cells()
                     && (only_when_full || count == 1)

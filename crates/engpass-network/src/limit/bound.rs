@@ -1,23 +1,23 @@
-//! What a flow can get at most in the counted time, whatever the other flows do.
+//! The time that counts for a bound, and the most that an application offers in it.
 //!
-//! A bound counts what can happen between two instants. So it holds for runs of any length, and for sources that are drawn it holds but for a chance
-//! of [`UNLIKELY`].
+//! A bound counts the units between two instants, therefore it holds for runs of any length. The bound of a random source fails with a probability
+//! of at most [`UNLIKELY`].
 
 use engpass_model::source::{Traffic, on_off, poisson};
 use engpass_model::time::{Pace, SECOND};
 use engpass_testbed::Run;
 
-/// Chance that a source which is drawn offers more than its bound.
+/// Probability that a random source offers more than its bound.
 const UNLIKELY: f64 = 1e-9;
 
 /// The counted time of a run, as far as one flow can use it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
-    /// From when on it is served, in picoseconds: the end of the warm-up, or its own start where that is later.
+    /// The instant from which it counts, in picoseconds: the end of the warm-up, or its own start if that is later.
     pub(super) from: u64,
-    /// The end of the run.
+    /// The end of the run, in picoseconds.
     pub(super) until: u64,
-    /// When its application stops.
+    /// The instant at which its application stops, in picoseconds.
     stop: u64,
     /// The flow may have sent before the counted time.
     pub(super) warm: bool,
@@ -45,7 +45,7 @@ impl Span {
         1.0 - (self.until - self.from) as f64 / self.counted as f64
     }
 
-    /// In bit/s, so many bits over the counted time.
+    /// `bits` over the counted time, in bit/s.
     pub(super) fn rate(&self, bits: f64) -> f64 {
         bits * SECOND as f64 / self.counted as f64
     }
@@ -55,12 +55,12 @@ impl Span {
         self.stop.saturating_sub(self.from)
     }
 
-    /// Things that come with this pace, the first at any instant.
+    /// Most units of this pace, the first at any instant.
     pub(super) fn even(&self, pace: Pace) -> f64 {
         (pace.ended_within(self.offering()) + 1) as f64
     }
 
-    /// Messages or cells of bursts: `units` of them in each, of on- and off-times with these means in picoseconds, and a `pace` within a burst.
+    /// Most messages or cells of bursts with these means of on- and off-times in picoseconds, and a `pace` within a burst.
     pub(super) fn bursts(&self, pace: Pace, [on, off]: [u64; 2], lengths: on_off::Lengths) -> f64 {
         let time = self.offering();
         match lengths {
@@ -83,7 +83,7 @@ impl Span {
         }
     }
 
-    /// Bits of datagrams that come at random, with this mean of their lengths in bytes and of their gaps in picoseconds.
+    /// Most bits of a Poisson process of datagrams, with the mean of their lengths in bytes and of their gaps in picoseconds.
     pub(super) fn poisson(&self, message: u64, gap: u64, sizes: poisson::Sizes) -> f64 {
         let time = self.offering() as f64;
         let count = unlikely(time, |rate| 1.0 / (1.0 + rate * gap as f64));
@@ -101,10 +101,10 @@ impl Span {
     }
 }
 
-/// More things than this come within `time` picoseconds with a chance of [`UNLIKELY`] only. Times from one to the next are independent;
-/// `transform` is the mean of exp(-rate · time) of one of them.
+/// The number of events that a renewal process exceeds within `time` picoseconds with a probability of at most [`UNLIKELY`]; `transform` is the
+/// Laplace transform of a gap, the mean of exp(-rate · gap).
 ///
-/// Chernoff's bound: the chance that `n` times add up to less than `time` is at most exp(rate · time) · transform(rate)^n, for every rate.
+/// Chernoff's bound: the probability that `n` times add up to less than `time` is at most exp(rate · time) · transform(rate)^n, for every rate.
 fn unlikely(time: f64, transform: impl Fn(f64) -> f64) -> f64 {
     if time <= 0.0 {
         return 1.0;

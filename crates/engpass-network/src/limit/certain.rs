@@ -1,7 +1,7 @@
-//! What other flows certainly take of a line, whatever happens.
+//! The part of a line that other flows certainly take.
 //!
-//! Only a `cbr` generator does not slow down, and it loses nothing for certain where nothing but other such generators can be in its way: on the
-//! line of its own host, and at the first port where it meets others, if that serves its class first and has room for all that can wait there.
+//! Only a `cbr` generator never slows down. It certainly loses nothing where only other generators can be in its way: on the line of its own
+//! host, and at the first port that it shares, if the port serves its class first and has room for every cell that can wait there.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) struct Taken {
     /// Index of the generator.
     pub(super) flow: usize,
     pace: Pace,
-    /// When the generator begins and stops, in picoseconds.
+    /// Start and end of the generator, in picoseconds.
     begins: u64,
     stops: u64,
     /// Picoseconds from when the generator sends a cell until the cell has left the line: at least and at most.
@@ -45,7 +45,7 @@ impl Taken {
 /// A line by its link and the node that sends.
 type Line = (usize, NodeId);
 
-/// What generators certainly take of every line.
+/// The cells that generators certainly send on every line.
 #[derive(Default)]
 pub(super) struct Certain(BTreeMap<Line, Vec<Taken>>);
 
@@ -92,7 +92,7 @@ impl Certain {
         all.filter(move |taken| taken.flow != flow)
     }
 
-    /// Note what a generator takes of the lines that it has for itself, and of the first one that others use, too.
+    /// Notes the cells of a generator on the lines that it has alone, and on the first one that it shares.
     fn follow<'u>(
         &mut self,
         testbed: &Testbed,
@@ -155,7 +155,7 @@ fn goes_first(topology: &Topology, flow: usize) -> bool {
     })
 }
 
-/// Picoseconds that a cell waits at most behind what others have in the memory of the same NIC; `None` where generators alone fill the line.
+/// Longest wait of a cell behind the frames of others in the memory of the same NIC, in picoseconds; `None` if generators alone fill the line.
 fn behind_nic(
     testbed: &Testbed,
     topology: &Topology,
@@ -182,7 +182,7 @@ fn behind_nic(
     (load < 1.0 && slots < 1e9).then(|| slot.after(slots as u64 + 1))
 }
 
-/// Picoseconds that a cell waits at most at a port that serves its class first, behind others of that class; `None` if it may be lost there.
+/// Longest wait of a cell behind others of its class at a port that serves this class first, in picoseconds; `None` if it may be lost there.
 fn behind_classmates(
     testbed: &Testbed,
     topology: &Topology,
@@ -198,7 +198,7 @@ fn behind_classmates(
     let mut load = 0.0;
     for flow in &classmates {
         let course = courses.iter().find(|course| course.flow == *flow)?;
-        // One that has met others before comes in clumps.
+        // A generator that met others before arrives in clumps.
         if topology.flows[*flow].route.get(course.meets) != Some(hop) {
             return None;
         }
@@ -209,7 +209,7 @@ fn behind_classmates(
     (load <= 1.0 && switch.output_buffer.0 >= most).then(|| slot.after(most))
 }
 
-/// Whether the first class of a switch loses cells only for want of room.
+/// True if the first class of a switch drops cells only when its buffer is full.
 fn loses_only_when_full(switch: &AtmSwitch) -> bool {
     matches!(switch.schedule, Schedule::Priority(_))
         && matches!(switch.discard, Discard::Tail(_) | Discard::Ppd(_))

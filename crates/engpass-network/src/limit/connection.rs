@@ -1,4 +1,4 @@
-//! What two hosts agree on when a TCP connection opens, and what its window lets through.
+//! The terms of a TCP connection, and the rate that its window allows.
 
 use engpass_model::host::{Host, Side};
 use engpass_model::source::TcpStream;
@@ -22,36 +22,36 @@ pub(super) struct Connection {
     pub(super) header: u64,
     /// Full segments that one acknowledgement acknowledges.
     pub(super) segments_per_ack: f64,
-    /// Acknowledgements that certainly come for a bit of payload.
+    /// Least number of acknowledgements per bit of payload.
     pub(super) least_acks: f64,
-    /// More than one of them comes for a window.
+    /// True if more than one acknowledgement per window certainly arrives.
     pub(super) certain: bool,
-    /// All segments are full, but for one at a time.
+    /// True if all segments are full, except one at a time.
     pub(super) full_segments: bool,
     pub(super) window: Window,
 }
 
-/// What may be in flight, and for how long it is there at least.
+/// The payload that may be in flight, and its shortest round trip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    /// Payload bytes that are sent and not acknowledged at most.
+    /// Most payload bytes that are sent and not acknowledged.
     pub(super) bytes: u64,
     pub(super) set_by: SetBy,
-    /// Picoseconds from when a full segment is formed until its acknowledgement lets the next one out, where nothing is in the way.
+    /// Picoseconds from sending a full segment to handling its acknowledgement on an idle path.
     pub(super) round_trip: f64,
-    /// How much of what is in flight may be in segments that are shorter, and the round trip of the shortest.
+    /// Most payload bytes in flight in short segments, and the round trip of the shortest segment in picoseconds.
     pub(super) shorter: (u64, f64),
 }
 
 impl Window {
-    /// Payload bytes that one window after the other lets through in so many picoseconds at most.
+    /// Most payload bytes that successive windows let through in `time` picoseconds.
     pub(super) fn bytes_within(&self, time: f64) -> f64 {
         let (shorter, trip) = self.shorter;
         (self.bytes - shorter) as f64 * time / self.round_trip + shorter as f64 * time / trip
     }
 }
 
-/// What a window is as large as.
+/// The reason for the size of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SetBy {
     ReceiveBuffer,
@@ -75,8 +75,8 @@ pub(super) fn connection(
     let options = if sender.timestamps && receiver.timestamps { TIMESTAMPS_BYTES } else { 0 };
     // The smaller segment size; it counts the options of a segment (RFC 6691).
     let segment = sender.mss.min(receiver.mss) - options;
-    // Where bytes count, an acknowledgement waits for so many full segments; the one that completes them may bring
-    // nearly one more where segments end with writes.
+    // A receiver that counts bytes waits for `ack_every` full segments. If segments end with writes, the last of them may
+    // bring nearly one segment more.
     let tails = sender.write_boundaries
         && !message.is_multiple_of(segment)
         && receiver.ack_counting != AckCounting::Segments;
@@ -92,7 +92,7 @@ pub(super) fn connection(
         segment,
         header,
         segments_per_ack: f64::from(receiver.ack_every + u32::from(tails)),
-        // One for a window is enough.
+        // One per window is enough.
         least_acks: 1.0 / (8 * bytes) as f64,
         certain: false,
         full_segments,
@@ -105,7 +105,7 @@ pub(super) fn connection(
     }
 }
 
-/// Bytes that may be sent and not acknowledged, and what sets them.
+/// Most payload bytes that are sent and not acknowledged, and the reason.
 fn in_flight(sender: &TcpParameters, receiver: &TcpParameters, segment: u64, message: u64) -> (u64, SetBy) {
     let scales = sender.window_scaling && receiver.window_scaling;
     let field = 65_535;
@@ -117,9 +117,9 @@ fn in_flight(sender: &TcpParameters, receiver: &TcpParameters, segment: u64, mes
     let announced = buffer.min(most).next_multiple_of(1 << scale).min(most);
     let kept = match sender.send_buffer_rule {
         SendBufferRule::Bytes => sender.send_buffer,
-        // What was sent does not count.
+        // Sent bytes do not count.
         SendBufferRule::HighWater => u64::MAX,
-        // A write is taken whole where nothing else is there.
+        // An empty buffer takes a whole write.
         SendBufferRule::WholeWrites => sender.send_buffer.max(message),
     };
     if kept < announced {
@@ -129,7 +129,7 @@ fn in_flight(sender: &TcpParameters, receiver: &TcpParameters, segment: u64, mes
     }
 }
 
-/// The way of a flow when nothing else is there.
+/// The idle path of a flow.
 struct Way<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -137,7 +137,7 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// Picoseconds from when a segment with so much payload is formed until its acknowledgement is taken.
+    /// Picoseconds from sending a segment of `payload` bytes to handling its acknowledgement.
     fn round_trip(&self, header: u64, payload: u64, config: &TcpStream) -> f64 {
         let host = |node: NodeId| -> &Host { &self.testbed.hosts[node] };
         let writes = host(self.path.from).occupation(Side::Send, config.send_path);
@@ -148,7 +148,7 @@ impl Way<'_> {
         hosts as f64 + there.chain(back).sum::<f64>()
     }
 
-    /// Picoseconds that an IP packet of so many bytes needs from one end of a leg to where its node at the other end has handled it.
+    /// Picoseconds that a packet of `ip` bytes needs to cross a leg, with the handling by the node at its end.
     fn leg(&self, leg: Leg, ip: u64) -> f64 {
         let hops = self.topology.hops(leg);
         let time = match leg {

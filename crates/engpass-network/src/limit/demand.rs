@@ -48,7 +48,7 @@ pub(super) enum Resource {
     Closed(usize, NodeId),
     /// What a flow's application offers, in units.
     Application(usize),
-    /// What the windows of a flow's connections let through, in bits of payload.
+    /// Payload bits per second that the windows of a flow's connections let through.
     Window(usize),
 }
 
@@ -105,23 +105,22 @@ pub(super) struct Limiter {
     pub(super) circuit: Option<usize>,
     /// For memory, I/O bus and turns: the way of the data, and what a byte needs on it.
     pub(super) data: Option<(DataPath, Transfer)>,
-    /// The most that the flow gets of it in the counted time, in bit/s, whatever the others do; `None` if that is what it gets when it has all of
-    /// these resources to itself.
+    /// Bound of the flow's goodput by these resources over the counted time, in bit/s; `None` if the flow alone on the resources decides it.
     pub(super) at_most: Option<f64>,
-    /// Flows that certainly take something of a line, and their share of its capacity in the counted time.
+    /// Generators that certainly take a part of a line, and that part as a share of its capacity in the counted time.
     pub(super) certain: (Vec<usize>, f64),
-    /// The most that it gets in the long run, in bit/s, where that is less than what the resources say one by one.
+    /// Fair share in the long run, in bit/s, where the resources together allow less than each of them alone; else infinite.
     pub(super) in_the_long_run: f64,
 }
 
-/// What a flow takes of a resource.
+/// The amount of a resource that a flow uses.
 #[derive(Clone, Copy)]
 pub(super) struct Need {
-    /// What a unit takes where all segments are full and every acknowledgement comes.
+    /// Amount per unit, if all segments are full and every acknowledgement arrives.
     pub(super) unit: f64,
-    /// What a bit of payload takes at least.
+    /// Least amount per bit of payload.
     pub(super) least: f64,
-    /// Bits of payload in the counted time that may take nothing of it.
+    /// Bits of payload in the counted time that may use none of it.
     pub(super) ahead: f64,
 }
 
@@ -150,7 +149,7 @@ pub(super) struct Demand<'a> {
 }
 
 impl Demand<'_> {
-    /// Add what limits the flow by some resources, unless it needs nothing of them.
+    /// Adds a limiter over some resources, unless the flow needs none of them.
     pub(super) fn add(
         &mut self,
         kind: CandidateKind,
@@ -158,7 +157,7 @@ impl Demand<'_> {
         needs: &[(usize, f64)],
     ) -> Option<&mut Limiter> {
         let needs: Vec<_> = needs.iter().filter(|(_, amount)| *amount > 0.0).copied().collect();
-        // What costs nothing limits nothing.
+        // A need of zero limits nothing.
         if needs.is_empty() {
             return None;
         }
@@ -179,7 +178,7 @@ impl Demand<'_> {
         self.limiters.last_mut()
     }
 
-    /// Add what limits the flow by one resource, of which the counted time has `supply`.
+    /// Adds a limiter over one resource; the counted time has `supply` of it.
     pub(super) fn add_bounded(
         &mut self,
         kind: CandidateKind,
@@ -193,28 +192,29 @@ impl Demand<'_> {
         Some(limiter)
     }
 
-    /// Seconds that a unit takes of all that there is of a resource.
+    /// Seconds that a unit occupies a resource if the flow has it alone.
     pub(super) fn time(&self, resources: &Resources, resource: usize) -> f64 {
         let needs = self.uses.iter().filter(|need| need.resource == resource).map(|need| need.amount);
         needs.sum::<f64>() / resources.capacities[resource]
     }
 
-    /// What a unit takes, and what a bit of payload takes at least, of what is used in this direction.
+    /// The need of data: an amount per unit and the least amount per bit of payload.
     pub(super) fn need(&self, unit: f64, least: f64) -> Need {
         Need { unit, least, ahead: 0.0 }
     }
 
-    /// What one acknowledgement takes: one comes for some segments; fewer are enough.
+    /// The need of acknowledgements that take the amount `ack` each. Fewer than the receiver sends are enough.
     pub(super) fn need_of_ack(&self, connection: &Connection, ack: f64) -> Need {
         Need {
             unit: ack / connection.segments_per_ack,
             least: ack * connection.least_acks,
-            // What is acknowledged only after the end. Where one for a window is enough, the answer to the SYN stands for it.
+            // The last windows are acknowledged after the end. Where one acknowledgement per window is enough, the SYN-ACK replaces the
+            // missing one.
             ahead: if self.span.warm || connection.certain { self.windows(connection) } else { 0.0 },
         }
     }
 
-    /// Bits of payload in a window of each of its connections.
+    /// Bits of payload that all of its windows hold.
     pub(super) fn windows(&self, connection: &Connection) -> f64 {
         8.0 * connection.window.bytes as f64 * self.streams()
     }
@@ -302,7 +302,7 @@ impl<'a> Builder<'a> {
 
     fn datagrams(&mut self, demand: &mut Demand<'a>) {
         let path = demand.path;
-        // What is drawn is taken as if every datagram were of the mean length.
+        // The fair share takes every drawn datagram as one of the mean length.
         let (message, rate) = demand.traffic.datagrams().expect("it sends datagrams");
         let drawn =
             matches!(demand.traffic, Traffic::Poisson(Poisson { sizes: poisson::Sizes::Exponential, .. }));
@@ -311,7 +311,7 @@ impl<'a> Builder<'a> {
             if drawn { Unit::Drawn { lengths: &packets } } else { Unit::Datagram { lengths: &packets } };
         self.route(demand, &unit);
         self.routers(demand, &unit);
-        // What is cut on the way comes in pieces.
+        // The receiver handles the fragments of routers, too.
         let count = |packets: Option<&Vec<u64>>| packets.map_or(0, |all| all.len() as u64);
         let (sent, received) = (count(packets.first()), count(packets.last()));
         let bits = demand.payload_bits;
@@ -322,7 +322,7 @@ impl<'a> Builder<'a> {
                     if !drawn {
                         return cost.datagram(message, fragments) as f64 / bits;
                     }
-                    // The longest datagrams, in full packets, cost least for what they carry.
+                    // The longest datagrams, in full packets, cost least per byte.
                     let most = MAX_UDP_PAYLOAD as f64;
                     cost.datagram_start() as f64 / (8.0 * most)
                         + cost.fragment(0) as f64 / (8 * (mtu - IP_HEADER_BYTES)) as f64
@@ -366,7 +366,7 @@ impl<'a> Builder<'a> {
         let reading = |cost: &CpuCost| {
             cost.segment() as f64 + cost.bytes(tcp.segment) as f64 + cost.ack() as f64 * acks
         };
-        // Full segments cost least for what they carry.
+        // Full segments cost least per byte.
         let least_reading = |cost: &CpuCost| {
             cost.segment() as f64 / bits + cost.byte().ps() / 8.0 + cost.ack() as f64 * tcp.least_acks
         };
@@ -385,14 +385,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A window of payload for each round trip, on every connection.
+    /// Adds the limiter of one window per round trip on every connection.
     fn window(&mut self, demand: &mut Demand<'a>, tcp: &Connection) {
         let Window { round_trip, .. } = tcp.window;
         let windows = demand.windows(tcp);
         let capacity = windows * SECOND as f64 / round_trip;
         let resource = self.resources.get(Resource::Window(demand.flow), || capacity);
         let time = demand.span.seconds() * SECOND as f64;
-        // What is acknowledged when counting begins lets a whole window out at once.
+        // An acknowledgement at the end of the warm-up lets a whole window out at once.
         let ahead = if demand.span.warm { windows } else { 0.0 };
         let most = demand.span.rate(8.0 * tcp.window.bytes_within(time) * demand.streams() + ahead);
         let needs = [(resource, demand.payload_bits)];
@@ -401,7 +401,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// An application that writes this much payload in a second, in bit/s, and no more than so many bits in the counted time.
+    /// Adds the limiter of an application that writes `bit_per_s` of payload, and at most `most` bits in the counted time.
     fn offers(&mut self, demand: &mut Demand<'_>, bit_per_s: f64, most: f64) {
         let offered = self.resources.get(Resource::Application(demand.flow), || bit_per_s);
         // The payload of a message: an empty one has no rate of payload.

@@ -29,12 +29,12 @@ const RECEIVING: Kinds = Kinds {
     host: CandidateKind::ReceivingHost,
 };
 
-/// CPU time of a host in picoseconds: of a unit, and of a bit of payload at least.
+/// CPU time of a host in picoseconds: per unit, and at least per bit of payload.
 pub(super) type Times<U, B> = (U, B);
 
 impl<'a> Builder<'a> {
-    /// Both ends, given the CPU times of each. Pauses do not count: they are chance, and a run may meet none. So many acknowledgements fewer may come in
-    /// the counted time.
+    /// Both ends, given the CPU times of each. Pauses do not count: they are random, and a run may have none. `acks_ahead` acknowledgements may
+    /// arrive after the end.
     pub(super) fn hosts<S, LS, R, LR>(
         &mut self,
         demand: &mut Demand<'a>,
@@ -86,8 +86,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Memory and I/O bus of a host, and the turns that a path takes which is no pipeline: `turns` is all of them, in
-    /// picoseconds a unit, as `simulate` counts them, and `most` the bit/s that they let through at most.
+    /// Memory and I/O bus of a host, and the turns of CPU and DMA on a path that is no pipeline: `turns` is the sum of them in picoseconds per
+    /// unit, as `simulate` counts them, and `most` their bound in bit/s.
     fn data(
         &mut self,
         demand: &mut Demand<'a>,

@@ -283,7 +283,7 @@ impl Wire {
         }
     }
 
-    /// Parts of the line that are left free behind a frame.
+    /// Length of the gap behind a frame, in parts of a bit.
     pub(super) const fn gap(&self) -> u64 {
         match self.carrier {
             Carrier::Ethernet { .. } => 8 * ethernet::GAP_BYTES * self.parts_per_bit,
@@ -291,8 +291,8 @@ impl Wire {
         }
     }
 
-    /// The least that a bit of payload takes in packets with a transport header of `transport` bytes and at most `most` bytes of payload, where
-    /// `of` says what a packet takes.
+    /// The least amount per bit of payload in packets with a transport header of `transport` bytes and at most `most` bytes of payload; `of` gives
+    /// the amount of a packet.
     pub(super) fn least(&self, transport: u64, most: u64, of: impl Fn(&Layers) -> f64) -> f64 {
         let packet = self.packet(transport, most);
         let padding = packet.parts(Layer::Padding) / (8 * self.parts_per_bit);

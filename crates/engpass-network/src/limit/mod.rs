@@ -63,7 +63,7 @@ pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
     LimitOutcome { flows, links }
 }
 
-/// How much of every line, CPU and other resource there is in a second, and how much of it all flows at their fair shares take together.
+/// Every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it, per second.
 #[doc(hidden)]
 pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
     let (resources, demands) = demands(testbed, topology);
@@ -136,7 +136,7 @@ fn flow_limit(
     let goodput = answers[bottleneck].goodput;
     let bounds: Vec<f64> = demand.limiters.iter().map(|limiter| bound(resources, demand, limiter)).collect();
     let tightest = (0..bounds.len()).fold(0, |tightest, one| {
-        // Where rounding parts equals, the first of them.
+        // Rounding must not decide between equal bounds: the first of them wins.
         if bounds[one] < bounds[tightest] * (1.0 - ROUNDING) { one } else { tightest }
     });
     FlowLimit {
@@ -167,7 +167,7 @@ fn flow_limit(
 /// Relative differences below this come from rounding: times of hosts are whole picoseconds.
 const ROUNDING: f64 = 1e-6;
 
-/// The most that a flow gets of what limits it, in bit/s, whatever the others do.
+/// The bound of a flow's goodput by one limiter, in bit/s.
 fn bound(resources: &Resources, demand: &Demand<'_>, limiter: &demand::Limiter) -> f64 {
     limiter.at_most.unwrap_or_else(|| {
         let times = limiter.resources.iter().map(|resource| demand.time(resources, *resource));
@@ -176,7 +176,7 @@ fn bound(resources: &Resources, demand: &Demand<'_>, limiter: &demand::Limiter) 
     })
 }
 
-/// What the windows of a flow's connections come to.
+/// The window of each of a flow's connections.
 fn window(topology: &Topology, demand: &Demand<'_>) -> Option<WindowLimit> {
     let connection = demand.connection?;
     let (_, product, filling) = filling(topology, demand, &connection);
@@ -188,8 +188,8 @@ fn window(topology: &Topology, demand: &Demand<'_>) -> Option<WindowLimit> {
     })
 }
 
-/// The narrowest line on the way of a flow: the name of its link, its line rate times the round trip, and the payload in flight on each connection
-/// that fills it, both in bytes.
+/// The narrowest line on a flow's path: the name of its link, its bandwidth-delay product, and the payload in flight on each connection that
+/// fills it, both in bytes.
 fn filling<'t>(topology: &'t Topology, demand: &Demand<'_>, connection: &Connection) -> (&'t str, f64, f64) {
     let lines = demand.limiters.iter().filter_map(|limiter| limiter.line);
     let rates = lines.map(|(hop, layers)| {

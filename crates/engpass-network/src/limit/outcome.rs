@@ -21,7 +21,8 @@ pub struct FlowLimit {
     pub goodput_bit_per_s: f64,
     /// Payload to offer for that: the same.
     pub offered_bit_per_s: f64,
-    /// The most payload that can arrive whatever the other flows do: no engine exceeds it, but for what is on its way when counting begins.
+    /// The most goodput that this flow can reach over the counted time. No engine of the model exceeds it, apart from the backlog at the end of
+    /// the warm-up.
     pub bound_bit_per_s: f64,
     /// Name of the candidate with the smallest bound.
     pub bound_bottleneck: String,
@@ -43,16 +44,16 @@ pub struct FlowLimit {
     pub candidates: Vec<Candidate>,
 }
 
-/// What socket buffers let a TCP connection have in flight, and what would fill the line.
+/// The window that socket buffers give a TCP connection, and the window that would fill the line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WindowLimit {
-    /// Payload that may be sent and not acknowledged.
+    /// Most payload in flight, in bytes.
     pub bytes: u64,
     /// The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds.
     pub round_trip_s: f64,
-    /// Line rate of the narrowest line on the way, times the round trip.
+    /// Line rate of the narrowest line on the path, times the round trip.
     pub bandwidth_delay_product_bytes: f64,
-    /// Payload in flight that fills this line: what both socket buffers of each connection must hold.
+    /// Payload in flight that fills this line: the size that both socket buffers of each connection need.
     pub filling_bytes: f64,
 }
 
@@ -74,7 +75,7 @@ pub struct Candidate {
     pub kind: CandidateKind,
     /// Goodput if nothing else limited this flow and the others had their fair shares.
     pub goodput_bit_per_s: f64,
-    /// The most goodput if nothing else limited this flow, whatever the others do; infinite, and so left out, where chance has no bound.
+    /// The bound if nothing else limited this flow; infinite, and left out of JSON, where a random source has no bound.
     #[serde(skip_serializing_if = "is_infinite")]
     pub bound_bit_per_s: f64,
 }

@@ -54,7 +54,7 @@ pub(super) fn sentence(
     format!("{} {verb} `{}` to {goodput}: {reason}{next}{loss}", limiter.name, demand.name)
 }
 
-/// "link `down` bounds `t` to 94.93 Mbit/s whatever the others do: framing and headers take 5.1 % of the line".
+/// "link `down` bounds `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line".
 pub(super) fn bound(
     topology: &Topology,
     resources: &Resources,
@@ -76,7 +76,7 @@ pub(super) fn bound(
         _ => String::new(),
     };
     let name = &limiter.name;
-    format!("{name} {verb} `{}` to {} whatever the others do: {reason}{late}", demand.name, rate(bound))
+    format!("{name} {verb} `{}` to {}: {reason}{late}", demand.name, rate(bound))
 }
 
 fn plural(kind: CandidateKind) -> bool {

@@ -1,4 +1,4 @@
-//! What a unit of a flow needs of the lines, queues and routers on its way, and its acknowledgements on the way back.
+//! Needs of a flow on its path: lines, shapers, policers, token buckets and routers, with the acknowledgements on the way back.
 
 use engpass_model::queue::Queue;
 use engpass_model::shape::PolicingAction;
@@ -12,7 +12,7 @@ use super::demand::{Builder, Demand, Need, Resource, application};
 use super::layers::{Layer, Layers, Wire};
 use super::outcome::CandidateKind;
 
-/// What a flow is counted in; of packets, on each leg, the IP payloads, the first of which begins with the transport header.
+/// The unit that a flow is counted in. `lengths` has the IP payloads of its packets on each leg; the first begins with the transport header.
 pub(super) enum Unit<'u> {
     /// A generator's cell.
     Cell,
@@ -25,7 +25,7 @@ pub(super) enum Unit<'u> {
 }
 
 impl Unit<'_> {
-    /// What it takes of a line.
+    /// Its bits on a line, by layer.
     fn on(&self, piece: &Piece) -> Layers {
         match self {
             Self::Cell => piece.wire.cell().expect("a generator sends over ATM links"),
@@ -36,7 +36,7 @@ impl Unit<'_> {
         }
     }
 
-    /// What it takes, and what a bit of payload takes at least, where `of` says what layers take.
+    /// Its need of a resource that `of` measures in layers.
     fn need(&self, demand: &Demand<'_>, piece: &Piece, of: impl Fn(&Layers) -> f64) -> Need {
         let layers = self.on(piece);
         let unit = of(&layers);
@@ -44,14 +44,14 @@ impl Unit<'_> {
             Self::Cell | Self::Datagram { .. } => {
                 unit * layers.parts_per_bit() as f64 / layers.parts(Layer::Payload) as f64
             }
-            // A packet that is full, and no header of UDP.
+            // A full packet without a UDP header: a fragment.
             Self::Drawn { .. } => piece.wire.least(0, longest_payload(piece.mtu), of),
             Self::Segment { header, segment, .. } => piece.wire.least(*header, *segment, of),
         };
         demand.need(unit, least)
     }
 
-    /// Bits of its longest frame, without physical framing, and of the shortest that the flow may have instead.
+    /// Bits of its longest frame, and of the shortest frame that the flow may send instead, both without physical framing.
     fn longest_and_shortest(&self, piece: &Piece) -> [f64; 2] {
         let longest = |lengths: &[Vec<u64>]| {
             let longest = lengths[piece.leg].iter().max().copied().unwrap_or(0);
@@ -66,7 +66,7 @@ impl Unit<'_> {
         }
     }
 
-    /// Packets of it on a leg with this MTU, and of a bit of payload at least.
+    /// Packets per unit on a leg, and the fewest packets per bit of payload.
     fn packets(&self, leg: usize, mtu: u64) -> (f64, f64) {
         match self {
             Self::Cell => (1.0, 1.0),
@@ -115,7 +115,7 @@ impl<'a> Builder<'a> {
                 Leg::Link(_) => None,
                 Leg::Circuit { circuit, forward } => Some((circuit, forward)),
             };
-            // Where there are no cells, no encapsulation is needed.
+            // Links of frames have no encapsulation.
             let encapsulation = circuit.map_or(Encapsulation::default(), |(circuit, _)| {
                 self.topology.circuits[circuit].encapsulation
             });
@@ -192,14 +192,14 @@ impl<'a> Builder<'a> {
     /// The policer before the second link of a circuit.
     fn police(&mut self, demand: &mut Demand<'a>, piece: &Piece, cells: Need) {
         let (Some((circuit, true)), 1) = (piece.circuit, piece.position) else { return };
-        // What is tagged goes on.
+        // Tagged cells pass.
         let Some((pace, tolerance, PolicingAction::Discard)) = self.topology.circuits[circuit].policing
         else {
             return;
         };
         let policer = self.resources.get(Resource::Policer(circuit), || pace.per_second());
         let name = format!("policer of circuit `{}`", self.topology.circuits[circuit].name);
-        // Those that come early by the tolerance pass, too (I.371, GCRA).
+        // Cells that are early by the tolerance pass, too (I.371, GCRA).
         let time = demand.span.seconds() + tolerance.ps() as f64 / SECOND as f64;
         let supply = pace.per_second() * time + 1.0;
         if let Some(limiter) = demand.add_bounded(CandidateKind::Policer, name, (policer, cells), supply) {
@@ -207,14 +207,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The token bucket of the transmitter, for bits of frames; the longest frame of a unit, and the shortest that the flow may have instead, have so
-    /// many. Where cells are sent it is left out: no rule says what packets are long there before they are cells.
+    /// The token bucket of the transmitter, for `bits` of frames, given the bits of the longest frame of a unit and of the shortest frame of the
+    /// flow. Links of cells have none: the length of a packet before segmentation is not defined there.
     fn tokens(&mut self, demand: &mut Demand<'a>, piece: &Piece, bits: Need, [longest, shortest]: [f64; 2]) {
         let (None, hop) = (piece.circuit, piece.hop) else { return };
         let link = &self.topology.links[hop.link];
         let Some(Queue::TokenBucket(bucket)) = &link.queues[link.end_of(hop.from)] else { return };
         let (rate, burst) = (bucket.rate.0 as f64, bucket.burst.bytes() as f64 * 8.0);
-        // What is longer than the bucket is lost.
+        // Frames longer than the bucket are lost.
         let (resource, capacity) = if longest <= burst {
             (Resource::Bucket(hop.link, hop.from), rate)
         } else {
@@ -224,7 +224,7 @@ impl<'a> Builder<'a> {
         let name = format!("token bucket of `{}` on link `{}`", self.topology.nodes[hop.from], link.name);
         // It is full at the start.
         let supply = if shortest <= burst { rate * demand.span.seconds() + burst } else { 0.0 };
-        // Nothing comes back through a bucket that no acknowledgement passes, and so no connection opens.
+        // If no acknowledgement passes the bucket, no connection opens.
         let need = Need { ahead: if supply > 0.0 { bits.ahead } else { 0.0 }, ..bits };
         demand.add_bounded(CandidateKind::TokenBucket, name, (tokens, need), supply);
     }
@@ -242,7 +242,7 @@ impl<'a> Builder<'a> {
             let (packets, least) = unit.packets(index, mtu);
             let [acks, least_acks] = ack.map_or([0.0; 2], |ack| [ack.unit, ack.least]);
             let need = demand.need(time * (packets + acks), time * (least + least_acks));
-            // Acknowledgements of what was sent before are not asked for.
+            // The last acknowledgements come after the end.
             let spared = ack.map_or(0.0, |ack| ack.ahead * ack.least * time);
             let supply = SECOND as f64 * demand.span.seconds() + spared;
             let cpu = self.resources.get(Resource::Cpu(hop.to), || SECOND as f64);
@@ -266,12 +266,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A generator with this mean rate of cells, which its pace tells, and so many cells in the counted time at most. It has no host cost and no
+    /// A generator: `rate` gives its mean cells per second from its pace, `most` the most cells in the counted time. It has no host cost and no
     /// shaper.
     pub(super) fn generator(&mut self, demand: &mut Demand<'a>, rate: impl Fn(Pace) -> f64, most: f64) {
         let cells = demand.path.cells.map_or(0.0, rate);
         let offered = self.resources.get(Resource::Application(demand.flow), || cells);
-        // First in the order: what it offers is what its first line meets.
+        // The application comes first in the order of needs: its offer is the load of the first line.
         demand.add(CandidateKind::Application, application(demand.name), &[(offered, 1.0)]);
         self.route(demand, &Unit::Cell);
         demand.limiters[0].at_most = Some(demand.span.rate(most * demand.payload_bits));

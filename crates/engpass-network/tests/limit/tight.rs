@@ -158,14 +158,14 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
     let window = limits.window.as_ref().expect("TCP has a window");
     let segment = path.path_mtu - 52;
     let segments = window.bytes as f64 / segment as f64;
-    let share = |name: &str| match name {
+    let share = |name: &str, bound: f64| match name {
         "socket buffers" => {
             // The first of a pair waits for the second, and this part of the window is not used.
             let pair = segment as f64 / (window.filling_bytes * streams);
             // A CPU sends after it has handled all acknowledgements that have come: a window stays one burst, and takes its time there.
             let hosts = limits.candidates.iter().filter(|one| one.name.starts_with("host"));
             let slowest = hosts.map(|one| one.bound_bit_per_s).fold(f64::INFINITY, f64::min);
-            (1.0 - EVERY / segments) / (1.0 + (EVERY - 1.0) * pair + limits.bound_bit_per_s / slowest)
+            (1.0 - EVERY / segments) / (1.0 + (EVERY - 1.0) * pair + bound / slowest)
         }
         // A sender that is slow itself has a segment for the rest of every write.
         name if name.contains("host") => message / segment as f64 / (message / segment as f64).ceil(),
@@ -180,7 +180,8 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
             None => 1.0,
         },
     };
-    let reached = limits.candidates.iter().map(|one| one.bound_bit_per_s * share(&one.name));
+    let reached =
+        limits.candidates.iter().map(|one| one.bound_bit_per_s * share(&one.name, one.bound_bit_per_s));
     reached.fold(f64::INFINITY, f64::min)
 }
 
