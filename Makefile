@@ -7,7 +7,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
-.PHONY: help run test check bench gen pages docs dev rust-test python-test fmt clean
+# The steps of `make prove`, each a target of its own below: what takes too long for `make test`.
+PROOFS := prove-breaks prove-documents
+
+.PHONY: help run test prove $(PROOFS) check bench gen pages docs dev rust-test python-test fmt clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -39,7 +42,15 @@ rust-test:
 python-test: $(STAMP)
 	$(BIN)/pytest -q tests/python
 
-check: $(STAMP) ## formatting, lints, types, generated files, file sizes
+prove: $(PROOFS) ## what takes too long for `test`, or needs privileges
+
+prove-breaks: $(STAMP)
+	$(BIN)/python tools/prove_breaks.py
+
+prove-documents: $(STAMP)
+	$(BIN)/pytest -q -m prove tests/python/test_documents.py
+
+check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features engpass-bench/queues --quiet -- -D warnings
 	$(BIN)/ruff check python tests tools benches
@@ -47,6 +58,7 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes
 	$(BIN)/mypy
 	cargo run --quiet -p engpass-testbed --example generate -- check
 	$(PYTHON) tools/file_sizes.py
+	$(PYTHON) tools/oracle_apart.py
 
 pages: $(STAMP) ## write the tables in the pages of the gallery (runs every study in full)
 	$(BIN)/python tools/gallery_page.py

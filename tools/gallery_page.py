@@ -12,29 +12,47 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from engpass.campaign import Plan
-from engpass.claims import Campaign, Judged
+from engpass.claims import KINDS, Campaign, Judged, summed
 from engpass.gallery import Study, studies
 from engpass.progress import bar
 from engpass.reproduce import prepare
 from engpass.store import Store
 
 
-def claims_table(judged: Sequence[Judged]) -> str:
-    """The claims as Markdown."""
-    rows = ["| Statement | Published | Obtained | Tolerance | Holds | Kind |", "|---|---|---|---|---|---|"]
-    for one in judged:
-        told = one.to_json()
-        holds = "yes" if told["holds"] else "**no**"
-        cells = [
-            told["statement"],
-            told["published"],
-            told["obtained"],
-            told["tolerance"],
-            holds,
-            told["kind"],
-        ]
-        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
-    return "\n".join(rows)
+def claims_table(judged: Sequence[Judged], notes: Sequence[str]) -> str:
+    """The claims as Markdown: a table for each kind, the verdicts in short, the notes of the study."""
+    has_text = any(one.claim.printed for one in judged)
+    parts = []
+    for kind, meaning in KINDS.items():
+        rows = [cells(one) for one in judged if one.claim.kind == kind]
+        if rows:
+            head = [name for name in rows[0] if has_text or name != "Printed"]
+            table = [head, ["---"] * len(head), *([row[name] for name in head] for row in rows)]
+            lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table]
+            parts.append(f"**{kind}**: {meaning}\n\n" + "\n".join(lines))
+    parts.append(f"{summed([one.status for one in judged])}.")
+    if notes:
+        parts.append("\n".join(f"- {note}" for note in notes))
+    return "\n\n".join(parts)
+
+
+def cells(one: Judged) -> dict[str, str]:
+    """The row of a claim, by column."""
+    claim, measure = one.claim, one.claim.measure
+    statement = claim.statement
+    if claim.reason:
+        statement += f" (why not: {claim.reason})"
+    if claim.decided_by:
+        statement += f" (decided by: {claim.decided_by})"
+    return {
+        "Statement": statement,
+        "Stated": claim.published or claim.value or "",
+        "Printed": f"{claim.section}: {claim.printed}" if claim.printed else "",
+        "Obtained": one.verdict.obtained if one.verdict else "",
+        "Holds if": measure.tolerance if measure else "",
+        "Holds": {"holds": "yes", "known difference": "no, known", "open": "open"}.get(one.status, "**no**"),
+        "Fails with": f"`{' = '.join(claim.breaks)}`" if claim.breaks else "",
+    }
 
 
 def curves_table(
@@ -71,7 +89,7 @@ def fill(page: str, claims: str, curves: Callable[[Sequence[str], Mapping[str, s
 
 
 def write(study: Study) -> bool:
-    """Reproduce a study in full and write its page; whether all claims hold."""
+    """Reproduce a study in full and write its page; whether all claims are as its file expects."""
     made = prepare(study)
     with Store.open("engpass.db") as store, bar(sys.stderr) as shown:
         ran = made.run(store, watch=shown)
@@ -80,14 +98,14 @@ def write(study: Study) -> bool:
         judged = made.judge(store, ran)
         main = next(part for part in made.parts if part.spec.name == "main")
         campaign = Campaign(main.testbed.axes, store.outcomes(ran.records["main"].id))
-    flow = made.claims.claims[0].flow
+    flow = next(claim.measure.flow for claim in made.claims.claims if claim.measure)
     page = fill(
         study.page.read_text(encoding="utf-8"),
-        claims_table(judged),
+        claims_table(judged, made.claims.notes),
         lambda wanted, where: curves_table(campaign, main.plan, flow, wanted, where),
     )
     study.page.write_text(page, encoding="utf-8")
-    return all(one.verdict.holds for one in judged)
+    return all(one.status not in ("fails", "holds after all") for one in judged)
 
 
 def main() -> int:

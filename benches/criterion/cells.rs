@@ -3,7 +3,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput};
 use engpass_model::discard::{CellView, Discard, QueueView};
 use engpass_model::random::Stream;
-use engpass_model::shape::gcra::{LeakyBucket, VirtualScheduling};
+use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::time::{Pace, Time};
 
 use crate::processor::ProcessorTime;
@@ -30,12 +30,6 @@ pub(crate) fn gcra(criterion: &mut Criterion<ProcessorTime>) {
     group.bench_function("virtual scheduling", |bencher| {
         bencher.iter(|| {
             let mut policer = VirtualScheduling::new(increment, Time(0));
-            arrivals.iter().filter(|at| policer.conforms(**at)).count()
-        });
-    });
-    group.bench_function("leaky bucket", |bencher| {
-        bencher.iter(|| {
-            let mut policer = LeakyBucket::new(increment, Time(0));
             arrivals.iter().filter(|at| policer.conforms(**at)).count()
         });
     });

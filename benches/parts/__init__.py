@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from figures import Row
 from machine import Tools
 
-from parts import campaign, cells, dumbbell, emulation, ledger, live, loops, memory, scaling, start
+from parts import campaign, cells, dumbbell, emulation, ledger, live, loops, memory, need, scaling, start
 
 Part = Callable[[Tools, bool], Iterator[Row]]
 
@@ -24,6 +24,7 @@ PARTS: dict[str, Part] = {
     "ledger": ledger.measure,
     "campaign": campaign.measure,
     "sweep": campaign.sweep,
+    "need": need.measure,
     "live": live.measure,
     "emulation": emulation.measure,
     "memory": memory.measure,

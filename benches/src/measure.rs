@@ -123,7 +123,7 @@ pub fn measure(point: &Point, which: Which, seed: u64) -> Measured {
         Which::Oracle => {
             let end = testbed.run.duration.0;
             let (observed, took) = timed(|| {
-                let mut engine = Engine::new(testbed, topology, seed);
+                let mut engine = Engine::new(testbed, seed);
                 engine.run_until(end);
                 engine.snapshot(end)
             });

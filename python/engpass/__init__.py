@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engpass._engpass import InvalidTestbed
-    from engpass.error import ChoiceError, EngpassError, SourceError, StoreError
+    from engpass.error import ChoiceError, EngpassError, NeedsMemoryError, SourceError, StoreError
     from engpass.result import RunResult
     from engpass.store import RunRecord, Store
     from engpass.testbed import Testbed, load, loads
@@ -25,6 +25,7 @@ __all__ = [
     "ChoiceError",
     "EngpassError",
     "InvalidTestbed",
+    "NeedsMemoryError",
     "RunRecord",
     "RunResult",
     "SourceError",
@@ -41,6 +42,7 @@ _HOMES = {
     "ChoiceError": "engpass.error",
     "EngpassError": "engpass.error",
     "InvalidTestbed": "engpass._engpass",
+    "NeedsMemoryError": "engpass.error",
     "RunRecord": "engpass.store",
     "RunResult": "engpass.result",
     "SourceError": "engpass.error",

@@ -104,6 +104,12 @@ class Campaign:
     def rendered_unmade(self, color: bool) -> str:
         """What agents cannot be asked for and no warning says, as text; empty if there is nothing."""
 
+    def memory(self, variants: Sequence[str], sweep: Sequence[tuple[str, str]] | None) -> str:
+        """Bytes of memory for this campaign, a point and a run of each engine, estimated, as JSON.
+
+        At one point of the sweep, or where none is given the most at some of them.
+        """
+
     def warnings(self) -> str:
         """What is in order but probably not meant, as JSON."""
 

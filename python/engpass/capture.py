@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engpass import assignment
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ class Captures:
 
 
 def parse(given: list[str], form: str | None, limit: str | None) -> Captures:
-    """Pairs of `POINT=FILE`; raises `EngpassError`."""
+    """Pairs of `POINT=FILE`, where a name with `=` is quoted: `link."a=b"=FILE`; raises `EngpassError`."""
     files: list[tuple[str, str]] = []
     for text in given:
-        point, equals, path = text.partition("=")
-        if not equals or not point or not path:
+        point, path = assignment.split(text) or (text, "")
+        if not point or not path:
             raise EngpassError(
                 f"`--capture {text}` names no file",
                 "write `--capture link.NAME=FILE`, with the name of a link",
@@ -113,6 +114,8 @@ def check_points(
         campaign.check_captures(variant, sweep, points, captures.form, captures.limit)
     except ValueError as error:
         cause, _, cure = str(error).partition("\nhelp: ")
+        if cause.startswith("the testbed has no ") and any("=" in path for _, path in captures.files):
+            cure += "; a name with `=` stands in quotes: `--capture 'link.\"a=b\"=FILE'`"
         raise EngpassError(cause, cure or None) from None
 
 

@@ -46,6 +46,14 @@ class ChoiceError(EngpassError):
     """A name (of a variant, an engine, a run) that there is none of."""
 
 
+class NeedsMemoryError(EngpassError):
+    """A run that needs more memory than was agreed to: about `bytes`."""
+
+    def __init__(self, message: str, help: str, bytes: int) -> None:  # noqa: A002 (the fields' names)
+        super().__init__(message, help)
+        self.bytes = bytes
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Cure for an unknown name: the nearest known one, or all of them."""
     import difflib

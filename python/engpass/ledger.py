@@ -259,7 +259,7 @@ def together(outcomes: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str]
 
 
 def slim(outcome: dict[str, Any]) -> dict[str, Any]:
-    """An outcome whose links have kept nothing but their ledgers; they are most of an outcome's size."""
+    """An outcome whose links have kept their ledgers, cells and utilisation; the rest is most of its size."""
     links = outcome.pop("links", None) or {}
     kept = {name: _slim_link(use) for name, use in links.items() if "ledger" in use}
     if kept:
@@ -268,7 +268,8 @@ def slim(outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def _slim_link(use: Mapping[str, Any]) -> dict[str, Any]:
-    sides = [{key: side[key] for key in ("from", "to", "ledger", "capacity")} for side in use["directions"]]
+    keys = ("from", "to", "ledger", "capacity", "cells", "utilisation")
+    sides = [{key: side[key] for key in keys if key in side} for side in use["directions"]]
     return {**{key: use[key] for key in ("ledger", "capacity", "unit") if key in use}, "directions": sides}
 
 

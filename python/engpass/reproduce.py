@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engpass.claims import MAIN, Campaign, CampaignSpec, Claim, ClaimsFile, Judged, judge
+from engpass.campaign import check_size
+from engpass.claims import MAIN, Campaign, CampaignSpec, ClaimsFile, Judged, Measure, judge
 from engpass.error import EngpassError
 from engpass.gallery import Study
 from engpass.lab import Progress, Watch
 from engpass.ledger import slim
+from engpass.memory import MOST
 from engpass.source import Source, read
 from engpass.testbed import Testbed
 
@@ -55,10 +57,22 @@ class Reproduction:
         """Points of all campaigns."""
         return sum(part.plan.total for part in self.parts)
 
-    def run(self, store: Store, *, jobs: int | None = None, watch: Watch | None = None) -> Ran:
-        """Run what the store does not have yet. Ctrl-C ends it early; what has ended is kept."""
+    def run(
+        self,
+        store: Store,
+        *,
+        jobs: int | None = None,
+        watch: Watch | None = None,
+        max_memory: int | None = MOST,
+    ) -> Ran:
+        """Run what the store does not have yet. Ctrl-C ends it early; what has ended is kept.
+
+        Raises `NeedsMemoryError` if a campaign needs more than `max_memory` bytes.
+        """
         # All begin before the first goes: what was there before is known to the bar from the start.
-        started = [part.testbed.start(part.plan, store, jobs=jobs) for part in self.parts]
+        started = [
+            part.testbed.start(part.plan, store, jobs=jobs, max_memory=max_memory) for part in self.parts
+        ]
         records = {part.spec.name: store.run(s.run_id) for part, s in zip(self.parts, started, strict=True)}
         sums = _Sums(self.total, sum(r.points_done for r in records.values()), watch)
         for part, begun in zip(self.parts, started, strict=True):
@@ -84,7 +98,7 @@ class Reproduction:
 
         record = ran.records[MAIN]
         outcomes = [slim(outcome) for outcome in store.outcomes(record.id)]
-        return render(record, outcomes, [one.to_json() for one in judged])
+        return render(record, outcomes, [one.to_json() for one in judged], self.claims.notes)
 
 
 def prepare(
@@ -103,24 +117,31 @@ def prepare(
     parts = []
     for spec in claims.campaigns:
         pairs = (*spec.set, *overrides)
-        testbed = Testbed(source, pairs, path=study.testbed, max_points=max_points)
+        testbed = Testbed(source, pairs, path=study.testbed)
         plan = testbed.plan(spec.engines, spec.variants, repeats or spec.repeats)
         parts.append(Part(spec, testbed, plan))
+    # A campaign may choose few of the points that its testbed has.
+    check_size(sum(part.plan.total for part in parts), max_points)
     for claim in claims.claims:
-        part = next(part for part in parts if part.spec.name == claim.campaign)
-        _check_names(claim.id, part, claim.engine, claim.check)
-        _check_where(claim, part)
+        if claim.measure is not None:
+            part = next(part for part in parts if part.spec.name == claim.measure.campaign)
+            _check_names(claim.id, part, claim.measure)
+            _check_where(claim.id, part, claim.measure)
     return Reproduction(study, claims, tuple(parts))
 
 
-def _check_names(claim: str, part: Part, engine: str, check: Any) -> None:  # noqa: ANN401 (any check)
-    """A claim that names what its campaign does not run is a mistake in the file, not a claim that fails."""
+def _check_names(claim: str, part: Part, measure: Measure) -> None:
+    """Raise `EngpassError` if a claim names an engine, variant or link that its campaign does not have.
+
+    That is a mistake in the file, not a claim that fails.
+    """
     from engpass.error import nearest
 
+    links = [link["name"] for link in part.testbed.topology["links"]]
     for what, name, known in (
-        ("engine", engine, part.plan.engines),
-        ("variant", check.variant, part.plan.variants),
-        ("variant", getattr(check, "reference", check.variant), part.plan.variants),
+        ("engine", measure.engine, part.plan.engines),
+        *(("variant", name, part.plan.variants) for name in measure.check.variants()),
+        *(("link", name, links) for name in (measure.link,) if name is not None),
     ):
         if name not in known:
             raise EngpassError(
@@ -129,20 +150,20 @@ def _check_names(claim: str, part: Part, engine: str, check: Any) -> None:  # no
             )
 
 
-def _check_where(claim: Claim, part: Part) -> None:
-    """As above, for the swept values at which it looks."""
+def _check_where(claim: str, part: Part, measure: Measure) -> None:
+    """Raise `EngpassError` if a claim looks at a swept value that its campaign does not have."""
     from engpass.error import nearest
 
     axes = {axis.path: [value.text for value in axis.values] for axis in part.testbed.axes}
-    for path, text in claim.where:
+    for path, text in measure.where:
         known = axes.get(path)
         if known is None:
             raise EngpassError(
-                f"claim `{claim.id}`: the campaign `{part.spec.name}` does not sweep `{path}`",
+                f"claim `{claim}`: the campaign `{part.spec.name}` does not sweep `{path}`",
                 nearest(path, list(axes)),
             )
         if text not in known:
-            raise EngpassError(f"claim `{claim.id}`: `{path}` is never `{text}`", nearest(text, known))
+            raise EngpassError(f"claim `{claim}`: `{path}` is never `{text}`", nearest(text, known))
 
 
 class _Sums:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engpass.memory import MOST
 from engpass.store import Failure, RunRecord, Store
 
 if TYPE_CHECKING:
@@ -54,16 +55,18 @@ class RunResult:
         flow: str | None = None,
         *,
         advice: bool = True,
+        max_memory: int | None = MOST,
     ) -> Explanation:
-        """Explain the point that is named, or what loses most of its limit: see `engpass.explain`.
+        """Explain the point that is named, else the worst served: see `engpass.explain`.
 
         `point` has values by swept path: `{"traffic.stream.message": "9 kB"}`. `advice` simulates changes.
-        Raises `ChoiceError` for a name that there is none of.
+        Raises `ChoiceError` for a name that there is none of, and `NeedsMemoryError` as `Testbed.run` does.
         """
         from engpass.explain import choose, explain
 
         texts = [f"{path}={value}" for path, value in (point or {}).items()]
-        return explain(choose(self.store, self.record, variant, texts, flow), advice=advice)
+        chosen = choose(self.store, self.record, variant, texts, flow)
+        return explain(chosen, advice=advice, max_memory=max_memory)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report, one HTML file that opens offline; returns its path."""

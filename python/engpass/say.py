@@ -53,6 +53,20 @@ def change(before: float, after: float) -> str:
     return f"{before / size:.{digits}f} → {after / size:.{digits}f} {unit}"
 
 
+def share_change(before: float, after: float) -> str:
+    """From one share to another: `0.3 → 2.1 %`."""
+    texts = [percent(one) for one in (before, after)]
+    return f"{texts[0].removesuffix(' %')} → {texts[1]}"
+
+
+def time_change(before: float | None, after: float | None) -> str:
+    """From one time to another, in the unit of the longer: `747 → 14.1 ms`."""
+    longest = max((one for one in (before, after) if one is not None), default=0.0)
+    unit, size = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3)) if longest >= s), ("us", 1e-6))
+    texts = ["none" if one is None else f"{one / size:.3g}" for one in (before, after)]
+    return f"{texts[0]} → {texts[1]} {unit}"
+
+
 def count(number: int, noun: str) -> str:
     """A number with its noun: `1 point`, `2,000 points`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

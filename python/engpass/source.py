@@ -10,8 +10,8 @@ from typing import Any
 
 from engpass.error import SourceError
 
-MAX_BYTES = 32 * 1024 * 1024
-"""Largest testbed file: ten thousand flows with hosts of their own take 9 MB; what is far larger is none."""
+MAX_BYTES = 16 * 1024 * 1024
+"""Largest testbed file, as in the core: ten thousand flows with hosts of their own take 9 MB."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from engpass.campaign import (
     digest,
 )
 from engpass.error import Diagnostic, EngpassError
+from engpass.memory import MOST
 from engpass.source import Source, from_tables, override_text, read
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from engpass.capture import Captures
     from engpass.lab import Ended, Progress
+    from engpass.memory import Need
     from engpass.netlab.emulated import Options
     from engpass.result import RunResult
     from engpass.store import RunRecord, Store
@@ -199,6 +201,40 @@ class Testbed:
             repeats or self.repeats,
         )
 
+    def memory(
+        self,
+        plan: Plan | None = None,
+        jobs: int | None = None,
+        *,
+        points: int | None = None,
+        kept: int = 0,
+        captures: int = 0,
+        executor: Executor | None = None,
+    ) -> Need:
+        """An estimate of the memory that `run` needs for so many points of a plan, within a factor of two.
+
+        All points of the file's own plan if not given. `kept` outcomes stay in memory, and so many links are
+        captured.
+        """
+        from engpass.environment import cores
+        from engpass.memory import need
+
+        plan = plan or self.plan()
+        workers = (
+            jobs or (cores() if executor is None else getattr(executor, "_max_workers", None)) or cores()
+        )
+        return need(
+            self.campaign,
+            plan.engines,
+            plan.variants,
+            plan.axes,
+            jobs=int(workers),
+            points=plan.total if points is None else points,
+            kept=kept,
+            captures=captures,
+            executor=executor,
+        )
+
     def run(
         self,
         engines: Iterable[str] | None = None,
@@ -211,6 +247,7 @@ class Testbed:
         executor: Executor | None = None,
         fresh: bool = False,
         emulation: Options | None = None,
+        max_memory: int | None = MOST,
     ) -> RunResult:
         """Run all points, or what an earlier run left of them, and return the result.
 
@@ -219,7 +256,8 @@ class Testbed:
         maps the points elsewhere, e.g. `dask.distributed.Client(...).get_executor()`. `progress` draws a bar
         on standard error, or calls back with a `Progress`. `emulation` says how points of `emulate` are
         run. A point that fails is in `.failures`, the others go on. Ctrl-C raises `KeyboardInterrupt` when
-        all that has ended is stored.
+        all that has ended is stored. A run that needs more than `max_memory` bytes raises `NeedsMemoryError`
+        before it begins; `None` agrees to any amount.
         """
         from engpass.progress import watching
         from engpass.result import RunResult
@@ -228,7 +266,15 @@ class Testbed:
         opened = store if isinstance(store, Store) else Store.open(":memory:" if store is None else store)
         plan = self.plan(engines, variants, repeats)
         with watching(progress) as watch:
-            started = self.start(plan, opened, jobs=jobs, executor=executor, fresh=fresh, emulation=emulation)
+            started = self.start(
+                plan,
+                opened,
+                jobs=jobs,
+                executor=executor,
+                fresh=fresh,
+                emulation=emulation,
+                max_memory=max_memory,
+            )
             ended = started.go(watch)
         if ended.interrupted:
             raise KeyboardInterrupt
@@ -244,11 +290,26 @@ class Testbed:
         fresh: bool = False,
         max_points: int | None = None,
         emulation: Options | None = None,
+        captures: int = 0,
+        max_memory: int | None = MOST,
     ) -> Started:
-        """Enter a campaign into a store, or find it there; nothing runs yet."""
+        """Enter a campaign into a store, or find it there; nothing runs yet.
+
+        Raises `NeedsMemoryError` if the missing points, with so many `captures` of links, need more than
+        `max_memory` bytes.
+        """
         self.needs_traffic()
         check_size(plan.total, max_points)
         record = self._record(plan, jobs, executor, emulation)
+        if max_memory is not None:
+            found = None if fresh else store.found(record.digest)
+            missing = plan.total - (0 if found is None else found.points_done)
+            if missing:
+                kept = plan.total if store.in_memory else 0
+                need = self.memory(
+                    plan, jobs, points=missing, kept=kept, captures=captures, executor=executor
+                )
+                need.check(max_memory)
         run_id, session = store.begin(record, fresh=fresh)
         return Started(self, plan, store, run_id, session, jobs, executor, emulation)
 

@@ -14,11 +14,19 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import own_world
+
 # No test looks at a clock: a machine may stand still for longer than any example takes.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 HERE = Path(__file__).parent
+
+
+def pytest_sessionstart() -> None:
+    """Separate the testbeds of these tests from others on this machine."""
+    own_world.enter()
+
 
 # Two hosts on a wire, small enough to run in no time.
 TESTBED = """\

@@ -12,7 +12,6 @@ import fcntl
 import json
 import os
 import selectors
-import signal
 import socket
 import struct
 import sys
@@ -156,7 +155,6 @@ class Driver:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     config = json.loads(sys.stdin.read())
     if HOW == "refuse":
         sys.exit("the model has no such thing\nhelp: ask for less")

@@ -9,11 +9,12 @@ import pytest
 
 import engpass
 from engpass import _engpass, advice, gallery
-from engpass.advice import Change, advise, ranked
+from engpass.advice import Change, Effect, advise, ranked, told
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.explain import explain, situation
 from engpass.explain.bench import Bench
 from engpass.explain.choose import Chosen, choose_in
+from engpass.explain.service import Needs, Served
 from engpass.explain.situation import Situation
 from engpass.settings import Amount
 
@@ -158,14 +159,15 @@ def bench_of(goodputs: Callable[[str], float | None], runs: list[str]) -> Any:
         repeats = (0,)
         interrupt = _engpass.Interrupt()
 
-        def baseline(self) -> list[dict[str, float]]:
-            return [{"stream": 1e6, "other": 5e6}]
+        def baseline(self) -> list[dict[str, Served]]:
+            return [{"stream": Served(1e6), "other": Served(5e6)}]
 
-        def goodputs(self, changes: Sequence[tuple[str, str]]) -> list[dict[str, float]] | None:
+        def served(self, changes: Sequence[tuple[str, str]]) -> list[dict[str, Served]] | None:
             value = changes[0][1]
             runs.append(value)
             made = goodputs(value)
-            return None if made is None else [{"stream": made, "other": 5e6 if made < 3e6 else 4e6}]
+            other = Served(5e6 if made is None or made < 3e6 else 4e6)
+            return None if made is None else [{"stream": Served(made), "other": other}]
 
     return Fake()
 
@@ -195,39 +197,62 @@ def test_a_search_goes_on_until_it_no_longer_helps(monkeypatch: pytest.MonkeyPat
 def test_what_is_refused_or_gains_nothing_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     made, runs = tried_with(monkeypatch, ["a", "b"], {"a": None, "b": 1.005e6}.__getitem__)
     assert runs == ["a", "b"]
-    assert (made.changes, made.tried) == ((), ("set b",))
+    assert (made.changes, made.trades, made.tried) == ((), (), ("set b",))
 
 
-def test_what_others_lose_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_harms_another_flow_is_a_trade_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = tried_with(monkeypatch, ["a"], lambda _: 4e6)
-    assert made.changes[0].others == (("other", 1e6),)
-    assert made.changes[0].text == "set a: 1.00 → 4.00 Mbit/s (`other` loses 1.00 Mbit/s)"
+    assert made.changes == ()
+    (trade,) = made.trades
+    assert trade.text == "set a: 1.00 → 4.00 Mbit/s (`other`: 5.00 → 4.00 Mbit/s)"
+    assert trade.to_json()["harms"] == ["other"]
+    assert trade.to_json()["flows"]["other"]["goodput_bit_per_s"] == [5e6, 4e6]
 
 
-def test_of_many_that_lose_those_who_lose_most_are_named() -> None:
-    few = change(2e6, others=(("b", 1e6), ("a", 2e6)))
-    assert few.text.endswith("(`b` loses 1.00 Mbit/s, `a` loses 2.00 Mbit/s)")
-    many = change(2e6, others=tuple((f"f{at}", (at + 1) * 1e6) for at in range(2000)))
-    assert "(`f1999` loses 2.00 Gbit/s, " in many.text
-    assert many.text.endswith("`f1992` loses 1.99 Gbit/s and 1,992 flows lose less)")
-    assert len(many.to_json()["others_lose_bit_per_s"]) == 2000
+def test_a_step_that_harms_no_flow_stands_beside_a_better_one_that_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gains = {"a": 2e6, "b": 4e6}
+    made, _ = tried_with(monkeypatch, list(gains), gains.__getitem__)
+    assert [(one.say, one.after) for one in made.changes] == [("set a", 2e6)]
+    assert [(one.say, one.after) for one in made.trades] == [("set b", 4e6)]
 
 
-def change(after: float, cost: Cost = Cost.SETTING, others: tuple[tuple[str, float], ...] = ()) -> Change:
-    return Change("test", cost, f"{after:g}", (), 1e6, after, others)
+def test_of_many_flows_that_lose_the_text_names_those_that_lose_most() -> None:
+    few = change(2e6, others=(effect("b", 3e6, 2e6), effect("a", 5e6, 3e6)))
+    assert few.text.endswith("(`b`: 3.00 → 2.00 Mbit/s; `a`: 5.00 → 3.00 Mbit/s)")
+    many = change(2e6, others=tuple(effect(f"f{at}", (at + 1) * 1e6, 0.0) for at in range(2000)))
+    assert "(`f1999`: 2.00 → 0.00 Gbit/s; " in many.text
+    assert many.text.endswith("`f1992`: 1.99 → 0.00 Gbit/s; and 1,992 more flows lose)")
+    assert len(many.to_json()["harms"]) == 2000
+    assert [one.flow for one in told(many)] == ["stream", *(f"f{at}" for at in range(1992, 2000))]
 
 
-def test_the_best_comes_first_and_among_equals_the_cheapest() -> None:
+PLAIN = Needs(10e6, None, resends=False, paced=False)
+
+
+def effect(flow: str, before: float, after: float) -> Effect:
+    return Effect(flow, Needs(0.0, None, resends=False, paced=False), Served(before), Served(after))
+
+
+def change(
+    after: float, cost: Cost = Cost.SETTING, others: tuple[Effect, ...] = (), delay: float | None = None
+) -> Change:
+    own = Effect("stream", PLAIN, Served(1e6), Served(after, delay=delay))
+    return Change("test", cost, f"{after:g}", (), own, others)
+
+
+def test_the_best_comes_first_and_among_equals_the_cheapest_and_the_promptest() -> None:
     good, equal, hardware = change(9e6), change(9.1e6, Cost.APPLICATION), change(9.05e6, Cost.HARDWARE)
-    harmful, small = change(9.02e6, others=(("other", 1e6),)), change(2e6)
-    assert ranked([small, hardware, harmful, equal, good], 20e6) == [good, harmful, equal, hardware, small]
-    assert ranked([], 1e6) == []
+    late, small = change(9.02e6, delay=0.1), change(2e6)
+    assert ranked([small, hardware, late, equal, good], 2.0) == [good, late, equal, hardware, small]
+    assert ranked([], 0.1) == []
 
 
 def test_other_hardware_stands_behind_what_can_be_set() -> None:
     small, good, bought = change(2e6), change(9e6), change(30e6, Cost.HARDWARE)
-    assert ranked([bought, small, good], 10e6) == [good, small, bought]
-    assert ranked([bought, small], 10e6) == [bought, small], "a setting that leaves most of it missing"
+    assert ranked([bought, small, good], 1.0) == [good, small, bought]
+    assert ranked([bought, small], 1.0) == [bought, small], "a setting that leaves most of it missing"
     assert ranked([bought], 0.0) == [bought]
 
 
@@ -246,8 +271,8 @@ def test_a_change_holds_over_what_was_set() -> None:
     same = short(**{path: "4096 cells", MESSAGE: "9 kB"}).run(["simulate"], ["congested"]).outcomes
     for one, other in zip(larger, same, strict=True):
         assert one["flows"] == other["flows"]
-    assert bench.goodputs([(path, "no cells at all")]) is None
-    assert bench.goodputs([("switch.nobody.discard", "tail")]) is None
+    assert bench.served([(path, "no cells at all")]) is None
+    assert bench.served([("switch.nobody.discard", "tail")]) is None
 
 
 def test_a_change_of_the_swept_value() -> None:

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "engpass", "agent"]
+from engpass import child
+
+COMMAND = child.interpreter("engpass", "agent")
 
 
 def start(*options: str) -> subprocess.Popen[str]:

@@ -155,6 +155,21 @@ def test_a_directory_of_logs_that_cannot_be_made(cli: Cli, testbed_file: Path, l
     assert told in shown.stderr
 
 
+def test_a_name_with_an_equals_sign_stands_in_quotes(cli: Cli, testbed_file: Path) -> None:
+    text = testbed_file.read_text().replace("[link.wire]", '[link."a=b.c"]')
+    testbed_file.write_text(text.replace('"link.wire.medium"', "'link.\"a=b.c\".medium'"))
+    one = ("run", testbed_file.name, *ONE, "--set", 'link."a=b.c".delay=1 us')
+    cli(*one, "--capture", 'link."a=b.c"=x=y.pcapng', "--capture", "link.'a=b.c'.a=z.pcapng")
+    both, single = (packets(testbed_file.parent / name) for name in ("x=y.pcapng", "z.pcapng"))
+    assert 0 < single <= both
+    said = cli(*one, "--capture", "link.a=b.c=x.pcapng", code=2).stderr
+    assert (
+        'the testbed has no `link.a`\nhelp: it has `link."a=b.c"`; a name with `=` stands in quotes' in said
+    )
+    said = cli(*one, "--capture", 'link."a=b.c".x=x.pcapng', code=2).stderr
+    assert "`x` is no end of link `a=b.c`" in said
+
+
 def test_a_full_disk_fails_the_point(cli: Cli, testbed_file: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from engpass import _engpass, netlab
 from engpass.netlab import emulated
 from kept_up import when_it_keeps_up
 from test_capture import packets
-from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
+from test_emulated import end_driver, nothing_is_left  # noqa: F401 (used by pytest)
 from test_emulated import pytestmark as needs_tun
 
 pytestmark = [
@@ -245,6 +246,21 @@ def test_nobody_knows_what_a_driver_captured_that_was_killed(cli: Cli) -> None:
     os.kill(lab.driver, signal.SIGKILL)
     (told,) = netlab.down(lab).captured
     assert told == {"path": str(cli.directory / "in.pcapng"), "error": "its driver ended without a word"}
+
+
+@pytest.mark.usefixtures("atm")
+@pytest.mark.parametrize("number", ["INT", "TERM"])
+def test_a_driver_that_gets_a_signal_ends_in_order(cli: Cli, program: Program, number: str) -> None:
+    files = ("--capture", "link.in.near=near.pcapng", "--capture-as", "ip", "--log", "atm.log")
+    # A job in the background of a shell has SIGINT ignored, and so have its children.
+    up = shlex.join([sys.executable, "-m", "engpass", "up", "atm.toml", *files])
+    program.shell(f"trap '' INT; exec {up}")
+    program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
+    end_driver(netlab.find(str(cli.directory / "atm.toml")), signal.Signals[f"SIG{number}"])
+    said = cli("down", "atm.toml").stderr
+    assert "had ended: it was told to, by a signal" in said
+    assert f"captured 5 to `{cli.directory / 'near.pcapng'}`\n" in said
+    assert cli("replay", "atm.log").stdout == "10 inputs, 10 outputs: identical\n"
 
 
 # As many datagrams as fill a log of the small disk, at a pace that the network carries.

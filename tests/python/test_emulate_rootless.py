@@ -30,6 +30,8 @@ from test_emulated import FAR, drivers
 
 _NOBODY = 65534
 _PATHS = (Path(engpass.__file__).parents[1], Path(typer.__file__).parents[1])
+_HOME = tempfile.TemporaryDirectory(prefix="engpass-venv-")
+Path(_HOME.name).chmod(0o755)
 
 
 def _way_down() -> list[str]:
@@ -42,15 +44,20 @@ def _way_down() -> list[str]:
 
 @functools.cache
 def _python() -> str | None:
-    """An interpreter that this user may run and that finds what we import."""
+    """An interpreter for this user, in a virtual environment that has our packages."""
     if os.geteuid() == 0 and shutil.which("setpriv") is None:
         return None
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _PATHS))}
-    for python in (sys.executable, "/usr/bin/python3"):
-        tried = [*_way_down(), python, "-B", "-c", "import engpass.cli, engpass._engpass, typer, rich"]
-        done = subprocess.run(tried, cwd="/", env=environment, capture_output=True, check=False)
-        if done.returncode == 0:
-            return python
+    for number, python in enumerate((sys.executable, "/usr/bin/python3")):
+        home = Path(_HOME.name, str(number))
+        made = [python, "-m", "venv", "--without-pip", str(home)]
+        if subprocess.run(made, capture_output=True, check=False).returncode != 0:
+            continue
+        (packages,) = home.glob("lib/python*/site-packages")
+        (packages / "engpass.pth").write_text("".join(f"{path}\n" for path in _PATHS))
+        found = str(home / "bin" / "python")
+        tried = [*_way_down(), found, "-I", "-B", "-c", "import engpass.cli, engpass._engpass, typer, rich"]
+        if subprocess.run(tried, cwd="/", capture_output=True, check=False).returncode == 0:
+            return found
     return None
 
 
@@ -81,7 +88,6 @@ class User:
             **kept,
             "HOME": str(self.home),
             "XDG_RUNTIME_DIR": str(runtime),
-            "PYTHONPATH": os.pathsep.join(map(str, _PATHS)),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         python = _python()

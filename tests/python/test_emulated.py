@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli, Program
-from engpass import netlab
+from engpass import child, netlab
 from engpass.netlab import emulated, kernel, registry
+from own_world import own_processes
 from test_netlab import more, seen, settle
 
 pytestmark = pytest.mark.skipif(
@@ -50,9 +51,9 @@ warmup = "100 ms"
 
 
 def drivers() -> set[int]:
-    """Processes of drivers."""
+    """Processes of the drivers that these tests have started."""
     found = set()
-    for process in Path("/proc").iterdir():
+    for process in own_processes():
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
@@ -404,10 +405,8 @@ def test_standard_input_is_no_testbed_that_is_up(cli: Cli) -> None:
 
 
 def test_a_path_without_a_shell(cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    which = shutil.which
-    monkeypatch.setattr(
-        "engpass.netlab.kernel.shutil.which", lambda tool: None if tool == "sh" else which(tool)
-    )
+    find = child.find
+    monkeypatch.setattr("engpass.child.find", lambda tool: None if tool == "sh" else find(tool))
     said = cli("up", "far.toml", code=2).stderr
     assert "`sh` is not in PATH\nhelp: put its directory there" in said
 

@@ -70,12 +70,13 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(one) for one in text.splitlines()]
 
 
-def test_the_point_that_loses_most_is_explained(crowded: Cli) -> None:
+def test_the_point_that_is_served_worst_is_explained(crowded: Cli) -> None:
     shown = crowded("explain").stdout
-    assert "wild, traffic.wild.rate = 60 Mbit/s loses most against its limit" in shown
+    # A datagram of 189 cells beside the noise never fits into 64: nothing arrives at all.
+    assert "wild, traffic.wild.rate = 10 Mbit/s is served worst" in shown
     assert re.search(r"s → c +│ buffer full │ wild", shown)
     said = next(text for text in shown.splitlines() if text.startswith("the buffer of `s` towards `c`"))
-    assert re.search(r"holds `wild` at [\d.]+ [kM]?bit/s of the [\d.]+ Mbit/s that are possible", said)
+    assert re.search(r"holds `wild` at [\d.]+ [kM]?bit/s of its limit of [\d.]+ Mbit/s", said)
     assert re.search(r": [\d.]+ → [\d.]+ Mbit/s", said)
     assert re.search(r"\d+ changes simulated in \d+ runs", shown)
 
@@ -85,10 +86,10 @@ def test_a_point_that_is_asked_for(crowded: Cli) -> None:
         crowded("explain", "--json", "--flow", "calm", "--point", "traffic.wild.rate=10000 kbit/s").stdout
     )
     assert (made["flow"], made["sweep"]) == ("calm", {"traffic.wild.rate": "10 Mbit/s"})
-    assert made["loses_most"] is False
+    assert made["served_worst"] is False
     assert made["goodput_bit_per_s"] == pytest.approx(2e6, rel=0.02)
     assert made["bottleneck"]["key"] == "limit"
-    assert made["sentence"].startswith("application `calm` holds `calm` at 2.0")
+    assert made["sentence"].startswith("application `calm` limits `calm`: it")
     assert [one["link"] for one in made["directions"]] == ["a", "c"]
     for one in made["directions"]:
         if one["ledger"] is not None:
@@ -171,7 +172,7 @@ def test_nothing_to_gain_is_said_with_what_was_tried() -> None:
     assert made.advice is not None
     assert (made.advice.changes, made.advice.tried) == ((), ())
     assert made.finding.bottleneck == "application `wild`"
-    assert made.sentence.endswith("; there is nothing in the network to change")
+    assert made.sentence.endswith("; no change was tried: nothing that was seen asks for one")
     full = CROWDED.replace("[host.b]\n", '[host.b]\nnic_buffer = "64 KiB"\n')
     stuck = explain(
         choose_in(loads(full.replace('"100 Mbit/s line"', '"155.52 Mbit/s line"')), None, [], "wild")
@@ -179,7 +180,7 @@ def test_nothing_to_gain_is_said_with_what_was_tried() -> None:
     assert stuck.advice is not None
     assert stuck.advice.tried
     if not stuck.advice.changes:
-        assert stuck.sentence.endswith("that were simulated gains")
+        assert stuck.sentence.endswith("changes tried helps")
 
 
 # With ledgers
@@ -269,7 +270,7 @@ def test_books_of_a_damaged_store_are_refused() -> None:
 def test_the_tables_have_all_accounts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from engpass import explain as package
 
-    monkeypatch.setattr(package, "choose_in", lambda *_: chosen("congested", "20 kB"))
+    monkeypatch.setattr(package, "choose_in", lambda *_, **__: chosen("congested", "20 kB"))
     shown = cli("explain", "any.toml", "--no-advice", code=2).stderr
     assert "any.toml" in shown
     (cli.directory / "any.toml").write_text(TESTBED)
@@ -387,3 +388,32 @@ def test_ctrl_c_ends_it_soon(program: Program) -> None:
     assert process.returncode == 130
     assert b"Traceback" not in said
     assert b"interrupted" in said
+
+
+# Two hosts on a LAN that the traffic does not take: it has a circuit of its own.
+TWO_WAYS = """\
+name = "A circuit beside a LAN"
+host.a = {}
+host.b = {}
+switch.s = { kind = "atm" }
+link.lan = { ends = ["a", "b"], medium = "ethernet-100" }
+link.up = { ends = ["a", "s"], medium = "oc-3c" }
+link.down = { ends = ["s", "b"], medium = "oc-3c" }
+circuit.pvc = { from = "a", to = "b" }
+traffic.stream = { kind = "udp-stream", from = "a", to = "b", message = "9 kB", circuit = "pvc" }
+run = { duration = "100 ms" }
+"""
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="`ledger.Ways` searches the route again, and does not know that the flow takes a circuit",
+)
+def test_the_ledger_is_that_of_the_lines_that_carry_the_flow() -> None:
+    made = explain(choose_in(loads(TWO_WAYS), None, [], None), advice=False)
+    carried = {side.link for side in made.at.books.values() if side.books.share("delivered") > 0}
+    assert carried == {"up", "down"}, "the engine sends the traffic over the circuit"
+    assert [hop.link for hop in made.at.hops] == ["up", "down"]
+    assert made.at.tight is not None
+    assert made.at.tight.books is not None
+    assert made.at.tight.books.share("delivered") > 0.5

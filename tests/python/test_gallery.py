@@ -15,13 +15,15 @@ import pytest
 import engpass
 from conftest import Cli
 from engpass import gallery
+from engpass.claims import KINDS
+from engpass.claims.breaks import REMOVES, check_break
 from engpass.claims.checks import CHECKS
 from engpass.error import ChoiceError, EngpassError
 from engpass.gallery import Study
 from engpass.reproduce import prepare
 
 ROOT = Path(__file__).parents[2]
-NAMES = ["adsl", "karlsruhe-1998", "kyoto-1997", "kyoto-outlook", "satellite", "ten-flows"]
+NAMES = ["adsl", "bufferbloat", "karlsruhe-1998", "kyoto-1997", "kyoto-outlook", "satellite", "ten-flows"]
 # Without claims: testbeds for real hosts and stacks.
 TESTBEDS = ["kyoto-live", "kyoto-probed", "multicast"]
 
@@ -58,8 +60,8 @@ def test_the_claims_fit_the_testbed(study: Study) -> None:
     made = prepare(study)
     assert len(made.claims.claims) >= 5
     assert made.parts[-1].spec.name == "main"
-    used = {claim.campaign for claim in made.claims.claims}
-    assert used == {part.spec.name for part in made.parts}
+    used = {claim.measure.campaign for claim in made.claims.claims if claim.measure is not None}
+    assert used | {"main"} == {part.spec.name for part in made.parts}
 
 
 @each
@@ -68,7 +70,19 @@ def test_the_page_tells_of_every_claim(study: Study) -> None:
     assert f"engpass reproduce {study.name}" in page
     for claim in study.claims().claims:
         assert claim.statement in page, claim.id
-        assert claim.published in page, claim.id
+        for text in (claim.published, claim.printed, claim.value, claim.reason, claim.decided_by):
+            assert text is None or text in page, claim.id
+    assert all(note in page for note in study.claims().notes)
+
+
+@each
+def test_every_break_obeys_its_rule(study: Study) -> None:
+    claims, text = study.claims(), study.testbed.read_text()
+    for claim in claims.claims:
+        if claim.breaks is not None:
+            assert claim.measure is not None
+            spec = claims.campaign(claim.measure.campaign)
+            assert check_break(text, spec, claim.measure, *claim.breaks) is None, claim.id
 
 
 def comment_above(text: str, start: str) -> str:
@@ -165,10 +179,26 @@ def test_a_package_without_a_gallery_says_so(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_documentation_has_every_check_with_its_arguments() -> None:
-    text = (ROOT / "docs/gallery.md").read_text()
+    text = (ROOT / "docs/gallery.md").read_text().split("| check |")[1]
     for name, check in CHECKS.items():
         (row,) = [line for line in text.splitlines() if line.startswith(f"| `{name}` ")]
         for field in dataclasses.fields(check):
             if field.name != "variant":
                 assert f"`{field.name.rstrip('_')}`" in row.split("|")[3], (name, field.name)
         assert ("±" in row.split("|")[1]) is check.numeric
+
+
+def test_the_documentation_has_every_kind_and_every_removal() -> None:
+    text = (ROOT / "docs/gallery.md").read_text()
+    for kind in KINDS:
+        assert f"\n| `{kind}` | " in text
+    removals = text.split("a mechanism that is removed")[1]
+    for key, (value, _) in REMOVES.items():
+        assert f"`{key}`" in removals
+        assert f"`{value}`" in removals
+
+
+def test_the_example_of_the_guide_is_a_claim_of_the_gallery() -> None:
+    text = (ROOT / "docs/gallery.md").read_text()
+    example = text.split("```toml\n")[1].split("```")[0]
+    assert example in (ROOT / "gallery/kyoto-1997/claims.toml").read_text()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from engpass import ledger, netlab
+from engpass import child, ledger, netlab
 from engpass.netlab import Lab, kernel
 from kept_up import late_ms, taken_ms
 
@@ -119,7 +119,7 @@ def over_ssh(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     (tools / "ssh").write_text(f'#!/bin/sh\nexec {ssh} -F {home}/config "$@"\n')
     (tools / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    agent = os.environ.get("ENGPASS_AGENT", f"{sys.executable} -m engpass agent")
+    agent = os.environ.get("ENGPASS_AGENT", shlex.join(child.interpreter("engpass", "agent")))
     monkeypatch.setenv("ENGPASS_AGENT", agent)
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
+from engpass import child
 
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
 
@@ -66,7 +67,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     (tools / "ssh").write_text(f'#!/bin/sh\nexec {real} -F {home}/config "$@"\n')
     (tools / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    monkeypatch.setenv("ENGPASS_AGENT", f"{sys.executable} -m engpass agent")
+    monkeypatch.setenv("ENGPASS_AGENT", shlex.join(child.interpreter("engpass", "agent")))
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(home / "sshd_config")], stderr=subprocess.DEVNULL)
     last = time.monotonic() + 20

@@ -18,6 +18,7 @@ import pytest
 from conftest import Cli, Program
 from engpass import netlab
 from engpass.netlab import kernel, registry
+from own_world import own_processes
 
 pytestmark = pytest.mark.skipif(
     not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,
@@ -43,15 +44,13 @@ duration = "1 s"
 
 
 def seen() -> tuple[set[str], set[str], set[int]]:
-    """Namespaces of ours, devices outside of any, and processes that hold namespaces of ours."""
+    """Namespaces of these tests, devices outside of any, and processes that hold such namespaces."""
     there = Path("/run/netns")
     paths = [path for path in there.iterdir() if registry.OURS.fullmatch(path.name)] if there.is_dir() else []
     inodes = {path.stat().st_ino for path in paths}
     own = Path("/proc/self/ns/user").readlink()
     processes = set()
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
+    for process in own_processes():
         try:
             inside = (process / "ns/net").stat().st_ino in inodes
             sleeps = (process / "cmdline").read_bytes() == b"sleep\0infinity\0"

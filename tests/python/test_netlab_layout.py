@@ -170,9 +170,7 @@ def test_hosts_that_are_there_are_not_made() -> None:
 
 
 def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "engpass.netlab.kernel.shutil.which", lambda tool: None if tool == "tc" else f"/sbin/{tool}"
-    )
+    monkeypatch.setattr("engpass.child.find", lambda tool: None if tool == "tc" else f"/sbin/{tool}")
     with pytest.raises(EngpassError) as caught:
         kernel.check_tools()
     assert (

@@ -22,25 +22,38 @@ from report_kyoto import MESSAGES, Record, kyoto
 
 CLAIMS: list[dict[str, Any]] = [
     {
+        "id": "2",
+        "statement": "The plateau at `16 %`",
+        "source": "<b>",
+        "value": "20.5 to 22.1 Mbit/s",
+        "obtained": 21.55,
+        "holds": False,
+        "kind": "prediction",
+    },
+    {
         "id": "1",
         "statement": "The free bandwidth by the formula",
-        "source": "section 4.1",
+        "section": "4.1",
+        "printed": "22.10<Mbps>",
         "published": "22.10 Mbit/s",
         "obtained": "22.10 Mbit/s",
         "tolerance": "0.01",
         "holds": True,
+        "status": "holds",
         "kind": "derived",
     },
     {
-        "id": "2",
-        "statement": "The plateau at `16 %`",
-        "source": "<b>",
-        "published": None,
-        "obtained": 21.55,
-        "tolerance": "20.5 to 22.1",
+        "id": "3",
+        "statement": "A dip",
+        "published": "at 16 kB",
+        "obtained": "a rise",
         "holds": False,
-        "kind": "estimate",
+        "expected": False,
+        "status": "known difference",
+        "reason": "no cost explains `it`",
+        "kind": "derived",
     },
+    {"id": "4", "statement": "The buffer", "status": "open", "decided_by": "a data sheet", "kind": "open"},
 ]
 
 
@@ -94,7 +107,7 @@ def points(page: Reader) -> list[dict[str, str]]:
 
 def test_the_page_tells_the_run_in_the_promised_order() -> None:
     run, outcomes = kyoto()
-    page = Reader(render(run, outcomes, CLAIMS))
+    page = Reader(render(run, outcomes, CLAIMS, ["A note of `it`"]))
     assert page.headings == [
         "Claims",
         "Results",
@@ -107,7 +120,8 @@ def test_the_page_tells_the_run_in_the_promised_order() -> None:
     ]
     assert "4 variants" in page.text
     assert "64 values of the message of stream (1 kB to 64 kB)" in page.text
-    assert "1 of 2 claims hold" in page.text
+    assert "1 of 4 claims hold, 1 known difference, 1 fails, 1 open." in page.text
+    assert "A note of it" in page.text
     assert "host ss2 limits stream to 33.80 Mbit/s" in page.text
     assert "Example CPU at 2.4 GHz" in page.text
     assert 'output_buffer = "384 cells"' in page.text
@@ -158,6 +172,7 @@ def test_the_download_holds_every_outcome() -> None:
         "traffic.stream.message": "1000.0",
         "flow": "stream",
         "kind": "udp-stream",
+        **{f"delay_{figure}_s": "" for figure in ("min", "p50", "p90", "p99", "p999", "max")},
         "goodput_bit_per_s": "",
         "offered_bit_per_s": str(outcomes[0]["flows"]["stream"]["offered_bit_per_s"]),
         "sent_datagrams": "",
@@ -226,13 +241,24 @@ def test_hostile_names_stay_text() -> None:
     assert "<script>document.title='broken'</script>" in page.text
 
 
-def test_claims_are_marked() -> None:
+def test_claims_stand_by_kind_with_their_status() -> None:
     run, outcomes = kyoto(repeats=1)
     text = render(run, outcomes, CLAIMS)
-    assert '<span class="good">✓ holds</span>' in text
-    assert '<span class="bad">✗ does not hold</span>' in text
-    assert '<span class="badge mark">estimate</span>' in text
-    assert "not stated" in text
+    assert '<span class="good">✓&nbsp;holds</span>' in text
+    assert '<span class="bad">✗&nbsp;does not hold</span>' in text
+    assert '<span class="mark">≠&nbsp;known difference</span>' in text
+    assert '<span class="muted">?&nbsp;open</span>' in text
+    page = Reader(text).text
+    # Known kinds in their order, each with its own sum.
+    order = [
+        page.index(said)
+        for said in ("1 of 2 claims hold", "0 of 1 claims hold, 1 fails", "determine it; 1 open")
+    ]
+    assert order == sorted(order)
+    assert "why not: no cost explains it" in page
+    assert "decided by: a data sheet" in page
+    assert "section 4.1" in page
+    assert "“22.10<Mbps>”" in page
     assert "The plateau at <code>16 %</code>" in text
     assert "&lt;b&gt;" in text
     assert "Claims" not in Reader(render(run, outcomes)).headings

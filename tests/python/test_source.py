@@ -78,7 +78,7 @@ def test_the_largest_file_is_read_and_one_byte_more_is_not(tmp_path: Path) -> No
     path.write_bytes(b" " * MAX_BYTES)
     assert len(read(path).data) == MAX_BYTES
     path.write_bytes(b" " * (MAX_BYTES + 1))
-    with pytest.raises(SourceError, match="larger than 32 MiB"):
+    with pytest.raises(SourceError, match="larger than 16 MiB"):
         read(path)
 
 
@@ -90,7 +90,7 @@ def test_the_largest_file_is_read_and_one_byte_more_is_not(tmp_path: Path) -> No
         (".", "`.` is a directory\nhelp: name a testbed file in it"),
         ("nul.toml", ("`nul.toml` is not a text file: byte 6 is NUL\n"
          "help: a testbed is a TOML file in UTF-8; check the path and the encoding")),
-        ("/dev/zero", ("`/dev/zero` is larger than 32 MiB: this is no testbed file\n"
+        ("/dev/zero", ("`/dev/zero` is larger than 16 MiB: this is no testbed file\n"
          "help: a testbed is a TOML file of kilobytes, with thousands of hosts of megabytes; "
          "check the path")),
         ("x" * 5000, f"`{'x' * 5000}` cannot be read: File name too long\nhelp: check the path and the disk"),

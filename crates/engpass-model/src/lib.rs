@@ -25,6 +25,7 @@ pub mod shape;
 pub mod source;
 pub mod switch;
 pub mod tcp;
+pub mod text;
 pub mod time;
 pub mod unit;
 pub mod wire;

@@ -2,7 +2,9 @@
 
 pub mod capture;
 pub mod limit;
+mod memory;
 mod refusal;
 pub mod simulate;
 
+pub use memory::{Memory, memory};
 pub use refusal::{Engine, Modelled, left_out, modelled, unmodelled};

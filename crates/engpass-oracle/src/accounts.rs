@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engpass_model::wire::ip::IP_HEADER_BYTES;
-use engpass_model::wire::{Encapsulation, Framing, aal5, ethernet};
+use engpass_model::wire::{Encapsulation, Framing};
 use engpass_testbed::topology::{Line, LinkEnds};
 
 use crate::books::{Carried, Cut};
@@ -11,6 +11,7 @@ use crate::cell::LineId;
 use crate::engine::Engine;
 use crate::ledger::{Datagram, Fate};
 use crate::packet::{Way, way_index};
+use crate::wire::{GAP, PREAMBLE, cells, ethernet_header, ethernet_padding};
 
 /// Parts of a line by account; idle time, whatever its reason, is in `idle`.
 pub type Accounts = BTreeMap<String, u128>;
@@ -50,7 +51,7 @@ impl Unit {
                 let bits = u128::from(line.rate);
                 let common = gcd(8_000_000_000_000, bits);
                 let pace = (8_000_000_000_000 / common, bits / common);
-                let around = if framing == Framing::Ethernet { 20 } else { 0 };
+                let around = if framing == Framing::Ethernet { u128::from(PREAMBLE + GAP) } else { 0 };
                 Self { pace, parts: 1, grain: 8, framing: 0, around }
             }
         }
@@ -158,12 +159,11 @@ impl Engine<'_> {
                     let sdu = self.encapsulation(datagram).sdu(ip);
                     layers.push(("encapsulation", sdu - ip));
                     layers.push(("AAL5 trailers", 8));
-                    layers.push(("padding", aal5::cells(sdu) * 48 - sdu - 8));
+                    layers.push(("padding", cells(sdu) * 48 - sdu - 8));
                 }
                 Framing::Ethernet => {
-                    let header = 18 + if link.vlan { 4 } else { 0 };
-                    layers.push(("frame headers", header));
-                    layers.push(("padding", ethernet::MIN_FRAME_BYTES.saturating_sub(header + ip)));
+                    layers.push(("frame headers", ethernet_header(link)));
+                    layers.push(("padding", ethernet_padding(link, ip)));
                 }
                 Framing::Packets => layers.push(("frame headers", link.overhead)),
             }

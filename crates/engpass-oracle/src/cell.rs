@@ -46,12 +46,16 @@ pub(crate) fn vcs(topology: &Topology) -> Vec<Vc> {
     let mut vcs = Vec::new();
     for (circuit, path) in topology.circuits.iter().enumerate() {
         let there = path.route.iter().map(|hop| LineId::of(topology, *hop)).collect();
-        let back = path.route.iter().rev().map(|hop| Hop { link: hop.link, from: hop.to, to: hop.from });
-        let back = back.map(|hop| LineId::of(topology, hop)).collect();
+        let back = path.route.iter().rev().map(|hop| LineId::of(topology, turned(*hop))).collect();
         vcs.push(Vc { circuit, forward: true, lines: there });
         vcs.push(Vc { circuit, forward: false, lines: back });
     }
     vcs
+}
+
+/// A hop in the other direction.
+pub(crate) fn turned(hop: Hop) -> Hop {
+    Hop { link: hop.link, from: hop.to, to: hop.from }
 }
 
 /// One cell.

@@ -7,6 +7,7 @@ use engpass_testbed::topology::NodeKind;
 
 use crate::engine::Engine;
 use crate::outcome::{Cause, Departing, Observed, Place};
+use crate::resolve::kind;
 
 impl Engine<'_> {
     /// Every cell that entered a direction of a circuit is at one place: lost, on a wire, in a queue, or at the host.
@@ -87,7 +88,7 @@ impl Engine<'_> {
     pub fn within_buffers(&self) -> Result<(), String> {
         for (id, line) in &self.lines {
             let link = &self.topology.links[id.link];
-            let NodeKind::Switch(switch) = self.topology.kind(link.ends[id.end]) else { continue };
+            let NodeKind::Switch(switch) = kind(&self.topology, link.ends[id.end]) else { continue };
             let Switch::Atm(config) = &self.testbed.switches[switch] else { continue };
             let full = (0..line.classes()).find(|&class| line.held(class) > config.output_buffer.0);
             if let Some(class) = full {

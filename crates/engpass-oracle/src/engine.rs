@@ -25,15 +25,17 @@ use crate::line::Line;
 use crate::nic::{Nic, Shaper};
 use crate::outcome::Observed;
 use crate::packet::{Packet, Way, ways};
+use crate::policer::Policer;
 use crate::reassembly::Reassembly;
+use crate::resolve::{kind, resolve};
 use crate::router::Router;
-use crate::switch::{Fate, Policer};
+use crate::switch::Fate;
 use crate::tcp::Endpoint;
 
 /// A source of traffic and its state.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A `udp-stream`, or `poisson`.
+    /// A `udp-stream`, `poisson` or `udp-on-off`.
     Process(Process),
     /// A `cbr` or `on-off` source.
     Generator(Generator),
@@ -45,7 +47,7 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub struct Engine<'a> {
     pub(crate) testbed: &'a Testbed,
-    pub(crate) topology: &'a Topology,
+    pub(crate) topology: Topology,
     pub(crate) agenda: Agenda,
     pub(crate) ledger: Ledger,
     pub(crate) books: Books,
@@ -90,24 +92,24 @@ impl<'a> Engine<'a> {
     ///
     /// # Panics
     /// When a way joins circuits and links: docs/model.md does not say how that moves.
-    pub fn new(testbed: &'a Testbed, topology: &'a Topology, seed: u64) -> Self {
-        let vcs = vcs(topology);
+    pub fn new(testbed: &'a Testbed, seed: u64) -> Self {
+        let topology = resolve(testbed);
+        let vcs = vcs(&topology);
         let flows = topology.flows.len();
         let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0);
         let mut engine = Self {
             testbed,
-            topology,
             agenda: Agenda::default(),
             ledger: Ledger::new(flows, warmup),
             books: Books::new(topology.links.len(), warmup),
-            ways: ways(topology),
+            ways: ways(&topology),
             emitted: vec![0; vcs.len()],
-            lines: lines(testbed, topology),
-            frame_lines: frame_lines(testbed, topology, seed),
+            lines: lines(testbed, &topology),
+            frame_lines: frame_lines(testbed, &topology, seed),
             entered: BTreeMap::new(),
             nics: topology.links.iter().map(|_| <[Nic; 2]>::default()).collect(),
-            shapers: vcs.iter().map(|vc| Shaper::new(testbed, topology, vc)).collect(),
-            policers: topology.circuits.iter().map(|circuit| Policer::of(topology, circuit)).collect(),
+            shapers: vcs.iter().map(|vc| Shaper::new(testbed, &topology, vc)).collect(),
+            policers: topology.circuits.iter().map(|circuit| Policer::of(topology.hosts, circuit)).collect(),
             pdus: BTreeMap::new(),
             reassembly: vcs.iter().map(|_| Reassembly::default()).collect(),
             routers: testbed.routers.values().map(|_| Router::default()).collect(),
@@ -118,16 +120,16 @@ impl<'a> Engine<'a> {
             packets: Vec::new(),
             warm: false,
             vcs,
+            topology,
         };
         for (flow, (name, traffic)) in testbed.traffic.iter().enumerate() {
             let random = Stream::new(seed, format_args!("traffic.{name}"));
-            let cells = topology.flows[flow].cells;
+            let arrivals = || Stream::new(seed, format_args!("traffic.{name}.arrivals"));
+            let cells = engine.topology.flows[flow].cells;
             engine.sources.push(match traffic {
                 Traffic::UdpStream(config) => Source::Process(Process::stream(config, random)),
-                Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
-                    let arrivals = traffic.arrivals(seed, name).expect("these do not come evenly");
-                    Source::Process(Process::uneven(traffic.window(), random, arrivals))
-                }
+                Traffic::Poisson(config) => Source::Process(Process::poisson(config, random, arrivals())),
+                Traffic::UdpOnOff(config) => Source::Process(Process::on_off(config, random, arrivals())),
                 Traffic::Cbr(config) => Source::Generator(Generator::cbr(config, cells, random)),
                 Traffic::OnOff(config) => Source::Generator(Generator::on_off(config, cells, random)),
                 Traffic::TcpStream(_) => Source::Connections,
@@ -285,7 +287,7 @@ fn lines(testbed: &Testbed, topology: &Topology) -> BTreeMap<LineId, Line> {
     let line = |id: LineId| {
         let link = &topology.links[id.link];
         let Framing::Cells { slot } = link.lines[id.end].framing else { unreachable!("it carries cells") };
-        let classes = match topology.kind(link.ends[id.end]) {
+        let classes = match kind(topology, link.ends[id.end]) {
             NodeKind::Switch(switch) => match &testbed.switches[switch] {
                 Switch::Atm(config) if matches!(config.schedule, Schedule::Priority(_)) => 2,
                 _ => 1,

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use engpass_model::queue::{self, Backlog, Discipline, Ecn, PortView, Verdict};
+use engpass_model::queue::Queue;
 use engpass_model::random::Stream;
 use engpass_model::switch::Switch;
-use engpass_model::time::{Pace, Time};
+use engpass_model::time::Pace;
 use engpass_model::unit::Share;
 use engpass_model::wire::Framing;
 use engpass_testbed::topology::{LinkEnds, NodeKind};
@@ -16,6 +16,9 @@ use crate::cell::{LineId, after};
 use crate::engine::Engine;
 use crate::outcome::Place;
 use crate::packet::Way;
+use crate::queue::{self, Discipline, Dropped, Length};
+use crate::resolve::kind;
+use crate::wire::{GAP, PREAMBLE, line_bytes};
 
 /// The transmitter of one direction of an Ethernet or point-to-point link, with its queue.
 pub(crate) struct FrameLine {
@@ -31,7 +34,7 @@ pub(crate) struct FrameLine {
     discipline: Option<Discipline>,
     /// Accepted packets that have not left, the one being sent included, with their bytes; of a discipline that holds
     /// packets, only the one being sent.
-    held: VecDeque<(usize, u64)>,
+    held: VecDeque<queue::Packet>,
     /// When it last held nothing from then on; the beginning at first.
     idle_since: u64,
     /// The packet being sent, until its gap is over: it, its bytes of the line, and whether its last bit is still here.
@@ -86,22 +89,23 @@ impl FrameLine {
         let ends: &LinkEnds = &topology.links[link];
         let name = format!("{}.{}", ends.name, topology.nodes[ends.ends[end]]);
         let line = ends.lines[end];
-        let (gap, around) = if line.framing == Framing::Ethernet { (12, 20) } else { (0, 0) };
-        let latency = match topology.kind(ends.ends[1 - end]) {
+        let (gap, around) = if line.framing == Framing::Ethernet { (GAP, PREAMBLE + GAP) } else { (0, 0) };
+        let latency = match kind(topology, ends.ends[1 - end]) {
             NodeKind::Switch(switch) => match &testbed.switches[switch] {
                 Switch::Ethernet(config) => config.latency.0,
                 Switch::Atm(_) => panic!("an ATM switch has ATM links"),
             },
             _ => 0,
         };
-        let build =
-            |queue: &queue::Queue| queue.build(Stream::new(seed, format_args!("queue.{name}")), line.rate);
+        let discipline = |config: &Queue| {
+            Discipline::new(config, line.rate, Stream::new(seed, format_args!("queue.{name}")))
+        };
         Self {
             byte: Pace::of_bits(8, line.rate),
             gap,
             around,
             delay: ends.delay.ps() + latency,
-            discipline: ends.queues[end].as_ref().map(build),
+            discipline: ends.queues[end].as_ref().map(discipline),
             held: VecDeque::new(),
             idle_since: 0,
             sending: None,
@@ -139,14 +143,10 @@ impl FrameLine {
         self.sending.map(|sending| (self.base, self.sum - sending.bytes))
     }
 
-    fn backlog(&self) -> Backlog {
-        Backlog { bytes: self.held.iter().map(|(_, bytes)| bytes).sum(), packets: self.held.len() as u64 }
-    }
-
     /// Packets that are here.
     pub(crate) fn holds(&self) -> u64 {
         let waiting = match &self.discipline {
-            Some(Discipline::Service(scheduler)) => scheduler.backlog().packets,
+            Some(Discipline::Scheduler(scheduler)) => scheduler.holds(),
             _ => 0,
         };
         self.held.len() as u64 + waiting
@@ -160,62 +160,55 @@ impl Engine<'_> {
     }
 
     fn line_bytes(&self, line: LineId, packet: usize) -> u64 {
-        self.topology.links[line.link].line_bytes(self.packets[packet].ip())
+        line_bytes(&self.topology.links[line.link], self.packets[packet].ip())
     }
 
-    /// What a discipline sees of a packet.
-    fn view(&self, line: LineId, packet: usize) -> queue::Packet {
+    /// A packet as a discipline sees it, when it comes to the port.
+    fn view(&self, now: u64, line: LineId, packet: usize) -> queue::Packet {
         let this = &self.packets[packet];
-        let around = self.frame_lines[&line].around;
         queue::Packet {
-            id: packet as u32,
-            bytes: (self.line_bytes(line, packet) - around) as u32,
+            index: packet,
+            bytes: self.line_bytes(line, packet) - self.frame_lines[&line].around,
             flow: this.discipline_flow,
             priority: self.testbed.traffic[this.flow].priority(),
-            ecn: match (this.ce, this.ect) {
-                (true, _) => Ecn::Marked,
-                (false, true) => Ecn::Capable,
-                (false, false) => Ecn::NotCapable,
-            },
+            markable: this.ect,
+            marked: this.ce,
+            came: now,
         }
     }
 
     /// A packet comes to a transmitter.
     pub(crate) fn joins_queue(&mut self, now: u64, line: LineId, packet: usize) {
-        let view = self.view(line, packet);
+        let mut view = self.view(now, line, packet);
         *self.entered.entry(line).or_default() += 1;
         let this = self.frame_lines.get_mut(&line).expect("the link carries frames");
-        let mut lost = Vec::new();
-        let port = PortView {
-            backlog: this.backlog(),
-            idle_since: this.held.is_empty().then_some(Time(this.idle_since)),
-        };
-        let mut joins = true;
-        match &mut this.discipline {
-            None => {}
-            Some(Discipline::Arrival(admission)) => match admission.admit(Time(now), port, &view) {
-                Verdict::Accept { mark } => self.packets[packet].ce |= mark,
-                Verdict::Drop(cause) => {
-                    joins = false;
-                    lost.push((view, cause));
-                }
-            },
-            Some(Discipline::Service(scheduler)) => {
-                joins = false;
-                scheduler.enqueue(Time(now), view, &mut lost);
+        let mut dropped = Dropped::new();
+        let found = Length::of(&this.held);
+        let verdict = match &mut this.discipline {
+            None => Ok(()),
+            Some(Discipline::DropTail(config)) => queue::admits(config, found, &mut view),
+            Some(Discipline::Red(red)) => red.admits(now, found, this.idle_since, &mut view),
+            Some(Discipline::Scheduler(scheduler)) => {
+                scheduler.put(now, view, &mut dropped);
+                self.lose_packets(now, line, &dropped);
+                return self.looks_for_next(now, line);
             }
+        };
+        match verdict {
+            Ok(()) => {
+                self.packets[packet].ce = view.marked;
+                this.held.push_back(view);
+            }
+            Err(cause) => dropped.push((view, cause)),
         }
-        if joins {
-            this.held.push_back((packet, u64::from(view.bytes)));
-        }
-        self.lose_packets(now, line, &lost);
+        self.lose_packets(now, line, &dropped);
         self.looks_for_next(now, line);
     }
 
-    fn lose_packets(&mut self, now: u64, line: LineId, lost: &[(queue::Packet, queue::Cause)]) {
-        for (packet, cause) in lost {
+    fn lose_packets(&mut self, now: u64, line: LineId, dropped: &Dropped) {
+        for (packet, cause) in dropped {
             let place = Place::Queue { link: line.link, end: line.end, cause: *cause };
-            self.ledger.lose_carrier(now, place, self.packets[packet.id as usize].datagram);
+            self.ledger.lose_carrier(now, place, self.packets[packet.index].datagram);
         }
     }
 
@@ -235,22 +228,22 @@ impl Engine<'_> {
             return;
         }
         this.asked = None;
-        let mut lost = Vec::new();
+        let mut dropped = Dropped::new();
         let packet = match &mut this.discipline {
-            Some(Discipline::Service(scheduler)) => {
-                let taken = scheduler.dequeue(Time(now), &mut lost);
-                let ready = scheduler.next_ready(Time(now)).map(Time::ps);
-                if let Some(view) = &taken {
-                    this.held.push_back((view.id as usize, u64::from(view.bytes)));
-                    self.packets[view.id as usize].ce |= view.ecn == Ecn::Marked;
+            Some(Discipline::Scheduler(scheduler)) => {
+                let taken = scheduler.take(now, &mut dropped);
+                let ready = scheduler.ready(now);
+                if let Some(view) = taken {
+                    this.held.push_back(view);
+                    self.packets[view.index].ce = view.marked;
                 } else if let Some(ready) = ready {
                     self.looks_for_next(ready, line);
                 }
-                taken.map(|view| view.id as usize)
+                taken.map(|view| view.index)
             }
-            _ => this.held.front().map(|(packet, _)| *packet),
+            _ => this.held.front().map(|view| view.index),
         };
-        self.lose_packets(now, line, &lost);
+        self.lose_packets(now, line, &dropped);
         if let Some(packet) = packet {
             self.sends(now, line, packet);
         }
@@ -307,7 +300,7 @@ impl Engine<'_> {
             return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
         }
         let node = self.topology.links[line.link].ends[1 - line.end];
-        match self.topology.kind(node) {
+        match kind(&self.topology, node) {
             NodeKind::Host(_) => self.packet_complete(now, packet),
             NodeKind::Switch(_) => {
                 let next = self.goes_on(packet);

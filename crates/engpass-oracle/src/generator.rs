@@ -1,6 +1,5 @@
 //! Generators: cells without hosts (docs/model.md, "Generators").
 
-use engpass_model::host::ps;
 use engpass_model::random::Stream;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::source::{Cbr, OnOff};
@@ -8,6 +7,7 @@ use engpass_model::time::Pace;
 
 use crate::agenda::{Event, Group};
 use crate::cell::{Cell, after};
+use crate::cost::ps;
 use crate::engine::{Engine, Source};
 use crate::ledger::Datagram;
 use crate::packet::{Packet, way_index};
@@ -116,7 +116,7 @@ impl Engine<'_> {
 
     /// A generator's cell, a frame of its own, reaches the line.
     pub(crate) fn generator_emits(&mut self, now: u64, flow: usize) {
-        let datagram = self.ledger.begin(Datagram::cell(flow));
+        let datagram = self.ledger.begin(now, Datagram::cell(flow));
         self.ledger.sent(now, datagram);
         let packet = self.packets.len();
         self.packets.push(Packet {

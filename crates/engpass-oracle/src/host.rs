@@ -1,16 +1,19 @@
 //! Processes that send datagrams, and their sockets at the other end (docs/model.md, "Hosts that send UDP").
 
-use engpass_model::host::{Side, ps};
+use engpass_model::host::Side;
 use engpass_model::random::Stream;
-use engpass_model::source::{Arrivals, UdpStream};
+use engpass_model::source::{Poisson, UdpOnOff, UdpStream};
 use engpass_model::time::Pace;
 use engpass_model::unit::{Duration, Share};
-use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
+use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
 use crate::agenda::{Event, Group, Position, Sender};
+use crate::arrivals::{Arrivals, Bursts, Gaps};
 use crate::cell::after;
+use crate::cost::{Costs, ps};
 use crate::cpu::Item;
 use crate::engine::{Engine, Source};
+use crate::fragments::fragments;
 use crate::ledger::Datagram;
 use crate::outcome::Place;
 use crate::packet::way_index;
@@ -20,8 +23,8 @@ use crate::packet::way_index;
 enum Due {
     /// As soon as the one before is handed over, or at a pace (of a payload byte); so many bytes.
     Stream(Option<Pace>, u64),
-    /// Drawn; when the last one drawn is due.
-    Drawn(Arrivals, u64),
+    /// One after the other, as they are drawn.
+    Drawn(Arrivals),
 }
 
 /// A process that sends datagrams.
@@ -37,8 +40,8 @@ pub(crate) struct Process {
     messages: u64,
     /// The message in work, as the ledger has it.
     datagram: usize,
-    /// Fragment in work.
-    fragment: u64,
+    /// Index of the fragment in work.
+    fragment: usize,
 }
 
 impl Process {
@@ -46,20 +49,23 @@ impl Process {
     pub(crate) fn stream(config: &UdpStream, random: Stream) -> Self {
         let pace = config.rate.map(|rate| Pace::of_bits(8, rate.0));
         let due = Due::Stream(pace, config.message.bytes());
-        Self::new((ps(config.start), config.stop.map(|stop| stop.0)), due, random)
+        Self::new((config.start, config.stop), due, random)
     }
 
-    /// A `poisson` or `udp-on-off` source before its first message; `arrivals` has gaps and payloads.
-    pub(crate) fn uneven(
-        (start, stop): (Option<Duration>, Option<Duration>),
-        random: Stream,
-        arrivals: Arrivals,
-    ) -> Self {
-        let due = Due::Drawn(arrivals, ps(start));
-        Self::new((ps(start), stop.map(|stop| stop.0)), due, random)
+    /// A `poisson` source before its first message; gaps and payloads come from a stream of their own.
+    pub(crate) fn poisson(config: &Poisson, random: Stream, gaps: Stream) -> Self {
+        let due = Due::Drawn(Arrivals::Poisson(Gaps::new(config, gaps)));
+        Self::new((config.start, config.stop), due, random)
     }
 
-    fn new((start, stop): (u64, Option<u64>), due: Due, random: Stream) -> Self {
+    /// A `udp-on-off` source before its first message; on- and off-times come from a stream of their own.
+    pub(crate) fn on_off(config: &UdpOnOff, random: Stream, times: Stream) -> Self {
+        let due = Due::Drawn(Arrivals::OnOff(Bursts::new(config, times)));
+        Self::new((config.start, config.stop), due, random)
+    }
+
+    fn new((start, stop): (Option<Duration>, Option<Duration>), due: Due, random: Stream) -> Self {
+        let (start, stop) = (ps(start), stop.map(|stop| stop.0));
         Self { random, start, stop, due, bytes: 0, messages: 0, datagram: 0, fragment: 0 }
     }
 
@@ -70,11 +76,10 @@ impl Process {
                 self.bytes = *bytes;
                 self.start + pace.map_or(0, |pace| after(pace, self.messages * *bytes))
             }
-            Due::Drawn(arrivals, due) => {
-                let arrival = arrivals.next().expect("they do not end");
-                self.bytes = arrival.bytes;
-                *due += arrival.gap.ps();
-                *due
+            Due::Drawn(arrivals) => {
+                let (due, bytes) = arrivals.next();
+                self.bytes = bytes;
+                due
             }
         };
         handed.max(due)
@@ -126,7 +131,7 @@ impl Engine<'_> {
     /// A process begins its next message.
     pub(crate) fn begin_message(&mut self, now: u64, flow: usize) {
         let bytes = self.process(flow).bytes;
-        let datagram = self.ledger.begin(Datagram::udp(flow, UDP_HEADER_BYTES, bytes));
+        let datagram = self.ledger.begin(now, Datagram::udp(flow, UDP_HEADER_BYTES, bytes));
         let process = self.process(flow);
         process.messages += 1;
         process.datagram = datagram;
@@ -134,19 +139,18 @@ impl Engine<'_> {
         self.ask_for_fragment(now, flow);
     }
 
-    /// How a host cuts the message that it has in work.
-    fn fragments(&mut self, flow: usize) -> Fragments {
+    /// The fragments of the message that a process has in work.
+    fn fragments(&mut self, flow: usize) -> Vec<(u64, u64)> {
         let mtu = self.topology.flows[flow].mtu;
-        Fragments::of(self.process(flow).bytes + UDP_HEADER_BYTES, mtu)
+        fragments(self.process(flow).bytes + UDP_HEADER_BYTES, mtu)
     }
 
     fn ask_for_fragment(&mut self, now: u64, flow: usize) {
         let host = self.topology.flows[flow].from;
         let own = self.testbed.traffic[flow].data_path(Side::Send);
-        let cost = self.testbed.hosts[host].occupation(Side::Send, own);
-        let fragments = self.fragments(flow);
+        let cost = Costs::of(&self.testbed.hosts[host], Side::Send, own);
         let fragment = self.process(flow).fragment;
-        let ip_payload = fragments.payload(fragment);
+        let (_, ip_payload) = self.fragments(flow)[fragment];
         let picoseconds = if fragment == 0 {
             cost.datagram_start() + cost.fragment(ip_payload - UDP_HEADER_BYTES)
         } else {
@@ -160,13 +164,13 @@ impl Engine<'_> {
         let fragments = self.fragments(flow);
         let process = self.process(flow);
         let (datagram, fragment) = (process.datagram, process.fragment);
-        let bytes = fragments.payload(fragment);
-        self.packet(way_index(flow, false), datagram, fragment * fragments.full, bytes)
+        let (offset, bytes) = fragments[fragment];
+        self.packet(way_index(flow, false), datagram, offset, bytes)
     }
 
     /// The fragment in work has been handed to the NIC: the process goes on with the next, or the next message.
     pub(crate) fn process_goes_on(&mut self, now: u64, flow: usize) {
-        let count = self.fragments(flow).count;
+        let count = self.fragments(flow).len();
         let process = self.process(flow);
         process.fragment += 1;
         if process.fragment < count {
@@ -184,7 +188,7 @@ impl Engine<'_> {
         let receiver = &self.testbed.hosts[host];
         let traffic = &self.testbed.traffic[flow];
         let cost =
-            receiver.occupation(Side::Receive, traffic.data_path(Side::Receive)).datagram(bytes, packets);
+            Costs::of(receiver, Side::Receive, traffic.data_path(Side::Receive)).datagram(bytes, packets);
         let buffer = traffic.receive_buffer().unwrap_or(receiver.receive_buffer).bytes();
         if cost == 0 {
             self.ledger.received(now, datagram, 0);

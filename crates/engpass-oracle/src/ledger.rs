@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::tcp::Segment;
 
 use crate::cell::{Cell, LineId, Vc};
-use crate::outcome::{Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed, Place};
+use crate::outcome::{Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed, Place, Times};
 
 /// A datagram, a TCP segment, or a cell of a generator.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub(crate) struct Datagram {
     pub(crate) segment: Option<(Segment, usize)>,
     /// A packet of it was marked on its way.
     pub(crate) ce: bool,
+    /// When its sender began with it.
+    begun: u64,
     /// Bytes of IP payload that have arrived, in so many packets.
     arrived: (u64, u64),
     sent: bool,
@@ -50,6 +52,7 @@ impl Datagram {
             generated: false,
             segment: None,
             ce: false,
+            begun: 0,
             arrived: (0, 0),
             sent: false,
             received: false,
@@ -97,6 +100,9 @@ pub(crate) struct Ledger {
     /// What happens at or before it is not counted; `None`: everything is.
     warmup: Option<u64>,
     flows: Vec<FlowSeen>,
+    /// By flow, the delays of its datagrams, and the round trips of its writing ends.
+    delays: Vec<Vec<u64>>,
+    round_trips: Vec<Vec<u64>>,
     /// How many datagrams of each flow were begun.
     numbers: Vec<u64>,
     datagrams: Vec<Datagram>,
@@ -111,6 +117,8 @@ impl Ledger {
         Self {
             warmup: (warmup > 0).then_some(warmup),
             flows: vec![FlowSeen::default(); flows],
+            delays: vec![Vec::new(); flows],
+            round_trips: vec![Vec::new(); flows],
             numbers: vec![0; flows],
             datagrams: Vec::new(),
             departures: BTreeMap::new(),
@@ -125,7 +133,8 @@ impl Ledger {
     }
 
     /// A datagram begins; its place here.
-    pub(crate) fn begin(&mut self, mut datagram: Datagram) -> usize {
+    pub(crate) fn begin(&mut self, now: u64, mut datagram: Datagram) -> usize {
+        datagram.begun = now;
         if datagram.segment.is_none() {
             datagram.number = Some(self.numbers[datagram.flow]);
             self.numbers[datagram.flow] += 1;
@@ -179,6 +188,16 @@ impl Ledger {
             flow.received += unit;
             flow.received_bytes += unit * (this.payload - refused);
             flow.receptions.add((!this.generated).then_some(number), now);
+            if unit == 1 && !this.generated {
+                self.delays[this.flow].push(now - this.begun);
+            }
+        }
+    }
+
+    /// A writing end measures a round trip.
+    pub(crate) fn round_trip(&mut self, now: u64, flow: usize, time: u64) {
+        if self.unit(now) == 1 {
+            self.round_trips[flow].push(time);
         }
     }
 
@@ -248,6 +267,8 @@ impl Ledger {
         Observed {
             at,
             flows,
+            delays: self.delays.iter().map(|all| Times::of(all)).collect(),
+            round_trips: self.round_trips.iter().map(|all| Times::of(all)).collect(),
             departures: self.departures.clone(),
             frames: self
                 .frames

@@ -5,14 +5,15 @@ use std::collections::VecDeque;
 use engpass_model::shape::Adaptive;
 use engpass_model::time::Pace;
 use engpass_model::unit::Share;
+use engpass_model::wire::Framing;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
-use engpass_model::wire::{Framing, aal5};
 use engpass_testbed::{Testbed, Topology};
 
 use crate::agenda::{Event, Group, Sender};
 use crate::cell::{Cell, LineId, Vc, after};
 use crate::engine::{Engine, Source};
 use crate::packet::{Packet, Way};
+use crate::wire::cells;
 
 /// Memory of the NIC at a host's end of a link.
 #[derive(Debug, Default)]
@@ -100,7 +101,7 @@ impl Engine<'_> {
             Way::Circuit(vc) => {
                 let circuit = self.vcs[*vc].circuit;
                 let sdu = self.topology.circuits[circuit].encapsulation.sdu(IP_HEADER_BYTES + bytes);
-                (aal5::cells(sdu), sdu)
+                (cells(sdu), sdu)
             }
             Way::Links(_) => (0, IP_HEADER_BYTES + bytes),
         };

@@ -1,11 +1,13 @@
 //! What an engine shows of a run, and how two engines are compared.
 //!
-//! [`Observed`] holds counts, sums and last times only, so that an engine without an event for each cell can fill it.
+//! [`Observed`] holds counts, sums and figures of times only, so that an engine without an event for each cell can fill it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 pub use crate::accounts::Accounts;
+use crate::queue;
+pub use crate::times::Times;
 
 /// What was seen up to an instant. Counts are of what happened at `t` with `warmup < t <= at`, or at `t <= at` without
 /// a warm-up (or with one of zero); last times and sums of times are of everything from the beginning.
@@ -15,6 +17,10 @@ pub struct Observed {
     pub at: u64,
     /// One for each traffic table, in the order of the file.
     pub flows: Vec<FlowSeen>,
+    /// By flow, the delays of its datagrams that were received in the counted time; `None` without any, and for generators.
+    pub delays: Vec<Option<Times>>,
+    /// By flow, the round trips that writing ends measured in the counted time.
+    pub round_trips: Vec<Option<Times>>,
     /// What left the transmitters of ATM links. There is an entry only where a cell has left since the beginning.
     pub departures: BTreeMap<Departing, Departed>,
     /// What left the transmitters of other links, by link and end. There is an entry only where something has left.
@@ -186,7 +192,7 @@ pub enum Place {
         /// Index of the end, 0 or 1.
         end: usize,
         /// Why.
-        cause: engpass_model::queue::Cause,
+        cause: queue::Cause,
     },
     /// The line behind this end of this link.
     Line {
@@ -245,6 +251,19 @@ pub fn compare(fast: &Observed, oracle: &Observed) -> Result<(), String> {
     differ("number of flows".into(), &fast.flows.len(), &oracle.flows.len());
     for (flow, (fast, oracle)) in fast.flows.iter().zip(&oracle.flows).enumerate() {
         differ(format!("flow {flow}"), fast, oracle);
+    }
+    for (what, fast, oracle) in
+        [("delays", &fast.delays, &oracle.delays), ("round trips", &fast.round_trips, &oracle.round_trips)]
+    {
+        for (flow, (fast, exact)) in fast.iter().zip(oracle).enumerate() {
+            let right = match (fast, exact) {
+                (Some(fast), Some(exact)) => exact.admits(fast),
+                _ => fast == exact,
+            };
+            if !right {
+                differ(format!("{what} of flow {flow}"), fast, exact);
+            }
+        }
     }
     for key in fast.departures.keys().chain(oracle.departures.keys()).collect::<BTreeSet<_>>() {
         differ(format!("{key:?}"), &fast.departures.get(key), &oracle.departures.get(key));

@@ -4,7 +4,7 @@ use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::Topology;
 use engpass_testbed::topology::Leg;
 
-use crate::cell::{LineId, Vc, vc_index};
+use crate::cell::{LineId, Vc, turned, vc_index};
 
 /// An IP packet: a datagram or a fragment of one. Or a generator's cell, which has no IP in it.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ pub(crate) fn ways(topology: &Topology) -> Vec<Way> {
             Leg::Circuit { .. } => panic!("the oracle knows no ways that join circuits and links"),
         };
         let there = path.legs.iter().map(|leg| LineId::of(topology, hop(leg))).collect();
-        let back = path.legs.iter().rev().map(|leg| LineId::of(topology, hop(leg).back())).collect();
+        let back = path.legs.iter().rev().map(|leg| LineId::of(topology, turned(hop(leg)))).collect();
         ways.push(Way::Links(there));
         ways.push(Way::Links(back));
     }

@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 
 use engpass_model::circuit::Category;
 use engpass_model::link::LineRate;
-use engpass_model::shape::cell_pace;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{Basis, FramedRate, Share};
 use engpass_model::wire::{Encapsulation, Framing};
-use engpass_testbed::topology::{CircuitPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId};
+use engpass_testbed::topology::{CircuitPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
+
+use crate::rate;
 
 /// Resolve names, routes and rates.
 ///
@@ -153,6 +154,18 @@ pub fn resolve(testbed: &Testbed) -> Topology {
     Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows }
 }
 
+/// The kind of a node: hosts come first, then switches, then routers.
+pub(crate) fn kind(topology: &Topology, node: NodeId) -> NodeKind {
+    let switches = topology.hosts..topology.hosts + topology.switches;
+    if node < switches.start {
+        NodeKind::Host(node)
+    } else if node < switches.end {
+        NodeKind::Switch(node - switches.start)
+    } else {
+        NodeKind::Router(node - switches.end)
+    }
+}
+
 /// The path of a flow over links that carry frames.
 fn over_links(links: &[LinkEnds], name: &str, route: Vec<Hop>) -> FlowPath {
     let mtus = || route.iter().map(|hop| links[hop.link].mtu);
@@ -185,8 +198,7 @@ fn slot(line: Line) -> Pace {
 
 /// Pace of the cells at a rate on a line.
 fn pace(rate: FramedRate, counts: Option<Basis>, line: Line) -> Option<Pace> {
-    // A share and cells per second need no basis; for bits the check demands one.
-    cell_pace(rate, counts.unwrap_or(Basis::Line), line.rate, slot(line))
+    rate::pace(rate, counts, line.rate, slot(line))
 }
 
 /// The route with the fewest links, all of them ATM or none, through no host; of several the one whose links come first in the file.

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use engpass_model::wire::ip::Fragments;
-
 use crate::agenda::{Event, Group};
 use crate::engine::Engine;
+use crate::fragments::fragments;
 use crate::outcome::Place;
 use crate::packet::Packet;
 
@@ -45,13 +44,12 @@ impl Engine<'_> {
         }
         let line = self.goes_on(packet);
         let whole = self.packets[packet].clone();
-        let cut = Fragments::of(whole.bytes, self.topology.links[line.link].mtu);
-        if cut.count == 1 {
+        let cut = fragments(whole.bytes, self.topology.links[line.link].mtu);
+        if cut.len() == 1 {
             return self.joins_queue(now, line, packet);
         }
-        for fragment in 0..cut.count {
-            let (offset, bytes) = (whole.offset + fragment * cut.full, cut.payload(fragment));
-            self.packets.push(Packet { offset, bytes, ..whole });
+        for (offset, bytes) in cut {
+            self.packets.push(Packet { offset: whole.offset + offset, bytes, ..whole });
             self.joins_queue(now, line, self.packets.len() - 1);
         }
     }

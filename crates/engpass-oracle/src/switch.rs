@@ -4,29 +4,12 @@ use std::collections::BTreeMap;
 
 use engpass_model::discard::Discard;
 use engpass_model::shape::PolicingAction;
-use engpass_model::shape::gcra::LeakyBucket;
 use engpass_model::switch::{AtmSwitch, Switch};
-use engpass_model::time::Time;
 use engpass_model::unit::{FillLevel, Share};
-use engpass_testbed::Topology;
-use engpass_testbed::topology::CircuitPath;
 
 use crate::cell::{Cell, LineId};
 use crate::engine::Engine;
 use crate::outcome::{Cause, Place};
-
-/// The policer of a circuit's forward direction, where it enters its first switch.
-#[derive(Debug)]
-pub(crate) struct Policer(LeakyBucket, PolicingAction);
-
-impl Policer {
-    /// The policer of a circuit that has one and enters a switch.
-    pub(crate) fn of(topology: &Topology, circuit: &CircuitPath) -> Option<Self> {
-        let enters = circuit.route[0].to >= topology.hosts;
-        let (increment, tolerance, action) = circuit.policing.filter(|_| enters)?;
-        Some(Self(LeakyBucket::new(increment, tolerance), action))
-    }
-}
 
 /// What a port does with a PDU ("Discard").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +37,10 @@ impl Engine<'_> {
         let vc = self.vcs[cell.vc].clone();
         if vc.forward
             && cell.hop == 1
-            && let Some(Policer(bucket, action)) = &mut self.policers[vc.circuit]
-            && !bucket.conforms(Time(now))
+            && let Some(policer) = &mut self.policers[vc.circuit]
+            && !policer.conforms(now)
         {
-            match action {
+            match policer.action {
                 PolicingAction::Tag => cell.clp = true,
                 PolicingAction::Discard => {
                     let place = Place::Policer { circuit: vc.circuit };

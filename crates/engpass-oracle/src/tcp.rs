@@ -1,6 +1,6 @@
 //! Endpoints of TCP connections (docs/model.md, "Hosts that speak TCP"): when the state machine is asked, and what that costs.
 
-use engpass_model::host::{CpuCost, Side, ps};
+use engpass_model::host::Side;
 use engpass_model::random::Stream;
 use engpass_model::source::TcpStream;
 use engpass_model::tcp::{Connection, Out, Role, Stats, TcpParameters};
@@ -9,6 +9,7 @@ use engpass_model::unit::Share;
 
 use crate::agenda::{Event, Group, Sender};
 use crate::cell::after;
+use crate::cost::{Costs, ps};
 use crate::cpu::Item;
 use crate::engine::Engine;
 use crate::ledger::Datagram;
@@ -116,11 +117,11 @@ impl Engine<'_> {
         }
     }
 
-    fn cost_of(&self, endpoint: usize) -> CpuCost {
+    fn cost_of(&self, endpoint: usize) -> Costs {
         let this = &self.endpoints[endpoint];
         let side = if this.writes() { Side::Send } else { Side::Receive };
         let own = self.testbed.traffic[this.flow].data_path(side);
-        self.testbed.hosts[this.host].occupation(side, own)
+        Costs::of(&self.testbed.hosts[this.host], side, own)
     }
 
     /// The other end of the connection. Ends come in pairs, the writing one first.
@@ -263,7 +264,7 @@ impl Engine<'_> {
         let Some(segment) = this.connection.transmit(Time(now)) else { return 0 };
         let (flow, back, number) = (this.flow, !this.writes(), this.connection.stats().segments_sent);
         let datagram = Datagram::segment(flow, back, segment, number, Self::other_end(endpoint));
-        let datagram = self.ledger.begin(datagram);
+        let datagram = self.ledger.begin(now, datagram);
         self.endpoints[endpoint].segment = Some(datagram);
         self.sees_to_timer(now, endpoint);
         let cost = self.cost_of(endpoint);
@@ -323,8 +324,11 @@ impl Engine<'_> {
         let mut out = Out::default();
         this.connection.on_segment(Time(now), &segment, &mut out);
         let refused = this.connection.stats().bytes_refused - refused;
-        let writes = this.writes();
+        let (flow, writes) = (this.flow, this.writes());
         self.ledger.received(now, datagram, refused);
+        if let Some(time) = out.round_trip.filter(|_| writes) {
+            self.ledger.round_trip(now, flow, time.ps());
+        }
         if out.established && writes {
             self.application(endpoint).connected = true;
         }

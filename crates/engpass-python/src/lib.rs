@@ -4,6 +4,7 @@
 mod capture;
 mod emulate;
 mod interrupt;
+mod memory;
 mod points;
 
 use std::io;
@@ -114,6 +115,11 @@ impl PyCampaign {
     /// What agents cannot be asked for and no warning says, as text with the lines of the file; empty if there is nothing.
     fn rendered_unmade(&self, color: bool) -> String {
         self.0.campaign.unmade().render(color)
+    }
+
+    /// Bytes of memory for this campaign, a point of it, and a run of each engine, estimated for these variants, as JSON.
+    fn memory(&self, py: Python<'_>, variants: Vec<String>, sweep: Option<Vec<(String, String)>>) -> String {
+        py.detach(|| memory::estimated(&self.0, &variants, sweep)).to_string()
     }
 
     /// What is in order but probably not meant, as JSON.

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use engpass_model::unit::Duration;
 
 use crate::check;
-use crate::diagnostic::{self, Diagnostic, Diagnostics, Sameness, Severity};
+use crate::diagnostic::{Diagnostic, Diagnostics, Sameness, Severity};
 use crate::faulty::Faulty;
+use crate::findings::{Counts, Findings, MOST};
 use crate::origin::Origin;
 use crate::overrides::{self, Override};
 use crate::path;
-use crate::read::{self, Draft, locate, wrong_type};
-use crate::source::{Source, too_large};
+use crate::read::{self, Draft, bad_name, locate, wrong_type};
+use crate::source::{Source, too_large, too_many_values};
 use crate::sweep::{self, Axis, Sweep, Swept};
 use crate::testbed::{Run, Testbed};
 use crate::topology::Topology;
@@ -56,7 +57,7 @@ pub fn load(
     overrides: &[(String, String)],
     max_points: Option<u64>,
 ) -> Result<Campaign, Diagnostics> {
-    let mut found = Vec::new();
+    let mut found = Findings::default();
     let campaign = Campaign::read(source, overrides, max_points, &mut found);
     let found = Diagnostics::new(source, found);
     match campaign {
@@ -103,9 +104,9 @@ struct Everywhere {
 
 impl Everywhere {
     /// Take those of a point out of what was found there.
-    fn note(&mut self, here: &mut Vec<Diagnostic>) {
+    fn note(&mut self, here: &mut Findings) {
         self.points += 1;
-        for problem in here.extract_if(.., |problem| problem.everywhere) {
+        for problem in here.extract(|problem| problem.everywhere) {
             self.found.entry(problem.path.clone()).or_insert((0, problem)).0 += 1;
         }
     }
@@ -119,14 +120,14 @@ impl Everywhere {
 #[derive(Default)]
 struct Agents {
     meant: bool,
-    found: Vec<Diagnostic>,
+    found: Findings,
 }
 
 impl Agents {
     fn note(&mut self, testbed: &Testbed, tree: &Node) {
         self.meant |= check::agents::are_meant(testbed);
         // Points are many, and what is wrong is often the same.
-        if self.found.len() < diagnostic::MOST {
+        if self.found.len() < MOST {
             check::agents::check(testbed, tree, &mut self.found);
         }
     }
@@ -137,9 +138,9 @@ impl Campaign {
         source: &Source,
         pairs: &[(String, String)],
         max_points: Option<u64>,
-        found: &mut Vec<Diagnostic>,
+        found: &mut Findings,
     ) -> Option<Self> {
-        if let Some(problem) = too_large(source.text.len()) {
+        if let Some(problem) = too_large(source.text.len()).or_else(|| too_many_values(&source.text)) {
             found.push(problem);
             return None;
         }
@@ -155,8 +156,16 @@ impl Campaign {
         // Someone who sets a swept path wants that value alone.
         swept.retain(|axis| !overrides.iter().any(|change| change.path == axis.path));
         impossible.retain(|path| !overrides.iter().any(|change| change.path == *path));
-        let unsound = found.iter().any(|problem| problem.severity == Severity::Error);
-        let draft = read::read(&tree, found);
+        let unsound = found.errors() > 0;
+        // Whatever a variant or the sweep puts in its place, what stands in the file must be readable; but what they
+        // all bring may be missing there.
+        let mut own = Findings::ignoring("missing-key");
+        let draft = read::read(&tree, &mut own);
+        found.append(own);
+        if found.is_full() {
+            // No point is in order, and each would only repeat what is wrong in the file.
+            return None;
+        }
         // Points are made from the rest of the tree.
         let mut sweep_place = None;
         if let Value::Table(top) = &mut tree.value {
@@ -170,21 +179,18 @@ impl Campaign {
             run: Run::default(),
             axes: swept.iter().map(|axis| axis.axis.clone()).collect(),
             source: source.clone(),
-            warnings: Diagnostics::new(source, Vec::new()),
-            unmade: Diagnostics::new(source, Vec::new()),
+            warnings: Diagnostics::new(source, Findings::default()),
+            unmade: Diagnostics::new(source, Findings::default()),
             tree,
             overrides,
             variants,
             changes,
             swept,
         };
-        // Whatever a variant or the sweep puts in its place, what stands in the file must be readable; but what they
-        // all bring may be missing there.
-        found.retain(|problem| problem.code != "missing-key");
         for (variant, changes) in campaign.variants.iter().zip(&campaign.changes) {
             found.extend(sweep::overruled(&campaign.swept, variant, changes));
         }
-        let mut unmade = Vec::new();
+        let mut unmade = Findings::default();
         let run = campaign.every_point(found, &mut unmade);
         campaign.unmade = Diagnostics::new(source, unmade);
         // The sweep would have given what is missing now.
@@ -206,7 +212,7 @@ impl Campaign {
     /// at every value of every axis.
     ///
     /// What agents do not make is a warning where the file speaks of real hosts, and `unmade` where it does not.
-    fn every_point(&self, found: &mut Vec<Diagnostic>, unmade: &mut Vec<Diagnostic>) -> Option<Run> {
+    fn every_point(&self, found: &mut Findings, unmade: &mut Findings) -> Option<Run> {
         /// Values that are read, all points together.
         const WORK: usize = 2_000_000;
         let most = (WORK / self.tree.size().max(1)).clamp(8, 4096);
@@ -241,31 +247,36 @@ impl Campaign {
         let mut run = None;
         // What is wrong in the file is wrong at every point.
         let mut seen: BTreeSet<Sameness> = found.iter().map(Diagnostic::sameness).collect();
+        let mut more = Counts::default();
         let mut set = Refusals::default();
         let mut everywhere = Everywhere::default();
         let mut agents = Agents::default();
         for (variant, places) in points.take(most) {
             let values = self.swept.iter().zip(&places).map(|(axis, place)| axis.nth(*place)).collect();
-            let mut here = Vec::new();
+            let mut here = Findings::default();
             let (draft, point) = self.build(variant, values, &mut here, &mut agents);
             set.note(variant, &here);
             everywhere.note(&mut here);
+            more = more.max(here.counted());
+            if here.has_stopped() {
+                found.stop();
+            }
             found.extend(here.into_iter().filter(|problem| seen.insert(problem.sameness())));
             run = run.or(draft.run);
-            // Nobody repairs a testbed in which everything is wrong from one list.
-            if point.is_none() && seen.len() > diagnostic::MOST {
+            // A testbed in which so much is wrong is not repaired from one list.
+            if point.is_none() && (more.errors > 0 || seen.len() > MOST) {
                 break;
             }
         }
+        found.count(more);
         set.soften(&self.variants, found);
         found.extend(everywhere.found());
         let warn = |found: Diagnostic| Diagnostic { severity: Severity::Warning, ..found };
+        let counted = agents.found.counted();
         let told = agents.found.into_iter().filter(|problem| seen.insert(problem.sameness())).map(warn);
-        if agents.meant {
-            found.extend(told)
-        } else {
-            unmade.extend(told)
-        };
+        let all = if agents.meant { found } else { unmade };
+        all.extend(told);
+        all.count(Counts { errors: 0, warnings: counted.total() });
         run
     }
 
@@ -273,14 +284,18 @@ impl Campaign {
         &self,
         variant: usize,
         values: Vec<Override>,
-        found: &mut Vec<Diagnostic>,
+        found: &mut Findings,
         agents: &mut Agents,
     ) -> (Draft, Option<Point>) {
-        let before = found.iter().filter(|problem| problem.severity == Severity::Error).count();
+        let before = found.errors();
         let mut tree = self.tree.clone();
         let set =
             self.overrides.iter().filter(|change| change.path[0] != "sweep" && change.path[0] != "variant");
         for change in self.changes[variant].iter().chain(&values).chain(set) {
+            if found.is_full() {
+                found.stop();
+                return (Draft::default(), None);
+            }
             if let Err(problem) = overrides::apply(&mut tree, change) {
                 found.push(*problem);
             }
@@ -290,7 +305,7 @@ impl Campaign {
         check::check(&mut draft, &tree, found, begin);
         let faulty = Faulty::of(&found[begin..]);
         let topology = crate::resolve::resolve(&draft, &tree, found, &faulty);
-        let after = found.iter().filter(|problem| problem.severity == Severity::Error).count();
+        let after = found.errors();
         let point = topology
             .filter(|_| after == before)
             .and_then(|topology| Some(Point { testbed: whole(&draft, &self.name)?, topology }));
@@ -326,12 +341,12 @@ impl Campaign {
         sweep: &[(String, String)],
         agents: &mut Agents,
     ) -> Result<Point, Diagnostics> {
-        let fail = |found| Err(Diagnostics::new(&self.source, found));
+        let fail = |found: Findings| Err(Diagnostics::new(&self.source, found));
         let Some(variant_index) = self.variants.iter().position(|name| name == variant) else {
             let message = format!("there is no variant `{}`", tree::shortened(variant));
             let known: Vec<&str> = self.variants.iter().map(String::as_str).collect();
             let help = path::suggestion(variant, "variants of this file", &known);
-            return fail(vec![Diagnostic::error("unknown-variant", message).maybe_help(help)]);
+            return fail(Diagnostic::error("unknown-variant", message).maybe_help(help).into());
         };
         let mut values: Vec<Override> = Vec::new();
         for axis in &self.swept {
@@ -346,11 +361,11 @@ impl Campaign {
                 (Some(value), _) => values.push(value),
                 (None, Ok(parts)) => values.push(overrides::of_point(path, &parts, text)),
                 (None, Err(cause)) => {
-                    return fail(vec![overrides::bad_path(path, &cause, &Origin::default())]);
+                    return fail(overrides::bad_path(path, &cause, &Origin::default()).into());
                 }
             }
         }
-        let mut found = Vec::new();
+        let mut found = Findings::default();
         match self.build(variant_index, values, &mut found, agents) {
             (_, Some(point)) => Ok(point),
             _ => fail(found),
@@ -412,6 +427,18 @@ impl Campaign {
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
+
+    /// Estimate the bytes of memory that this campaign takes, within a factor of two.
+    pub fn memory(&self) -> u64 {
+        // As the heap counts them for files of thousands of equal tables: the schemas, a value with its place, a value of an axis.
+        const SCHEMAS: u64 = 750_000;
+        const VALUE: u64 = 240;
+        const SWEPT: u64 = 380;
+        let changes = self.changes.iter().flatten().map(|change| change.node.size());
+        let values = self.tree.size() + changes.sum::<usize>();
+        let swept = self.axes.iter().map(|axis| axis.values.len() as u64).sum::<u64>();
+        SCHEMAS + 3 * self.source.text.len() as u64 + VALUE * values as u64 + SWEPT * swept
+    }
 }
 
 /// Every combination of indices below these lengths, the last turning fastest.
@@ -433,7 +460,7 @@ fn is_meta(path: &[String]) -> bool {
 }
 
 /// Names of the variants with what they change; one called `base` where the file has none.
-fn variants(tree: &Node, found: &mut Vec<Diagnostic>) -> Vec<(String, Vec<Override>)> {
+fn variants(tree: &Node, found: &mut Findings) -> Vec<(String, Vec<Override>)> {
     let base = || vec![("base".to_string(), Vec::new())];
     let Some(entry) = tree.table().and_then(|top| top.get("variant")) else { return base() };
     let Some(table) = entry.node.table() else {
@@ -442,6 +469,8 @@ fn variants(tree: &Node, found: &mut Vec<Diagnostic>) -> Vec<(String, Vec<Overri
     };
     let mut variants = Vec::new();
     for (name, entry) in table {
+        let problem = bad_name("variant", name);
+        found.extend(problem.map(|problem| problem.path(&["variant", name]).at(&entry.key)));
         let changes = match &entry.node.value {
             Value::Table(table) => overrides::of_variant(name, table, found),
             _ => {

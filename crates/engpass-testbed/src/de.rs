@@ -1,5 +1,6 @@
 //! Deserializing a component from its tree, with faults that know their path.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::value::StrDeserializer;
@@ -145,8 +146,8 @@ fn split_cure(message: &str) -> (&str, Option<&str>) {
 /// Read a component's table; the keys in `without` are left out.
 pub(crate) struct Without<'a> {
     pub(crate) table: &'a Table,
-    /// Paths below the table, as dotted keys.
-    pub(crate) without: &'a [Vec<String>],
+    /// Paths below the table.
+    pub(crate) without: &'a BTreeSet<Vec<String>>,
     pub(crate) at: Vec<String>,
 }
 
@@ -175,7 +176,7 @@ impl<'de> Deserializer<'de> for Without<'_> {
 /// A value below a component's table.
 struct Below<'a> {
     node: &'a Node,
-    without: &'a [Vec<String>],
+    without: &'a BTreeSet<Vec<String>>,
     at: Vec<String>,
 }
 
@@ -260,7 +261,7 @@ impl<'de> Deserializer<'de> for Below<'_> {
 struct Keys<'a> {
     entries: indexmap::map::Iter<'a, String, crate::tree::Entry>,
     next: Option<(&'a str, &'a Node)>,
-    without: &'a [Vec<String>],
+    without: &'a BTreeSet<Vec<String>>,
     at: &'a [String],
 }
 

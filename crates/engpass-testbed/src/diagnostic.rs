@@ -1,13 +1,16 @@
 //! What is wrong with a testbed, where, and how to cure it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use engpass_model::text::is_hidden;
 use serde_json::{Value, json};
 
+use crate::findings::{Counts, Findings};
 use crate::origin::{Giver, Origin as Place};
 use crate::source::Source;
 
@@ -29,9 +32,6 @@ impl Severity {
         }
     }
 }
-
-/// A testbed that is wrong in more ways than this is not repaired from one list.
-pub(crate) const MOST: usize = 200;
 
 /// What makes findings the same: code, path, and the axis or else message, place and `--set`.
 pub(crate) type Sameness =
@@ -138,6 +138,22 @@ impl Diagnostic {
         (self.code, self.path.clone(), self.axis.clone().ok_or_else(own))
     }
 
+    /// Write hidden characters in all that is printed of it as escapes.
+    fn show_hidden(&mut self) {
+        let texts = [
+            self.path.as_mut(),
+            Some(&mut self.file),
+            Some(&mut self.message),
+            self.help.as_mut(),
+            self.source.as_mut(),
+        ];
+        for text in texts.into_iter().flatten() {
+            if let Cow::Owned(shown) = visible(text) {
+                *text = shown;
+            }
+        }
+    }
+
     fn set_text(&self) -> Option<String> {
         self.set.as_ref().map(|(text, _)| text.clone())
     }
@@ -158,31 +174,31 @@ impl Diagnostic {
     }
 }
 
-/// Everything that is wrong with one testbed, in the order of the file.
+/// What is wrong with one testbed, in the order of the file: at most a thousand findings, and the number of the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
-    /// Findings beyond the first two hundred.
-    more: usize,
+    /// Findings that are not in the list.
+    more: Counts,
+    /// Whether the check stopped before its end.
+    stopped: bool,
     text: Arc<str>,
 }
 
 impl Diagnostics {
     /// Put the findings in order, leave out repetitions, find lines and columns.
-    pub(crate) fn new(source: &Source, list: Vec<Diagnostic>) -> Self {
+    pub(crate) fn new(source: &Source, list: impl Into<Findings>) -> Self {
+        let list = list.into();
         let lines = LineStarts::of(&source.text);
         let mut seen = BTreeSet::new();
         let mut kept: Vec<Diagnostic> = Vec::new();
-        let mut more = 0;
+        let (more, stopped) = (list.counted(), list.has_stopped());
         for mut found in list {
             if !seen.insert(found.sameness()) {
                 continue;
             }
-            if kept.len() == MOST {
-                more += 1;
-                continue;
-            }
             found.file.clone_from(&source.name);
+            found.show_hidden();
             if let Some(span) = &mut found.span {
                 let end = source.text.len();
                 *span = span.start.min(end)..span.end.min(end);
@@ -192,7 +208,7 @@ impl Diagnostics {
             kept.push(found);
         }
         kept.sort_by_key(|found| (found.span.is_none(), found.span.as_ref().map(|span| span.start)));
-        Self { list: kept, more, text: source.text.as_str().into() }
+        Self { list: kept, more, stopped, text: source.text.as_str().into() }
     }
 
     /// The findings.
@@ -207,7 +223,16 @@ impl Diagnostics {
 
     /// Whether one of them is an error.
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(|found| found.severity == Severity::Error)
+        self.count().errors > 0
+    }
+
+    fn count(&self) -> Counts {
+        self.list.iter().fold(self.more, |counts, found| counts + Counts::of(found.severity))
+    }
+
+    /// How many findings there are beyond those of the list.
+    pub fn more(&self) -> usize {
+        self.more.total()
     }
 
     /// The findings as text like a compiler's, with the lines of the file; with colours for a terminal.
@@ -220,8 +245,11 @@ impl Diagnostics {
             }
             text.push_str(&renderer.render(&self.report(found)));
         }
-        if self.more > 0 {
-            text.push_str(&format!("\n\nand about {} more", self.more));
+        let at_least = if self.stopped { "at least " } else { "" };
+        match self.more() {
+            0 if self.stopped => text.push_str("\n\nand maybe more: the check stops at 1,000 errors"),
+            0 => {}
+            more => text.push_str(&format!("\n\nand {at_least}{} more", grouped(more))),
         }
         if !text.is_empty() {
             text.push('\n');
@@ -231,16 +259,15 @@ impl Diagnostics {
 
     /// How much is wrong, and where: `2 errors and 1 warning in lab.toml`.
     pub fn summary(&self) -> String {
-        let counted = |severity: Severity| {
-            let number = self.list.iter().filter(|found| found.severity == severity).count();
+        let Counts { errors, warnings } = self.count();
+        let counted = [(Severity::Error, errors), (Severity::Warning, warnings)].map(|(severity, number)| {
             let plural = if number == 1 { "" } else { "s" };
-            (number > 0).then(|| format!("{number} {}{plural}", severity.as_str()))
-        };
-        let counts: Vec<String> =
-            [counted(Severity::Error), counted(Severity::Warning)].into_iter().flatten().collect();
-        let over = if self.more > 0 { "more than " } else { "" };
+            (number > 0).then(|| format!("{} {}{plural}", grouped(number), severity.as_str()))
+        });
+        let counts: Vec<String> = counted.into_iter().flatten().collect();
         let file = self.list.first().map(|found| format!(" in {}", found.file)).unwrap_or_default();
-        format!("{over}{}{file}", counts.join(" and "))
+        let at_least = if self.stopped { "at least " } else { "" };
+        format!("{at_least}{}{file}", counts.join(" and "))
     }
 
     fn report<'a>(&'a self, found: &'a Diagnostic) -> Vec<Group<'a>> {
@@ -251,14 +278,15 @@ impl Diagnostics {
         let title = level.primary_title(found.message.as_str()).id(found.code);
         let mut group = if let Some((written, value)) = &found.set {
             let note = AnnotationKind::Primary.span(value.clone());
-            title.element(Snippet::source(written.as_str()).path("command line").annotation(note))
+            title.element(Snippet::source(masked(written)).path("command line").annotation(note))
         } else if let Some(span) = &found.span {
             // Only the lines around the place are shown, so only they are handed over.
             let (from, to) = window(&self.text, span);
             let line = self.text[..from].matches('\n').count() + 1;
             let label = found.source.as_deref().filter(|_| found.set.is_none());
             let note = AnnotationKind::Primary.span(span.start - from..span.end.min(to) - from).label(label);
-            let shown = Snippet::source(&self.text[from..to]).line_start(line).path(found.file.as_str());
+            let shown =
+                Snippet::source(masked(&self.text[from..to])).line_start(line).path(found.file.as_str());
             title.element(shown.annotation(note))
         } else {
             title.element(Origin::path(found.source.as_deref().unwrap_or(&found.file)))
@@ -290,6 +318,44 @@ impl fmt::Display for Diagnostics {
 }
 
 impl std::error::Error for Diagnostics {}
+
+/// A number with a comma before each group of three digits.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let comma = |(place, digit): (usize, char)| {
+        let begins = place > 0 && (digits.len() - place).is_multiple_of(3);
+        begins.then_some(',').into_iter().chain([digit])
+    };
+    digits.chars().enumerate().flat_map(comma).collect()
+}
+
+/// A text with its hidden characters, line ends apart, as escapes of TOML.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| is_hidden(c) && c != '\n';
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| match u32::from(c) {
+        _ if !hidden(c) => c.to_string(),
+        code => format!("\\u{code:04X}"),
+    };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// A text with other characters of the same length in place of its hidden ones, white space apart: spans stay right.
+fn masked(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mask = |c: char| match c.len_utf8() {
+        _ if !hidden(c) => c,
+        1 => '?',
+        2 => '¿',
+        _ => '\u{FFFD}',
+    };
+    Cow::Owned(text.chars().map(mask).collect())
+}
 
 /// The whole lines that a span begins in, at most a few thousand bytes: a line of a megabyte helps nobody.
 fn window(text: &str, span: &Range<usize>) -> (usize, usize) {

@@ -1,8 +1,10 @@
 //! Values that replace those of the file: `--set`, variants, sweep values.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
+use crate::findings::Findings;
 use crate::origin::{Giver, Origin};
 use crate::path::{self, suggestion};
 use crate::read::{FAMILIES, TOP};
@@ -19,7 +21,7 @@ pub(crate) struct Override {
 }
 
 /// Read the `--set PATH=VALUE` of a command line, in its order.
-pub(crate) fn from_command_line(pairs: &[(String, String)], found: &mut Vec<Diagnostic>) -> Vec<Override> {
+pub(crate) fn from_command_line(pairs: &[(String, String)], found: &mut Findings) -> Vec<Override> {
     let mut overrides = Vec::new();
     for (path, text) in pairs {
         let giver = |key| Giver::Set { path: path.as_str().into(), text: text.as_str().into(), key };
@@ -43,7 +45,7 @@ pub(crate) fn bad_path(path: &str, cause: &str, key: &Origin) -> Diagnostic {
 }
 
 /// The values of a variant's table: `"a.b.c" = value`, or `a.b.c = value`, which TOML reads as tables in tables.
-pub(crate) fn of_variant(name: &str, table: &Table, found: &mut Vec<Diagnostic>) -> Vec<Override> {
+pub(crate) fn of_variant(name: &str, table: &Table, found: &mut Findings) -> Vec<Override> {
     let giver = Giver::Variant(name.into());
     let mut overrides = Vec::new();
     let mut flat = Flat { leaf: &|_, _| false, found };
@@ -61,7 +63,7 @@ pub(crate) fn of_variant(name: &str, table: &Table, found: &mut Vec<Diagnostic>)
 }
 
 /// `run.repeats` and `run.seed` hold for all points.
-pub(crate) fn refuse_campaign_keys(path: &[String], key: &Origin, who: &str, found: &mut Vec<Diagnostic>) {
+pub(crate) fn refuse_campaign_keys(path: &[String], key: &Origin, who: &str, found: &mut Findings) {
     if path.len() == 2 && path[0] == "run" && (path[1] == "repeats" || path[1] == "seed") {
         let message = format!("{who} cannot change `run.{}`: it holds for all points", path[1]);
         let help = format!("set it in `[run]` or with `--set run.{}=…`", path[1]);
@@ -73,7 +75,7 @@ pub(crate) fn refuse_campaign_keys(path: &[String], key: &Origin, who: &str, fou
 pub(crate) struct Flat<'a> {
     /// Whether a table at this path is a value and not more path.
     pub(crate) leaf: &'a dyn Fn(&[String], &Table) -> bool,
-    pub(crate) found: &'a mut Vec<Diagnostic>,
+    pub(crate) found: &'a mut Findings,
 }
 
 impl Flat<'_> {
@@ -184,8 +186,8 @@ pub(crate) fn leads_nowhere(tree: &Node, change: &Override) -> Option<Diagnostic
         let inner = Node { origin: change.key.clone(), value: Value::Table(table.into()) };
         table = Table::from_iter([(part.clone(), entry(inner))]);
     }
-    let mut found = Vec::new();
-    Audit { base, kind, found: &mut found, unknown: Vec::new() }.table(&table, &change.key, schema, &[]);
+    let mut found = Findings::default();
+    Audit { base, kind, found: &mut found, unknown: BTreeSet::new() }.table(&table, &change.key, schema, &[]);
     found.into_iter().find(|problem| problem.code == "unknown-key")
 }
 

@@ -1,7 +1,10 @@
 //! Dotted keys: `traffic.stream.message`, `link."to the lab".delay`.
 
-/// Split a dotted TOML key. Quoted parts may hold anything; the error says what is wrong.
-pub(crate) fn parse(text: &str) -> Result<Vec<String>, String> {
+/// Split a dotted TOML key. Quoted parts may hold anything.
+///
+/// # Errors
+/// A sentence about the part that is wrong.
+pub fn parse(text: &str) -> Result<Vec<String>, String> {
     let mut parts = Vec::new();
     let mut rest = text.trim_start();
     loop {
@@ -53,7 +56,7 @@ fn first_word(text: &str) -> &str {
 }
 
 /// Write a path as a dotted TOML key.
-pub(crate) fn join(parts: &[impl AsRef<str>]) -> String {
+pub fn join(parts: &[impl AsRef<str>]) -> String {
     parts.iter().map(|part| quoted(part.as_ref())).collect::<Vec<_>>().join(".")
 }
 

@@ -9,12 +9,14 @@ use engpass_model::link::Link;
 use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::text::is_hidden;
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::de::{Fault, Without};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, visible};
+use crate::findings::{Findings, MOST};
 use crate::origin::Origin;
 use crate::path::{nearest, suggestion};
 use crate::shape::{Audit, SHAPES};
@@ -72,7 +74,7 @@ impl Draft {
 }
 
 /// Read everything but the sweep and the variants.
-pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
+pub(crate) fn read(tree: &Node, found: &mut Findings) -> Draft {
     let mut draft = Draft { run: Some(Run::default()), ..Draft::default() };
     let Some(top) = tree.table() else { return draft };
     for (key, entry) in top {
@@ -82,7 +84,11 @@ pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
             draft.elsewhere.insert(family, None);
         }
         match key.as_str() {
-            "name" => draft.name = text(key, entry, found),
+            "name" => {
+                draft.name = text(key, entry, found);
+                let problem = draft.name.as_deref().and_then(|name| bad_name("testbed", name));
+                found.extend(problem.map(|problem| problem.path(&[key]).at(&entry.node.origin)));
+            }
             "description" => draft.description = text(key, entry, found),
             "host" => {
                 draft.hosts = family(key, entry, found, &mut |path, entry, found| {
@@ -127,14 +133,16 @@ pub(crate) fn read(tree: &Node, found: &mut Vec<Diagnostic>) -> Draft {
             }
             "sweep" | "variant" => {}
             _ => {
-                let message = format!("unknown key `{}`", crate::tree::shortened(key));
-                let help = top_help(key, &entry.node);
-                if let (Some(family), Some(table)) = (meant(key), entry.node.table()) {
+                if let Some(table) = entry.node.table().filter(|_| !found.is_full())
+                    && let Some(family) = meant(key)
+                {
                     draft.elsewhere.insert(family, Some(table.keys().cloned().collect()));
                 }
-                found.push(
-                    Diagnostic::error("unknown-key", message).path(&[key]).at(&entry.key).maybe_help(help),
-                );
+                found.push_error("unknown-key", || {
+                    let message = format!("unknown key `{}`", crate::tree::shortened(key));
+                    let help = top_help(key, &entry.node);
+                    Diagnostic::error("unknown-key", message).path(&[key]).at(&entry.key).maybe_help(help)
+                });
             }
         }
     }
@@ -167,7 +175,21 @@ pub(crate) fn wrong_type(path: &[impl AsRef<str>], node: &Node, needed: &str) ->
     Diagnostic::error("wrong-type", message).path(path).at(&node.origin).help(format!("write {needed}"))
 }
 
-fn text(key: &str, entry: &Entry, found: &mut Vec<Diagnostic>) -> Option<String> {
+/// The complaint about a name that cannot be shown as it is, if it is such a name.
+pub(crate) fn bad_name(what: &str, name: &str) -> Option<Diagnostic> {
+    if name.trim().is_empty() {
+        return Some(Diagnostic::error("bad-value", format!("a {what} needs a name that can be printed")));
+    }
+    let hidden = name.chars().find(|c| is_hidden(*c))?;
+    let message = format!(
+        "the name `{}` of a {what} contains U+{:04X}, which is not shown and can change how a line looks",
+        visible(name),
+        u32::from(hidden)
+    );
+    Some(Diagnostic::error("bad-value", message).help("take that character out"))
+}
+
+fn text(key: &str, entry: &Entry, found: &mut Findings) -> Option<String> {
     match (&entry.node.value, &entry.node.origin.giver) {
         (Value::Text(text), _) => Some(text.clone()),
         (_, crate::origin::Giver::Set { text, .. }) => Some(text.to_string()),
@@ -178,12 +200,12 @@ fn text(key: &str, entry: &Entry, found: &mut Vec<Diagnostic>) -> Option<String>
     }
 }
 
-type Reader<'a, T> = &'a mut dyn FnMut(&[String], &Entry, &mut Vec<Diagnostic>) -> Option<T>;
+type Reader<'a, T> = &'a mut dyn FnMut(&[String], &Entry, &mut Findings) -> Option<T>;
 
 fn family<T>(
     family: &str,
     entry: &Entry,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Findings,
     read: Reader<'_, T>,
 ) -> IndexMap<String, Option<T>> {
     let Some(table) = entry.node.table() else {
@@ -193,12 +215,12 @@ fn family<T>(
     let mut components = IndexMap::new();
     for (name, entry) in table {
         let path = [family.to_string(), name.clone()];
-        let component = if name.trim().is_empty() || name.chars().any(char::is_control) {
-            let message = format!("a {family} needs a name that can be printed");
-            found.push(Diagnostic::error("bad-value", message).path(&path).at(&entry.key));
-            None
-        } else {
-            read(&path, entry, found)
+        let component = match bad_name(family, name) {
+            Some(problem) => {
+                found.push(problem.path(&path).at(&entry.key));
+                None
+            }
+            None => read(&path, entry, found),
         };
         components.insert(name.clone(), component);
     }
@@ -208,7 +230,7 @@ fn family<T>(
 fn kind(
     path: &[String],
     entry: &Entry,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Findings,
     family: &str,
     kinds: &IndexMap<&'static str, Json>,
 ) -> Option<&'static str> {
@@ -235,7 +257,7 @@ fn kind(
     kind_of
 }
 
-fn as_table<'a>(path: &[String], entry: &'a Entry, found: &mut Vec<Diagnostic>) -> Option<&'a Table> {
+fn as_table<'a>(path: &[String], entry: &'a Entry, found: &mut Findings) -> Option<&'a Table> {
     let table = entry.node.table();
     if table.is_none() {
         found.push(wrong_type(path, &entry.node, &format!("a table: `[{}]`", crate::path::join(path))));
@@ -252,15 +274,18 @@ type ReadTable<'a, T> = &'a dyn Fn(Without<'_>) -> Result<T, Fault>;
 fn component<T>(
     path: &[String],
     entry: &Entry,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Findings,
     schema: &Json,
     kind: Option<&str>,
     read: ReadTable<'_, T>,
 ) -> Option<T> {
     let mut table = Cow::Borrowed(as_table(path, entry, found)?);
-    let mut audit = Audit { base: path, kind, found, unknown: Vec::new() };
+    let mut audit = Audit { base: path, kind, found, unknown: BTreeSet::new() };
     audit.table(&table, &entry.key, schema, &[]);
     let mut without = audit.unknown;
+    if without.len() > MOST {
+        return None;
+    }
     without.extend(kind.map(|_| vec!["kind".to_string()]));
     let needed: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
@@ -298,10 +323,8 @@ fn component<T>(
         if key.len() == 1 && needed.contains(&first.as_str()) {
             table.to_mut().insert(first.clone(), stand_in(&first));
             examples.push(first);
-        } else if key.is_empty() || without.contains(&key) {
+        } else if key.is_empty() || !without.insert(key) {
             return None;
-        } else {
-            without.push(key);
         }
     }
 }

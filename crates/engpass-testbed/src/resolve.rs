@@ -8,6 +8,7 @@ use engpass_model::wire::{Encapsulation, Framing};
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
+use crate::findings::Findings;
 use crate::graph::Graph;
 use crate::links::{self, node_id};
 use crate::rates::{self, Wanted};
@@ -21,12 +22,7 @@ use crate::ways::Ways;
 /// Resolve what of the draft is in order, and report what cannot be: the topology, if all of it could.
 ///
 /// `faulty` is what was reported before: what depends on it is let alone.
-pub(crate) fn resolve(
-    draft: &Draft,
-    tree: &Node,
-    found: &mut Vec<Diagnostic>,
-    faulty: &Faulty,
-) -> Option<Topology> {
+pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &Faulty) -> Option<Topology> {
     let names = draft.hosts.keys().chain(draft.switches.keys()).chain(draft.routers.keys());
     let nodes: Vec<String> = names.cloned().collect();
     let mut checker = Checker::new(tree, found);

@@ -1,6 +1,7 @@
 //! Which keys a component has, and which of them it must have: taken from its schema, so that there is one source.
 
 use std::cell::LazyCell;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use engpass_model::circuit::Circuit;
@@ -16,6 +17,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value as Json;
 
 use crate::diagnostic::Diagnostic;
+use crate::findings::{Findings, MOST};
 use crate::path::{nearest, suggestion};
 use crate::testbed::Run;
 use crate::tree::Table;
@@ -86,9 +88,9 @@ pub(crate) struct Audit<'a> {
     pub(crate) base: &'a [String],
     /// The kind, where the table says it with the key `kind`, which is read apart from the schema.
     pub(crate) kind: Option<&'a str>,
-    pub(crate) found: &'a mut Vec<Diagnostic>,
-    /// Paths below the component that nothing reads.
-    pub(crate) unknown: Vec<Vec<String>>,
+    pub(crate) found: &'a mut Findings,
+    /// Paths below the component that nothing reads, one more than are reported at most.
+    pub(crate) unknown: BTreeSet<Vec<String>>,
 }
 
 impl Audit<'_> {
@@ -126,18 +128,24 @@ impl Audit<'_> {
                     }
                 }
                 None => {
-                    let below = below(key);
-                    let path: Vec<String> = self.base.iter().chain(&below).cloned().collect();
-                    let message = format!("unknown key `{}`", crate::tree::shortened(key));
-                    let list = kind.map_or_else(|| "known keys".into(), |kind| format!("keys of `{kind}`"));
-                    let help = suggestion(key, &list, &known);
-                    let help = help.unwrap_or_else(|| "this table takes no keys".into());
-                    let diagnostic =
-                        Diagnostic::error("unknown-key", message).path(&path).at(&entry.key).help(help);
-                    self.found.push(diagnostic);
-                    self.unknown.push(below);
+                    let (base, known) = (self.base, &known);
+                    self.found.push_error("unknown-key", || {
+                        let path: Vec<String> = base.iter().cloned().chain(below(key)).collect();
+                        let message = format!("unknown key `{}`", crate::tree::shortened(key));
+                        let list =
+                            kind.map_or_else(|| "known keys".into(), |kind| format!("keys of `{kind}`"));
+                        let help = suggestion(key, &list, known);
+                        let help = help.unwrap_or_else(|| "this table takes no keys".into());
+                        Diagnostic::error("unknown-key", message).path(&path).at(&entry.key).help(help)
+                    });
+                    if self.unknown.len() <= MOST {
+                        self.unknown.insert(below(key));
+                    }
                 }
             }
+        }
+        if self.unknown.len() > MOST {
+            return;
         }
         for key in schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str) {
             // A misspelt key is there, and was reported.

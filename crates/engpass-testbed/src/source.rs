@@ -1,9 +1,11 @@
 //! The text of a testbed file.
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, grouped};
 
 /// The largest text that is read, in bytes.
 pub const MAX_TEXT: usize = 16 << 20;
+/// The most signs between values that a text may have. Each value takes some hundred bytes while the text is read.
+pub(crate) const MAX_SIGNS: usize = 1 << 21;
 
 /// A text and what it is called in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ impl Source {
     pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Result<Self, Diagnostics> {
         let mut source = Self { name: name.into(), text: String::new() };
         if let Some(found) = too_large(bytes.len()) {
-            return Err(Diagnostics::new(&source, vec![found]));
+            return Err(Diagnostics::new(&source, found));
         }
         match std::str::from_utf8(bytes) {
             Ok(text) => {
@@ -35,7 +37,7 @@ impl Source {
                 let message = format!("this is no text: byte 0x{byte:02x} in line {line} is no UTF-8");
                 let found = Diagnostic::error("not-utf8", message)
                     .help("a testbed is a TOML file, saved as UTF-8; is this the right file?");
-                Err(Diagnostics::new(&source, vec![found]))
+                Err(Diagnostics::new(&source, found))
             }
         }
     }
@@ -49,6 +51,17 @@ impl Source {
             _ => file,
         }
     }
+}
+
+/// The complaint about a text that is read into too much memory: ends of lines, commas, brackets and the like are about two for each value.
+pub(crate) fn too_many_values(text: &str) -> Option<Diagnostic> {
+    let signs = text.bytes().filter(|byte| b"\n,=[{.".contains(byte)).count();
+    (signs > MAX_SIGNS).then(|| {
+        let (about, most) = (grouped(signs / 2), grouped(MAX_SIGNS / 2));
+        let message = format!("the text has about {about} lines or values, and a testbed at most {most}");
+        Diagnostic::error("too-large", message)
+            .help("is this the right file? A testbed describes, it holds no data")
+    })
 }
 
 /// The complaint about a text of so many bytes, if it is too large.

@@ -1,9 +1,11 @@
 //! Sweeps: paths with several values.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::amount::{Amount, decimal};
 use crate::diagnostic::Diagnostic;
+use crate::findings::Findings;
 use crate::origin::{Giver, Origin};
 use crate::overrides::{self, Flat, Override, refuse_campaign_keys};
 use crate::read::wrong_type;
@@ -70,7 +72,7 @@ pub(crate) struct Sweep {
 
 /// Read `[sweep]`. An axis that is impossible is reported; of its values those remain that are good in themselves, and
 /// if there are none, its path is looked up in the tree.
-pub(crate) fn axes(tree: &Node, found: &mut Vec<Diagnostic>) -> Sweep {
+pub(crate) fn axes(tree: &Node, found: &mut Findings) -> Sweep {
     let Some(entry) = tree.table().and_then(|top| top.get("sweep")) else { return Sweep::default() };
     let Some(table) = entry.node.table() else {
         found.push(wrong_type(&["sweep"], &entry.node, "a table: `[sweep]`"));
@@ -84,9 +86,14 @@ pub(crate) fn axes(tree: &Node, found: &mut Vec<Diagnostic>) -> Sweep {
     Flat { leaf: &leaf, found }.table(&[], table, &mut given);
     let mut axes: Vec<Swept> = Vec::new();
     let mut impossible: Vec<Vec<String>> = Vec::new();
+    let mut known = BTreeSet::new();
     for Override { path, key, node } in given {
+        if found.is_full() {
+            found.stop();
+            break;
+        }
         let name = crate::path::join(&path);
-        if axes.iter().map(|axis| &axis.path).chain(&impossible).any(|other| *other == path) {
+        if !known.insert(path.clone()) {
             let message = format!("`{name}` is swept twice");
             found.push(
                 Diagnostic::error("duplicate-key", message).path(&path).at(&key).help("keep one of them"),
@@ -98,10 +105,11 @@ pub(crate) fn axes(tree: &Node, found: &mut Vec<Diagnostic>) -> Sweep {
         if found.len() > before {
             continue;
         }
-        let mut faults = Vec::new();
+        let mut faults = Findings::default();
         let nodes = values(&node, &mut faults);
         let complete = faults.is_empty();
-        found.extend(faults.into_iter().map(|fault| fault.path(&["sweep", &name])));
+        faults.iter_mut().for_each(|fault| fault.path = Some(crate::path::join(&["sweep", &name])));
+        found.append(faults);
         if nodes.is_empty() {
             let change = Override { path, key, node };
             found.extend(overrides::leads_nowhere(tree, &change));
@@ -134,7 +142,7 @@ const FORMS: &str = "a sweep is a list, `[\"1 kB\", \"2 kB\"]`, or a range: `{ f
                      or with `factor = 2` in place of `step`";
 
 /// The values of an axis. With faults they are not all of them, but each is good in itself.
-fn values(node: &Node, faults: &mut Vec<Diagnostic>) -> Vec<Node> {
+fn values(node: &Node, faults: &mut Findings) -> Vec<Node> {
     match &node.value {
         Value::List(nodes) => list(node, nodes, faults),
         Value::Table(table) => range(node, table, faults),
@@ -145,11 +153,11 @@ fn values(node: &Node, faults: &mut Vec<Diagnostic>) -> Vec<Node> {
     }
 }
 
-fn list(node: &Node, nodes: &[Node], faults: &mut Vec<Diagnostic>) -> Vec<Node> {
+fn list(node: &Node, nodes: &[Node], faults: &mut Findings) -> Vec<Node> {
     if nodes.is_empty() {
         faults.push(impossible(&node.origin, "an empty list sweeps over nothing", FORMS));
     }
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let mut values: Vec<(&Node, Option<Amount>)> = Vec::new();
     for item in nodes {
         let text = item.text();
@@ -188,7 +196,7 @@ struct Bound<'a> {
     node: &'a Node,
 }
 
-fn range(node: &Node, table: &Table, faults: &mut Vec<Diagnostic>) -> Vec<Node> {
+fn range(node: &Node, table: &Table, faults: &mut Findings) -> Vec<Node> {
     let before = faults.len();
     let mut missing: Vec<&str> = ["from", "to"].into_iter().filter(|key| !table.contains_key(*key)).collect();
     if !table.contains_key("step") && !table.contains_key("factor") {
@@ -252,7 +260,7 @@ fn ends<'a>(
     from: Option<&'a Bound<'a>>,
     to: Option<&'a Bound<'a>>,
     step: Option<&Bound<'_>>,
-    faults: &mut Vec<Diagnostic>,
+    faults: &mut Findings,
 ) -> Option<(&'a Bound<'a>, &'a Bound<'a>)> {
     let unit = |bound: &Bound<'_>| bound.amount.dimension();
     let mut known: Vec<String> = Vec::new();
@@ -277,11 +285,7 @@ fn ends<'a>(
 }
 
 /// The values of a range with a step, in smallest steps of its unit, if its ends are sound.
-fn linear(
-    ends: Option<(&Amount, &Amount)>,
-    step: &Bound<'_>,
-    faults: &mut Vec<Diagnostic>,
-) -> Option<Vec<i128>> {
+fn linear(ends: Option<(&Amount, &Amount)>, step: &Bound<'_>, faults: &mut Findings) -> Option<Vec<i128>> {
     let place = &step.node.origin;
     let step = step.amount.steps;
     if step == 0 {
@@ -303,7 +307,7 @@ fn geometric(
     from: Option<&Amount>,
     ends: Option<(&Amount, &Amount)>,
     factor: &Node,
-    faults: &mut Vec<Diagnostic>,
+    faults: &mut Findings,
 ) -> Option<Vec<i128>> {
     let mut wrong = |message: &str| {
         faults.push(impossible(&factor.origin, message, "give a factor above one: `factor = 2`"));

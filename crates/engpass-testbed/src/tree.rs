@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use engpass_model::text::is_hidden;
 use indexmap::IndexMap;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::Diagnostic;
+use crate::findings::Findings;
 use crate::origin::{Giver, Origin};
 
 /// A value and where it came from.
@@ -122,7 +124,7 @@ impl Node {
 /// At most a line of a text.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 60;
-    let mut short: String = text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut short: String = text.chars().take(MOST).map(|c| if is_hidden(c) { ' ' } else { c }).collect();
     if text.chars().nth(MOST).is_some() {
         short.push('…');
     }
@@ -130,7 +132,7 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 /// Parse a file. Duplicate keys are reported and the rest goes on; after any other error there is no tree.
-pub(crate) fn parse(text: &str, found: &mut Vec<Diagnostic>) -> Option<Node> {
+pub(crate) fn parse(text: &str, found: &mut Findings) -> Option<Node> {
     /// A text that is no TOML at all has an error in every line.
     const MOST: usize = 5;
     let (tree, errors) = DeTable::parse_recoverable(text);

@@ -324,8 +324,91 @@ fn the_summary_counts_errors_and_warnings() {
         "4 errors and 1 warning in lab.toml"
     );
     let many: String = (0..300).map(|number| format!("[host.h{number}]\nx = 1\n")).collect();
-    assert_eq!(
-        said(&[("[switch.atomis5]", &format!("{many}[switch.atomis5]"))]),
-        "more than 200 errors in lab.toml"
+    assert_eq!(said(&[("[switch.atomis5]", &format!("{many}[switch.atomis5]"))]), "300 errors in lab.toml");
+}
+
+/// Characters that turn the direction of text, in the order of their code points.
+const BIDI: &str =
+    "\u{61C}\u{200E}\u{200F}\u{202A}\u{202B}\u{202C}\u{202D}\u{202E}\u{2066}\u{2067}\u{2068}\u{2069}";
+
+#[test]
+fn names_with_hidden_characters_are_refused_and_never_printed() {
+    let small = "[host.a]\n[host.b]\n[link.l]\nends = [\"a\", \"b\"]\nmedium = \"ethernet-1g\"\n\
+                 [traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\n";
+    let is_hidden = |c: char| BIDI.contains(c) || (c.is_control() && c != '\n');
+    let mut written: Vec<(char, String)> = BIDI.chars().map(|c| (c, c.to_string())).collect();
+    // TOML lets controls stand in a text only as escapes.
+    let escaped = BIDI.chars().chain("\u{1B}\n\u{9B}".chars());
+    written.extend(escaped.map(|c| (c, format!("\\u{:04X}", u32::from(c)))));
+    for (c, name) in written {
+        for what in ["host", "switch", "router", "link", "circuit", "traffic", "variant", "name"] {
+            let text = match what {
+                "name" => format!("name = \"a{name}b\"\n{small}"),
+                what => format!("{small}[{what}.\"a{name}b\"]\n"),
+            };
+            let found = load(&source(&text), &[], None).expect_err("it is refused");
+            let code = format!("contains U+{:04X}", u32::from(c));
+            let told = found.list().iter().any(|one| one.message.contains(&code) && one.line.is_some());
+            assert!(told, "{what}: {found}");
+            let printed = [found.render(false), found.to_json().to_string(), found.summary()].concat();
+            assert!(!printed.contains(is_hidden), "{what}: {printed:?}");
+        }
+    }
+}
+
+/// The list of findings, the number of the others, and the last line of the text.
+fn kept_and_counted(text: &str) -> (usize, usize, String) {
+    let found = load(&source(text), &[], None).expect_err("it is not in order");
+    let shown = found.render(false);
+    (found.list().len(), found.more(), shown.trim_end().lines().last().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn a_thousand_findings_are_kept_and_the_others_are_counted() {
+    let keys: String = (0..5000).map(|number| format!("k{number} = 1\n")).collect();
+    for table in ["", "[host.a]\n", "[run]\n"] {
+        let found = kept_and_counted(&format!("{table}{keys}"));
+        assert_eq!(found, (1000, 4000, "and 4,000 more".into()), "{table}");
+    }
+    let hosts: String = (0..2000).map(|number| format!("[host.h{number}]\nx = 1\n")).collect();
+    assert_eq!(kept_and_counted(&hosts).1, 1000);
+    let twice = "[host.a]\n".to_owned() + &"x = 1\n".repeat(3001);
+    assert_eq!(kept_and_counted(&twice).1, 2001, "3000 keys are given again, and the first is unknown");
+    // Sweeps and variants whose paths lead nowhere end the check.
+    let swept = keys.replace("= 1", "= [1]");
+    for table in [format!("[sweep]\n{swept}"), format!("[variant.v]\n{keys}")] {
+        let (kept, _, last) = kept_and_counted(&format!("[host.a]\n{table}"));
+        assert_eq!((kept, last.as_str()), (1000, "and maybe more: the check stops at 1,000 errors"));
+    }
+}
+
+#[test]
+fn a_key_that_is_missing_at_every_point_is_counted_once() {
+    // Each of two variants could bring it.
+    let flows: String = (0..1500)
+        .map(|number| format!("[traffic.f{number}]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\n"))
+        .collect();
+    let small = "[host.a]\n[host.b]\n[link.l]\nends = [\"a\", \"b\"]\nmedium = \"ethernet-1g\"\n";
+    let found = kept_and_counted(&format!("{small}{flows}[variant.one]\n[variant.two]\n"));
+    assert_eq!(found, (1000, 500, "and 500 more".into()));
+}
+
+#[test]
+fn values_of_a_sweep_that_fail_alike_are_one_finding() {
+    let text = KYOTO.replace(
+        "\"traffic.stream.message\" = {",
+        "\"circuit.data.mtu\" = { from = \"1 B\", to = \"60 B\", step = \"1 B\" }\n\"traffic.stream.message\" = {",
     );
+    let (kept, more, _) = kept_and_counted(&text);
+    assert_eq!((kept, more), (1, 0));
+}
+
+#[test]
+fn a_text_of_millions_of_values_is_refused_before_it_is_read() {
+    for text in ["x = [".to_owned() + &"1,".repeat(3 << 20) + "]", "a\n".repeat(3 << 20), "[".repeat(3 << 20)]
+    {
+        let found = load(&source(&text), &[], None).expect_err("it is no testbed");
+        assert_eq!(found.list()[0].code, "too-large");
+        assert!(found.list()[0].message.contains("lines or values, and a testbed at most 1,048,576"));
+    }
 }

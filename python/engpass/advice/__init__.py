@@ -16,6 +16,7 @@ from engpass.advice import (
     buffer,
     congestion,
     cpu,
+    delay,
     discard,
     line,
     memory,
@@ -27,14 +28,16 @@ from engpass.advice import (
 from engpass.advice.base import Candidate, Cost, Kind, Proposal
 from engpass.environment import cores
 from engpass.explain.bench import Bench
+from engpass.explain.service import LEAST, LOSS, Needs, Served, longer
 from engpass.explain.situation import Situation
 
-__all__ = ["KINDS", "Advice", "Change", "advise"]
+__all__ = ["KINDS", "Advice", "Change", "Effect", "advise", "effect_texts", "told"]
 
 KINDS: tuple[Kind, ...] = (
     buffer.propose,
     shaping.propose,
     discard.propose,
+    delay.propose,
     sockets.propose,
     recovery.propose,
     congestion.propose,
@@ -45,43 +48,117 @@ KINDS: tuple[Kind, ...] = (
 )
 """All kinds; among equal gains of equal cost the earlier one comes first."""
 
-LEAST = 0.01
-"""A gain below this share of what there was is none."""
-
 PATIENCE = 2
 """Steps of a search that may bring nothing before it ends: a burst fits whole or not at all."""
 
-_NAMED = 8
+NAMED = 8
+"""Other flows that one change names, at most."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Service of one flow before and after a change, means of the repeats."""
+
+    flow: str
+    needs: Needs
+    before: Served
+    after: Served
+
+    @property
+    def declines(self) -> bool:
+        """Whether goodput, loss or delay of the flow is notably worse."""
+        return self.needs.declines(self.before, self.after)
+
+    @property
+    def harmed(self) -> bool:
+        """Whether one of them is notably worse, and the flow then lacks it."""
+        return self.needs.harmed(self.before, self.after)
+
+    @property
+    def cost(self) -> float:
+        """How much of its score the flow loses."""
+        return self.needs.score(self.before) - self.needs.score(self.after)
+
+    @property
+    def text(self) -> str:
+        """Goodput, and loss and delay where they change: `1.49 → 1.50 Mbit/s, delay p99 747 → 14 ms`."""
+        before, after = self.before, self.after
+        parts = [say.change(before.goodput, after.goodput)]
+        if not self.needs.resends and abs(after.loss - before.loss) > LOSS:
+            parts.append(f"loss {say.share_change(before.loss, after.loss)}")
+        if longer(before.delay, after.delay) or longer(after.delay, before.delay):
+            parts.append(f"delay p99 {say.time_change(before.delay, after.delay)}")
+        return ", ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The effect as JSON data."""
+        return {
+            key: [getattr(side, name) for side in (self.before, self.after)]
+            for key, name in (
+                ("goodput_bit_per_s", "goodput"),
+                ("loss", "loss"),
+                ("delay_p50_s", "half"),
+                ("delay_p99_s", "delay"),
+            )
+        }
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change that gains, as simulated with the seeds of what it is compared with."""
+    """A change that helps the flow; simulated with the same seeds."""
 
     kind: str
     cost: Cost
     say: str
     set: tuple[tuple[str, str], ...]
-    before: float
-    after: float
-    """Mean goodput in bit/s."""
-    others: tuple[tuple[str, float], ...] = ()
-    """Other flows that lose by it, and how many bit/s."""
+    own: Effect
+    others: tuple[Effect, ...] = ()
+    """All other flows, in the order of the file."""
+
+    @property
+    def before(self) -> float:
+        """Mean goodput in bit/s without the change."""
+        return self.own.before.goodput
+
+    @property
+    def after(self) -> float:
+        """Mean goodput in bit/s with the change."""
+        return self.own.after.goodput
+
+    @property
+    def score(self) -> float:
+        """How well the flow is served with it."""
+        return self.own.needs.score(self.own.after)
+
+    @property
+    def gain(self) -> float:
+        """By how much the flow is served better."""
+        return -self.own.cost
+
+    @property
+    def price(self) -> float:
+        """How much of their scores other flows lose by it, all together; less than nothing if they gain."""
+        return round(math.fsum(other.cost for other in self.others), 2)
+
+    @property
+    def trades(self) -> bool:
+        """Whether it harms this flow or another one."""
+        return any(effect.harmed for effect in (self.own, *self.others))
 
     @property
     def text(self) -> str:
-        """The change and what it gains: `raise the buffer ...: 6.10 → 21.80 Mbit/s`."""
-        # Who loses most comes first where not all are named.
-        named = self.others
-        if len(named) > _NAMED:
-            named = tuple(sorted(named, key=lambda other: -other[1])[:_NAMED])
-        lost = [f"`{name}` loses {say.rate(amount)}" for name, amount in named]
-        more = len(self.others) - len(named)
-        note = f" ({', '.join(lost)}{f' and {more:,} flows lose less' if more else ''})" if lost else ""
-        return f"{self.say}: {say.change(self.before, self.after)}{note}"
+        """The change with its gain and its costs: `raise the buffer ...: 6.10 → 21.80 Mbit/s`."""
+        declining = [other for other in self.others if other.declines]
+        # If not all have room, the flows that lose most come first.
+        if len(declining) > NAMED:
+            declining.sort(key=lambda other: -other.cost)
+        costs = [f"`{other.flow}`: {other.text}" for other in declining[:NAMED]]
+        more = len(declining) - len(costs)
+        note = f" ({'; '.join(costs)}{f'; and {more:,} more flows lose' if more else ''})" if costs else ""
+        return f"{self.say}: {self.own.text}{note}"
 
     def to_json(self) -> dict[str, Any]:
-        """The change as JSON data."""
+        """The change as JSON data; figures of flows are pairs, before and after."""
         return {
             "kind": self.kind,
             "cost": self.cost.name.lower(),
@@ -89,15 +166,39 @@ class Change:
             "set": dict(self.set),
             "before_bit_per_s": self.before,
             "after_bit_per_s": self.after,
-            "others_lose_bit_per_s": dict(self.others),
+            "flows": {effect.flow: effect.to_json() for effect in (self.own, *self.others)},
+            "harms": [effect.flow for effect in (self.own, *self.others) if effect.harmed],
         }
+
+
+def told(change: Change) -> list[Effect]:
+    """The effects on the flow and on others; of many others on those that gain or lose most."""
+    if len(change.others) <= NAMED:
+        return [change.own, *change.others]
+    most = sorted(change.others, key=lambda other: -abs(other.cost))[:NAMED]
+    return [change.own, *(other for other in change.others if other in most)]
+
+
+def effect_texts(effect: Effect) -> tuple[str, str, str, str]:
+    """An effect for tables: flow, goodput, delay p99 and loss, each before and after."""
+    before, after = effect.before, effect.after
+    known = before.delay is not None or after.delay is not None
+    return (
+        effect.flow,
+        say.change(before.goodput, after.goodput),
+        say.time_change(before.delay, after.delay) if known else "",
+        say.share_change(before.loss, after.loss),
+    )
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What gains, the best first, and all that was tried."""
+    """Changes that help, the best first, and a list of all changes tried."""
 
     changes: tuple[Change, ...]
+    """Changes that harm no flow."""
+    trades: tuple[Change, ...]
+    """Changes that help the flow and harm another one, or the flow itself in another way."""
     tried: tuple[str, ...]
     """Every change that was simulated, in words."""
     runs: int
@@ -107,7 +208,7 @@ class Advice:
 def advise(
     at: Situation, bench: Bench, *, jobs: int | None = None, watch: Callable[[int], None] | None = None
 ) -> Advice:
-    """Simulate what the kinds propose and keep what gains; `watch` hears of every change that was simulated.
+    """Simulate the proposals of all kinds and keep the changes that help; `watch` gets the number simulated.
 
     Raises `KeyboardInterrupt` on Ctrl-C.
     """
@@ -131,8 +232,13 @@ def advise(
         bench.interrupt.set()
         threads.shutdown(wait=True, cancel_futures=True)
     tried = tuple(dict.fromkeys(candidate.say for result in results for candidate in result.tried))
-    found = [result.change for result in results if result.change is not None]
-    return Advice(tuple(ranked(found, at.limit - at.goodput)), tried, done * len(bench.repeats))
+    found = [change for result in results for change in result.changes]
+    missing = 1.0 - at.needs.score(at.served)
+    gains, trades = (
+        tuple(ranked([change for change in found if change.trades is trades], missing))
+        for trades in (False, True)
+    )
+    return Advice(gains, trades, tried, done * len(bench.repeats))
 
 
 def _all(at: Situation) -> Iterator[Proposal]:
@@ -148,69 +254,85 @@ def _all(at: Situation) -> Iterator[Proposal]:
 @dataclass(frozen=True)
 class _Result:
     tried: tuple[Candidate, ...]
-    change: Change | None
+    changes: tuple[Change, ...]
 
 
-_Flows = Sequence[Mapping[str, float]]
-"""Goodput of every flow, per repeat."""
+_Flows = Sequence[Mapping[str, Served]]
+"""Service of every flow, per repeat."""
 
 
 def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _Result:
-    """Try the steps of a proposal until they no longer help; the first of those that gain about the most."""
+    """Try the steps of a proposal until they no longer help.
+
+    Found are the first of the steps that help about the most, and the first of those among them that harm no
+    flow.
+    """
     tried: list[Candidate] = []
-    best: tuple[Candidate, _Flows] | None = None
-    reached, idle = _mean(before, at.flow), 0
+    best: Change | None = None
+    harmless: Change | None = None
+    start = reached = at.needs.score(Served.mean([one[at.flow] for one in before]))
+    idle = 0
     for step in proposal.steps:
-        after = bench.goodputs(step.set)
+        after = bench.served(step.set)
         if after is None:
             continue
         tried.append(step)
-        goodput = _mean(after, at.flow)
-        # From nothing, anything would be a gain: a share of the limit is asked for, too.
-        if goodput > reached + LEAST * max(reached, at.limit / 10) and _gains(before, after, at.flow):
-            best, reached, idle = (step, after), goodput, 0
+        change = _change(proposal, step, at, before, after)
+        helps = _helps(at, before, after)
+        if helps and not change.trades and _beats(change.score, harmless.score if harmless else start):
+            harmless = change
+        if helps and _beats(change.score, reached):
+            best, reached, idle = change, change.score, 0
         else:
             idle += 1
             if idle >= PATIENCE:
                 break
-    if best is None:
-        return _Result(tuple(tried), None)
-    step, flows = best
-    names = [name for name in before[0] if name != at.flow]
-    losses = [(name, _mean(before, name) - _mean(flows, name)) for name in names]
-    harmed = tuple((name, lost) for name, lost in losses if lost > LEAST * _mean(before, name) and lost > 0)
-    change = Change(proposal.kind, proposal.cost, step.say, step.set, _mean(before, at.flow), reached, harmed)
-    return _Result(tuple(tried), change)
+    return _Result(tuple(tried), tuple(dict.fromkeys(one for one in (harmless, best) if one is not None)))
 
 
-def _mean(flows: _Flows, name: str) -> float:
-    return math.fsum(one.get(name, 0.0) for one in flows) / len(flows)
+def _beats(score: float, other: float) -> bool:
+    # Anything beats nothing: ask also for a share of the limit.
+    return score > other + LEAST * max(other, 0.1)
 
 
-def _gains(before: _Flows, after: _Flows, flow: str) -> bool:
-    """More with every seed, not only on average: else it is the seeds' doing."""
-    return all(b.get(flow, 0.0) < a.get(flow, 0.0) for b, a in zip(before, after, strict=True))
+def _change(proposal: Proposal, step: Candidate, at: Situation, before: _Flows, after: _Flows) -> Change:
+    limits = at.limits["flows"]
+    own, *others = (
+        Effect(
+            name,
+            Needs.of(limits.get(name, {})),
+            *(Served.mean([one.get(name, Served(0.0)) for one in flows]) for flows in (before, after)),
+        )
+        for name in sorted(before[0], key=lambda name: name != at.flow)
+    )
+    return Change(proposal.kind, proposal.cost, step.say, step.set, own, tuple(others))
+
+
+def _helps(at: Situation, before: _Flows, after: _Flows) -> bool:
+    """Better with every seed, not only on average: else it is the seeds' doing."""
+    pairs = zip(before, after, strict=True)
+    return all(at.needs.score(b[at.flow]) < at.needs.score(a[at.flow]) for b, a in pairs)
 
 
 def ranked(changes: Sequence[Change], missing: float) -> list[Change]:
-    """The best first, and among about equal gains the cheaper.
+    """The best first; among about equal ones the cheaper, then the better for other flows, then the prompter.
 
-    Other hardware stands behind what can be set, if the best of that makes up for half of the `missing`
-    bit/s to the limit of what is there.
+    Other hardware stands behind what can be set, if the best of that makes up for half of the score that is
+    `missing`.
     """
     hardware = _ordered([change for change in changes if change.cost is Cost.HARDWARE])
     settings = _ordered([change for change in changes if change.cost is not Cost.HARDWARE])
-    if settings and settings[0].after - settings[0].before >= missing / 2:
+    if settings and settings[0].gain >= missing / 2:
         return settings + hardware
     return _ordered(changes)
 
 
 def _ordered(changes: Sequence[Change]) -> list[Change]:
-    rest = sorted(changes, key=lambda change: -change.after)
+    rest = sorted(changes, key=lambda change: -change.score)
     made: list[Change] = []
     while rest:
-        least = rest[0].after * (1 - 2 * LEAST)
-        equal = [change for change in rest if change.after >= least]
-        made += sorted(equal, key=lambda change: (change.cost, bool(change.others)))
+        least = rest[0].score * (1 - 2 * LEAST)
+        equal = [change for change in rest if change.score >= least]
+        made += sorted(equal, key=lambda change: (change.cost, change.price, change.own.after.delay or 0.0))
         rest = rest[len(equal) :]
     return made

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
+from engpass.advice.base import Candidate
 from engpass.explain.situation import Drop, Situation
-from engpass.settings import Amount, keys
+from engpass.settings import Amount, join, keys
 
 ROOM = ("buffer full", "discard policy", "CLP threshold")
 QUEUED = (*ROOM, "early drop", "codel", "longer than the burst")
 """Causes of losses in a queue: those that a larger one may mend, and all."""
+
+HALF = Decimal("0.5")
 
 _FAMILY = "queue discipline"
 _DEFAULT = "drop-tail"
@@ -87,6 +91,31 @@ def queue(at: Situation, place: str) -> Queue:
         inner = given[kind]
         return Queue(path, str(kind), inner if isinstance(inner, Mapping) else {})
     return Queue(path, str(given or _DEFAULT), {})
+
+
+def others(at: Situation, place: str) -> Iterator[Candidate]:
+    """Every other discipline for the port of a packet node, if it needs no settings of its own."""
+    node, _, end = place.partition(" -> ")
+    current = queue(at, place)
+    if current.kind == "token-bucket":
+        # A rate that was agreed on, not a choice of discipline.
+        return
+    limit = current.settings.get("limit")
+    for kind in kinds():
+        if kind != current.kind and complete(kind):
+            words = f"queue by `{kind}` instead of `{current.kind}` at `{node}` towards `{end}`"
+            yield Candidate(words, ((join(current.path), with_limit(kind, limit)),))
+
+
+def halved(limit: str) -> Iterator[str]:
+    """A limit half as large, and again, in whole packets and bytes."""
+    amounts = [Amount.read(part) for part in limit.split(",")]
+    while amounts:
+        halves = [Amount(amount.number * HALF // 1, amount.unit) for amount in amounts if amount is not None]
+        if len(halves) < len(amounts) or any(half.number < 1 for half in halves):
+            return
+        amounts = [*halves]
+        yield ", ".join(str(amount) for amount in halves)
 
 
 def doubled(limit: str) -> Iterator[str]:

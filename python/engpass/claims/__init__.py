@@ -1,14 +1,16 @@
-"""Claims: what a study states, as data, checked on what Engpass obtains.
+"""Claims: the statements of a study as data, checked on the outcomes that Engpass obtains.
 
 A claims file names checks of a small vocabulary (`engpass.claims.checks`) and gives them arguments; nothing
 in it is executed.
 """
 
 from engpass.claims.curves import Campaign
-from engpass.claims.file import MAIN, CampaignSpec, Claim, ClaimsError, ClaimsFile, read
-from engpass.claims.judge import Judged, judge
+from engpass.claims.file import KINDS, MAIN, CampaignSpec, Claim, ClaimsError, ClaimsFile, Measure
+from engpass.claims.judge import Judged, counted, judge, summed, verdict
+from engpass.claims.reader import read
 
 __all__ = [
+    "KINDS",
     "MAIN",
     "Campaign",
     "CampaignSpec",
@@ -16,6 +18,10 @@ __all__ = [
     "ClaimsError",
     "ClaimsFile",
     "Judged",
+    "Measure",
+    "counted",
     "judge",
     "read",
+    "summed",
+    "verdict",
 ]

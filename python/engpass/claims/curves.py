@@ -1,4 +1,4 @@
-"""What claims look at: a quantity of one flow, or of all together, over the swept values of a campaign."""
+"""Curves: a quantity of one flow, of all together, or of a link, over the swept values of a campaign."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import Any
 
 from engpass.campaign import Axis
 from engpass.claims.flows import TOGETHER
-
-
-class NoDataError(Exception):
-    """A claim asks for something that its campaign does not have; the claim does not hold."""
+from engpass.claims.links import LINK_UNITS, on_link
+from engpass.claims.missing import NoDataError
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One swept value, as a number in base units and as written, and what came out: the mean of repeats."""
+    """One swept value, as a number in base units and as written, and the mean of the repeats."""
 
     x: float
     text: str
@@ -46,12 +44,18 @@ class Curve:
                 return sample
         raise NoDataError("no point at this value")
 
+    def only(self, x: float) -> Curve:
+        """The curve with the sample at one swept value alone; raises `NoDataError`."""
+        return Curve((self.at(x),), self.x_unit, self.unit)
+
+    def scaled(self, factor: float, unit: str) -> Curve:
+        """All values times a factor, in another unit."""
+        samples = (Sample(sample.x, sample.text, sample.value * factor) for sample in self.samples)
+        return Curve(tuple(samples), self.x_unit, unit)
+
     def in_bytes(self) -> Curve:
-        """The same in bytes per second, where it is in bits per second."""
-        if self.unit != "bit/s":
-            return self
-        samples = (Sample(sample.x, sample.text, sample.value / 8) for sample in self.samples)
-        return Curve(tuple(samples), self.x_unit, "B/s")
+        """Bytes per second where `self` has bits per second; else `self`."""
+        return self.scaled(1 / 8, "B/s") if self.unit == "bit/s" else self
 
     def least(self) -> Sample:
         """The sample with the least value, the first of several."""
@@ -65,8 +69,14 @@ class Curve:
 RATES = {"goodput": "goodput_bit_per_s", "offered": "offered_bit_per_s"}
 """Quantities of a flow that are rates; the mean of the repeats."""
 
+DELAYS = {
+    "idle delay": "idle_delay_s",
+    **{f"delay {figure}": f"delay_{figure}_s" for figure in ("min", "p50", "p90", "p99", "p999", "max")},
+}
+"""One-way delays of a flow: the idle one, which `limit` knows, and those of simulated points."""
+
 COUNTED = {"sent": "datagrams", "lost": "datagrams", "timeouts": "timeouts"}
-"""Quantities that are counted over all repeats together, and what is counted."""
+"""Quantities that are counted over all repeats together, with their units."""
 
 
 class Campaign:
@@ -81,13 +91,20 @@ class Campaign:
             self._points.setdefault(key, []).append(outcome)
 
     def curve(
-        self, engine: str, variant: str, flow: str, quantity: str, where: Mapping[str, str] | None = None
+        self,
+        engine: str,
+        variant: str,
+        flow: str,
+        quantity: str,
+        where: Mapping[str, str] | None = None,
+        link: str | None = None,
     ) -> Curve:
         """A quantity over the sweep; without a sweep, one sample.
 
-        Quantities are `goodput`, `offered`, `sent`, `lost` (datagrams, all repeats together), of the limit
-        the names of its stages, and those of `TOGETHER`, whatever the flow. Of several swept paths `where`
-        fixes all but one. Raises `NoDataError`.
+        Quantities are `goodput`, `offered`, `sent`, `lost` (datagrams, all repeats together), those of
+        `DELAYS`, of the limit the names of its stages, and those of `TOGETHER`, whatever the flow. With a
+        `link` they are `utilisation`, `cells`, and accounts of its ledger in bytes, of its first direction
+        (`a + b` is a sum). Of several swept paths `where` fixes all but one. Raises `NoDataError`.
         """
         fixed = where or {}
         free = [index for index, axis in enumerate(self._axes) if axis.path not in fixed]
@@ -99,13 +116,21 @@ class Campaign:
             there = all(want is None or want == have for want, have in zip(at, place, strict=True))
             if (of_engine, of_variant) == (engine, variant) and there:
                 x, text = (place[free[0]], _text(self._axes[free[0]], place[free[0]])) if free else (0.0, "")
-                values = [_value(outcome, flow, quantity) for outcome in outcomes]
+                values = [
+                    _value(outcome, flow, quantity) if link is None else on_link(outcome, link, quantity)
+                    for outcome in outcomes
+                ]
                 value = math.fsum(values) / (1 if quantity in COUNTED else len(values))
                 samples.append(Sample(x, text, value))
         if not samples:
             raise NoDataError(f"no point of {engine}, variant {variant}")
         samples.sort(key=lambda sample: sample.x)
-        unit = TOGETHER[quantity][0] if quantity in TOGETHER else COUNTED.get(quantity, "bit/s")
+        if link is not None:
+            unit = LINK_UNITS.get(quantity, "B")
+        elif quantity in TOGETHER:
+            unit = TOGETHER[quantity][0]
+        else:
+            unit = "s" if quantity in DELAYS else COUNTED.get(quantity, "bit/s")
         x_unit = (self._axes[free[0]].values[0].unit or "") if free else ""
         return Curve(tuple(samples), x_unit, unit)
 
@@ -120,7 +145,7 @@ class Campaign:
 def _number(axis: Axis, value: object) -> float:
     if isinstance(value, int | float):
         return float(value)
-    # What is no quantity stands in the order of the file.
+    # A value that is no quantity has its position in the file.
     return float([v.text for v in axis.values].index(str(value)))
 
 
@@ -143,10 +168,12 @@ def _value(outcome: Mapping[str, Any], flow: str, quantity: str) -> float:
         raise NoDataError(f"no flow {flow}") from None
     if quantity in RATES:
         return float(found[RATES[quantity]])
-    if quantity in ("sent", "lost"):
-        if f"{quantity}_datagrams" not in found:
-            raise NoDataError(f"the engine counts no datagrams {quantity}")
-        return float(found[f"{quantity}_datagrams"])
+    if quantity in ("sent", "lost") or quantity in DELAYS:
+        key = DELAYS.get(quantity, f"{quantity}_datagrams")
+        if found.get(key) is None:
+            what = quantity if quantity in DELAYS else f"datagrams {quantity}"
+            raise NoDataError(f"the engine tells no {what}")
+        return float(found[key])
     for stage in found.get("stages", ()):
         if stage["name"] == quantity:
             return float(stage["rate_bit_per_s"])

@@ -2,48 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from engpass.claims.checks import Verdict
-from engpass.claims.curves import Campaign, Curve, NoDataError
-from engpass.claims.file import Claim
+from engpass.claims.curves import Campaign, Curve
+from engpass.claims.file import KINDS, Claim, Measure
+from engpass.claims.missing import NoDataError
+
+Status = Literal["holds", "fails", "known difference", "holds after all", "open"]
+"""`holds after all`: a claim that the file does not expect to hold does hold."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim and what became of it."""
+    """A claim and its verdict."""
 
     claim: Claim
-    verdict: Verdict
+    verdict: Verdict | None
+    """`None` for an open claim."""
 
-    def to_json(self) -> dict[str, str | bool]:
+    @property
+    def status(self) -> Status:
+        """The verdict beside the expectation of the file."""
+        if self.verdict is None:
+            return "open"
+        if self.claim.expected:
+            return "holds" if self.verdict.holds else "fails"
+        return "holds after all" if self.verdict.holds else "known difference"
+
+    def to_json(self) -> dict[str, Any]:
         """The claim as `engpass reproduce --json` prints it and the report shows it."""
+        claim, measure = self.claim, self.claim.measure
         return {
-            "id": self.claim.id,
-            "statement": self.claim.statement,
-            "source": self.claim.source,
-            "published": self.claim.published,
-            "obtained": self.verdict.obtained,
-            "tolerance": self.claim.tolerance,
-            "holds": self.verdict.holds,
-            "kind": self.claim.kind,
+            "id": claim.id,
+            "kind": claim.kind,
+            "statement": claim.statement,
+            "source": claim.source,
+            "published": claim.published,
+            "section": claim.section,
+            "printed": claim.printed,
+            "value": claim.value,
+            "obtained": self.verdict.obtained if self.verdict else None,
+            "tolerance": measure.tolerance if measure else None,
+            "holds": self.verdict.holds if self.verdict else None,
+            "expected": claim.expected if self.verdict else None,
+            "status": self.status,
+            "reason": claim.reason,
+            "decided_by": claim.decided_by,
+            "breaks": dict([claim.breaks]) if claim.breaks else None,
         }
 
 
 def judge(claims: Iterable[Claim], campaigns: Mapping[str, Campaign]) -> list[Judged]:
     """Check every claim on the outcomes of its campaign. One without data does not hold, and says so."""
-    return [Judged(claim, _verdict(claim, campaigns[claim.campaign])) for claim in claims]
+    return [
+        Judged(claim, verdict(measure, campaigns[measure.campaign]) if (measure := claim.measure) else None)
+        for claim in claims
+    ]
 
 
-def _verdict(claim: Claim, campaign: Campaign) -> Verdict:
+def verdict(measure: Measure, campaign: Campaign) -> Verdict:
+    """Check one claim on the outcomes of its campaign."""
+
     def curves(variant: str, quantity: str) -> Curve:
-        curve = campaign.curve(claim.engine, variant, claim.flow, quantity, dict(claim.where))
-        # Who states bytes per second is answered in them.
-        in_bytes = claim.accept is not None and claim.accept.unit == "B/s"
+        where = dict(measure.where)
+        curve = campaign.curve(measure.engine, variant, measure.flow, quantity, where, measure.link)
+        # A claim in bytes per second is answered in them.
+        in_bytes = measure.accept is not None and measure.accept.unit == "B/s"
         return curve.in_bytes() if in_bytes else curve
 
     try:
-        return claim.check.judge(curves, claim.accept)
+        return measure.check.judge(curves, measure.accept)
     except NoDataError as error:
-        return Verdict(f"cannot be checked: {error}", holds=False)
+        return Verdict(f"cannot be checked: {error}", holds=False, judged=False)
+
+
+def counted(judged: Sequence[Judged]) -> dict[str, dict[str, int]]:
+    """Per kind that occurs: how many claims there are, and how many have each status."""
+    counts: dict[str, dict[str, int]] = {}
+    for kind in KINDS:
+        of_kind = [one.status for one in judged if one.claim.kind == kind]
+        if of_kind:
+            counts[kind] = {"claims": len(of_kind)}
+            for status in ("holds", "fails", "known difference", "holds after all", "open"):
+                counts[kind][status.replace(" ", "_")] = of_kind.count(status)
+    return counts
+
+
+def summed(statuses: Sequence[str]) -> str:
+    """The verdicts in one line: `23 of 27 claims hold, 2 known differences, 2 open`."""
+    unknown = statuses.count("open")
+    if unknown == len(statuses):
+        return f"{unknown} open"
+    held = statuses.count("holds") + statuses.count("holds after all")
+    said = f"{held} of {len(statuses)} claims hold"
+    if known := statuses.count("known difference"):
+        said += f", {known} known difference{'s' if known > 1 else ''}"
+    if failed := statuses.count("fails"):
+        said += f", {failed} fail{'' if failed > 1 else 's'}"
+    if unknown:
+        said += f", {unknown} open"
+    return said

@@ -1,51 +1,93 @@
-"""The table of claims, readable at 80 columns."""
+"""The claims of a study on a terminal: a table for each kind, readable at 80 columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from engpass.claims import KINDS, counted
 
 if TYPE_CHECKING:
     from engpass.claims import Judged
     from engpass.reproduce import Reproduction
 
+_RESULTS = {
+    "holds": ("yes", "green"),
+    "fails": ("NO", "bold red"),
+    "known difference": ("no, known", "yellow"),
+    "holds after all": ("yes, not expected", "bold yellow"),
+    "open": ("open", "cyan"),
+}
+_RESULT = 10
+# The rest of the width; the statement takes half of it.
+_SHARES = {"Stated": 0.2, "Obtained": 0.25, "Holds if": 0.2}
 
-# Below this width the kind stands under the verdict, and the statement gets its room.
-_NARROW = 110
+
+def view(made: Reproduction, judged: Sequence[Judged], width: int) -> Group:
+    """All claims by kind, the counts, and the notes of the study, for a console of this width."""
+    # Names come from files: no `[red]` in them is markup.
+    parts: list[RenderableType] = [Text(made.claims.title, style="bold"), Text(made.claims.reference), Text()]
+    for kind, meaning in KINDS.items():
+        of_kind = [one for one in judged if one.claim.kind == kind]
+        if of_kind:
+            parts += [Text.assemble((kind, "bold"), f": {meaning}"), _table(of_kind, width), Text()]
+    parts.append(_counts(judged))
+    for note in made.claims.notes:
+        parts.append(Padding(Text(f"note: {note}"), (1, 0, 0, 0)))
+    return Group(*parts)
 
 
-def table(made: Reproduction, judged: Sequence[Judged], width: int) -> Table:
-    """What was published, what came out, and whether it holds, for a console of this width."""
-    narrow = width < _NARROW
-    shown = Table(
-        title=Text(made.claims.title),
-        title_justify="left",
-        title_style="bold",
-        caption=Text(made.claims.reference),
-        caption_justify="left",
-        box=box.HORIZONTALS,
-        show_lines=True,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-    # Fixed where there is little room: Rich would cut the verdict before it wraps a statement.
-    room = width - 8 - 2 - 5
-    shares = {"Statement": 0.38, "Published": 0.18, "Obtained": 0.23, "Tolerance": 0.21}
-    for name, share in shares.items():
-        fixed = max(6, int(room * share)) if narrow else None
-        shown.add_column(name, width=fixed, max_width=48)
-    shown.add_column("Holds", width=8 if narrow else 5)
-    if not narrow:
-        shown.add_column("Kind", width=8)
+def _table(judged: Sequence[Judged], width: int) -> Table:
+    """The claims of one kind."""
+    shown = Table(box=box.HORIZONTALS, show_lines=True, padding=(0, 1, 0, 0), pad_edge=False)
+    room = width - _RESULT - 6
+    for name, share in {"Statement": 1 - sum(_SHARES.values()), **_SHARES}.items():
+        shown.add_column(name, width=max(6, int(room * share)))
+    shown.add_column("Holds", width=_RESULT)
     for one in judged:
-        holds = Text("yes", style="green") if one.verdict.holds else Text("NO", style="bold red")
-        claim = one.claim
-        texts = (claim.statement, claim.published, one.verdict.obtained, claim.tolerance)
-        # Names come from files: no `[red]` in them is markup.
-        last = [holds + Text(f"\n{claim.kind}", style="dim")] if narrow else [holds, Text(claim.kind)]
-        shown.add_row(*(Text(text) for text in texts), *last)
+        result, style = _RESULTS[one.status]
+        shown.add_row(
+            Text("\n").join(_statement(one)),
+            Text("\n").join(_stated(one)),
+            Text(one.verdict.obtained if one.verdict else ""),
+            Text(one.claim.measure.tolerance if one.claim.measure else ""),
+            Text(result, style=style),
+        )
+    return shown
+
+
+def _statement(one: Judged) -> Iterator[Text]:
+    """The statement, and below it why it does not hold, or an observation that would decide it."""
+    yield Text(one.claim.statement)
+    if one.claim.reason:
+        yield Text(f"why not: {one.claim.reason}", style="yellow" if one.status != "holds" else "dim")
+    if one.claim.decided_by:
+        yield Text(f"decided by: {one.claim.decided_by}", style="cyan")
+
+
+def _stated(one: Judged) -> Iterator[Text]:
+    """The stated value, and below it the value as the source prints it."""
+    stated = one.claim.published or one.claim.value
+    if stated:
+        yield Text(stated)
+    if one.claim.printed:
+        yield Text(f"{one.claim.section}: {one.claim.printed}", style="dim")
+
+
+def _counts(judged: Sequence[Judged]) -> Table:
+    """How many claims of each kind have each status, and all together."""
+    shown = Table(box=box.HORIZONTALS, padding=(0, 2, 0, 0), pad_edge=False)
+    shown.add_column("Kind")
+    for name in ("Claims", "Hold", "Fail", "Known differences", "Open"):
+        shown.add_column(name, justify="right")
+    for kind, counts in counted(judged).items():
+        held = counts["holds"] + counts["holds_after_all"]
+        numbers = (counts["claims"], held, counts["fails"], counts["known_difference"], counts["open"])
+        shown.add_row(kind, *(str(number) if number else "-" for number in numbers))
     return shown

@@ -15,21 +15,23 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
-from engpass.error import EngpassError
+from engpass.error import EngpassError, NeedsMemoryError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from engpass.testbed import Testbed
 
-OK, FAILED, BAD_INPUT, INTERRUPTED, CLOSED = 0, 1, 2, 130, 141
-"""Exit codes: done; a claim, check or point failed; bad input; Ctrl-C; standard output was closed early."""
+OK, FAILED, BAD_INPUT, NEEDS_MEMORY, INTERRUPTED, CLOSED = 0, 1, 2, 5, 130, 141
+"""Exit codes: done; a claim, check or point failed; bad input; more memory needed than was agreed to; Ctrl-C;
+standard output was closed early. An agent has 3 and 4 (docs/agent.md)."""
 
 # A file has no width; wide enough that no cell of our tables is cut.
 _FILE_WIDTH = 160
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
@@ -42,6 +44,9 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             return command(*args, **kwargs)
+        except NeedsMemoryError as error:
+            tell(f"error: {error}")
+            raise typer.Exit(NEEDS_MEMORY) from None
         except EngpassError as error:
             tell(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from None
@@ -94,6 +99,30 @@ def finished(code: object) -> int:
 def tell(message: str) -> None:
     """Say something on standard error; never fails."""
     _write(sys.stderr, message + "\n")
+
+
+def agreed(yes: bool, work: Callable[[int | None], T]) -> T:
+    """The result of `work`, which takes the bytes of memory that are agreed to: any amount with `--yes`.
+
+    Where it needs more, asks at a terminal and works on if the answer is yes.
+    """
+    from engpass.memory import MOST
+
+    if yes:
+        return work(None)
+    try:
+        return work(MOST)
+    except NeedsMemoryError as error:
+        if not _is_terminal(sys.stdin) or not _is_terminal(sys.stderr):
+            raise
+        tell(f"warning: {error}")
+    if not typer.confirm("run it all the same?", err=True):
+        raise typer.Exit(NEEDS_MEMORY)
+    return work(None)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
 
 
 def tell_invalid(error: Any, *, as_json: bool) -> None:  # noqa: ANN401 (the native exception, imported by no one here)

@@ -42,7 +42,7 @@ def typed(file: str, host: str) -> str:
 
 def enter(lab: Lab, host: str, words: list[str]) -> NoReturn:
     """Become a program in a host."""
-    from engpass import netlab
+    from engpass import child, netlab
     from engpass.netlab import kernel, names
 
     kernel.check_tools()
@@ -55,7 +55,8 @@ def enter(lab: Lab, host: str, words: list[str]) -> NoReturn:
             environment[name] = address
     argv = lab.kernel.inside(member.namespace, words)
     try:
-        os.execvpe(argv[0], argv, environment)  # noqa: S606 (no shell is meant)
+        # `ip` or `nsenter` is ours to find; the program in the host is looked up as its user has it.
+        os.execve(child.find(argv[0]) or argv[0], argv, environment)  # noqa: S606 (no shell is meant)
     except OSError as error:
         console.fail(f"`{argv[0]}` cannot be run: {error.strerror}", "install `iproute2` and `util-linux`")
 

@@ -10,7 +10,7 @@ import typer
 from engpass.cli import console, files, options
 
 if TYPE_CHECKING:
-    from engpass.explain import Chosen
+    from engpass.explain import Chosen, Explanation
 
 Run = Annotated[
     str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, or `last`; or a testbed file.")
@@ -47,24 +47,33 @@ def command(
     jobs: Jobs = None,
     store: options.StoreAt = options.STORE,
     as_json: options.Json = False,
+    yes: options.Memory = False,
 ) -> None:
     """Explain a point: where its bits went, what holds the flow back, and what to change.
 
-    Without --point and --variant it is the point that loses most against its limit. Every change that is
-    named was simulated with the same seeds.
+    Without --point, --variant and --flow it is the point and flow that goodput, loss and delay together serve
+    worst. Every change that is named was simulated with the same seeds.
     """
     from engpass.explain import explain
 
-    with console.waiting("looking at the points") as status:
-        chosen = _chosen(run, variant, point or [], flow, store, set_)
-        status("simulating changes" if advice else "simulating")
-        made = explain(
-            chosen,
-            advice=advice,
-            with_timeline=timeline,
-            jobs=jobs,
-            watch=lambda done: status(f"simulating changes: {done}"),
-        )
+    def choose(most: int | None) -> Chosen:
+        with console.waiting("looking at the points"):
+            return _chosen(run, variant, point or [], flow, store, set_, most)
+
+    chosen = console.agreed(yes, choose)
+
+    def work(most: int | None) -> Explanation:
+        with console.waiting("simulating changes" if advice else "simulating") as status:
+            return explain(
+                chosen,
+                advice=advice,
+                with_timeline=timeline,
+                jobs=jobs,
+                watch=lambda done: status(f"simulating changes: {done}"),
+                max_memory=most,
+            )
+
+    made = console.agreed(yes, work)
     if as_json:
         console.line(made.to_json())
     else:
@@ -79,14 +88,21 @@ def command(
 
 
 def _chosen(
-    run: str, variant: str | None, point: list[str], flow: str | None, store: str, set_: list[str] | None
+    run: str,
+    variant: str | None,
+    point: list[str],
+    flow: str | None,
+    store: str,
+    set_: list[str] | None,
+    max_memory: int | None,
 ) -> Chosen:
     from engpass.explain import choose, choose_in
 
     if run == "-" or run.endswith(".toml") or Path(run).is_file():
         from engpass.testbed import load
 
-        return choose_in(load(run, options.overrides(set_)), variant, point, flow)
+        testbed = load(run, options.overrides(set_))
+        return choose_in(testbed, variant, point, flow, max_memory=max_memory)
     if set_:
         console.fail("`--set` changes a testbed file, and a run is what it is", "give the file, not the run")
     from engpass.store import Store

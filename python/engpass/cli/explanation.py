@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from engpass import ledger, say
+from engpass.advice import effect_texts, told
 from engpass.cli.tables import grid, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from engpass.advice import Change
     from engpass.explain import Explanation
     from engpass.explain.situation import Hop
     from engpass.ledger import Books
@@ -27,12 +30,9 @@ def show(made: Explanation, out: Console) -> None:
     chosen, at = made.chosen, made.at
     title = ", ".join([chosen.flow, *([chosen.place] if chosen.place else [])])
     if chosen.worst:
-        out.print(
-            f"{title} loses most against its limit: {say.rate(at.goodput)} of {say.rate(at.limit)}",
-            markup=False,
-            soft_wrap=True,
-        )
+        out.print(f"{title} is served worst", markup=False, soft_wrap=True)
         out.print()
+    out.print(_service(made))
     if made.waterfall:
         out.print(_waterfall(made, title))
     else:
@@ -49,14 +49,15 @@ def show(made: Explanation, out: Console) -> None:
         from engpass.cli.sparkline import show as show_timeline
 
         show_timeline(made.timeline, chosen.flow, out)
-    if made.advice is not None and made.advice.changes:
-        out.print(_changes(made))
+    if made.advice is not None:
+        _changes("What helps, simulated", made.advice.changes, out)
+        _changes("What helps at a price, simulated", made.advice.trades, out)
     out.print()
     out.print(made.sentence, markup=False, soft_wrap=True, style="bold")
     if made.advice is not None:
         tried = say.count(len(made.advice.tried), "change")
         note = f"{tried} simulated in {say.count(made.advice.runs, 'run')}"
-        if made.advice.tried and not made.advice.changes:
+        if made.advice.tried and not (made.advice.changes or made.advice.trades):
             note += ": " + "; ".join(made.advice.tried)
         out.print(note, markup=False, soft_wrap=True, style="dim")
 
@@ -132,12 +133,45 @@ def _counts(counts: Mapping[str, Any]) -> Table:
     return shown
 
 
-def _changes(made: Explanation) -> Table:
-    shown = grid("What gains, simulated", "Goodput", "Cost", "As --set", left=1)
-    shown.columns[3].justify = "left"
-    for change in made.advice.changes if made.advice else ():
-        sets = "\n".join(f"{path}={value}" for path, value in change.set)
-        what = change.say + "".join(f"; `{name}` loses {say.rate(lost)}" for name, lost in change.others)
-        goodput = say.change(change.before, change.after)
-        shown.add_row(*plain(what, goodput, change.cost.name.lower(), sets))
+def _service(made: Explanation) -> Table:
+    """Goodput, loss and delay of the flow beside its limit and its idle delay."""
+    at = made.at
+    shown = grid("", "Simulated", "Compare with")
+    idle = at.limited.get("idle_delay_s")
+    shown.add_row(*plain("goodput", say.rate(at.goodput), f"limit {say.rate(at.limit)}"))
+    shown.add_row(*plain("loss", say.percent(at.served.loss), ""))
+    idle_path = f"idle path {say.duration(idle)}" if idle else ""
+    shown.add_row(*plain("delay p50", say.duration(at.served.half), idle_path))
+    shown.add_row(*plain("delay p99", say.duration(at.served.delay), ""))
     return shown
+
+
+def _changes(heading: str, changes: Sequence[Change], out: Console) -> None:
+    """Print what each change does to every flow."""
+    if not changes:
+        return
+    head = ("Flow", "Goodput", "Delay p99", "Loss")
+    effects = [[effect_texts(effect) for effect in told(change)] for change in changes]
+    widths = [
+        max(map(len, column)) for column in zip(head, *(row for rows in effects for row in rows), strict=True)
+    ]
+
+    def tell(row: Sequence[str]) -> None:
+        name, *figures = (text.rjust(width) for text, width in zip(row, widths, strict=True))
+        _line(out, "      " + "  ".join([row[0].ljust(len(name)), *figures]))
+
+    out.print()
+    _line(out, heading, style="bold")
+    tell(head)
+    for change, rows in zip(changes, effects, strict=True):
+        _line(out, f"  {change.say} ({change.cost.name.lower()})")
+        for path, value in change.set:
+            _line(out, f"  --set {shlex.quote(f'{path}={value}')}")
+        for row in rows:
+            tell(row)
+        if left := 1 + len(change.others) - len(rows):
+            _line(out, f"      and {left:,} more flows: `--json` has all")
+
+
+def _line(out: Console, text: str, style: str | None = None) -> None:
+    out.print(text, markup=False, soft_wrap=True, style=style)

@@ -32,6 +32,15 @@ Output = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; else standard output.")
 ]
 As = Annotated[Format | None, typer.Option("--format", help="Else what the file's name says, else csv.")]
+Spreadsheet = Annotated[
+    bool,
+    typer.Option(
+        "--spreadsheet", help="Put a ' before text in a CSV that a spreadsheet takes for a formula."
+    ),
+]
+
+_FORMULA = "^[=+@\\-\t\r\n\uff1d\uff0b\uff0d\uff20]"
+"""Beginnings of formulas: = + - @, also in full width, tab and line ends (OWASP, CSV Injection)."""
 
 
 def command(
@@ -39,6 +48,7 @@ def command(
     format_: As = None,
     output: Output = None,
     store: options.StoreAt = options.STORE,
+    spreadsheet: Spreadsheet = False,
 ) -> None:
     """Write the points of a run, one row per point and flow, in the order of the points."""
     from engpass.store import Store
@@ -46,11 +56,18 @@ def command(
     if output == "-":
         output = None
     chosen = format_ or (_SUFFIXES.get(Path(output).suffix.lower()) if output else None) or Format.CSV
+    if spreadsheet and chosen is not Format.CSV:
+        raise EngpassError(
+            f"`--spreadsheet` is for csv, and this is {chosen}",
+            f"leave it out: the columns of {chosen} have types, and no text there is a formula",
+        )
     if output is None and chosen is not Format.CSV and sys.stdout is not None and sys.stdout.isatty():
         raise EngpassError(f"{chosen} is binary, and this is a terminal", "write to a file with `-o FILE`")
     with Store.open(store, create=False) as opened:
         record = opened.run(run)
         table = opened.table(record.id)
+    if spreadsheet:
+        table = _without_formulas(table)
     if output is None:
         if sys.stdout is not None:
             _write(table, chosen, sys.stdout.buffer)
@@ -59,6 +76,21 @@ def command(
     console.tell(f"{table.num_rows:,} rows of run {record.id} are in `{output}`")
     if record.points_done < record.points_total:
         console.tell(f"note: the run has {record.points_done:,} of its {record.points_total:,} points")
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    """The table with a `'` before each text that begins like a formula; numbers stay numbers."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    def quoted(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        begins = compute.match_substring_regex(texts, _FORMULA)
+        return compute.if_else(begins, compute.binary_join_element_wise("'", texts, ""), texts)
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            table = table.set_column(place, field, quoted(table.column(place)))
+    return table.rename_columns(quoted(pa.array(table.column_names)).to_pylist())
 
 
 def _write(table: pa.Table, chosen: Format, sink: IO[bytes]) -> None:

@@ -30,6 +30,7 @@ def command(
         console.line({"variants": plain} if testbed.has_variants else plain["base"])
         return
     from engpass.cli.tables import MOST_FLOWS, waterfall
+    from engpass.say import duration
 
     out = console.tables()
     for name, outcome in outcomes.items():
@@ -39,6 +40,9 @@ def command(
             out.print(waterfall(title, result))
             if sentence := result.get("sentence"):
                 out.print(sentence, markup=False, soft_wrap=True)
+            if idle := result.get("idle_delay_s"):
+                what = "a segment" if result["kind"] == "tcp-stream" else "a message"
+                out.print(f"idle delay: {what} takes {duration(idle)} one way if it meets nothing else")
             out.print()
         if len(flows) > MOST_FLOWS:
             out.print(f"{MOST_FLOWS} of {len(flows):,} flows are shown; `--json` has all", markup=False)

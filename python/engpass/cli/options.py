@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from engpass import assignment
 from engpass.campaign import MAX_POINTS, MODEL
 from engpass.cli import console
 from engpass.environment import DEFAULT_STORE
@@ -28,7 +29,13 @@ Variants = Annotated[
     list[str] | None, typer.Option("--variant", metavar="NAME", help="Only this variant; may be given again.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines on standard output.")]
-Yes = Annotated[bool, typer.Option("--yes", help=f"Agree to more than {MAX_POINTS:,} points.")]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes", help=f"Agree to more than {MAX_POINTS:,} points, and to more than 1 GiB of memory."
+    ),
+]
+Memory = Annotated[bool, typer.Option("--yes", help="Agree to more than 1 GiB of memory.")]
 StoreAt = Annotated[
     str,
     typer.Option("--store", metavar="PATH|URL", help="Where runs are kept: a file, or a postgresql:// URL."),
@@ -84,9 +91,8 @@ def overrides(given: list[str] | None) -> list[tuple[str, str]]:
     """Pairs of path and value from `--set`; raises `EngpassError`."""
     pairs = []
     for text in given or []:
-        path, equals, value = text.partition("=")
-        path, value = path.strip(), value.strip()
-        if not equals or not path:
+        path, value = (part.strip() for part in assignment.split(text) or ("", ""))
+        if not path:
             raise EngpassError(f"`--set {_shown(text)}` has no value", "write `--set PATH=VALUE`")
         try:
             text.encode()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engpass.cli import amounts, console, options
 from engpass.error import EngpassError
+
+if TYPE_CHECKING:
+    from engpass.store import SearchRecord
 
 Traffic = Annotated[
     str | None,
@@ -43,6 +46,7 @@ def command(
     connections: Connections = 1,
     store: options.StoreAt = options.STORE,
     as_json: options.Json = False,
+    yes: options.Memory = False,
 ) -> None:
     """Measure a path as RFC 6349 does: path MTU, round trip, bandwidth, then TCP with several windows.
 
@@ -67,17 +71,29 @@ def command(
             raise EngpassError("`--transfer` is no time", 'write it as "5 s"')
         asked = replace(asked, seconds=seconds)
     testbed = load(file, options.overrides(set_))
-    with ended_as_by_ctrl_c(), Store.open(store) as opened, console.waiting("path MTU") as waiting:
+    with ended_as_by_ctrl_c(), Store.open(store) as opened:
 
-        def watch(step: str, found: dict[str, Any]) -> None:
-            if as_json:
-                console.line({"step": step, **found})
-                sys.stdout.flush()
-            waiting(f"after {step} of `{traffic or 'the path'}`")
+        def work(most: int | None) -> SearchRecord:
+            with console.waiting("path MTU") as waiting:
 
-        record = run_path(
-            testbed, opened, asked, traffic=traffic, engine=engine, variant=variant, watch=watch
-        )
+                def watch(step: str, found: dict[str, Any]) -> None:
+                    if as_json:
+                        console.line({"step": step, **found})
+                        sys.stdout.flush()
+                    waiting(f"after {step} of `{traffic or 'the path'}`")
+
+                return run_path(
+                    testbed,
+                    opened,
+                    asked,
+                    traffic=traffic,
+                    engine=engine,
+                    variant=variant,
+                    watch=watch,
+                    max_memory=most,
+                )
+
+        record = console.agreed(yes, work)
     invalid = bool((record.result or {}).get("invalid_runs"))
     if as_json:
         console.line({"id": record.id, "traffic": record.traffic, "result": record.result})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,10 +38,10 @@ def command(
     """
     from engpass.store import Store
 
-    made = _claims(Path(claims)) if claims else None
+    made, notes = _claims(Path(claims)) if claims else ((), ())
     with Store.open(store, create=False) as opened:
         if (search := opened.search(run)) is not None:
-            if made is not None:
+            if claims:
                 raise EngpassError("a search makes no claims", "take `--claims` out")
             _search(search, output, figures)
             return
@@ -49,7 +50,7 @@ def command(
     with console.waiting(f"drawing run {record.id}"):
         from engpass.report import export_figures, render
 
-        files.write(Path(output), render(record, outcomes, made))
+        files.write(Path(output), render(record, outcomes, made, notes))
         pictures = []
         if figures:
             try:
@@ -90,7 +91,8 @@ def _outcomes(store: Store, run_id: str) -> list[dict[str, Any]]:
     return [slim(json.loads(text)) for _, text in store.raw_outcomes(run_id)]
 
 
-def _claims(path: Path) -> list[dict[str, Any]]:
+def _claims(path: Path) -> tuple[Sequence[dict[str, Any]], Sequence[str]]:
+    """The claims and the notes of a study, as `engpass reproduce --json` printed them."""
     cure = "give what `engpass reproduce STUDY --json` printed"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -101,4 +103,5 @@ def _claims(path: Path) -> list[dict[str, Any]]:
     claims = data.get("claims") if isinstance(data, dict) else data
     if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
         raise EngpassError(f"`{path}` has no list of claims", cure)
-    return claims
+    notes = data.get("notes", []) if isinstance(data, dict) else []
+    return claims, [str(note) for note in notes] if isinstance(notes, list) else []

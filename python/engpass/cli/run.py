@@ -66,8 +66,8 @@ def command(
     """Run every variant, swept value and repeat of a testbed, and keep the outcomes in the store.
 
     The same command goes on where an earlier one stopped; with `--capture` or `--log` it begins anew. Exit
-    code 0 if all points have an outcome, 1 if some ended with an error or a capture or log broke off, 130
-    after Ctrl-C.
+    code 0 if all points have an outcome, 1 if some ended with an error or a capture or log broke off, 5 if
+    more memory is needed than was agreed to, 130 after Ctrl-C.
     `--clock`, `--slow`, `--wire-true`, `--tap`, `--limit` and `--log` are for `emulate`.
     """
     from engpass import capture as capturing
@@ -95,7 +95,19 @@ def command(
     # What is captured and logged is of runs that are made now.
     anew = captures is not None or (how.log is not None and emulates)
     with _alone(file, how, emulates=emulates), Store.open(store) as opened:
-        started = testbed.start(plan, opened, jobs=jobs, fresh=fresh or anew, max_points=limit, emulation=how)
+        started = console.agreed(
+            yes,
+            lambda most: testbed.start(
+                plan,
+                opened,
+                jobs=jobs,
+                fresh=fresh or anew,
+                max_points=limit,
+                emulation=how,
+                captures=0 if captures is None else len(captures.files),
+                max_memory=most,
+            ),
+        )
         record = opened.run(started.run_id)
         _announce(record, opened)
         ended = _go(started, opened, record, captures, as_json=as_json)

@@ -93,6 +93,7 @@ def command(
     store: options.StoreAt = options.STORE,
     as_json: options.Json = False,
     fresh: Fresh = False,
+    yes: options.Memory = False,
 ) -> None:
     """Search the load that a stream of datagrams can offer without loss, or with no more than a goal allows.
 
@@ -128,8 +129,14 @@ def command(
     with ended_as_by_ctrl_c(), Store.open(store) as opened:
         for size in sizes if sizes is not None else (None,):
             one = testbed if size is None else load(file, [*pairs, _message(chosen, size)])
+            where = (chosen, engine, variant)
             records.append(
-                _one(one, opened, settings, (chosen, engine, variant), fresh=fresh, as_json=as_json)
+                console.agreed(
+                    yes,
+                    lambda most, one=one, where=where: _one(  # type: ignore[misc]
+                        one, opened, settings, where, fresh=fresh, as_json=as_json, max_memory=most
+                    ),
+                )
             )
         if figures is not None:
             _draw(records, figures)
@@ -223,6 +230,7 @@ def _one(
     *,
     fresh: bool,
     as_json: bool,
+    max_memory: int | None,
 ) -> SearchRecord:
     from engpass.search.run import run_search
 
@@ -255,6 +263,7 @@ def _one(
             fresh=fresh,
             watch=watch,
             began=began,
+            max_memory=max_memory,
         )
     if as_json:
         told = record.to_json()

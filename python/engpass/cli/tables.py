@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,12 @@ _MOST = 12
 
 MOST_FLOWS = 200
 """Flows in a table: more are none that anybody reads, and a terminal takes seconds for it."""
+
+_WIDTH = 100
+"""Characters of a table of figures in a file or a pipe; a terminal says itself how wide it is."""
+
+_GIVE_WAY = ("Offered", "Spread", "Delay p50")
+"""Columns that a table without room leaves out, in this order."""
 
 # Background: shown only where there is nothing else.
 _GENERATORS = frozenset({"cbr", "on-off"})
@@ -108,12 +114,16 @@ def details(record: RunRecord, sessions: int) -> Table:
     return table
 
 
+_DELAYS = {"Delay p50": "delay_p50_s", "Delay p99": "delay_p99_s"}
+
+
 @dataclass
 class _Cell:
     """What came out of one engine for one variant, sweep point and flow, over the repeats."""
 
     goodput: list[float] = field(default_factory=list)
     offered: list[float] = field(default_factory=list)
+    delays: dict[str, list[float]] = field(default_factory=dict)
     sent: int = 0
     lost: int = 0
     limit: float | None = None
@@ -122,7 +132,7 @@ class _Cell:
     @property
     def mean(self) -> float | None:
         """Mean goodput, if there is any point."""
-        return math.fsum(self.goodput) / len(self.goodput) if self.goodput else None
+        return _mean(self.goodput) if self.goodput else None
 
     def add(self, flow: dict[str, Any], *, valid: bool) -> None:
         self.invalid += not valid
@@ -130,18 +140,30 @@ class _Cell:
         self.offered.append(flow["offered_bit_per_s"])
         self.sent += flow.get("sent_datagrams") or 0
         self.lost += flow.get("lost_datagrams") or 0
+        for column, key in _DELAYS.items():
+            # Not every engine knows one-way delays.
+            if flow.get(key) is not None:
+                self.delays.setdefault(column, []).append(flow[key])
 
-    def texts(self) -> list[str]:
+    def texts(self) -> dict[str, str]:
+        """The figures by column; a figure that no engine told has none."""
         mean = self.mean
         if mean is None:
-            return ["", "", "", "", rate(self.limit)]
-        offered = math.fsum(self.offered) / len(self.offered)
+            return {"Limit": rate(self.limit)}
+        offered = _mean(self.offered)
         half = (max(self.goodput) - min(self.goodput)) / 2
         spread = percent(half / mean if mean else 0.0) if len(self.goodput) > 1 else ""
         # Some that are lost in a window were sent before it: no more than all.
         loss = percent(min(1.0, self.lost / self.sent)) if self.sent else ""
         mark = " invalid" if self.invalid else ""
-        return [rate(mean) + mark, spread, rate(offered), loss, rate(self.limit)]
+        return {
+            "Goodput": rate(mean) + mark,
+            "Spread": spread,
+            "Offered": rate(offered),
+            "Loss": loss,
+            **{column: duration(_mean(one)) for column, one in self.delays.items()},
+            "Limit": rate(self.limit),
+        }
 
 
 _Cells = dict[tuple[str, int, str, str], _Cell]
@@ -149,7 +171,7 @@ _Cells = dict[tuple[str, int, str, str], _Cell]
 
 
 def summary(store: Store, record: RunRecord, out: Console) -> None:
-    """Print mean goodput, spread, loss and limit per variant and swept value; thinned for a long sweep."""
+    """Print goodput, loss, delay and limit per variant and swept value; thinned for a long sweep."""
     plan = record.plan
     shown, wanted = _shown(plan)
     engines = [name for name in plan.engines if name != "limit"]
@@ -169,10 +191,10 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
                 else:
                     cell.add(flow, valid=outcome.get("valid", True))
     flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
-    out.print(_summary_table(record, cells, flows[:MOST_FLOWS]))
+    table, left_out = _summary_table(record, cells, flows[:MOST_FLOWS], _width(out))
+    out.print(table)
     notes = _thinned(record, shown, len(flows))
-    if any(len(cell.goodput) > 1 for cell in cells.values()):
-        notes.append("spread: half of the greatest less the least, of the mean")
+    notes += _columns_explained(record, cells, left_out)
     if any(cell.invalid for cell in cells.values()):
         notes.append("invalid: packets of the emulated network were later than its limit; `--slow` helps")
     if len(engines) > 1 and "simulate" in engines:
@@ -184,6 +206,21 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     notes += remarks.lines()
     for note in notes:
         out.print(note, markup=False, soft_wrap=True)
+
+
+def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]) -> list[str]:
+    """Notes on the columns of the summary, and on those left out."""
+    notes = []
+    if left_out:
+        notes.append(f"no room for {' and '.join(left_out)}: `engpass export {record.id}` has all columns")
+    if any(cell.delays for cell in cells.values()):
+        notes.append(
+            "delay: one way, of datagrams or TCP segments, mean of the repeats; `show --delays` has more"
+        )
+    repeated = any(len(cell.goodput) > 1 for cell in cells.values())
+    if repeated and "Spread" not in left_out:
+        notes.append("spread: half of the greatest less the least, of the mean")
+    return notes
 
 
 def _got(cells: _Cells, kinds: dict[str, str]) -> list[above.Got]:
@@ -223,49 +260,66 @@ def _thinned(record: RunRecord, shown: list[int], flows: int) -> list[str]:
     return [f"{' and '.join(parts)} are shown; `engpass export {record.id}` has all"] if parts else []
 
 
-_QUANTILES = {"p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %"}
-_TIMES = {"delay": "Delay", "round_trip": "Round trip"}
+_FIGURES = {"min": "Min", "p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %", "max": "Max"}
+_FOLDS: dict[str, Callable[[Sequence[float]], float]] = {"min": min, "max": max}
+"""How figures of repeats become one; all others are means."""
+
+_TIMES = {"delay": "one-way delay", "round_trip": "round trip"}
+_Times = dict[tuple[str, int, str], dict[str, list[float]]]
+"""Figures by variant, sweep point and flow."""
 
 
 def delays(store: Store, record: RunRecord, out: Console) -> None:
-    """Print quantiles of delays and round trips per variant, swept value and flow: means of the repeats."""
-    plan = record.plan
-    shown, wanted = _shown(plan)
-    found: dict[tuple[str, int, str], dict[str, list[float]]] = {}
+    """Print delays and round trips per variant, swept value and flow, a table of each."""
+    shown, wanted = _shown(record.plan)
+    found: dict[str, _Times] = {time: {} for time in _TIMES}
     for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
         outcome = json.loads(text)
-        if outcome["engine"] != "simulate":
-            continue
-        for name, flow in outcome["flows"].items():
-            for key in (f"{time}_{quantile}_s" for time in _TIMES for quantile in _QUANTILES):
-                if flow.get(key) is not None:
-                    row = found.setdefault((*wanted[position], name), {})
-                    row.setdefault(key, []).append(flow[key])
-    times = [time for time in _TIMES if any(f"{time}_p50_s" in row for row in found.values())]
-    if not times:
+        if outcome["engine"] == "simulate":
+            for name, flow in outcome["flows"].items():
+                _add_times(found, (*wanted[position], name), flow)
+    if not any(found.values()):
         out.print(
             "no point has delays: only `simulate` tells them, of flows that send datagrams", markup=False
         )
         return
-    flows = list(dict.fromkeys(name for _, _, name in found))
-    drawn = frozenset(flows[:MOST_FLOWS])
-    rows = [(key, row) for key, row in found.items() if key[2] in drawn]
-    axes = [axis.path for axis in plan.axes]
-    heads = [f"{_TIMES[time]} {share}" for time in times for share in _QUANTILES.values()]
-    table = grid("Variant", *axes, "Flow", *heads, title=record.name)
-    for variant in plan.variants:
-        for (_, index, name), row in (item for item in rows if item[0][0] == variant):
-            values = [value.text for value in plan.values(index)]
-            columns = (row.get(f"{time}_{quantile}_s") for time in times for quantile in _QUANTILES)
-            means = [duration(math.fsum(column) / len(column)) if column else "" for column in columns]
-            table.add_row(*plain(variant, *values, name, *means))
-        table.add_section()
-    out.print(table)
-    for note in [
-        *_thinned(record, shown, len(flows)),
-        "of all, that share is at most that long; mean of the repeats",
-    ]:
+    flows = list(dict.fromkeys(name for rows in found.values() for _, _, name in rows))
+    for time, rows in found.items():
+        if rows:
+            out.print(_times_table(record, f"{record.name}: {_TIMES[time]}", rows, flows[:MOST_FLOWS]))
+    notes = _thinned(record, shown, len(flows))
+    notes.append(
+        "of all datagrams or TCP segments, that share takes at most that long: the mean of the repeats"
+    )
+    for note in notes:
         out.print(note, markup=False, soft_wrap=True)
+
+
+def _add_times(found: dict[str, _Times], key: tuple[str, int, str], flow: dict[str, Any]) -> None:
+    for time, rows in found.items():
+        for figure in _FIGURES:
+            if (value := flow.get(f"{time}_{figure}_s")) is not None:
+                rows.setdefault(key, {}).setdefault(figure, []).append(value)
+
+
+def _times_table(record: RunRecord, title: str, rows: _Times, flows: Sequence[str]) -> Table:
+    plan, drawn = record.plan, frozenset(flows)
+    table = grid("Variant", *(axis.path for axis in plan.axes), "Flow", *_FIGURES.values(), title=title)
+    for variant in plan.variants:
+        for (name, index, flow), row in rows.items():
+            if name == variant and flow in drawn:
+                values = [value.text for value in plan.values(index)]
+                folded = (
+                    duration(_FOLDS.get(figure, _mean)(row[figure])) if figure in row else ""
+                    for figure in _FIGURES
+                )
+                table.add_row(*plain(variant, *values, flow, *folded))
+        table.add_section()
+    return table
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
 
 
 def _ranges(positions: Sequence[int]) -> list[range]:
@@ -279,7 +333,14 @@ def _ranges(positions: Sequence[int]) -> list[range]:
     return merged
 
 
-def _summary_table(record: RunRecord, cells: _Cells, flows: Sequence[str]) -> Table:
+def _width(out: Console) -> int:
+    return out.width if out.is_terminal else _WIDTH
+
+
+def _summary_table(
+    record: RunRecord, cells: _Cells, flows: Sequence[str], width: int
+) -> tuple[Table, list[str]]:
+    """The table, and the columns for which `width` characters have no room."""
     plan = record.plan
     places = {flow: place for place, flow in enumerate(flows)}
     axes = [axis.path for axis in plan.axes]
@@ -288,20 +349,46 @@ def _summary_table(record: RunRecord, cells: _Cells, flows: Sequence[str]) -> Ta
     told = len([name for name in engines if name != "limit"]) > 1
     compared = told and "simulate" in engines
     columns = ["Variant", *axes, *(["Flow"] if named else []), *(["Engine"] if told else [])]
-    figures = ["Goodput", "Spread", "Offered", "Loss", "Limit", *(["Apart"] if compared else [])]
-    table = grid(*columns, *figures, title=record.name, left=1)
+    delays = [column for column in _DELAYS if any(column in cell.delays for cell in cells.values())]
+    other = ["Apart"] if compared else []
+    spread = ["Spread"] if any(len(cell.goodput) > 1 for cell in cells.values()) else []
+    figures = ["Goodput", *spread, "Offered", "Loss", *delays, "Limit", *other]
     chosen = sorted(
         (key for key in cells if key[2] in places),
         key=lambda key: (plan.variants.index(key[0]), key[1], places[key[2]], engines.index(key[3])),
     )
-    for variant, keys in groupby(chosen, key=lambda key: key[0]):
-        for key in keys:
-            values = [value.text for value in plan.values(key[1])]
-            names = [*([key[2]] if named else []), *([key[3]] if told else [])]
-            other = [_apart(cells, key)] if compared else []
-            table.add_row(*plain(variant, *values, *names, *cells[key].texts(), *other))
+    rows = []
+    for key in chosen:
+        values = [value.text for value in plan.values(key[1])]
+        names = [key[0], *values, *([key[2]] if named else []), *([key[3]] if told else [])]
+        texts = cells[key].texts() | ({"Apart": _apart(cells, key)} if compared else {})
+        rows.append([*names, *(texts.get(column, "") for column in figures)])
+    heads = [*columns, *figures]
+    left_out = _too_wide(heads, rows, width)
+    kept = [place for place, head in enumerate(heads) if head not in left_out]
+    table = grid(*(heads[place] for place in kept), title=record.name, left=1)
+    for _, group in groupby(rows, key=lambda row: row[0]):
+        for row in group:
+            table.add_row(*plain(*(row[place] for place in kept)))
         table.add_section()
-    return table
+    return table, left_out
+
+
+def _too_wide(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """The columns that give way so that the others fit into a width, as far as that helps."""
+    from rich.cells import cell_len
+
+    # A column has a border and a blank on both sides.
+    widths = {
+        head: 3 + max(map(cell_len, (head, *column))) for head, *column in zip(heads, *rows, strict=True)
+    }
+    left_out: list[str] = []
+    for head in _GIVE_WAY:
+        if sum(widths.values()) < width:
+            break
+        if widths.pop(head, None) is not None:
+            left_out.append(head)
+    return left_out
 
 
 def _apart(cells: _Cells, key: tuple[str, int, str, str]) -> str:

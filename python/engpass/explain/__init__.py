@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engpass import ledger, say
+from engpass.environment import cores
 from engpass.explain.bench import Bench, interruptibly
 from engpass.explain.choose import Chosen, choose, choose_in
 from engpass.explain.finding import Finding, find
 from engpass.explain.situation import Hop, Situation
 from engpass.ledger import Step
+from engpass.memory import MOST, need
 from engpass.settings import Settings
 from engpass.timeline import SAMPLES, timeline
 
@@ -46,20 +48,26 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """The bottleneck, its evidence, and what to change, in one sentence."""
-        at = self.at
-        possible = at.limit and self.finding.key != "limit"
-        of = f" of the {say.rate(at.limit)} that are possible" if possible else ""
-        has = f"{self.finding.bottleneck} holds `{at.flow}` at {say.rate(at.goodput)}{of}"
-        return f"{has}: {self.finding.evidence}{self._counsel()}"
+        at, found = self.at, self.finding
+        has = f"{found.bottleneck} {found.verb} `{at.flow}`"
+        if found.verb != "limits":
+            of = f" of its limit of {say.rate(at.limit)}" if at.limit else ""
+            has += f"{' at' if found.verb == 'holds' else ', which gets'} {say.rate(at.goodput)}{of}"
+        return f"{has}: {found.evidence}{self._counsel()}"
 
     def _counsel(self) -> str:
+        """The best change that was simulated, with its price."""
         if self.advice is None:
             return ""
         if self.advice.changes:
             return f"; {self.advice.changes[0].text}"
+        if self.advice.trades:
+            return f"; every change tried that helps has a price: {self.advice.trades[0].text}"
         if not self.advice.tried:
-            return "; there is nothing in the network to change"
-        return f"; none of {say.count(len(self.advice.tried), 'change')} that were simulated gains"
+            return "; no change was tried: nothing that was seen asks for one"
+        if len(self.advice.tried) == 1:
+            return "; the one change tried does not help"
+        return f"; none of the {len(self.advice.tried)} changes tried helps"
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON data; ledgers as the integers of the engine, added up over the repeats."""
@@ -72,6 +80,10 @@ class Explanation:
             "goodput_bit_per_s": at.goodput,
             "offered_bit_per_s": at.offered,
             "limit_bit_per_s": at.limit,
+            "loss": at.served.loss,
+            "delay_p50_s": at.served.half,
+            "delay_p99_s": at.served.delay,
+            "idle_delay_s": at.limited.get("idle_delay_s"),
             "bottleneck": {
                 "key": self.finding.key,
                 "name": self.finding.bottleneck,
@@ -87,6 +99,7 @@ class Explanation:
             "tcp": at.counts or None,
             "sentence": self.sentence,
             "advice": None if advice is None else [change.to_json() for change in advice.changes],
+            "trades": None if advice is None else [change.to_json() for change in advice.trades],
             "tried": None if advice is None else list(advice.tried),
             **({"timeline": self.timeline} if self.timeline is not None else {}),
         }
@@ -112,11 +125,13 @@ def explain(
     with_timeline: bool = False,
     jobs: int | None = None,
     watch: Callable[[int], None] | None = None,
+    max_memory: int | None = MOST,
 ) -> Explanation:
     """Explain a point; simulates it where the store has no outcome of this build with ledgers.
 
     Raises `InvalidTestbed`, `EngpassError` where the engine does not carry the testbed or the books do not
-    balance, `KeyboardInterrupt` on Ctrl-C.
+    balance, `NeedsMemoryError` where simulating needs more than `max_memory` bytes, `KeyboardInterrupt` on
+    Ctrl-C.
     """
     # Advice looks at situations, which are of this package.
     from engpass.advice import advise
@@ -129,6 +144,18 @@ def explain(
         chosen.sweep,
         range(min(REPEATS, chosen.repeats)),
     )
+    # Each change is a run of its own.
+    workers = (jobs or cores()) if advice else 1
+    needed = need(
+        bench.campaign,
+        ["simulate"],
+        [chosen.variant],
+        sweep=chosen.sweep,
+        jobs=workers,
+        points=workers,
+        timeline=with_timeline,
+    )
+    needed.check(max_memory)
     kept = [one for one in chosen.outcomes if one["repeat"] in bench.repeats]
     outcomes: Sequence[Mapping[str, Any]] = kept if chosen.current else ()
     if len(outcomes) == len(bench.repeats):

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from engpass import _engpass
 from engpass.error import EngpassError
+from engpass.explain.service import Served
 from engpass.settings import split
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ class Bench:
         self.interrupt = _engpass.Interrupt()
         self.campaign = _engpass.load(text.encode(), source, list(self._overrides), None)
         self._lock = threading.Lock()
-        self._before: list[dict[str, float]] | None = None
+        self._before: list[dict[str, Served]] | None = None
 
     def outcomes(self, changes: Pairs = ()) -> list[dict[str, Any]]:
         """Outcomes of the repeats; raises what `Campaign.run` raises."""
@@ -62,25 +63,25 @@ class Bench:
         """Outcome of the limit engine."""
         return self._run("limit", *self._changed(changes), 0)
 
-    def goodputs(self, changes: Pairs) -> list[dict[str, float]] | None:
-        """Goodput of all flows by repeat; `None` where the core refuses the change."""
+    def served(self, changes: Pairs) -> list[dict[str, Served]] | None:
+        """Service of all flows by repeat; `None` if the core refuses the change."""
         try:
             made = self.outcomes(changes)
         except (_engpass.InvalidTestbed, _engpass.Unsupported):
             return None
-        return [_goodputs(outcome) for outcome in made]
+        return [_served(outcome) for outcome in made]
 
-    def baseline(self) -> list[dict[str, float]]:
-        """Goodput of all flows by repeat without a change; simulated once."""
+    def baseline(self) -> list[dict[str, Served]]:
+        """Service of all flows by repeat without a change; simulated once."""
         with self._lock:
             if self._before is None:
-                self._before = [_goodputs(outcome) for outcome in self.outcomes()]
+                self._before = [_served(outcome) for outcome in self.outcomes()]
             return self._before
 
     def remember(self, outcomes: Sequence[Mapping[str, Any]]) -> None:
         """Take stored outcomes of this build, one of each repeat, as those without a change."""
         by_repeat = {outcome["repeat"]: outcome for outcome in outcomes}
-        self._before = [_goodputs(by_repeat[repeat]) for repeat in self.repeats]
+        self._before = [_served(by_repeat[repeat]) for repeat in self.repeats]
 
     def _run(self, engine: str, campaign: _engpass.Campaign, sweep: Pairs, repeat: int) -> dict[str, Any]:
         made: dict[str, Any] = json.loads(
@@ -104,5 +105,5 @@ def _covers(path: tuple[str, ...], changed: set[tuple[str, ...]]) -> bool:
     return any(one[: len(path)] == path for one in changed)
 
 
-def _goodputs(outcome: Mapping[str, Any]) -> dict[str, float]:
-    return {name: float(flow["goodput_bit_per_s"]) for name, flow in outcome["flows"].items()}
+def _served(outcome: Mapping[str, Any]) -> dict[str, Served]:
+    return {name: Served.of(flow) for name, flow in outcome["flows"].items()}

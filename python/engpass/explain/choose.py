@@ -1,19 +1,20 @@
-"""Which point of a run is explained: the one that was asked for, or the one that loses most."""
+"""Which point of a run is explained: the one that was asked for, or the one that is served worst."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engpass import _engpass
+from engpass import _engpass, assignment
 from engpass.above import GENERATORS
 from engpass.campaign import Axis, Plan, build
 from engpass.campaign import choose as choose_names
 from engpass.error import ChoiceError, EngpassError, nearest
 from engpass.explain.bench import interruptibly
+from engpass.explain.service import Needs, Served
+from engpass.memory import MOST, need
 from engpass.settings import Amount
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Chosen:
     current: bool
     """They are of this build of the core, so that a change can be compared with them."""
     worst: bool
-    """Nobody asked for this point: it loses most against its limit."""
+    """True if the point was chosen automatically because it is served worst."""
 
     @property
     def place(self) -> str:
@@ -58,14 +59,14 @@ class Chosen:
             "variant": self.variant,
             "sweep": dict(self.sweep),
             "flow": self.flow,
-            "loses_most": self.worst,
+            "served_worst": self.worst,
         }
 
 
 def choose(
     store: Store, record: RunRecord, variant: str | None, point: Iterable[str], flow: str | None
 ) -> Chosen:
-    """The point and flow of a run that the arguments name; what they leave open is what loses most.
+    """The point and flow of a run that the arguments name; by default the worst served of those that fit.
 
     `point` are texts such as `traffic.stream.message=9 kB`. Raises `ChoiceError`, `EngpassError`.
     """
@@ -77,14 +78,14 @@ def choose(
     variants = choose_names("variant", None if variant is None else [variant], plan.variants)
     wanted = _wanted(plan.axes, point)
     flows = _flows(record.topology, flow)
-    losses = _Losses(record, flows)
+    points = _Points(record, flows)
     for index in _indices(plan, wanted):
         for name in variants:
             for engine in plan.engines:
                 positions = plan.positions(engine, name, index)
                 for _, text in store.raw_outcomes(record.id, [positions]):
-                    losses.add(name, index, json.loads(text))
-    name, index, chosen_flow = losses.worst(variants, wanted)
+                    points.add(name, index, json.loads(text))
+    name, index, chosen_flow = points.worst(variants, wanted)
     return Chosen(
         run_id=record.id,
         name=record.name,
@@ -99,19 +100,28 @@ def choose(
         has_variants=plan.variants != ("base",),
         outcomes=_simulated(store, record, plan, name, index),
         current=record.environment.get("build") == build(),
-        worst=len(losses) > 1,
+        worst=len(points) > 1,
     )
 
 
-def choose_in(testbed: Testbed, variant: str | None, point: Iterable[str], flow: str | None) -> Chosen:
+def choose_in(
+    testbed: Testbed,
+    variant: str | None,
+    point: Iterable[str],
+    flow: str | None,
+    *,
+    max_memory: int | None = MOST,
+) -> Chosen:
     """The same for a testbed that was not run: at the file's own values but for those of `point`.
 
-    Where no variant is named all of them are simulated. Raises what `choose` and `Campaign.run` raise.
+    Where no variant is named all of them are simulated. Raises what `choose` and `Campaign.run` raise, and
+    `NeedsMemoryError` where that needs more than `max_memory` bytes.
     """
     testbed.needs_traffic()
     variants = choose_names("variant", None if variant is None else [variant], testbed.variants)
     wanted = _pairs(point)
     flows = _flows(testbed.topology, flow)
+    need(testbed.campaign, ["simulate"], variants, sweep=wanted).check(max_memory)
     stop = _engpass.Interrupt()
 
     def run(engine: str, name: str, repeat: int) -> dict[str, Any]:
@@ -124,13 +134,13 @@ def choose_in(testbed: Testbed, variant: str | None, point: Iterable[str], flow:
             limit = run("limit", name, 0)
             outcomes = tuple(run("simulate", name, repeat) for repeat in range(testbed.repeats))
             for one in flows:
-                got = [outcome["flows"][one]["goodput_bit_per_s"] for outcome in outcomes]
-                missing = limit["flows"][one]["goodput_bit_per_s"] - math.fsum(got) / len(got)
-                found.append((missing, name, one, outcomes))
+                served = [Served.of(outcome["flows"][one]) for outcome in outcomes]
+                score = Needs.of(limit["flows"][one]).score(Served.mean(served))
+                found.append((score, name, one, outcomes))
         return found
 
     found = interruptibly(stop, run_all)
-    _, name, chosen_flow, outcomes = max(found, key=lambda one: one[0])
+    _, name, chosen_flow, outcomes = min(found, key=lambda one: one[0])
     return Chosen(
         run_id="",
         name=testbed.name,
@@ -187,8 +197,8 @@ def _wanted(axes: Sequence[Axis], point: Iterable[str]) -> dict[str, str]:
 def _pairs(point: Iterable[str]) -> list[tuple[str, str]]:
     pairs = []
     for text in point:
-        path, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not path or not value:
+        path, value = (part.strip() for part in assignment.split(text) or ("", ""))
+        if not path or not value:
             raise EngpassError(f"`--point {text}` has no value", "write `--point PATH=VALUE`")
         pairs.append((path, value))
     return pairs
@@ -217,13 +227,13 @@ def _indices(plan: Plan, wanted: Mapping[str, str]) -> Iterable[int]:
             yield index
 
 
-class _Losses:
-    """What each flow misses of its limit, by point."""
+class _Points:
+    """How well each flow is served, by point."""
 
     def __init__(self, record: RunRecord, flows: Sequence[str]) -> None:
         self._record, self._names = record, flows
-        self._goodput: dict[tuple[str, int, str], list[float]] = {}
-        self._limit: dict[tuple[str, int, str], float] = {}
+        self._served: dict[tuple[str, int, str], list[Served]] = {}
+        self._needs: dict[tuple[str, int, str], Needs] = {}
 
     def add(self, variant: str, index: int, outcome: Mapping[str, Any]) -> None:
         """An outcome of a point."""
@@ -232,39 +242,39 @@ class _Losses:
             if flow is None:
                 continue
             key = (variant, index, name)
-            if outcome["engine"] == "limit":
-                self._limit[key] = flow["goodput_bit_per_s"]
-            elif outcome["engine"] == "simulate":
-                self._goodput.setdefault(key, []).append(flow["goodput_bit_per_s"])
+            if outcome["engine"] == "simulate":
+                self._served.setdefault(key, []).append(Served.of(flow))
+            elif outcome["engine"] == "limit" and "idle_delay_s" in flow:
+                # Limits of older builds say nothing of the idle delay.
+                self._needs[key] = Needs.of(flow)
 
     def __len__(self) -> int:
-        return len(self._goodput)
+        return len(self._served)
 
     def worst(self, variants: Sequence[str], wanted: Mapping[str, str]) -> tuple[str, int, str]:
-        """The point that misses most, the first of equals in the order of the run."""
-        if not self._goodput:
+        """The point and flow with the least score, the first of equals in the order of the run."""
+        if not self._served:
             at = "".join(f" at {path} = {text}" for path, text in wanted.items())
             raise EngpassError(
                 f"run {self._record.id} has no simulated outcome{at} yet",
                 "the same `engpass run` goes on where it stopped",
             )
-        limits = self._limit or self._limits()
-
-        def missing(key: tuple[str, int, str]) -> float:
-            values = self._goodput[key]
-            return limits.get(key, 0.0) - math.fsum(values) / len(values)
-
+        needs = self._needs if self._served.keys() <= self._needs.keys() else self._limits()
         order = {name: place for place, name in enumerate(variants)}
-        return max(self._goodput, key=lambda key: (missing(key), -order[key[0]], -key[1]))
 
-    def _limits(self) -> dict[tuple[str, int, str], float]:
-        """Limits of a run that was made without them."""
+        def rank(key: tuple[str, int, str]) -> tuple[float, int, int]:
+            return needs.get(key, Needs.of({})).score(Served.mean(self._served[key])), order[key[0]], key[1]
+
+        return min(self._served, key=rank)
+
+    def _limits(self) -> dict[tuple[str, int, str], Needs]:
+        """The limits of a run that was made without them, or by an older build."""
         record, stop = self._record, _engpass.Interrupt()
         plan = record.plan
         campaign = _engpass.load(record.text.encode(), record.source, list(record.overrides), None)
         found = {}
-        for variant, index in {key[:2] for key in self._goodput}:
+        for variant, index in {key[:2] for key in self._served}:
             text = campaign.run("limit", variant, list(plan.sweep(index)), 0, stop)
             for name, flow in json.loads(text)["flows"].items():
-                found[variant, index, name] = flow["goodput_bit_per_s"]
+                found[variant, index, name] = Needs.of(flow)
         return found

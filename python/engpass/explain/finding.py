@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engpass import above, say
-from engpass.explain.situation import Drop, Situation
-
-AT_LIMIT = 0.97
-"""From this share of its limit on, a flow has what there is."""
-
-FULL = 0.01
-"""A line that is idle for less than this share of the time is full."""
+from engpass.explain.service import GOODPUT
+from engpass.explain.situation import FULL, Drop, Hop, Situation
 
 DAMAGED = "damaged on the line"
 """The cause of losses that no queue decides."""
@@ -27,6 +22,10 @@ class Finding:
     key: str
     bottleneck: str
     evidence: str
+    verb: str = "holds"
+    """`holds` a flow below its limit, `harms` one by losses or queues that has its goodput, or
+    `limits` one that has its limit.
+    """
 
 
 # By idle account: what holds the sender back, and what its doing is.
@@ -51,13 +50,69 @@ _ANY_SENDER = ("application", "CPU", "NIC", "shaper", "upstream")
 
 
 def find(at: Situation) -> Finding:
-    """The bottleneck of the flow."""
-    if at.limit > 0 and at.goodput >= AT_LIMIT * at.limit:
-        name = str(at.limited.get("bottleneck") or "its limit")
-        evidence = f"more than {say.rate(at.limit)} are not possible"
-        if at.goodput > (1 + above.AT) * at.limit:
-            evidence = f"its limit is {say.rate(at.limit)}, but {_above(at)}"
-        return Finding("limit", name, evidence)
+    """The bottleneck of the flow. Losses and delay come first where the goodput is in order."""
+    exceeds = at.goodput > (1 + above.AT) * at.limit
+    if at.limit > 0 and not exceeds and at.goodput >= GOODPUT * at.limit:
+        return _harmed(at) or _at_limit(at)
+    found = _over_limit(at) if at.limit > 0 and exceeds else _held(at)
+    late = _late(at)
+    return found if late is None else replace(found, evidence=f"{found.evidence}; {late}")
+
+
+def _at_limit(at: Situation) -> Finding:
+    """The limit of a flow that has its limit."""
+    evidence = f"it gets {say.rate(at.goodput)} of its limit of {say.rate(at.limit)}"
+    return Finding("limit", _limiter(at), evidence, "limits")
+
+
+def _over_limit(at: Situation) -> Finding:
+    """The limit of a flow that gets more, and why it does."""
+    evidence = f"its limit is {say.rate(at.limit)}, but {_above(at)}"
+    return Finding("limit", _limiter(at), evidence, "limits")
+
+
+def _limiter(at: Situation) -> str:
+    return str(at.limited.get("bottleneck") or "its limit")
+
+
+def _harmed(at: Situation) -> Finding | None:
+    """The place that loses or delays too many datagrams of the flow."""
+    lost = _lost(at) if at.needs.loses(at.served) else None
+    late = _late(at)
+    if lost is None:
+        return None if late is None else Finding("delay", _queue(at), late, "harms")
+    evidence = lost.evidence if late is None else f"{lost.evidence}, and {late}"
+    return replace(lost, evidence=evidence, verb="harms")
+
+
+def _late(at: Situation) -> str | None:
+    """How long the flow waits in queues, where that harms it."""
+    if not at.needs.waits(at.served):
+        return None
+    what = "segments" if at.tcp else "datagrams"
+    idle = f"where an idle path takes {say.duration(at.needs.idle)}"
+    return f"1 % of its {what} take {say.duration(at.served.delay)} or longer, {idle}"
+
+
+def _queue(at: Situation) -> str:
+    """The queue in which the flow waits: in front of the fullest line, or in the host that limits it."""
+    fullest = min(at.queues, key=lambda hop: hop.idle, default=None)
+    if fullest is not None and (fullest.idle < FULL or at.own_drops):
+        return _buffer(fullest)
+    if at.hops and at.hops[0].idle < FULL:
+        return f"the NIC of host `{at.hops[0].start}`"
+    if "host `" in _limiter(at):
+        return _limiter(at)
+    start, end = at.ends
+    return _buffer(fullest) if fullest is not None else f"a queue of host `{start}` or `{end}`"
+
+
+def _buffer(hop: Hop) -> str:
+    return f"the buffer of `{hop.start}` towards `{hop.end}`"
+
+
+def _held(at: Situation) -> Finding:
+    """The bottleneck of a flow whose goodput is below its limit."""
     if (shared := _shared(at)) is not None:
         return shared
     lost, waiting = _lost(at), _waiting(at)
@@ -111,8 +166,7 @@ def _shared(at: Situation) -> Finding | None:
 
 def _unseen(at: Situation) -> Finding:
     """Nothing is lost, and no books say why the line is idle."""
-    name = str(at.limited.get("bottleneck") or "its limit")
-    return Finding("limit", name, "nothing is lost")
+    return Finding("limit", _limiter(at), "nothing is lost")
 
 
 def _lost(at: Situation) -> Finding | None:

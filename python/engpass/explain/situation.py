@@ -10,8 +10,12 @@ from typing import Any
 
 from engpass import ledger
 from engpass.above import GENERATORS
+from engpass.explain.service import Needs, Served
 from engpass.ledger import Books, Direction
 from engpass.settings import Settings
+
+FULL = 0.01
+"""A line that is idle for less than this share of the time is full."""
 
 COUNTS = ("retransmitted_segments", "timeouts", "fast_retransmits")
 """What a TCP flow counts, beside its smoothed round trip."""
@@ -34,6 +38,11 @@ class Hop:
     def place(self) -> str:
         """As drops name it."""
         return f"{self.start} -> {self.end}"
+
+    @property
+    def idle(self) -> float:
+        """Share of the time that it sends nothing; 1 without books."""
+        return self.books.idle if self.books is not None else 1.0
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,16 @@ class Situation:
         return found
 
     @functools.cached_property
+    def needs(self) -> Needs:
+        """The yardstick of the flow."""
+        return Needs.of(self.limited)
+
+    @functools.cached_property
+    def served(self) -> Served:
+        """Goodput, loss and delay of the flow, means of the repeats."""
+        return Served.mean([Served.of(flow) for flow in self._flows])
+
+    @functools.cached_property
     def counts(self) -> dict[str, float]:
         """Retransmissions and the like per repeat, for TCP; the round trip where one was measured."""
         if not self.tcp:
@@ -153,6 +172,17 @@ class Situation:
         links = [c for c in self.limited.get("candidates", ()) if c.get("kind") == "link"]
         least = min(links, key=lambda c: c["goodput_bit_per_s"], default=None)
         return next((hop for hop in self.hops if least and least["name"] == f"link `{hop.link}`"), None)
+
+    @functools.cached_property
+    def queues(self) -> tuple[Hop, ...]:
+        """The hops in front of which a queue holds the flow up: full lines, and those where it loses.
+
+        Without any the one with the least idle time. The queue is that of a switch or a router.
+        """
+        behind = [hop for hop in self.hops if self.is_switch(hop.start)]
+        places = {drop.place for drop in self.own_drops}
+        found = [hop for hop in behind if hop.place in places or hop.idle < FULL]
+        return tuple(found or sorted(behind, key=lambda hop: hop.idle)[:1])
 
     @functools.cached_property
     def sharing(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
+from engpass import child
 from engpass.error import EngpassError
 
 PROTOCOL = 1
@@ -71,6 +72,7 @@ class Agent:
                 stderr=subprocess.PIPE,
                 # Ctrl-C is the controller's; agents end when their channel does.
                 start_new_session=True,
+                env=child.environment(),
             )
         except OSError as error:
             raise MeasureError(
@@ -193,10 +195,12 @@ def why_gone(host: str, how: str, code: int | None, said: Sequence[str]) -> tupl
     told = "; ".join(said[-_MOST_SAID:])
     if how.startswith("ssh ") and code == 255:
         return f"host `{host}`: {how} failed: {told or 'no reason given'}", _cure_for(how, told)
-    if code == 127 or "not found" in told or "No module named" in told:
+    if code == 127 or "not found" in told or child.NOT_FOUND in told:
+        isolated = child.NOT_FOUND in told and not how.startswith("ssh ")
+        cure = child.NOT_FOUND_CURE if isolated else "install engpass there"
         return (
             f"host `{host}` ({how}) has no agent: {told or 'the command was not found'}",
-            "install engpass there, or set ENGPASS_AGENT to the command that starts its agent",
+            f"{cure}, or set ENGPASS_AGENT to the command that starts its agent",
         )
     if "Cannot open network namespace" in told:
         return f"host `{host}` ({how}): {told}", "`ip netns list` names those of this machine"

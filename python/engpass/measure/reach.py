@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from engpass import child
 from engpass.measure.agent import MeasureError
 from engpass.netlab import Lab
 from engpass.netlab.kernel import Kernel
@@ -41,7 +42,7 @@ def way(host: str, reach: str | None, lab: Lab | None) -> tuple[str, list[str]]:
 
 def _here() -> list[str]:
     given = os.environ.get(AGENT)
-    return shlex.split(given) if given else [sys.executable, "-m", "engpass", "agent"]
+    return shlex.split(given) if given else child.interpreter("engpass", "agent")
 
 
 class Addresses:

@@ -1,7 +1,7 @@
 """The process that carries the packets of an emulated testbed: `python -m engpass.netlab.driver`.
 
 What it is to carry comes as one JSON object on standard input; when all is up it says so with one line on
-standard output, and from then on it listens on its socket. It ends with `stop` or SIGTERM.
+standard output, and from then on it listens on its socket. It ends with `stop`, SIGTERM or SIGINT.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from engpass.netlab.registry import ENDED
 
 def main() -> int:
     """Carry what standard input says until somebody ends it; the exit code."""
-    # Ctrl-C at a terminal is for the command that started us: it decides, and ends us.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The core catches SIGINT unless it is ignored, and children of a shell's background job inherit that.
+    # A terminal's Ctrl-C does not come here: the driver has a session of its own.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     given = sys.stdin.read()
     if not given.strip():
         # Who started us is gone already.
@@ -32,6 +33,8 @@ def main() -> int:
     except (ValueError, RuntimeError, OSError) as error:
         sys.stderr.write(f"{getattr(error, 'rendered', None) or error}\n")
         return 1
+    # A second signal does not keep this process from saying what it has written.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     _leave(Path(json.loads(given)["socket"]), json.loads(last))
     return 0
 

@@ -13,7 +13,6 @@ import select
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from engpass import child
 from engpass.capture import Captures
 from engpass.error import EngpassError
 from engpass.netlab import kernel as kernels
@@ -295,15 +295,11 @@ def _ended(lab: Lab, seconds: float) -> bool:
 
 def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
     given = os.environ.get(DRIVER)
-    command = shlex.split(given) if given else [sys.executable, "-P", "-m", "engpass.netlab.driver"]
+    command = shlex.split(given) if given else child.interpreter("engpass.netlab.driver")
     inside: list[str] = []
     if lab.keeper is not None:
         # Not into its mounts: the socket and the log are outside of them.
         inside = ["nsenter", "--target", str(lab.keeper), "--user", "--net", "--preserve-credentials"]
-    paths = [
-        str(Path(path).absolute()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path
-    ]
-    environment = {**os.environ, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
     with lab.said.open("wb") as said:
         try:
             return subprocess.Popen(  # noqa: S603 (our own words, no shell)
@@ -314,7 +310,7 @@ def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
                 # It outlives the command that started it, and keeps no directory in use.
                 start_new_session=True,
                 cwd="/",
-                env=environment,
+                env=child.environment(),
             )
         except OSError as error:
             raise LabError(
@@ -386,6 +382,8 @@ def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]
         cause = f"the driver is not ready after {READY_SECONDS:.0f} s"
         raise LabError(cause + (f": {said}" if said else ""), "look whether the machine is overloaded")
     cause, _, cure = said.partition("\nhelp: ")
+    if child.NOT_FOUND in cause:
+        cure = child.NOT_FOUND_CURE
     raise LabError(
         f"the network cannot be emulated: {cause or 'its driver ended without a word'}", cure or None
     )

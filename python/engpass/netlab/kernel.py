@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engpass import child
 from engpass.error import EngpassError
 
 _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
@@ -85,6 +85,7 @@ class Kernel:
                 check=False,
                 # Ctrl-C is for us: half a batch is worse than a whole one that is then removed.
                 start_new_session=True,
+                env=child.environment(),
             )
         except FileNotFoundError:
             raise missing_tool(command[0] if not self.prefix else "nsenter") from None
@@ -139,7 +140,7 @@ def check_tools() -> None:
         if directory not in os.environ.get("PATH", "").split(os.pathsep):
             os.environ["PATH"] = os.environ.get("PATH", os.defpath) + os.pathsep + directory
     for tool in ("ip", "tc", "sh"):
-        if shutil.which(tool) is None:
+        if child.find(tool) is None:
             raise missing_tool(tool)
 
 
@@ -153,7 +154,7 @@ def keeper() -> int:
     Its namespaces and all in them vanish with it. Raises `LabError` where none can be made.
     """
     for tool in ("unshare", "nsenter"):
-        if shutil.which(tool) is None:
+        if child.find(tool) is None:
             raise missing_tool(tool)
     process = subprocess.Popen(  # noqa: S603 (our own words, no shell)
         ["unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-c", _KEEPER],  # noqa: S607 (checked)
@@ -163,6 +164,7 @@ def keeper() -> int:
         text=True,
         start_new_session=True,
         cwd="/",
+        env=child.environment(),
     )
     assert process.stdout is not None  # noqa: S101 (asked for above)
     assert process.stderr is not None  # noqa: S101

@@ -15,6 +15,7 @@ from engpass.campaign import ENGINES, MODEL, choose
 from engpass.error import nearest
 from engpass.measure import MeasureError, Session
 from engpass.measure.flows import Flow
+from engpass.memory import MOST, need
 from engpass.path.metrics import (
     FRACTIONS,
     TCP_IP_BYTES,
@@ -100,17 +101,20 @@ def run_path(
     engine: str = "measure",
     variant: str | None = None,
     watch: Watch | None = None,
+    max_memory: int | None = MOST,
 ) -> SearchRecord:
     """Measure the path of a traffic, the first one if none is named, and keep all of it in the store.
 
     On the hosts or namespaces of `measure`, or across the network that `emulate` carries.
 
-    Raises `SearchError`, `ChoiceError`, and what `measure` raises.
+    Raises `SearchError`, `ChoiceError`, `NeedsMemoryError` where it needs more than `max_memory` bytes, and
+    what `measure` raises.
     """
     from engpass.environment import environment, now
 
     (variant,) = choose("variant", [variant or testbed.variants[0]], testbed.variants)
     (engine,) = choose("engine with real stacks", [engine], ENGINES_OF_PATHS)
+    need(testbed.campaign, [engine], [variant]).check(max_memory)
     numbers = json.loads(testbed.campaign.numbers(variant, []))
     flow = _flow_of(numbers, traffic)
     record = store.searches.begin(

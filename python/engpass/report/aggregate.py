@@ -45,7 +45,8 @@ class Spread:
 class Point:
     """All repeats of one flow at one point of the sweep.
 
-    Rates in bit/s; `loss` is a fraction of the datagrams sent.
+    Rates in bit/s; `loss` is a fraction of the datagrams sent; delays are one way and in seconds, `None` if
+    the engine does not know them.
     """
 
     variant: str
@@ -57,6 +58,8 @@ class Point:
     goodput: Spread
     offered: Spread
     loss: Spread | None
+    delay_p50: Spread | None = None
+    delay_p99: Spread | None = None
     bottleneck: str | None = None
     next: str | None = None
     sentence: str | None = None
@@ -112,6 +115,12 @@ class Table:
     def measured(self) -> tuple[str, ...]:
         """The engines that count datagrams: all but `limit`."""
         return tuple(engine for engine in self.engines if engine != "limit")
+
+    @cached_property
+    def delay(self) -> Unit | None:
+        """The unit of delays; `None` where no engine knows any."""
+        longest = [point.delay_p99.high for point in self.points if point.delay_p99 is not None]
+        return unit_for("s", longest) if longest else None
 
     @cached_property
     def _places(self) -> dict[tuple[str, str], list[Point]]:
@@ -258,6 +267,8 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         goodput=Spread.of([float(result["goodput_bit_per_s"]) for result in results]),
         offered=Spread.of([float(result["offered_bit_per_s"]) for result in results]),
         loss=Spread.of(losses) if losses else None,
+        delay_p50=_spread_of(results, "delay_p50_s"),
+        delay_p99=_spread_of(results, "delay_p99_s"),
         bottleneck=last.get("bottleneck"),
         next=last.get("next"),
         sentence=last.get("sentence"),
@@ -266,6 +277,12 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         ),
         invalid=next((result[_INVALID] for result in results if _INVALID in result), None),
     )
+
+
+def _spread_of(results: Sequence[Mapping[str, Any]], key: str) -> Spread | None:
+    """A figure that only some outcomes have."""
+    found = [float(result[key]) for result in results if result.get(key) is not None]
+    return Spread.of(found) if found else None
 
 
 def _evenly(count: int, most: int) -> list[int]:

@@ -13,7 +13,8 @@ from engpass.report.record import Outcome, Run
 MAX_ENCODED = 4_000_000
 """Characters of base64 that raw points may take; beyond, the repeats are folded."""
 
-_COUNTS = (
+_FIGURES = (
+    *(f"delay_{quantile}_s" for quantile in ("min", "p50", "p90", "p99", "p999", "max")),
     "sent_datagrams",
     "received_datagrams",
     "lost_datagrams",
@@ -43,7 +44,7 @@ def raw(run: Run, outcomes: Iterable[Outcome]) -> str:
         "kind",
         "goodput_bit_per_s",
         "offered_bit_per_s",
-        *_COUNTS,
+        *_FIGURES,
     ]
     return _csv(
         head,
@@ -58,7 +59,7 @@ def raw(run: Run, outcomes: Iterable[Outcome]) -> str:
                 result.get("kind", ""),
                 result["goodput_bit_per_s"],
                 result["offered_bit_per_s"],
-                *(result.get(count, "") for count in _COUNTS),
+                *(result.get(figure, "") for figure in _FIGURES),
             ]
             for outcome in outcomes
             for flow, result in outcome["flows"].items()
@@ -69,7 +70,7 @@ def raw(run: Run, outcomes: Iterable[Outcome]) -> str:
 def folded(table: Table) -> str:
     """One line per point of the sweep and flow: mean, least and greatest of the repeats."""
     head = ["variant", "engine", "repeats", *(axis.path for axis in table.axes), "flow", "kind"]
-    for name in ("goodput_bit_per_s", "offered_bit_per_s", "loss"):
+    for name in ("goodput_bit_per_s", "offered_bit_per_s", "loss", "delay_p50_s", "delay_p99_s"):
         head += [name, f"{name}_least", f"{name}_greatest"]
 
     def spread(of: Spread | None) -> list[object]:
@@ -91,6 +92,8 @@ def folded(table: Table) -> str:
                 *spread(point.goodput),
                 *spread(point.offered),
                 *spread(point.loss),
+                *spread(point.delay_p50),
+                *spread(point.delay_p99),
             ]
             for point in table.points
         ),

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from engpass import ledger, say
+from engpass.advice import effect_texts, told
 from engpass.report import theme
 from engpass.report.charts import for_page
 from engpass.report.figures import ledger_waterfall, timeline
@@ -12,6 +13,7 @@ from engpass.report.html import table as html_table
 from engpass.report.sections import block_key, drawing
 
 if TYPE_CHECKING:
+    from engpass.advice import Change
     from engpass.explain import Explanation
     from engpass.explain.situation import Hop
 
@@ -41,7 +43,8 @@ def sections(made: "Explanation") -> list[tuple[str, str, str]]:
     """Key, title and body of the sections; an empty body is left out."""
     chosen = made.chosen
     return [
-        ("changes", "What gains", _changes(made)),
+        ("service", "What the flow gets", _service(made)),
+        ("changes", "What helps", _changes(made)),
         ("waterfall", "Where the line went", _waterfall(made)),
         ("timeline", "Timeline", _timeline(made)),
         ("ledger", "Ledger", _ledgers(made)),
@@ -123,22 +126,43 @@ def _places(place: str) -> str:
     return place.replace("->", "\N{RIGHTWARDS ARROW}")
 
 
+def _service(made: "Explanation") -> str:
+    at = made.at
+    idle = at.limited.get("idle_delay_s")
+    rows = [
+        ["goodput", say.rate(at.goodput), f"limit {say.rate(at.limit)}"],
+        ["loss", say.percent(at.served.loss), ""],
+        ["delay p50", say.duration(at.served.half), f"idle path {say.duration(idle)}" if idle else ""],
+        ["delay p99", say.duration(at.served.delay), ""],
+    ]
+    return html_table("Mean of the repeats", ["Measure", "Simulated", "Compare with"], rows, numeric=[1, 2])
+
+
 def _changes(made: "Explanation") -> str:
     if made.advice is None:
         return ""
     tried = f"{say.count(len(made.advice.tried), 'change')} simulated, with the seeds of the run."
-    if not made.advice.changes:
+    if not made.advice.changes and not made.advice.trades:
         said = "; ".join(made.advice.tried)
-        return f"<p>Nothing that was tried gains. {esc(tried)}</p><p>{prose(said)}</p>"
-    rows = [
-        [
-            prose(change.say),
-            say.change(change.before, change.after),
-            esc(change.cost.name.lower()),
-            "<br>".join(f"<code>{esc(path)}={esc(value)}</code>" for path, value in change.set),
-            ", ".join(f"{esc(name)}: {say.rate(lost)}" for name, lost in change.others),
-        ]
-        for change in made.advice.changes
-    ]
-    head = ["Change", "Goodput", "Cost", "As <code>--set</code>", "Others lose"]
-    return html_table(tried, head, rows, numeric=[1], kind="cards")
+        return f"<p>None of the changes tried helps. {esc(tried)}</p><p>{prose(said)}</p>"
+    parts = [f"<p>{esc(tried)}</p>"]
+    for caption, changes in (
+        ("These help and harm no flow", made.advice.changes),
+        ("These help at a price", made.advice.trades),
+    ):
+        if changes:
+            rows = [_change(change) for change in changes]
+            head = ["Change", "As <code>--set</code>", "Flow", "Goodput", "Delay p99", "Loss"]
+            parts.append(html_table(caption, head, rows, numeric=[3, 4, 5], kind="cards"))
+    return "\n".join(parts)
+
+
+def _change(change: "Change") -> list[str]:
+    """A row: the change, and line by line what it does to each flow."""
+    effects = told(change)
+    name = f'{prose(change.say)} <span class="muted">{esc(change.cost.name.lower())}</span>'
+    if left := 1 + len(change.others) - len(effects):
+        name += f'<br><span class="muted">and {left:,} more flows</span>'
+    sets = "<br>".join(f"<code>{esc(path)}={esc(value)}</code>" for path, value in change.set)
+    lines = zip(*(effect_texts(effect) for effect in effects), strict=True)
+    return [name, sets, *("<br>".join(esc(text) for text in column) for column in lines)]

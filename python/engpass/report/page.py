@@ -21,13 +21,13 @@ from engpass.remarks import Remarks
 from engpass.report import download, explanation, theme, words
 from engpass.report.aggregate import Table, tabulate
 from engpass.report.charts import MAX_FLOWS, page_charts
+from engpass.report.claims import claims_section
 from engpass.report.differences import differences_section, invalid_points
 from engpass.report.html import embed_json, esc, prose
 from engpass.report.record import Claim, Outcome, Run
 from engpass.report.sections import (
     bottleneck_section,
     choices,
-    claims_section,
     drops_section,
     environment_section,
     figure_box,
@@ -43,14 +43,16 @@ if TYPE_CHECKING:
     from engpass.store import SearchRecord
 
 
-def render(run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] | None = None) -> str:
-    """The report of a run as one HTML file, with the claims if a study makes any."""
+def render(
+    run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] = (), notes: Sequence[str] = ()
+) -> str:
+    """The report of a run as one HTML file, with the claims and the notes of a study if it is one."""
     outcomes = list(outcomes)
     table = tabulate(run, outcomes)
     charts, datasets = page_charts(table)
     points, folded = _points(run, table, outcomes)
     sections = [
-        ("claims", "Claims", claims_section(claims or [])),
+        ("claims", "Claims", claims_section(claims, notes)),
         ("results", "Results", _results(table, charts, outcomes)),
         ("engines", "Engines", differences_section(table)),
         ("ledger", "Ledger", ledger_section(table, charts)),

@@ -8,10 +8,7 @@ Outcome: TypeAlias = Mapping[str, Any]
 """One point as the engines give it: variant, engine, repeat, seed, sweep, flows, links, drops."""
 
 Claim: TypeAlias = Mapping[str, Any]
-"""A published statement and what became of it.
-
-Id, statement, source, published, obtained, tolerance, holds, kind.
-"""
+"""A statement and its verdict, with the keys of `Judged.to_json`; all but `statement` may be missing."""
 
 
 class File(Protocol):

@@ -8,13 +8,13 @@ from typing import Any
 
 from engpass.above import GENERATORS
 from engpass.report import theme
-from engpass.report.aggregate import Point, Table
+from engpass.report.aggregate import Point, Spread, Table
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Figure
 from engpass.report.figures.base import Block, Key
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
-from engpass.report.record import Claim, File, Outcome, Run
+from engpass.report.record import File, Outcome, Run
 from engpass.report.units import plain, say_share, unit_for
 from engpass.report.words import DONE_BY, Stretch, bottlenecks
 
@@ -24,53 +24,6 @@ MAX_LIMITED = 100
 """Rows of the table of points, stretches of bottlenecks, and flows that have them, at most."""
 
 Charts = Mapping[str, Mapping[str, object]]
-
-
-def claims_section(claims: Sequence[Claim]) -> str:
-    """Published, obtained, and whether it holds; estimates are marked as such."""
-    if not claims:
-        return ""
-    held = sum(1 for claim in claims if claim.get("holds"))
-    rows = []
-    for claim in claims:
-        holds = claim.get("holds")
-        verdict = '<span class="good">✓ holds</span>' if holds else '<span class="bad">✗ does not hold</span>'
-        if holds is None:
-            verdict = '<span class="muted">not tested</span>'
-        kind = str(claim.get("kind", ""))
-        badge = f'<span class="badge{" mark" if kind == "estimate" else ""}">{esc(kind)}</span>'
-        statement = prose(claim.get("statement", ""))
-        source = f'<br><span class="muted">{esc(claim["source"])}</span>' if claim.get("source") else ""
-        rows.append(
-            [
-                f'<div class="wide">{statement}{source}</div>',
-                _value(claim.get("published")),
-                _value(claim.get("obtained")),
-                _value(claim.get("tolerance")),
-                verdict,
-                badge,
-            ]
-        )
-    estimates = any(claim.get("kind") == "estimate" for claim in claims)
-    note = (
-        '<p class="muted">An <span class="badge mark">estimate</span> is not a published value: '
-        "the study does not state it.</p>"
-    )
-    wide = html_table(
-        f"{held} of {len(claims)} claims hold",
-        ["Statement", "Published", "Obtained", "Tolerance", "Holds", "Kind"],
-        rows,
-        kind="cards",
-    )
-    return wide + (note if estimates else "")
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return '<span class="muted">not stated</span>'
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return esc(plain(float(value)) if isinstance(value, (int, float)) else value)
 
 
 def choices(table: Table, flows: Sequence[str]) -> str:
@@ -192,7 +145,12 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     head = ["Flow", "Variant", *(esc(axis.label) for axis in table.axes), *engine]
     unit = f'<span class="unit">{esc(table.rate.name)}</span>'
     rates = [f"{name} {unit}" for name in ("Limit", "Goodput", "Least", "Greatest", "Offered")]
-    numbers = [*rates[1:], "Loss", "Repeats"] if table.measured else []
+    delays = (
+        [f'{name} <span class="unit">{esc(table.delay.name)}</span>' for name in ("Delay p50", "Delay p99")]
+        if table.delay is not None
+        else []
+    )
+    numbers = [*rates[1:], "Loss", *delays, "Repeats"] if table.measured else []
     limit = rates[:1] if "limit" in table.engines else []
     rows = [row for key in shown for row in _point_rows(table, groups[key])]
     right = [*range(2, 2 + len(table.axes)), *range(len(head), len(head) + len(limit) + len(numbers))]
@@ -218,6 +176,9 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
     def rate(bit_per_s: float) -> str:
         return plain(bit_per_s / table.rate.factor)
 
+    def delay(of: Spread | None) -> str:
+        return blank if of is None or table.delay is None else plain(of.mean / table.delay.factor)
+
     rows = []
     for point in measured or points[:1]:
         row = [esc(point.flow), esc(point.variant)]
@@ -227,7 +188,7 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
         if "limit" in table.engines:
             row.append(rate(limit.goodput.mean) if limit else blank)
         if table.measured and point.engine == "limit":
-            row += [blank] * 6
+            row += [blank] * (6 if table.delay is None else 8)
         elif table.measured:
             row += [rate(value) for value in (point.goodput.mean, point.goodput.low, point.goodput.high)]
             if point.invalid is not None:
@@ -235,6 +196,7 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
             row += [
                 rate(point.offered.mean),
                 say_share(point.loss.mean) if point.loss else blank,
+                *(delay(spread) for spread in (point.delay_p50, point.delay_p99) if table.delay is not None),
                 str(point.repeats),
             ]
         rows.append(row)

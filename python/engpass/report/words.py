@@ -8,7 +8,7 @@ from itertools import islice
 from engpass.apart import apart
 from engpass.report.aggregate import Point, Table
 from engpass.report.record import Run
-from engpass.report.units import say_rate, say_share
+from engpass.report.units import say_rate, say_share, unit_for
 
 DONE_BY = {
     "limit": "computed in closed form",
@@ -63,17 +63,32 @@ def _result(table: Table, flow: str, variant: str) -> str:
     if limit:
         text += f", {say_share(best.goodput.mean / limit)} of its limit"
     text += _others(mine, best)
-    lossy = [p for p in measured if p.loss is not None]
+    return "; ".join(filter(None, (text, _loss(table, measured, best), _delay(table, measured)))) + "."
+
+
+def _loss(table: Table, points: Sequence[Point], best: Point) -> str:
+    """The greatest loss in words; nothing where no engine counts any."""
+    lossy = [p for p in points if p.loss is not None]
     if not lossy:
-        return text + "."
+        return ""
     worst = max(lossy, key=lambda p: p.loss.mean if p.loss else 0.0)
     loss = worst.loss.mean if worst.loss else 0.0
     if loss == 0:
-        return f"{text}; nothing is lost."
+        return "nothing is lost"
     if worst is best:
-        return f"{text}; {say_share(loss)} of the {_unit(best)} are lost."
+        return f"{say_share(loss)} of the {_unit(best)} are lost"
     low = say_rate(worst.goodput.mean, 3) if worst.goodput.mean else "nothing"
-    return f"{text}; the greatest loss is {say_share(loss)}{_at(table, worst)}, with {low} left."
+    return f"the greatest loss is {say_share(loss)}{_at(table, worst)}, with {low} left"
+
+
+def _delay(table: Table, points: Sequence[Point]) -> str:
+    """The longest delay in words; nothing where no engine knows any."""
+    known = [(p.delay_p99.mean, p) for p in points if p.delay_p99 is not None]
+    if not known:
+        return ""
+    seconds, slowest = max(known, key=lambda one: one[0])
+    longest = unit_for("s", [seconds]).say(seconds, 3)
+    return f"the delay of 99 % is at most {longest}{_at(table, slowest)}"
 
 
 def _others(points: Sequence[Point], best: Point) -> str:

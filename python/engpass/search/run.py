@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engpass.campaign import ENGINES, MODEL, choose
+from engpass.memory import MOST, need
 from engpass.search.bench import Bench
 from engpass.search.goal import Goal
 from engpass.search.loss import frame_loss
@@ -97,14 +98,17 @@ def run_search(
     fresh: bool = False,
     watch: Watch | None = None,
     began: Callable[[SearchRecord], None] | None = None,
+    max_memory: int | None = MOST,
 ) -> SearchRecord:
     """Search, and keep every trial in the store; goes on with the trials of a search that did not end.
 
-    Raises `SearchError`, `ChoiceError`, and what the engine raises; what was tried is kept.
+    Raises `SearchError`, `ChoiceError`, `NeedsMemoryError` where a trial needs more than `max_memory` bytes,
+    and what the engine raises; what was tried is kept.
     """
     (engine,) = choose("engine for searches", [engine], ENGINES_OF_SEARCHES)
     (variant,) = choose("variant", [variant or testbed.variants[0]], testbed.variants)
     (_,) = choose("method", [settings.method], METHODS)
+    need(testbed.campaign, [engine], [variant]).check(max_memory)
     with Bench(testbed, traffic, engine, variant, lambda: False) as bench:
         least = settings.least if settings.least is not None else bench.least()
         most = settings.most if settings.most is not None else bench.most()

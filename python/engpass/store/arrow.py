@@ -29,6 +29,8 @@ _FLOW: list[tuple[str, Any]] = [
     ("received_datagrams", pa.int64()),
     ("lost_datagrams", pa.int64()),
     ("in_flight_datagrams", pa.int64()),
+    ("idle_delay_s", pa.float64()),
+    *((f"delay_{quantile}_s", pa.float64()) for quantile in ("min", "p50", "p90", "p99", "p999", "max")),
     ("sent_cells", pa.int64()),
     ("lost_cells", pa.int64()),
     ("bottleneck", pa.string()),

@@ -197,6 +197,17 @@ class Store:
 
         return self._database.write(work)
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether what is written is held in memory."""
+        return self.where == ":memory:"
+
+    def found(self, digest: str) -> RunRecord | None:
+        """The run of the campaign with this digest that was used last, if there is one."""
+        with self._database.read() as connection:
+            run_id = self._latest(connection, digest)
+        return None if run_id is None else self.run(run_id)
+
     def write(self, run_id: str, session: int, points: Iterable[Finished]) -> None:
         """Store ended points, all or none; they are durable when this returns.
 

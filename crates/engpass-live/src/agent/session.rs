@@ -1,9 +1,11 @@
 //! The state behind the requests: one run at a time.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use engpass_model::source::agents::MOST_FLOWS;
 use serde_json::{Value, json};
 
 use super::request::{Of, Request, Start};
@@ -20,8 +22,6 @@ const CALIBRATION: u64 = 40 * MILLISECOND;
 const ENDING: u64 = 2 * SECOND;
 /// How long a flow that ends by itself gets beyond its time, or may be silent where that is not known.
 const BEYOND: u64 = 5 * SECOND;
-/// The most flows of a run at one host.
-const FLOWS: usize = 64;
 
 /// A run and its flows.
 struct Run {
@@ -38,6 +38,33 @@ pub(super) struct Session {
     silence: Duration,
     timer: Arc<Timer>,
     run: Option<Run>,
+    silent: Silent,
+}
+
+/// Peers that did not answer the probe of a flow: further flows of the run do not ask them again.
+#[derive(Default)]
+struct Silent {
+    token: String,
+    peers: Vec<(IpAddr, Problem)>,
+}
+
+impl Silent {
+    /// Refuse a flow to a peer that is known to be silent.
+    fn check(&mut self, prepare: &Prepare) -> Result<()> {
+        if self.token != prepare.run {
+            *self = Self { token: prepare.run.clone(), peers: Vec::new() };
+        }
+        let asked = |peer: IpAddr| prepare.to.iter().any(|to| to.ip() == peer);
+        let known = self.peers.iter().find(|(peer, _)| asked(*peer));
+        known.map_or(Ok(()), |(_, problem)| Err(problem.clone()))
+    }
+
+    /// Remember the only peer of a flow that could not be connected, if it did not answer.
+    fn note(&mut self, to: &[SocketAddr], problem: &Problem) {
+        if let ([peer], Code::NoAnswer | Code::Unreachable) = (to, problem.code) {
+            self.peers.push((peer.ip(), problem.clone()));
+        }
+    }
 }
 
 /// The answer to `ping`.
@@ -52,7 +79,7 @@ fn unknown_flow(flow: &str) -> Problem {
 impl Session {
     pub(super) fn new(output: Output, limits: Limits, gone: Arc<AtomicBool>, silence: Duration) -> Self {
         let timer = Arc::new(Timer::calibrate(CALIBRATION));
-        Self { output, limits, gone, silence, timer, run: None }
+        Self { output, limits, gone, silence, timer, run: None, silent: Silent::default() }
     }
 
     /// Say hello.
@@ -131,16 +158,18 @@ impl Session {
                     "give it another name",
                 ));
             }
-            if run.flows.len() == FLOWS {
+            if run.flows.len() == MOST_FLOWS {
                 return Err(Problem::new(
                     Code::Limit,
-                    format!("a run has at most {FLOWS} flows at a host"),
+                    format!("a run has at most {MOST_FLOWS} flows at a host"),
                     "use `streams`",
                 ));
             }
         }
-        let token = prepare.run.clone();
-        let flow = Flow::prepare(Spec::new(prepare, &self.limits)?, &self.timer)?;
+        let spec = Spec::new(prepare, &self.limits)?;
+        self.silent.check(&spec.asked)?;
+        let (token, to) = (spec.asked.run.clone(), spec.asked.to.clone());
+        let flow = Flow::prepare(spec, &self.timer).inspect_err(|problem| self.silent.note(&to, problem))?;
         let answer = flow.prepared();
         let run = self.run.get_or_insert_with(|| Run { token, flows: Vec::new(), before: None });
         run.flows.push(flow);

@@ -16,7 +16,7 @@ use crate::sys::thread;
 const CONNECTING: Duration = Duration::from_secs(4);
 /// How long the next head of a TCP peer may take.
 const ANSWERING: Duration = Duration::from_secs(2);
-/// How long the answer to each of a datagram peer's heads is waited for. They are all that is ever sent to a silent address.
+/// How long to wait for the answer to each copy of a head in a datagram: paths lose packets. A silent address gets the copies of one hello.
 const TRIES: [Duration; 5] = [
     Duration::from_millis(100),
     Duration::from_millis(200),

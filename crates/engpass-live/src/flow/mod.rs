@@ -23,6 +23,7 @@ mod udp_send;
 mod worker;
 mod writer;
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -63,6 +64,16 @@ pub(crate) struct Flow {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Connect streams to their peers, all at once: each takes two round trips.
+fn connect_all(spec: &Spec, peers: impl Iterator<Item = (u16, SocketAddr)>) -> Result<Vec<Socket>> {
+    let sockets: Vec<Result<Socket>> = std::thread::scope(|scope| {
+        let connect = |(stream, to)| scope.spawn(move || connect::connect(spec, stream, to));
+        let threads: Vec<_> = peers.map(connect).collect();
+        threads.into_iter().map(|thread| thread.join().expect("connecting does not panic")).collect()
+    });
+    sockets.into_iter().collect()
 }
 
 impl Flow {
@@ -136,18 +147,15 @@ impl Flow {
 
     fn connect(&mut self, timer: &Arc<Timer>) -> Result<()> {
         let spec = &self.spec;
-        // All at once: each takes two round trips.
-        let peers: Vec<_> = if spec.asked.group.is_some() {
-            spec.asked.to.iter().map(|to| (0, *to)).collect()
+        let mut sockets: Vec<Socket> = if spec.asked.group.is_some() {
+            connect_all(spec, spec.asked.to.iter().map(|to| (0, *to)))?
         } else {
-            (0..spec.asked.streams).map(|stream| (stream, spec.asked.to[0])).collect()
+            let to = spec.asked.to[0];
+            // A peer that does not answer hears from the first stream alone.
+            let first = connect::connect(spec, 0, to)?;
+            let others = connect_all(spec, (1..spec.asked.streams).map(|stream| (stream, to)))?;
+            std::iter::once(first).chain(others).collect()
         };
-        let sockets: Vec<Result<Socket>> = std::thread::scope(|scope| {
-            let connect = |(stream, to)| scope.spawn(move || connect::connect(spec, stream, to));
-            let threads: Vec<_> = peers.into_iter().map(connect).collect();
-            threads.into_iter().map(|thread| thread.join().expect("connecting does not panic")).collect()
-        });
-        let mut sockets: Vec<Socket> = sockets.into_iter().collect::<Result<_>>()?;
         if let Some(group) = spec.asked.group {
             let own = connect::to_group(spec, group)?;
             self.guests = std::mem::replace(&mut sockets, vec![own]);

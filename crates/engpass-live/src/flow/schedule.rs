@@ -2,6 +2,7 @@
 
 use engpass_model::random::Stream;
 use engpass_model::source::Bursts;
+use engpass_model::source::agents::FASTEST;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::time::Pace;
 use serde::Deserialize;
@@ -10,8 +11,6 @@ use crate::problem::{Problem, Result};
 
 /// Picoseconds in a nanosecond.
 const NS: u64 = 1000;
-/// The fastest rate that makes sense, in bit/s.
-const FASTEST: u64 = 10_000_000_000_000;
 
 /// What a request asks for. Rates are of payload.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

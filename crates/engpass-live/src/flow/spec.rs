@@ -165,8 +165,8 @@ const MESSAGE: u64 = agents::MOST_WRITE;
 const _: () = assert!(STAMP as u64 == agents::LEAST_DATAGRAM);
 /// The largest payload of a UDP datagram over IPv4.
 const DATAGRAM: u64 = 65_507;
-/// The longest time that a flow may be asked to run: a week.
-const LONGEST: u64 = 7 * 86_400 * SECOND;
+/// The longest time for which a flow may be asked to run, in ns.
+const LONGEST: u64 = agents::LONGEST.0 / 1000;
 /// The shortest interval of a time series.
 const INTERVAL: u64 = MILLISECOND;
 /// The largest buffer of a socket that can be asked for.
@@ -211,8 +211,12 @@ impl Spec {
         let Some(token) = Token::parse(&asked.run) else {
             return Err(Problem::field("run", "is no token", "give 32 hexadecimal digits"));
         };
-        if asked.flow.is_empty() || asked.flow.len() > 64 {
-            return Err(Problem::field("flow", "is no name", "give 1 to 64 bytes"));
+        if asked.flow.is_empty() || asked.flow.len() > agents::MOST_NAME {
+            return Err(Problem::field(
+                "flow",
+                "is no name",
+                format!("give 1 to {} bytes", agents::MOST_NAME),
+            ));
         }
         let listens = asked.side == Side::Listen;
         let role = asked.role.unwrap_or(if listens { Role::Receive } else { Role::Send });

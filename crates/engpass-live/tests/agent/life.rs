@@ -74,18 +74,6 @@ fn peers_that_are_not_there_are_told_apart() {
     assert_eq!(agent.refused("prepare", plan.connecting(&port)), "refused");
     let datagrams = Plan::of("udp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
     assert_eq!(agent.refused("prepare", datagrams.connecting(&port)), "refused");
-    // Somebody who says nothing, and somebody who says something else.
-    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
-    let port = json!(silent.local_addr().expect("bound").port());
-    assert_eq!(agent.refused("prepare", datagrams.connecting(&port)), "no-answer");
-    // What was sent to it are heads, and few of them.
-    silent.set_nonblocking(true).expect("a socket");
-    let mut sent = 0;
-    while let Ok(length) = silent.recv(&mut [0; 2000]) {
-        assert_eq!(length, 64);
-        sent += 1;
-    }
-    assert!((1..=10).contains(&sent), "{sent}");
     // Another run's agent.
     let mut other = Agent::new();
     let theirs = with(&plan.listening(), &json!({ "run": "ff112233445566778899aabbccddeeff" }));
@@ -95,6 +83,49 @@ fn peers_that_are_not_there_are_told_apart() {
         agent.refused("prepare", with(&plan.connecting(&json!(9)), &json!({ "cores": [5000], "bytes": 0 }))),
         "bad-request"
     );
+}
+
+#[test]
+fn a_silent_peer_gets_one_probe_of_all_streams_and_flows() {
+    let mut agent = Agent::new();
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let port = json!(silent.local_addr().expect("bound").port());
+    let many = json!({ "message_bytes": 1000, "duration_ns": MS, "streams": 128 });
+    let datagrams = Plan::of("udp-stream", many.clone());
+    assert_eq!(agent.refused("prepare", datagrams.connecting(&port)), "no-answer");
+    let other = with(&datagrams.connecting(&port), &json!({ "flow": "g" }));
+    assert_eq!(agent.refused("prepare", other), "no-answer");
+    silent.set_nonblocking(true).expect("a socket");
+    let mut heads = Vec::new();
+    let mut bytes = [0; 2000];
+    while let Ok(length) = silent.recv(&mut bytes) {
+        heads.push(bytes[..length].to_vec());
+    }
+    assert!((1..=5).contains(&heads.len()), "{} datagrams", heads.len());
+    assert_eq!(heads[0].len(), 64);
+    assert!(heads.iter().all(|head| *head == heads[0]), "all are copies of one hello");
+
+    // A server that accepts connections and says nothing.
+    let mut agent = Agent::new();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let port = json!(silent.local_addr().expect("bound").port());
+    assert_eq!(agent.refused("prepare", Plan::of("tcp-stream", many).connecting(&port)), "no-answer");
+    silent.set_nonblocking(true).expect("a socket");
+    let connections = std::iter::from_fn(|| silent.accept().ok()).count();
+    assert_eq!(connections, 1);
+}
+
+#[test]
+fn a_new_run_asks_a_silent_peer_again() {
+    let mut agent = Agent::new();
+    let plan = Plan::of("udp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let port = json!(silent.local_addr().expect("bound").port());
+    assert_eq!(agent.refused("prepare", plan.connecting(&port)), "no-answer");
+    let mut other = Agent::new();
+    let next = json!({ "run": "ff112233445566778899aabbccddeeff" });
+    let prepared = other.ok("prepare", with(&plan.listening(), &next));
+    agent.ok("prepare", with(&plan.connecting(&prepared["port"]), &next));
 }
 
 #[test]

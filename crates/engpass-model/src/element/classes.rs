@@ -247,6 +247,11 @@ impl Classes {
         self.waiting + u64::from(self.last_end > at)
     }
 
+    /// When the transmitter takes its next cell, as far as it is known; [`u64::MAX`] if no queued cell waits.
+    pub fn next_begin(&self) -> u64 {
+        if self.waiting > 0 { self.decide_at } else { u64::MAX }
+    }
+
     /// What the line does at `at`, up to which all cells were taken and no further.
     pub fn doing(&self, at: u64) -> Doing {
         Doing::of(self.slot, self.base, self.last_end, self.end.rounding(), at)

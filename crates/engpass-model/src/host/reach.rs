@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::text::is_hidden;
+
 /// Where the agent of a host runs in a measurement. No other engine asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -47,7 +49,7 @@ fn named(text: &str, name: &str, pattern: &str, barred: &[char]) -> Result<Strin
         "would be taken for an option"
     } else if name == "." || name == ".." || name.contains(barred) {
         "is a path"
-    } else if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+    } else if name.contains(|c: char| c.is_whitespace() || is_hidden(c)) {
         "has blanks in its name"
     } else {
         return Ok(name.to_string());

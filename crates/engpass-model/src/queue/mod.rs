@@ -68,6 +68,19 @@ impl Queue {
         complaints.under(&["queue"], own);
     }
 
+    /// What a port with this discipline holds at most.
+    pub fn limit(&self) -> QueueLimit {
+        match self {
+            Self::DropTail(config) => config.limit,
+            Self::Red(config) => config.limit,
+            Self::CoDel(config) => config.limit,
+            Self::FqCoDel(config) => config.limit,
+            Self::Priority(config) => config.limit,
+            Self::Drr(config) => config.limit,
+            Self::TokenBucket(config) => config.limit,
+        }
+    }
+
     /// The discipline of one new port: see [`QueueConfig::build`].
     pub fn build(&self, random: Stream, line_rate: u64) -> Discipline {
         self.config().build(random, line_rate)

@@ -1,7 +1,7 @@
-//! The generic cell rate algorithm in its two forms (ITU-T I.371 Annex A; ATM Forum TM 4.0 section 4.4).
+//! The generic cell rate algorithm (ITU-T I.371 Annex A; ATM Forum TM 4.0 section 4.4).
 //!
-//! Both count in `1 / den` picoseconds, so an increment of `num / den` picoseconds is a whole number and nothing is
-//! rounded.
+//! It counts in `1 / den` picoseconds, so an increment of `num / den` picoseconds is a whole number and nothing is rounded. The tests hold it
+//! against the standard's second form, the leaky bucket.
 
 use crate::time::{Pace, Time};
 
@@ -34,42 +34,42 @@ impl VirtualScheduling {
     }
 }
 
-/// GCRA(T, tau) as a continuous-state leaky bucket.
-#[derive(Clone, Debug)]
-pub struct LeakyBucket {
-    increment: u128,
-    limit: u128,
-    den: u128,
-    /// Content at `last`, the last conforming arrival.
-    content: u128,
-    last: u128,
-}
-
-impl LeakyBucket {
-    /// The algorithm for cells every `increment`, with `limit` of tolerance.
-    pub fn new(increment: Pace, limit: Time) -> Self {
-        let (num, den) = increment.ratio();
-        let den = u128::from(den);
-        Self { increment: u128::from(num), limit: u128::from(limit.ps()) * den, den, content: 0, last: 0 }
-    }
-
-    /// Whether a cell that arrives at `now` conforms.
-    pub fn conforms(&mut self, now: Time) -> bool {
-        let now = u128::from(now.ps()) * self.den;
-        let left = self.content.saturating_sub(now - self.last);
-        if left > self.limit {
-            return false;
-        }
-        self.content = left + self.increment;
-        self.last = now;
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// GCRA(T, tau) as a continuous-state leaky bucket.
+    #[derive(Clone, Debug)]
+    struct LeakyBucket {
+        increment: u128,
+        limit: u128,
+        den: u128,
+        /// Content at `last`, the last conforming arrival.
+        content: u128,
+        last: u128,
+    }
+
+    impl LeakyBucket {
+        /// The algorithm for cells every `increment`, with `limit` of tolerance.
+        fn new(increment: Pace, limit: Time) -> Self {
+            let (num, den) = increment.ratio();
+            let den = u128::from(den);
+            Self { increment: u128::from(num), limit: u128::from(limit.ps()) * den, den, content: 0, last: 0 }
+        }
+
+        /// Whether a cell that arrives at `now` conforms.
+        fn conforms(&mut self, now: Time) -> bool {
+            let now = u128::from(now.ps()) * self.den;
+            let left = self.content.saturating_sub(now - self.last);
+            if left > self.limit {
+                return false;
+            }
+            self.content = left + self.increment;
+            self.last = now;
+            true
+        }
+    }
 
     #[test]
     fn a_clump_is_as_long_as_the_standard_says() {

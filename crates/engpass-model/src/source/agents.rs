@@ -4,6 +4,7 @@ use super::Traffic;
 use super::live::{Method, Pacing};
 use super::poisson::Sizes;
 use crate::complaint::Complaints;
+use crate::unit::{Duration, Rate};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
 /// The least payload of a datagram, in bytes: its number, and what tells it from strangers.
@@ -14,6 +15,14 @@ pub const MOST_WRITE: u64 = 64 << 20;
 pub const MOST_STREAMS: u64 = 128;
 /// The segment sizes that a socket of Linux can be told, in bytes.
 pub const SEGMENT: (u64, u64) = (88, 32_767);
+/// The most flows of a run that begin or end at one host.
+pub const MOST_FLOWS: usize = 64;
+/// The longest name of a flow, in bytes.
+pub const MOST_NAME: usize = 64;
+/// The longest time for which a flow may be asked to send: a week.
+pub const LONGEST: Duration = Duration(7 * 86_400 * 1_000_000_000_000);
+/// The highest rate of a schedule, in bit/s of payload.
+pub const FASTEST: u64 = 10_000_000_000_000;
 
 impl Traffic {
     /// What is wrong with the values where real hosts are to make it: of `measure` and `emulate`.
@@ -31,6 +40,14 @@ impl Traffic {
             }
             Self::Poisson(config) if config.sizes == Sizes::Exponential => {
                 complaints.add(&["sizes"], "agents send datagrams of one size", "take it out");
+            }
+            Self::RequestResponse(config) => {
+                let bits = u128::from(config.request.bytes()) * 8;
+                let per_second = |every: Duration| bits * 1_000_000_000_000 / u128::from(every.0.max(1));
+                if config.every.is_some_and(|every| per_second(every) > u128::from(FASTEST)) {
+                    let cause = format!("agents send requests with at most {}", Rate(FASTEST));
+                    complaints.add(&["every"], cause, "give a longer time, or smaller requests");
+                }
             }
             _ => {}
         }
@@ -118,6 +135,14 @@ mod tests {
             (json!({ "kind": "tcp-stream", "live": { "pacing": "burst" } }), vec!["live.pacing"]),
             (rr(json!({ "pacing": "burst", "method": "sendfile" })), vec!["live.pacing", "live.method"]),
             (rr(json!({ "pacing": "sleep", "method": "write" })), vec![]),
+            (
+                json!({ "kind": "request-response", "request": "1 MiB", "response": "20 B", "every": "800 ns" }),
+                vec!["every"],
+            ),
+            (
+                json!({ "kind": "request-response", "request": "1 MiB", "response": "20 B", "every": "1 us" }),
+                vec![],
+            ),
         ] {
             assert_eq!(complaints(table.clone()), keys, "{table}");
         }

@@ -2,7 +2,8 @@
 
 use engpass_model::unit::{BufferSize, Duration, Quantity};
 use engpass_model::wire::Framing;
-use engpass_testbed::Topology;
+use engpass_testbed::topology::LinkEnds;
+use engpass_testbed::{Topology, path};
 
 /// A link, or what one node sends on it, and the form in which it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +17,8 @@ pub struct Point {
 }
 
 impl Point {
-    /// `link.NAME`, or `link.NAME.NODE` for what that node sends; in the form that is `wanted`, or else in that of the link.
+    /// `link.NAME`, or `link.NAME.NODE` for what that node sends; in the form that is `wanted`, or else in that of the link. Names may be
+    /// quoted, as in a dotted key of TOML.
     ///
     /// # Errors
     /// Cause and cure, where the testbed has no such point, or the link no such form.
@@ -26,26 +28,44 @@ impl Point {
                 "`{text}` is no link point\nhelp: write `link.NAME`, or `link.NAME.NODE` for what that node sends"
             ));
         };
-        for (link, ends) in topology.links.iter().enumerate() {
-            // Names have dots where they are quoted in the file.
-            let Some(node) = rest.strip_prefix(&ends.name) else { continue };
-            let form = || Form::choose(wanted, ends.lines[0].framing, &ends.name);
-            if node.is_empty() {
-                return Ok(Self { link, ports: vec![2 * link, 2 * link + 1], form: form()? });
-            }
-            let Some(node) = node.strip_prefix('.') else { continue };
-            let nodes = ends.ends.map(|end| topology.nodes[end].as_str());
-            let Some(end) = nodes.iter().position(|known| *known == node) else {
-                return Err(format!(
-                    "`{node}` is no end of link `{}`\nhelp: it joins `{}` and `{}`",
-                    ends.name, nodes[0], nodes[1]
-                ));
-            };
-            return Ok(Self { link, ports: vec![2 * link + end], form: form()? });
-        }
-        let names: Vec<String> = topology.links.iter().map(|link| format!("`link.{}`", link.name)).collect();
-        Err(format!("the testbed has no `{text}`\nhelp: it has {}", names.join(", ")))
+        let Some((link, node)) = named(rest, topology) else {
+            let known = topology.links.iter().map(|link| format!("`{}`", path::join(&["link", &link.name])));
+            let known = known.collect::<Vec<_>>().join(", ");
+            return Err(format!("the testbed has no `{text}`\nhelp: it has {known}"));
+        };
+        let ends = &topology.links[link];
+        let form = || Form::choose(wanted, ends.lines[0].framing, &ends.name);
+        let Some(node) = node else {
+            return Ok(Self { link, ports: vec![2 * link, 2 * link + 1], form: form()? });
+        };
+        let nodes = ends.ends.map(|end| topology.nodes[end].as_str());
+        let Some(end) = nodes.iter().position(|known| *known == node) else {
+            return Err(format!(
+                "`{node}` is no end of link `{}`\nhelp: it joins `{}` and `{}`",
+                ends.name, nodes[0], nodes[1]
+            ));
+        };
+        Ok(Self { link, ports: vec![2 * link + end], form: form()? })
     }
+}
+
+/// The link and the node that a text names, without quotes or as a dotted key.
+fn named(text: &str, topology: &Topology) -> Option<(usize, Option<String>)> {
+    let bare = |(link, ends): (usize, &LinkEnds)| {
+        // The name itself may have dots.
+        let node = text.strip_prefix(&ends.name)?;
+        if node.is_empty() {
+            Some((link, None))
+        } else {
+            Some((link, Some(node.strip_prefix('.')?.to_owned())))
+        }
+    };
+    topology.links.iter().enumerate().find_map(bare).or_else(|| {
+        let mut parts = path::parse(text).ok()?.into_iter();
+        let (name, node) = (parts.next()?, parts.next());
+        let link = topology.links.iter().position(|ends| ends.name == name)?;
+        parts.next().is_none().then_some((link, node))
+    })
 }
 
 /// As what packets and cells are written.

@@ -143,6 +143,8 @@ pub(super) struct Demand<'a> {
     pub(super) connection: Option<Connection>,
     /// The counted time, as far as it can use it.
     pub(super) span: Span,
+    /// Picoseconds from the beginning of a unit until its receiver has it, if it meets nothing else; `None` for a generator.
+    pub(super) idle_delay: Option<u64>,
     /// Needs of one unit, in the order in which it meets them.
     pub(super) uses: Vec<Use>,
     pub(super) limiters: Vec<Limiter>,
@@ -278,6 +280,7 @@ impl<'a> Builder<'a> {
             payload_bits: 0.0,
             connection: None,
             span: Span::new(&self.testbed.run, traffic),
+            idle_delay: None,
             uses: Vec::new(),
             limiters: Vec::new(),
         };
@@ -331,6 +334,7 @@ impl<'a> Builder<'a> {
             )
         };
         self.hosts(demand, time(sent, path.mtu), time(received, path.path_mtu), 0.0);
+        demand.idle_delay = Some(self.idle_datagram(demand.traffic, path, message));
         let Some(rate) = rate else { return };
         let span = demand.span;
         let even = Pace::of_bits(8 * message.max(1), rate.0);
@@ -378,6 +382,8 @@ impl<'a> Builder<'a> {
         self.hosts(demand, (writing, least_writing), (reading, least_reading), acks_ahead);
         self.acknowledgements(demand, &tcp);
         self.window(demand, &tcp);
+        let payload = tcp.segment.min(config.message.bytes());
+        demand.idle_delay = Some(self.idle_segment(demand.traffic, path, tcp.header, payload));
         if let Some(rate) = config.rate {
             let streams = f64::from(config.streams);
             let writes = demand.span.even(Pace::of_bits(8 * config.message.bytes().max(1), rate.0));

@@ -1,10 +1,14 @@
 //! What a unit of a flow needs of the hosts at its ends: of their CPUs, memories and I/O buses.
 
 use engpass_model::host::{CpuCost, Host, Side};
+use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
+use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
+use engpass_testbed::topology::FlowPath;
 
 use super::ROUNDING;
 use super::demand::{Builder, Demand, Resource};
+use super::idle::{Packet, arrivals};
 use super::outcome::CandidateKind;
 
 /// What limits at one end of a flow.
@@ -33,6 +37,34 @@ const RECEIVING: Kinds = Kinds {
 pub(super) type Times<U, B> = (U, B);
 
 impl<'a> Builder<'a> {
+    /// Picoseconds that a UDP message takes to its receiver if it meets nothing else.
+    pub(super) fn idle_datagram(&self, traffic: &Traffic, path: &FlowPath, message: u64) -> u64 {
+        let [send, receive] = self.occupations(traffic, path);
+        let cut = Fragments::of(message + UDP_HEADER_BYTES, path.mtu);
+        let mut at = send.datagram_start();
+        let packets = (0..cut.count).map(|index| {
+            let payload = cut.payload(index);
+            at += send.fragment(if index == 0 { payload - UDP_HEADER_BYTES } else { payload });
+            Packet { payload, at }
+        });
+        let arrived = arrivals(self.testbed, self.topology, &path.legs, packets.collect());
+        last(&arrived) + receive.datagram(message, arrived.len() as u64)
+    }
+
+    /// Picoseconds that a TCP segment takes to its receiver if it meets nothing else.
+    pub(super) fn idle_segment(&self, traffic: &Traffic, path: &FlowPath, header: u64, payload: u64) -> u64 {
+        let [send, receive] = self.occupations(traffic, path);
+        let formed = vec![Packet { payload: header + payload, at: send.segment() }];
+        let arrived = arrivals(self.testbed, self.topology, &path.legs, formed);
+        last(&arrived) + receive.segment() + receive.bytes(payload)
+    }
+
+    /// CPU times of the sender and of the receiver.
+    fn occupations(&self, traffic: &Traffic, path: &FlowPath) -> [CpuCost; 2] {
+        [(Side::Send, path.from), (Side::Receive, path.to)]
+            .map(|(side, host)| self.testbed.hosts[host].occupation(side, traffic.data_path(side)))
+    }
+
     /// Both ends, given the CPU times of each. Pauses do not count: they are random, and a run may have none. `acks_ahead` acknowledgements may
     /// arrive after the end.
     pub(super) fn hosts<S, LS, R, LR>(
@@ -130,4 +162,9 @@ impl<'a> Builder<'a> {
             limiter.data = Some((path, transfer));
         }
     }
+}
+
+/// When the last packet of a unit is at its receiver, in picoseconds.
+fn last(packets: &[Packet]) -> u64 {
+    packets.iter().map(|packet| packet.at).max().expect("a unit has a packet")
 }

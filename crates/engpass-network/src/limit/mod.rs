@@ -12,6 +12,7 @@ mod connection;
 mod demand;
 mod fill;
 mod hosts;
+mod idle;
 pub mod layers;
 mod outcome;
 mod sentence;
@@ -147,6 +148,7 @@ fn flow_limit(
         bound_bottleneck: demand.limiters[tightest].name.clone(),
         bound_sentence: sentence::bound(topology, resources, demands, flow, tightest, bounds[tightest]),
         window: window(topology, demand),
+        idle_delay_s: demand.idle_delay.map(|ps| ps as f64 / 1e12),
         bottleneck: answers[bottleneck].limiter.name.clone(),
         next: next.map(|next| next.limiter.name.clone()),
         sentence: sentence::sentence(topology, resources, demands, flow, &answers[bottleneck], next),

@@ -31,6 +31,9 @@ pub struct FlowLimit {
     /// The window of each connection; only of a `tcp-stream`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowLimit>,
+    /// One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in seconds; `None` for generators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_delay_s: Option<f64>,
     /// Name of the smallest candidate.
     pub bottleneck: String,
     /// Name of the second smallest candidate, which limits once the bottleneck is gone; `None` if there is only one.

@@ -12,8 +12,12 @@ pub(super) struct Port {
     pub(super) queue: Queue,
     /// By circuit direction.
     pub(super) rules: Vec<Rule>,
-    /// Ports whose cells come here, and the delay between them.
-    pub(super) upstream: Vec<(usize, u64)>,
+    /// Ports whose cells come here.
+    pub(super) upstream: Vec<usize>,
+    /// Ports on a cycle with this one, if there are any: an index into the network's rings.
+    pub(super) ring: Option<usize>,
+    /// Number of the last pull that wanted arrivals of this port.
+    pub(super) pulled: u64,
     /// Whether every cell that will ever come is a generator's: then any instant can be asked for at any time.
     pub(super) foreseeable: bool,
     /// The one channel whose cells are not foreseeable, if there is exactly one.
@@ -24,6 +28,8 @@ pub(super) struct Port {
     pub(super) horizon: Option<u64>,
     /// Time of a cell, rounded down.
     pub(super) slot_at_least: u64,
+    /// From the arrival of a cell here to its arrival behind the line, at least, in picoseconds.
+    pub(super) lookahead: u64,
 }
 
 /// What stands in front of a line.
@@ -33,7 +39,8 @@ pub(super) enum Queue {
 }
 
 impl Port {
-    fn advance(&mut self, until: u64, port: usize, fabric: &mut Fabric) {
+    /// Take all arrivals up to and including `until`, which are all announced.
+    pub(super) fn advance(&mut self, until: u64, port: usize, fabric: &mut Fabric) {
         // Cells never come back to the port they leave by: its channels are not among those it announces to.
         let mut channels = std::mem::take(&mut fabric.channels[port]);
         let inputs = Inputs::new(&mut channels);
@@ -66,39 +73,23 @@ impl Port {
         }
     }
 
+    /// When the next cell that waits for its turn begins its transmission, [`u64::MAX`] if none waits. In a FIFO queue none does: the
+    /// departure of a cell is known on its arrival.
+    pub(super) fn next_waiting(&self) -> u64 {
+        match &self.queue {
+            Queue::Fifo(_) => u64::MAX,
+            Queue::Classes(queue) => queue.next_begin(),
+        }
+    }
+
     pub(super) fn has_taken(&self, until: u64) -> bool {
         self.horizon.is_some_and(|horizon| horizon >= until)
     }
 }
 
 impl Network {
-    /// Take all arrivals at `port` up to and including `until`, which is not in the future of anything still open.
-    pub(super) fn advance(&mut self, port: usize, until: u64) {
-        self.pull(port, until, |_| true);
-    }
-
-    /// Take all arrivals at `port` up to and including `until`, drawing on those upstream ports for which `draw` says so.
-    fn pull(&mut self, port: usize, until: u64, draw: impl Fn(&Port) -> bool + Copy) {
-        let until = until.min(self.end);
-        if self.ports[port].has_taken(until) {
-            self.stop_before(port, until);
-            return;
-        }
-        for index in 0..self.ports[port].upstream.len() {
-            let (upstream, delay) = self.ports[port].upstream[index];
-            if let Some(earlier) = until.checked_sub(delay)
-                && draw(&self.ports[upstream])
-            {
-                self.pull(upstream, earlier, draw);
-            }
-        }
-        self.stop_before(port, until);
-        self.ports[port].advance(until, port, &mut self.fabric);
-        self.stop_before(port, until);
-    }
-
     /// On the way to `until`, stop where the warm-up ends and where somebody looks at the queue.
-    fn stop_before(&mut self, port: usize, until: u64) {
+    pub(super) fn stop_before(&mut self, port: usize, until: u64) {
         let this = &mut self.ports[port];
         // The counts of the warm-up and of the window must not share a train.
         let from = self.fabric.window.from;

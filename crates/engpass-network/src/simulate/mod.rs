@@ -18,6 +18,7 @@ mod losses;
 mod nic;
 mod outcome;
 pub mod outside;
+mod pull;
 mod sketch;
 mod tally;
 mod tap;
@@ -38,6 +39,7 @@ pub use ledger::{Accounts, BookSeen};
 use nic::Nic;
 pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
 use outside::Outsiders;
+use pull::{Ring, Worklist};
 pub use sketch::{Delays, RoundTrips};
 pub use tap::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit, captured};
 use tcp::{Counted, Endpoint, SegmentCost};
@@ -81,6 +83,8 @@ pub struct Network {
     next_sweep: u64,
     events: Events,
     ports: Vec<Port>,
+    rings: Vec<Ring>,
+    worklist: Worklist,
     fabric: Fabric,
     frames: Frames,
     processes: Vec<Process>,

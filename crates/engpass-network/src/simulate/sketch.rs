@@ -1,9 +1,9 @@
 //! Quantiles of a stream of times in little memory.
 //!
-//! The buckets are HdrHistogram's (G. Tene): of equal width within a power of two, 32 of them, so that a value is known to 1.6 %. They
-//! are kept only between the least and the greatest value that came, once more than a few have: a few hundred bytes for a flow. (The crate `hdrhistogram` counts
-//! from zero on, which takes thousands; crates of DDSketch take the logarithm of a float for every packet, which differs between
-//! C libraries.)
+//! The buckets are HdrHistogram's (G. Tene): 32 of equal width within a power of two, so that a value is known to 1.6 %. The least and
+//! the greatest value are exact, and no quantile lies beyond them. Buckets are kept only between these two, and only once more than a few values
+//! have come: a few hundred bytes for a flow. (The crate `hdrhistogram` counts from zero on, which takes thousands; crates of DDSketch take the
+//! logarithm of a float for every packet, which differs between C libraries.)
 
 use serde::Serialize;
 
@@ -12,16 +12,19 @@ const BITS: u32 = 5;
 /// Buckets are added so many at a time.
 const BLOCK: usize = 1 << (BITS - 1);
 
-/// So many values are kept as they come: many flows have no more.
-const FEW: usize = 11;
+/// Values that need no counts: many flows have no more.
+const FEW: usize = 8;
+
+/// Words in front of the counts of [`Sketch::Many`]: the least and the greatest value, each with its low word first.
+const BOUNDS: usize = 4;
 
 /// Counts of values by bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sketch {
-    /// So many values, and their buckets.
-    Few { count: u8, buckets: [u16; FEW] },
-    /// Number of the first bucket that is kept, and the counts from there on.
-    Many { first: u32, counts: Box<[u32]> },
+    /// The number of values, the least and the greatest one, and how far the buckets of the others are above that of the least.
+    Few { count: u8, others: [u8; FEW - 2], least: u64, greatest: u64 },
+    /// The number of the first bucket that is kept; the least and the greatest value, and the counts from that bucket on.
+    Many { first: u32, words: Box<[u32]> },
 }
 
 // Every flow has two.
@@ -29,23 +32,28 @@ const _: () = assert!(size_of::<Sketch>() == 24);
 
 impl Default for Sketch {
     fn default() -> Self {
-        Self::Few { count: 0, buckets: [0; FEW] }
+        Self::Few { count: 0, others: [0; FEW - 2], least: 0, greatest: 0 }
     }
 }
 
-/// What half, 90 %, 99 % and 99.9 % of the values do not exceed, in picoseconds.
+/// The least value, the values that 50, 90, 99 and 99.9 % do not exceed, and the greatest value, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Quantiles {
+    pub(super) least: u64,
     pub(super) half: u64,
     pub(super) p90: u64,
     pub(super) p99: u64,
     pub(super) p999: u64,
+    pub(super) greatest: u64,
 }
 
-/// From when a datagram is begun until its receiver has it: see `docs/model.md`. In seconds, within 1.6 %.
+/// The time from the beginning of a datagram until its receiver has it: see `docs/model.md`. In seconds; the quantiles within 1.6 %, the
+/// minimum and the maximum exact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Delays {
-    /// Half of them are at most this.
+    /// The least delay.
+    pub delay_min_s: f64,
+    /// Half of the delays are at most this.
     pub delay_p50_s: f64,
     /// 90 % of them are.
     pub delay_p90_s: f64,
@@ -53,12 +61,16 @@ pub struct Delays {
     pub delay_p99_s: f64,
     /// 99.9 % of them are.
     pub delay_p999_s: f64,
+    /// The greatest delay.
+    pub delay_max_s: f64,
 }
 
-/// Round trips as the sending ends of a TCP flow measured them. In seconds, within 1.6 %.
+/// Round trips as the sending ends of a TCP flow measured them. In seconds; the quantiles within 1.6 %, the minimum and the maximum exact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RoundTrips {
-    /// Half of them are at most this.
+    /// The least round trip.
+    pub round_trip_min_s: f64,
+    /// Half of the round trips are at most this.
     pub round_trip_p50_s: f64,
     /// 90 % of them are.
     pub round_trip_p90_s: f64,
@@ -66,79 +78,111 @@ pub struct RoundTrips {
     pub round_trip_p99_s: f64,
     /// 99.9 % of them are.
     pub round_trip_p999_s: f64,
+    /// The greatest round trip.
+    pub round_trip_max_s: f64,
 }
 
 impl Sketch {
     /// Count a value.
     #[inline]
     pub(super) fn add(&mut self, value: u64) {
-        let bucket = bucket(value);
-        if let Self::Many { first, counts } = self
-            && let Some(count) = counts.get_mut(bucket.wrapping_sub(*first as usize))
-        {
-            // Four thousand million alike: who counts them does not miss one.
-            *count = count.saturating_add(1);
-        } else {
-            self.grow(bucket);
+        if let Self::Many { first, words } = self {
+            let (bounds, counts) = words.split_first_chunk_mut().expect(BOUNDED);
+            widen(bounds, value);
+            if let Some(count) = counts.get_mut(bucket(value).wrapping_sub(*first as usize)) {
+                // A count of four thousand million can do without one more.
+                *count = count.saturating_add(1);
+                return;
+            }
         }
+        self.grow(value);
     }
 
-    /// Keep one that is none of those of which there are counts.
+    /// Count a value that has no place yet.
     #[cold]
-    fn grow(&mut self, bucket: usize) {
-        match self {
-            Self::Few { count, buckets } if usize::from(*count) < FEW => {
-                buckets[usize::from(*count)] = bucket as u16;
-                *count += 1;
-            }
-            Self::Few { buckets, .. } => {
-                let buckets = *buckets;
-                *self = Self::Many { first: 0, counts: Box::default() };
-                buckets.into_iter().map(usize::from).chain([bucket]).for_each(|bucket| self.count(bucket));
-            }
-            Self::Many { .. } => self.count(bucket),
+    fn grow(&mut self, value: u64) {
+        let Self::Few { count, others, least, greatest } = self else { return self.count(bucket(value)) };
+        if *count == 0 {
+            (*count, *least, *greatest) = (1, value, value);
+            return;
         }
+        let (low, high) = (value.min(*least), value.max(*greatest));
+        // The buckets of all values but these two: those known, and this value or the bound that it replaces.
+        let (mut between, mut known) = ([0; FEW - 1], 0);
+        for above in &others[..usize::from(*count).saturating_sub(2)] {
+            between[known] = bucket(*least) + usize::from(*above);
+            known += 1;
+        }
+        if *count > 1 {
+            between[known] = bucket(value.clamp(*least, *greatest));
+            known += 1;
+        }
+        let (between, base) = (&between[..known], bucket(low));
+        if known <= others.len() && between.iter().all(|one| one - base <= usize::from(u8::MAX)) {
+            others.iter_mut().zip(between).for_each(|(to, one)| *to = (one - base) as u8);
+            (*count, *least, *greatest) = (*count + 1, low, high);
+            return;
+        }
+        *self = Self::many(low, high);
+        between.iter().chain(&[base, bucket(high)]).for_each(|one| self.count(*one));
+    }
+
+    /// Room for all counts between two values, and nothing counted yet.
+    fn many(least: u64, greatest: u64) -> Self {
+        let [first, last] = [least, greatest].map(|bound| bucket(bound) / BLOCK * BLOCK);
+        let mut words = vec![0; BOUNDS + last + BLOCK - first].into_boxed_slice();
+        pack(words.first_chunk_mut().expect(BOUNDED), least, greatest);
+        Self::Many { first: first as u32, words }
     }
 
     /// Have counts as far as this bucket, and count it.
     fn count(&mut self, bucket: usize) {
-        let Self::Many { first, counts } = self else { unreachable!("there are counts") };
-        let (block, before) = (bucket / BLOCK * BLOCK, *first as usize);
-        let start = if counts.is_empty() { block } else { block.min(before) };
-        let end = (block + BLOCK).max(before + counts.len());
-        if end - start > counts.len() {
-            let mut more = vec![0; end - start].into_boxed_slice();
-            if !counts.is_empty() {
-                more[before - start..][..counts.len()].copy_from_slice(counts);
-            }
-            (*first, *counts) = (start as u32, more);
+        let Self::Many { first, words } = self else { unreachable!("there are counts") };
+        let (block, before, len) = (bucket / BLOCK * BLOCK, *first as usize, words.len() - BOUNDS);
+        let (start, end) = (block.min(before), (block + BLOCK).max(before + len));
+        if end - start > len {
+            let mut more = vec![0; BOUNDS + end - start].into_boxed_slice();
+            more[..BOUNDS].copy_from_slice(&words[..BOUNDS]);
+            more[BOUNDS + before - start..][..len].copy_from_slice(&words[BOUNDS..]);
+            (*first, *words) = (start as u32, more);
         }
-        counts[bucket - start] += 1;
+        words[BOUNDS + bucket - start] += 1;
+    }
+
+    /// The least and the greatest value; `None` when nothing was counted.
+    fn bounds(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Few { count: 0, .. } => None,
+            Self::Few { least, greatest, .. } => Some((*least, *greatest)),
+            Self::Many { words, .. } => Some(unpack(words.first_chunk().expect(BOUNDED))),
+        }
     }
 
     /// How often every bucket came, in their order.
     fn by_bucket(&self) -> impl Iterator<Item = (usize, u64)> {
-        let (few, first, many) = match self {
-            Self::Few { count, buckets } => {
-                let mut few = *buckets;
-                few[..usize::from(*count)].sort_unstable();
-                (few.into_iter().take(usize::from(*count)), 0, &[][..])
+        let mut few = [0; FEW];
+        let (known, first, many) = match self {
+            Self::Few { count, others, least, greatest } => {
+                let base = bucket(*least);
+                few[0] = base;
+                few[1..].iter_mut().zip(others).for_each(|(to, above)| *to = base + usize::from(*above));
+                let known = usize::from(*count);
+                if known > 1 {
+                    few[known - 1] = bucket(*greatest);
+                }
+                few[..known].sort_unstable();
+                (known, 0, &[][..])
             }
-            Self::Many { first, counts } => ([0; FEW].into_iter().take(0), *first as usize, &counts[..]),
+            Self::Many { first, words } => (0, *first as usize, &words[BOUNDS..]),
         };
         let many = (first..).zip(many.iter().map(|count| u64::from(*count)));
-        few.map(|bucket| (usize::from(bucket), 1)).chain(many)
+        few.into_iter().take(known).map(|bucket| (bucket, 1)).chain(many)
     }
 
     /// The quantiles; `None` when nothing was counted.
     pub(super) fn quantiles(&self) -> Option<Quantiles> {
-        let total: u64 = match self {
-            Self::Few { count, .. } => (*count).into(),
-            Self::Many { counts, .. } => counts.iter().map(|count| u64::from(*count)).sum(),
-        };
-        if total == 0 {
-            return None;
-        }
+        let (least, greatest) = self.bounds()?;
+        let total: u64 = self.by_bucket().map(|(_, count)| count).sum();
         let mut buckets = self.by_bucket();
         let (mut last, mut counted) = (0, 0);
         let [half, p90, p99, p999] = [500, 900, 990, 999].map(|per_mille| {
@@ -148,29 +192,52 @@ impl Sketch {
                 let (bucket, count) = buckets.next().expect("a rank is at most the number of all");
                 (last, counted) = (bucket, counted + count);
             }
-            middle(last)
+            middle(last).clamp(least, greatest)
         });
-        Some(Quantiles { half, p90, p99, p999 })
+        Some(Quantiles { least, half, p90, p99, p999, greatest })
     }
 
     /// As delays.
     pub(super) fn delays(&self) -> Option<Delays> {
-        self.quantiles().map(|Quantiles { half, p90, p99, p999 }| Delays {
+        self.quantiles().map(|Quantiles { least, half, p90, p99, p999, greatest }| Delays {
+            delay_min_s: seconds(least),
             delay_p50_s: seconds(half),
             delay_p90_s: seconds(p90),
             delay_p99_s: seconds(p99),
             delay_p999_s: seconds(p999),
+            delay_max_s: seconds(greatest),
         })
     }
 
     /// As round trips.
     pub(super) fn round_trips(&self) -> Option<RoundTrips> {
-        self.quantiles().map(|Quantiles { half, p90, p99, p999 }| RoundTrips {
+        self.quantiles().map(|Quantiles { least, half, p90, p99, p999, greatest }| RoundTrips {
+            round_trip_min_s: seconds(least),
             round_trip_p50_s: seconds(half),
             round_trip_p90_s: seconds(p90),
             round_trip_p99_s: seconds(p99),
             round_trip_p999_s: seconds(p999),
+            round_trip_max_s: seconds(greatest),
         })
+    }
+}
+
+const BOUNDED: &str = "the least and the greatest value stand in front of the counts";
+
+fn unpack(bounds: &[u32; BOUNDS]) -> (u64, u64) {
+    let [least, least_high, greatest, greatest_high] = bounds.map(u64::from);
+    (least | least_high << 32, greatest | greatest_high << 32)
+}
+
+fn pack(bounds: &mut [u32; BOUNDS], least: u64, greatest: u64) {
+    *bounds = [least as u32, (least >> 32) as u32, greatest as u32, (greatest >> 32) as u32];
+}
+
+#[inline]
+fn widen(bounds: &mut [u32; BOUNDS], value: u64) {
+    let (least, greatest) = unpack(bounds);
+    if value < least || value > greatest {
+        pack(bounds, least.min(value), greatest.max(value));
     }
 }
 
@@ -219,33 +286,57 @@ mod tests {
         let mut sketch = Sketch::default();
         values.iter().for_each(|value| sketch.add(*value));
         values.sort_unstable();
-        let Quantiles { half, p90, p99, p999 } = sketch.quantiles().expect("values were counted");
+        let Quantiles { least, half, p90, p99, p999, greatest } =
+            sketch.quantiles().expect("values were counted");
         for (found, rank) in [(half, 10_000), (p90, 18_000), (p99, 19_800), (p999, 19_980)] {
             let exact = values[rank - 1];
             assert!(found.abs_diff(exact) <= exact >> 6, "{found} for {exact}");
         }
+        assert_eq!((least, greatest), (values[0], values[19_999]));
     }
 
     #[test]
-    fn what_does_not_come_takes_no_memory() {
+    fn equal_values_have_their_own_quantiles() {
+        // 45 ms lie 1 % above the middle of their bucket.
+        let value = 45_000_000_000;
+        for count in [1, 2, FEW, FEW + 1, 1000] {
+            let mut sketch = Sketch::default();
+            (0..count).for_each(|_| sketch.add(value));
+            let found = sketch.quantiles().expect("values were counted");
+            let Quantiles { least, half, p90, p99, p999, greatest } = found;
+            assert_eq!([least, half, p90, p99, p999, greatest], [value; 6], "{count} values");
+        }
+    }
+
+    #[test]
+    fn memory_reaches_from_the_least_to_the_greatest_bucket() {
         let mut sketch = Sketch::default();
         // Ten to thirty milliseconds, downwards.
         (10..=30).rev().for_each(|ms| sketch.add(ms * 1_000_000_000));
-        let Sketch::Many { counts, .. } = sketch else { panic!("21 are not few") };
-        assert_eq!(counts.iter().sum::<u32>(), 21);
-        assert!(counts.len() <= 64, "{}", counts.len());
+        let Sketch::Many { words, .. } = sketch else { panic!("21 are not few") };
+        assert_eq!(words[BOUNDS..].iter().sum::<u32>(), 21);
+        assert!(words.len() <= BOUNDS + 64, "{}", words.len());
     }
 
     #[test]
     fn a_few_values_count_as_many_do() {
-        let mut random = engpass_model::random::Stream::new(2, "few");
-        let (mut sketch, mut many) = (Sketch::default(), Sketch::Many { first: 0, counts: Box::default() });
-        for number in 1..3 * FEW {
-            let value = random.exponential(1_000_000_000);
-            sketch.add(value);
-            many.count(bucket(value));
-            assert_eq!(matches!(sketch, Sketch::Few { .. }), number <= FEW);
-            assert_eq!(sketch.quantiles(), many.quantiles(), "{number} values");
+        for seed in 0..50 {
+            let mut random = engpass_model::random::Stream::new(seed, "few");
+            // From a spread that has room in a few values to one that has not.
+            let offset = [0, 100_000_000][seed as usize % 2];
+            let mut values = Vec::new();
+            let mut sketch = Sketch::default();
+            for _ in 1..3 * FEW {
+                let value = offset + random.exponential(1_000_000_000);
+                values.push(value);
+                sketch.add(value);
+                let (least, greatest) = (values.iter().min().copied(), values.iter().max().copied());
+                let mut many = Sketch::many(least.expect("a value"), greatest.expect("a value"));
+                values.iter().for_each(|value| many.count(bucket(*value)));
+                assert_eq!(sketch.quantiles(), many.quantiles(), "{values:?}");
+                let few = values.len() <= FEW && (offset > 0 || matches!(sketch, Sketch::Few { .. }));
+                assert_eq!(matches!(sketch, Sketch::Few { .. }), few, "{values:?}");
+            }
         }
     }
 }

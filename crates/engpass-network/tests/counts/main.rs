@@ -4,6 +4,7 @@
 //! `UPDATE=1 cargo test -p engpass-network --test counts` writes down what has fallen. A rise is refused even then; who has a
 //! reason for one writes the row by hand, and the reason into the commit.
 
+mod estimate;
 mod long;
 mod table;
 mod workloads;

@@ -5,6 +5,7 @@ mod bounds;
 mod copies;
 mod costs;
 mod frames;
+mod idle;
 mod laws;
 mod layers;
 #[path = "../networks/mod.rs"]

@@ -22,6 +22,13 @@ use super::{
 /// Cells over all hops that a run may make.
 const AFFORDABLE: u64 = 7_500;
 
+/// A rate in bit/s at which a slot takes a whole number of picoseconds.
+const ROUND_RATE: u64 = 42_400_000;
+const ROUND_SLOT: u64 = 10_000_000;
+
+/// Switches of a cycle.
+const CYCLE: usize = 5;
+
 /// All that was drawn.
 pub(super) struct Parts {
     pub(super) graph: Graph,
@@ -61,6 +68,11 @@ pub(super) fn mean_rate(link: &Link) -> u64 {
     link.line_rates().expect("a link has a rate").iter().sum::<u64>() / 2
 }
 
+/// One draw for every host of a cycle: the draws in turn, each with its host.
+fn all_round<T: Clone>(draws: &[T], with_host: impl Fn(T, usize) -> T) -> Vec<T> {
+    draws.iter().cycle().take(CYCLE).cloned().enumerate().map(|(host, draw)| with_host(draw, host)).collect()
+}
+
 impl Parts {
     /// Take away what brings cells out of step: on links that are alike they then arrive in the same instants.
     pub(super) fn in_step(mut self) -> Self {
@@ -75,6 +87,9 @@ impl Parts {
         for circuit in &mut self.circuits {
             circuit.shaping = shaping;
         }
+        if self.graph.links[0].delay.is_multiple_of(3) {
+            self.round();
+        }
         let rate = self.udp.first().and_then(|stream| stream.rate);
         for stream in &mut self.udp {
             stream.rate = rate;
@@ -83,8 +98,36 @@ impl Parts {
         self
     }
 
-    pub(super) fn testbed(self) -> Testbed {
-        let hosts = if matches!(self.graph.shape, Shape::Wire) { 2 } else { self.graph.hosts.len() };
+    /// Make the slot of all links a whole number of picoseconds, and rates and tolerances of policers multiples of it: cells then arrive at the
+    /// very limit of a policer.
+    fn round(&mut self) {
+        self.graph.links[0].medium = Medium::Atm;
+        self.graph.round = true;
+        for ((parts, way), tolerance, _) in
+            self.circuits.iter_mut().filter_map(|circuit| circuit.policing.as_mut())
+        {
+            // A share, of one, two or four slots.
+            (*parts, *way) = (10_000 >> (*parts % 3), 7);
+            *tolerance = *tolerance % 7 * ROUND_SLOT;
+        }
+    }
+
+    /// Give a cycle a circuit with a stream from every host to the host two switches further on.
+    fn close_cycle(&mut self) {
+        if !matches!(self.graph.shape, Shape::Cycle(_)) {
+            return;
+        }
+        self.circuits = all_round(&self.circuits, |draw, host| CircuitDraw { ends: (host, 1), ..draw });
+        if self.udp.is_empty() {
+            self.tcp = all_round(&self.tcp, |draw, host| TcpDraw { circuit: (host, true), ..draw });
+        } else {
+            self.udp = all_round(&self.udp, |draw, host| UdpDraw { circuit: (host, true), ..draw });
+        }
+    }
+
+    pub(super) fn testbed(mut self) -> Testbed {
+        self.close_cycle();
+        let hosts = self.graph.hosts();
         let links = self.links(hosts);
         // If a host has two links, they are alike.
         let first = |host: &str| links.values().find(|link| link.ends.iter().any(|end| end == host));
@@ -126,15 +169,17 @@ impl Parts {
             Shape::Wire => vec![["h0".into(), "h1".into()]],
             Shape::Line => (1..switches).map(|s| [format!("s{}", s - 1), format!("s{s}")]).collect(),
             Shape::Star => (1..switches).map(|s| ["s0".into(), format!("s{s}")]).collect(),
-            Shape::Ring => {
+            Shape::Ring | Shape::Cycle(_) => {
                 (0..switches).map(|s| [format!("s{s}"), format!("s{}", (s + 1) % switches)]).collect()
             }
         };
         if switches > 0 {
-            ends.extend((0..hosts).map(|h| [format!("h{h}"), format!("s{}", graph.hosts[h] % switches)]));
+            ends.extend((0..hosts).map(|h| [format!("h{h}"), format!("s{}", graph.switch_of(h))]));
         }
         let mut draws = graph.links.clone();
-        if let (Some((host, switch)), true) = (graph.second, switches > 0) {
+        // The links drawn are as many as a cycle and its hosts need.
+        let more = switches > 0 && !matches!(graph.shape, Shape::Cycle(_));
+        if let (Some((host, switch)), true) = (graph.second, more) {
             // Of the same medium and rate as the host's first link: a share is the same on both.
             let host = host % hosts;
             draws[ends.len()] = draws[ends.len() - hosts + host];
@@ -142,10 +187,13 @@ impl Parts {
         }
         let link = |(i, mut ends): (usize, [String; 2])| {
             let LinkDraw { medium, delay, rate, .. } = if graph.alike { draws[0] } else { draws[i] };
+            let delay = if let Shape::Cycle(longest) = graph.shape { 1 + delay % longest } else { delay };
             if draws[i].turned {
                 ends.reverse();
             }
-            let rate = (medium == Medium::Atm).then_some(self::rate(rate.0, rate.1));
+            let rate =
+                if graph.round { LineRate::Both(Rate(ROUND_RATE)) } else { self::rate(rate.0, rate.1) };
+            let rate = (medium == Medium::Atm).then_some(rate);
             let name = format!("l{i}");
             (
                 name,
@@ -291,7 +339,21 @@ impl Graph {
             Shape::Line | Shape::Star => self.switches,
             // Three or four: a ring of two would be two links side by side.
             Shape::Ring => 3 + self.switches % 2,
+            Shape::Cycle(_) => CYCLE,
         }
+    }
+
+    fn hosts(&self) -> usize {
+        match self.shape {
+            Shape::Wire => 2,
+            Shape::Cycle(_) => CYCLE,
+            _ => self.hosts.len(),
+        }
+    }
+
+    /// The switch that a host hangs on.
+    fn switch_of(&self, host: usize) -> usize {
+        if matches!(self.shape, Shape::Cycle(_)) { host } else { self.hosts[host] % self.switches() }
     }
 }
 

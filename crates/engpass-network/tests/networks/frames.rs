@@ -1,5 +1,6 @@
 //! Random networks of Ethernet and point-to-point links, Ethernet switches and routers.
 
+mod port;
 mod queues;
 
 use engpass_model::link::{Link, Reorder};
@@ -21,6 +22,7 @@ use proptest::sample::select;
 
 use super::assemble::{self, turn, two};
 use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
+pub(crate) use port::port;
 
 /// Bytes that the hosts' lines can carry in a run, all together.
 const AFFORDABLE: u64 = 300_000;
@@ -76,9 +78,15 @@ pub(crate) fn frames() -> impl Strategy<Value = Drawn> {
     })
 }
 
+/// A discipline whose amounts are often multiples of the shortest frame.
+fn queue() -> impl Strategy<Value = Queue> {
+    let amount = prop_oneof![2 => 64u64..=3000, 1 => (1u64..=8).prop_map(|frames| 64 * frames)];
+    queues::queue(amount.boxed(), 60, queues::target().boxed())
+}
+
 fn node() -> impl Strategy<Value = NodeDraw> {
     let time = prop_oneof![2 => Just(0u64), 1 => 1u64..=1_000_000, 2 => 1_000_000u64..=500_000_000];
-    (any::<bool>(), time, queues::queue()).prop_map(|(switch, time, queue)| NodeDraw { switch, time, queue })
+    (any::<bool>(), time, queue()).prop_map(|(switch, time, queue)| NodeDraw { switch, time, queue })
 }
 
 fn link() -> impl Strategy<Value = LinkDraw> {
@@ -96,7 +104,7 @@ fn link() -> impl Strategy<Value = LinkDraw> {
         weighted(0.4, mtu),
         prop::bool::weighted(0.2),
         chance,
-        weighted(0.3, queues::queue()),
+        weighted(0.3, queue()),
     )
         .prop_map(|((point_to_point, medium, rate), delay, turned, mtu, vlan, chance, queue)| {
             let ((rate, overhead), (loss, jitter, reorder)) = (rate, chance);

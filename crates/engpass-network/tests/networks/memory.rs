@@ -23,6 +23,14 @@ pub(super) fn data() -> impl Strategy<Value = DataDraw> {
     )
 }
 
+/// How much memory buffers go through, in bytes.
+#[derive(Clone, Copy, Debug)]
+enum Set {
+    None,
+    Of(u64),
+    AsCache,
+}
+
 /// 10 MB/s to 10 GB/s, about as many slow ones as fast ones.
 fn rate() -> impl Strategy<Value = ByteRate> {
     (1_000u64..=9_999, 4u32..=6).prop_map(|(digits, zeros)| ByteRate(digits * 10u64.pow(zeros)))
@@ -32,10 +40,18 @@ fn memory() -> impl Strategy<Value = Memory> {
     let some = || proptest::option::of(rate());
     let cache = (1u64..=100_000, rate(), some(), any::<bool>())
         .prop_map(|(size, copy, checksum, dma)| Cache { size: Size(size), copy, checksum, dma });
-    let cached = proptest::option::of((cache, proptest::option::of(1u64..=100_000)));
+    // The buffers may be as large as the cache.
+    let set =
+        prop_oneof![1 => Just(Set::None), 2 => (1u64..=100_000).prop_map(Set::Of), 1 => Just(Set::AsCache)];
+    let cached = proptest::option::of((cache, set));
     (rate(), some(), any::<bool>(), some(), rate(), cached).prop_map(
         |(bandwidth, copy, write_allocate, checksum, encryption, cached)| {
-            let (cache, set) = cached.map_or((None, None), |(cache, set)| (Some(cache), set));
+            let set = cached.as_ref().and_then(|(cache, set)| match set {
+                Set::None => None,
+                Set::Of(bytes) => Some(*bytes),
+                Set::AsCache => Some(cache.size.bytes()),
+            });
+            let cache = cached.map(|(cache, _)| cache);
             Memory {
                 bandwidth,
                 copy,

@@ -22,7 +22,7 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-pub(crate) use frames::frames;
+pub(crate) use frames::{frames, port};
 use memory::DataDraw;
 
 /// How switches are joined.
@@ -33,6 +33,9 @@ enum Shape {
     Line,
     Star,
     Ring,
+    /// Five switches in a ring with a host each. Every host has a circuit to the host two switches further on, so that each port
+    /// of the ring waits for the one before it, all the way round. The delays are at most this many picoseconds.
+    Cycle(u64),
 }
 
 /// Everything about the graph, before it has names.
@@ -49,6 +52,8 @@ struct Graph {
     links: Vec<LinkDraw>,
     /// By how many places the links are turned round in the file.
     turned: usize,
+    /// ATM links at a rate of their own have a slot of whole picoseconds.
+    round: bool,
 }
 
 /// A link of an ATM network.
@@ -159,7 +164,7 @@ fn of_circuits(
     let parts = (
         graph(),
         vec(host(), 5),
-        vec(switch(), 4),
+        vec(switch(), 5),
         vec(circuit(), 1..=5),
         (udp, tcp),
         vec(generator(), 0..=3),
@@ -202,7 +207,10 @@ fn level() -> impl Strategy<Value = LevelDraw> {
 }
 
 fn graph() -> impl Strategy<Value = Graph> {
-    let shape = select(vec![Shape::Line, Shape::Line, Shape::Star, Shape::Ring, Shape::Ring, Shape::Wire]);
+    use Shape::{Cycle, Line, Ring, Star, Wire};
+    let longest = prop_oneof![Just(1u64), 1u64..=10_000, 10_000u64..=20_000_000];
+    let shape =
+        prop_oneof![6 => select(vec![Line, Line, Star, Ring, Ring, Wire]), 1 => longest.prop_map(Cycle)];
     let rate = || (1_000u64..=100_000).prop_map(|kbit_s| kbit_s * 1_000);
     let link = (medium(), delay(), any::<bool>(), (rate(), weighted(0.6, rate())))
         .prop_map(|(medium, delay, turned, rate)| LinkDraw { medium, delay, turned, rate });
@@ -216,6 +224,7 @@ fn graph() -> impl Strategy<Value = Graph> {
             alike,
             links,
             turned,
+            round: false,
         },
     )
 }

@@ -13,12 +13,10 @@ use engpass_testbed::Testbed;
 
 use crate::engine::Engine;
 use crate::outcome::{Departed, FlowSeen, Losing, Lost, Observed, Place};
-use crate::resolve::resolve;
 
 /// Run with seed 1 until `at` picoseconds.
 fn seen(testbed: &Testbed, at: u64) -> Observed {
-    let topology = resolve(testbed);
-    let mut engine = Engine::new(testbed, &topology, 1);
+    let mut engine = Engine::new(testbed, 1);
     engine.run_until(at);
     engine.snapshot(at)
 }

@@ -15,6 +15,7 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+use crate::cases;
 use crate::engine::Engine;
 use crate::fast::observed;
 use crate::outcome::{Observed, Place, compare};
@@ -242,7 +243,7 @@ fn point(text: &str) -> Point {
 /// What the oracle sees, if the fast engine sees the same.
 fn both(text: &str, seed: u64) -> Result<Observed, String> {
     let Point { testbed, topology, .. } = &point(text);
-    let mut oracle = Engine::new(testbed, topology, seed);
+    let mut oracle = Engine::new(testbed, seed);
     let end = testbed.run.duration.0;
     oracle.run_until(end);
     let seen = oracle.snapshot(end);
@@ -252,7 +253,7 @@ fn both(text: &str, seed: u64) -> Result<Observed, String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn trains_that_meet_are_equal_to_cells(text in contended(), seed in any::<u64>()) {
@@ -274,8 +275,8 @@ fn contended_networks_are_contended() {
     let mut runner = TestRunner::deterministic();
     for _ in 0..100 {
         let text = contended().new_tree(&mut runner).expect("a line can be drawn").current();
-        let Point { testbed, topology, .. } = &point(&text);
-        let mut oracle = Engine::new(testbed, topology, 1);
+        let Point { testbed, .. } = &point(&text);
+        let mut oracle = Engine::new(testbed, 1);
         oracle.run_until(testbed.run.duration.0);
         let seen = oracle.snapshot(testbed.run.duration.0);
         let lost = seen.losses.iter().filter(|(key, _)| matches!(key.place, Place::Port { .. }));

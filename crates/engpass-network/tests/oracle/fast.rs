@@ -4,28 +4,43 @@ use std::collections::BTreeMap;
 
 use engpass_model::discard::{Discard, Epd};
 use engpass_model::link::{DirectedRates, LineRate};
-use engpass_model::queue;
 use engpass_model::schedule::Schedule;
+use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::unit::{FillLevel, Rate};
 use engpass_model::wire::Medium;
+use engpass_network::limit::limit;
 use engpass_network::simulate::{BookSeen, Carried, Drop, SimOutcome, simulate};
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
 use crate::bench::{bench, cbr, circuit, hosts, link, q, switch, udp};
+use crate::cases;
 use crate::engine::Engine;
-use crate::networks::{Drawn, frames, network, network_with_tcp};
+use crate::networks::{Drawn, frames, network, network_with_tcp, port};
 use crate::outcome::{
     Accounts, Booked, Booking, Cause, Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed,
-    Place, Receptions, TcpSeen, compare,
+    Place, Receptions, TcpSeen, Times, compare,
 };
+use crate::queue;
 use crate::resolve::resolve;
 
 /// What the fast engine shows of a whole run.
 fn fast(testbed: &Testbed, topology: &Topology, seed: u64) -> Observed {
     let outcome = simulate(testbed, topology, seed, &|| false).expect("an ATM testbed is simulated");
+    no_message_is_faster_than_on_an_idle_way(&outcome, testbed, topology);
     observed(&outcome, testbed, topology)
+}
+
+/// The law of `limit`'s idle delay: a message of that length takes it or longer.
+fn no_message_is_faster_than_on_an_idle_way(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) {
+    let idle = limit(testbed, topology);
+    for (name, flow) in &outcome.flows {
+        if let (Traffic::UdpStream(_), Some(delays)) = (&testbed.traffic[name], &flow.delays) {
+            let idle = idle.flows[name].idle_delay_s.expect("it sends datagrams");
+            assert!(delays.delay_min_s >= idle, "`{name}`: {} s, idle {idle} s", delays.delay_min_s);
+        }
+    }
 }
 
 /// An outcome, seen as the oracle is seen.
@@ -33,6 +48,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     let counted = testbed.run.duration.0 - testbed.run.warmup.map_or(0, |warmup| warmup.0);
     // Rates are of whole bytes.
     let bytes = |rate: f64| (rate * (counted as f64 / 1e12) / 8.0).round() as u64;
+    let ps = |seconds: f64| (seconds * 1e12).round() as u64;
     let flows = outcome.flows.iter().map(|(_, flow)| FlowSeen {
         sent: flow.sent_datagrams,
         received: flow.received_datagrams,
@@ -50,9 +66,30 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
             retransmitted: tcp.retransmitted_segments,
             timeouts: tcp.timeouts,
             fast_retransmits: tcp.fast_retransmits,
-            smoothed_rtt: tcp.smoothed_rtt_s.map(|seconds| (seconds * 1e12).round() as u64),
+            smoothed_rtt: tcp.smoothed_rtt_s.map(ps),
         }),
     });
+    let delays = outcome.flows.iter().map(|(_, flow)| {
+        flow.delays.map(|all| Times {
+            min: ps(all.delay_min_s),
+            quantiles: [all.delay_p50_s, all.delay_p90_s, all.delay_p99_s, all.delay_p999_s].map(ps),
+            max: ps(all.delay_max_s),
+        })
+    });
+    let round_trips = outcome.flows.iter().map(|(_, flow)| {
+        flow.round_trips.map(|all| Times {
+            min: ps(all.round_trip_min_s),
+            quantiles: [
+                all.round_trip_p50_s,
+                all.round_trip_p90_s,
+                all.round_trip_p99_s,
+                all.round_trip_p999_s,
+            ]
+            .map(ps),
+            max: ps(all.round_trip_max_s),
+        })
+    });
+    let (delays, round_trips) = (delays.collect(), round_trips.collect());
     let (mut departures, mut frames) = (BTreeMap::new(), BTreeMap::new());
     for (link, (_, used)) in outcome.links.iter().enumerate() {
         for (end, direction) in used.directions.iter().enumerate() {
@@ -77,7 +114,8 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     }
     let (idle, books, accounts) = books(outcome);
     let at = testbed.run.duration.0;
-    Observed { at, flows: flows.collect(), departures, frames, losses, idle, books, accounts }
+    let flows = flows.collect();
+    Observed { at, flows, delays, round_trips, departures, frames, losses, idle, books, accounts }
 }
 
 /// Where something was lost.
@@ -161,7 +199,7 @@ fn a_generator_that_goes_first_meets_itself() {
         config.discard = Discard::Epd(Epd { threshold: FillLevel::Cells(threshold) });
         config.efci_threshold = efci.map(FillLevel::Cells);
         let topology = resolve(&testbed);
-        let mut oracle = Engine::new(&testbed, &topology, 1);
+        let mut oracle = Engine::new(&testbed, 1);
         oracle.run_until(testbed.run.duration.0);
         let seen = oracle.snapshot(testbed.run.duration.0);
         assert_eq!(compare(&fast(&testbed, &topology, 1), &seen), Ok(()), "{threshold}, {efci:?}");
@@ -196,7 +234,7 @@ fn a_port_goes_by_the_rate_of_its_own_direction() {
 /// What the two engines see differently.
 pub(crate) fn difference(testbed: &Testbed, seed: u64) -> Result<(), String> {
     let topology = resolve(testbed);
-    let mut oracle = Engine::new(testbed, &topology, seed);
+    let mut oracle = Engine::new(testbed, seed);
     let end = testbed.run.duration.0;
     oracle.run_until(end);
     compare(&fast(testbed, &topology, seed), &oracle.snapshot(end))
@@ -208,7 +246,7 @@ fn equal(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(cases(1000))]
 
     #[test]
     fn trains_are_equal_to_cells_bit_for_bit(Drawn(testbed) in network(), seed in any::<u64>()) {
@@ -217,6 +255,11 @@ proptest! {
 
     #[test]
     fn frames_are_equal_to_frames_with_an_event_for_everything(Drawn(testbed) in frames(), seed in any::<u64>()) {
+        equal(&testbed, seed)?;
+    }
+
+    #[test]
+    fn contended_ports_of_packets_are_equal(Drawn(testbed) in port(), seed in any::<u64>()) {
         equal(&testbed, seed)?;
     }
 

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::discard::{Discard, EpdPpd, Fba, SelectiveDrop};
-use engpass_model::queue::{Cause, Queue};
+use engpass_model::queue::Queue;
 use engpass_model::shape::PolicingAction;
 use engpass_model::source::Traffic;
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
 use engpass_model::unit::Share;
 use engpass_model::wire::{Framing, Medium};
-use engpass_testbed::topology::{FlowPath, Hop, LinkEnds};
+use engpass_testbed::topology::{FlowPath, Hop, Leg, LinkEnds};
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -18,8 +18,9 @@ use proptest::test_runner::TestRunner;
 
 use crate::cell::vc_index;
 use crate::engine::Engine;
-use crate::networks::{Drawn, frames, network, network_with_tcp};
-use crate::outcome::{FlowSeen, Observed, Place, compare};
+use crate::networks::{Drawn, frames, network, network_with_tcp, port};
+use crate::outcome::{Departing, FlowSeen, Observed, Place, Times, compare};
+use crate::queue::Cause;
 use crate::resolve::resolve;
 
 /// Later than everything in a drained network: an hour in picoseconds.
@@ -74,7 +75,7 @@ fn books_balance(topology: &Topology, seen: &Observed) -> Result<(), TestCaseErr
 fn balances(mut testbed: Testbed, seed: u64) -> Result<(), TestCaseError> {
     testbed.run.warmup = None;
     let topology = resolve(&testbed);
-    let mut engine = Engine::new(&testbed, &topology, seed);
+    let mut engine = Engine::new(&testbed, seed);
     for at in instants(&testbed) {
         engine.run_until(at);
         let seen = engine.snapshot(at);
@@ -96,8 +97,8 @@ fn balances(mut testbed: Testbed, seed: u64) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn at_the_end(testbed: &Testbed, topology: &Topology, seed: u64) -> Observed {
-    let mut engine = Engine::new(testbed, topology, seed);
+fn at_the_end(testbed: &Testbed, seed: u64) -> Observed {
+    let mut engine = Engine::new(testbed, seed);
     let end = testbed.run.duration.0;
     engine.run_until(end);
     engine.snapshot(end)
@@ -121,28 +122,26 @@ proptest! {
 
     #[test]
     fn looking_does_not_change_a_run(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
-        let topology = resolve(&testbed);
-        let mut engine = Engine::new(&testbed, &topology, seed);
+        let mut engine = Engine::new(&testbed, seed);
         for at in instants(&testbed) {
             engine.run_until(at);
             engine.snapshot(at);
         }
         let end = testbed.run.duration.0;
-        prop_assert_eq!(compare(&engine.snapshot(end), &at_the_end(&testbed, &topology, seed)), Ok(()));
+        prop_assert_eq!(compare(&engine.snapshot(end), &at_the_end(&testbed, seed)), Ok(()));
     }
 
     #[test]
     fn a_warmup_takes_away_what_was_before_it(Drawn(mut testbed) in network(), seed in any::<u64>()) {
         let end = testbed.run.duration.0;
         testbed.run.warmup = None;
-        let topology = resolve(&testbed);
-        let mut engine = Engine::new(&testbed, &topology, seed);
+        let mut engine = Engine::new(&testbed, seed);
         engine.run_until(end / 3);
         let before = engine.snapshot(end / 3);
         engine.run_until(end);
         let whole = engine.snapshot(end);
         testbed.run.warmup = Some(engpass_model::unit::Duration(end / 3));
-        let warm = at_the_end(&testbed, &topology, seed);
+        let warm = at_the_end(&testbed, seed);
         for ((before, whole), warm) in before.flows.iter().zip(&whole.flows).zip(&warm.flows) {
             prop_assert_eq!(warm.sent, whole.sent - before.sent);
             prop_assert_eq!(warm.received, whole.received - before.received);
@@ -155,6 +154,33 @@ proptest! {
             prop_assert_eq!(warm.departures[key].cells, whole.cells - before);
         }
     }
+}
+
+/// The longest delay in picoseconds of a ring of five links between switches in which every link passes cells on to the next one.
+fn closed_ring(topology: &Topology, seen: &Observed) -> Option<u64> {
+    let left = |circuit: usize, forward: bool, hop: Hop| {
+        let end = usize::from(topology.links[hop.link].ends[0] != hop.from);
+        let between = topology.links[hop.link].ends.iter().all(|end| *end >= topology.hosts);
+        between && seen.departures.contains_key(&Departing { link: hop.link, end, circuit, forward })
+    };
+    let mut next: BTreeMap<Hop, BTreeSet<Hop>> = BTreeMap::new();
+    for circuit in 0..topology.circuits.len() {
+        for forward in [true, false] {
+            let hops = topology.hops(Leg::Circuit { circuit, forward });
+            for hops in hops.windows(2).filter(|hops| hops.iter().all(|hop| left(circuit, forward, *hop))) {
+                next.entry(hops[0]).or_default().insert(hops[1]);
+            }
+        }
+    }
+    let goes_round = |first: Hop| {
+        let (mut hop, mut delay) = (first, 0);
+        for _ in 0..5 {
+            delay = delay.max(topology.links[hop.link].delay.ps());
+            hop = *next.get(&hop)?.first()?;
+        }
+        (hop == first).then_some(delay)
+    };
+    next.keys().find_map(|first| goes_round(*first))
 }
 
 fn fair(config: &AtmSwitch) -> bool {
@@ -173,7 +199,7 @@ fn random_networks_meet_everything() {
     for _ in 0..NETWORKS {
         let testbed = network().new_tree(&mut runner).expect("a network can be drawn").current().0;
         let topology = resolve(&testbed);
-        let seen = at_the_end(&testbed, &topology, 1);
+        let seen = at_the_end(&testbed, 1);
         most = most.max(seen.departures.values().map(|departed| departed.cells).sum());
         let mut meet = |what, there: bool| *met.entry(what).or_default() += u64::from(there);
         let lost = |place: fn(&Place) -> bool| seen.losses.keys().any(|key| place(&key.place));
@@ -196,7 +222,7 @@ fn random_networks_meet_everything() {
                         without(config);
                     }
                 }
-                let matters = !idle && other != testbed && at_the_end(&other, &topology, 1) != seen;
+                let matters = !idle && other != testbed && at_the_end(&other, 1) != seen;
                 *met.entry(what).or_default() += u64::from(matters);
             };
         for kind in Discard::KINDS.iter().filter(|kind| **kind != "tail") {
@@ -221,7 +247,7 @@ fn random_networks_meet_everything() {
                     adaptive.increase = Share(Share::WHOLE / 10_000);
                 }
             }
-            other != testbed && at_the_end(&other, &topology, 1) != seen
+            other != testbed && at_the_end(&other, 1) != seen
         });
         meet("a PDU with EFCI", seen.flows.iter().any(|flow| flow.marked > 0));
         meet("a tagged cell", {
@@ -233,6 +259,10 @@ fn random_networks_meet_everything() {
             seen.departures.iter().any(|(key, departed)| tagging(key.circuit) && departed.clp > 0)
         });
         meet("a warm-up", testbed.run.warmup.is_some());
+        let ring = closed_ring(&topology, &seen);
+        meet("cells all round a ring", ring.is_some());
+        meet("cells all round a ring of links below 10 ns", ring.is_some_and(|delay| delay < 10_000));
+        meet("cells all round a ring of links of 1 ps", ring == Some(1));
         meet("against a circuit", topology.flows.iter().any(|flow| !flow.forward));
         meet("three hops or more", topology.flows.iter().any(|flow| flow.route.len() > 2));
         meet("a rate for each direction", {
@@ -310,7 +340,7 @@ fn random_networks_with_tcp_meet_everything() {
         let drawn = network_with_tcp().new_tree(&mut runner).expect("a network can be drawn");
         let Drawn(testbed) = drawn.current();
         let topology = resolve(&testbed);
-        let seen = at_the_end(&testbed, &topology, 1);
+        let seen = at_the_end(&testbed, 1);
         met.tcp(&testbed, &seen);
         let tcp = || topology.flows.iter().zip(&seen.flows).filter(|(_, flow)| flow.tcp.is_some());
         for hops in 1..=4 {
@@ -351,11 +381,10 @@ fn random_networks_of_frames_meet_everything() {
     for _ in 0..NETWORKS {
         let Drawn(testbed) = frames().new_tree(&mut runner).expect("a network can be drawn").current();
         let topology = resolve(&testbed);
-        let seen = at_the_end(&testbed, &topology, 1);
+        let seen = at_the_end(&testbed, 1);
         met.tcp(&testbed, &seen);
         for cause in Cause::ALL {
-            let by = |place: &Place| matches!(place, Place::Queue { cause: by, .. } if *by == cause);
-            met.meet(cause.text(), seen.losses.keys().any(|key| by(&key.place)));
+            met.meet(cause.text(), seen.losses.keys().any(|key| queue_cause(&key.place) == Some(cause)));
         }
         for kind in Queue::KINDS {
             let of_kind = |queue: &Option<Queue>| queue.as_ref().is_some_and(|queue| queue.kind() == *kind);
@@ -389,11 +418,51 @@ fn random_networks_of_frames_meet_everything() {
     met.enough();
 }
 
+/// At contended ports every discipline drops for every cause that it has.
+#[test]
+fn contended_ports_of_packets_meet_every_cause() {
+    let mut met: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut runner = TestRunner::deterministic();
+    let ports = NETWORKS / 2;
+    for _ in 0..ports {
+        let Drawn(testbed) = port().new_tree(&mut runner).expect("a port can be drawn").current();
+        let kind = match (testbed.switches.values().next(), testbed.routers.values().next()) {
+            (Some(Switch::Ethernet(config)), _) => config.queue.kind(),
+            (_, router) => router.expect("there is a switch or a router").queue.kind(),
+        };
+        let seen = at_the_end(&testbed, 1);
+        let causes: BTreeSet<Cause> = seen.losses.keys().filter_map(|key| queue_cause(&key.place)).collect();
+        for cause in causes {
+            *met.entry((kind, cause.text())).or_default() += 1;
+        }
+    }
+    println!("{met:?}");
+    let causes = |kind| match kind {
+        "red" => vec![Cause::Full, Cause::Early],
+        "codel" | "fq-codel" => vec![Cause::Full, Cause::CoDel],
+        "token-bucket" => vec![Cause::Full, Cause::LongerThanBurst],
+        _ => vec![Cause::Full],
+    };
+    for kind in Queue::KINDS {
+        for cause in causes(*kind) {
+            let times = met.get(&(*kind, cause.text())).copied().unwrap_or_default();
+            assert!(times >= 5, "{kind}, {}: only {times} of {ports} ports", cause.text());
+        }
+    }
+}
+
+fn queue_cause(place: &Place) -> Option<Cause> {
+    match place {
+        Place::Queue { cause, .. } => Some(*cause),
+        _ => None,
+    }
+}
+
 #[test]
 fn differences_are_named() {
     let testbed =
         network().new_tree(&mut TestRunner::deterministic()).expect("a network can be drawn").current().0;
-    let oracle = at_the_end(&testbed, &resolve(&testbed), 1);
+    let oracle = at_the_end(&testbed, 1);
     let mut fast = oracle.clone();
     assert_eq!(compare(&fast, &oracle), Ok(()));
     fast.flows[0].received += 1;
@@ -403,4 +472,18 @@ fn differences_are_named() {
     assert_eq!(differences.lines().count(), 2, "{differences}");
     assert!(differences.starts_with("flow 0: fast FlowSeen"), "{differences}");
     assert!(differences.contains(": fast None, oracle Some(Departed"), "{differences}");
+    let exact = Times { min: 1_000_000, quantiles: [2_000_000; 4], max: 2_000_000 };
+    let mut oracle = oracle;
+    oracle.delays[0] = Some(exact);
+    for (delays, right) in [
+        (exact, true),
+        (Times { quantiles: [1_969_000; 4], ..exact }, true),
+        (Times { quantiles: [1_968_000; 4], ..exact }, false),
+        (Times { quantiles: [2_000_001; 4], ..exact }, false),
+        (Times { min: 1_000_001, ..exact }, false),
+    ] {
+        let mut fast = oracle.clone();
+        fast.delays[0] = Some(delays);
+        assert_eq!(compare(&fast, &oracle).is_ok(), right, "{delays:?}");
+    }
 }

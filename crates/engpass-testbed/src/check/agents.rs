@@ -3,25 +3,43 @@
 use std::collections::BTreeMap;
 
 use engpass_model::complaint::Complaints;
-use engpass_model::source::agents::SEGMENT;
+use engpass_model::source::Traffic;
+use engpass_model::source::agents::{LONGEST, MOST_FLOWS, MOST_NAME, SEGMENT};
 use engpass_model::unit::Duration;
 
 use super::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
+use crate::findings::Findings;
 use crate::testbed::Testbed;
-use crate::tree::Node;
+use crate::tree::{Node, shortened};
 
 /// Check a testbed that is in order.
-pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Vec<Diagnostic>) {
+pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Findings) {
     let checker = &mut Checker::new(tree, found);
     for (name, traffic) in &testbed.traffic {
         let mut complaints = Complaints::default();
         traffic.check_agents(&mut complaints);
         checker.complain_as("not-live", &Faulty::default(), &["traffic", name], complaints);
         segment_size(checker, testbed, name);
+        if name.len() > MOST_NAME && is_measured(testbed, traffic) {
+            let message = format!(
+                "traffic `{}` has a name of {} bytes, and agents take at most {MOST_NAME}",
+                shortened(name),
+                name.len()
+            );
+            let found = Diagnostic::error("not-live", message).help("give it a shorter name");
+            checker.report_key(&["traffic", name], found);
+        }
+    }
+    if testbed.run.most() > LONGEST {
+        let message =
+            format!("a run lasts up to {}, and agents send for at most {LONGEST}", testbed.run.most());
+        let help = "give it a shorter `duration`, or `longest` where there is a `precision`";
+        checker.report(&["run", "duration"], Diagnostic::error("not-live", message).help(help));
     }
     starts(checker, testbed);
+    flows_per_host(checker, testbed);
 }
 
 /// Whether the file speaks of real hosts: how they are reached, or what only they know.
@@ -45,6 +63,41 @@ fn segment_size(checker: &mut Checker<'_>, testbed: &Testbed, name: &str) {
         complaints.between(&["tcp", "mss"], mss.bytes(), SEGMENT, "B", "no socket takes that");
         checker.complain_as("not-live", &Faulty::default(), &path, complaints);
     }
+}
+
+/// An agent takes a limited number of flows, those that it sends and those that it receives.
+fn flows_per_host(checker: &mut Checker<'_>, testbed: &Testbed) {
+    let mut flows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, traffic) in &testbed.traffic {
+        if traffic.live().is_none() || !is_measured(testbed, traffic) {
+            continue;
+        }
+        let (from, to) = traffic.ends();
+        let receivers = match traffic {
+            Traffic::Multicast(config) => config.to.iter().map(String::as_str).collect(),
+            _ => vec![to],
+        };
+        for host in receivers.into_iter().chain([from]) {
+            flows.entry(host).or_default().push(name);
+        }
+    }
+    for (host, flows) in flows.iter().filter(|(_, flows)| flows.len() > MOST_FLOWS) {
+        let name = flows[MOST_FLOWS];
+        let message = format!(
+            "host `{host}` has {} flows, and its agent takes at most {MOST_FLOWS}: `{name}` is the first one too many",
+            flows.len()
+        );
+        let help = "give one traffic several `streams`, or spread the flows over several hosts";
+        checker.report_key(&["traffic", name], Diagnostic::error("not-live", message).help(help));
+    }
+}
+
+/// Whether a traffic sends at all when the warm-up is over: agents are not asked for other traffic.
+fn is_measured(testbed: &Testbed, traffic: &Traffic) -> bool {
+    let (start, stop) = traffic.window();
+    let most = testbed.run.most();
+    let opened = start.max(testbed.run.warmup).unwrap_or(Duration(0));
+    stop.unwrap_or(most).min(most) > opened
 }
 
 /// The agent of a host has one start for all that it sends.

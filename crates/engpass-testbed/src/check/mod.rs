@@ -8,12 +8,13 @@ mod references;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::faulty::Faulty;
+use crate::findings::Findings;
 use crate::origin::Origin;
 use crate::read::Draft;
 use crate::tree::Node;
 
 /// Check a draft. `begin` is the number of findings before it was read.
-pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>, begin: usize) {
+pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings, begin: usize) {
     empty(draft, found);
     ranges::check(draft, tree, found, &Faulty::of(&found[begin..]));
     if Faulty::of(&found[begin..]).within(&["run"]) {
@@ -25,13 +26,13 @@ pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>,
 /// Finds places in the tree and collects what is wrong there.
 pub(crate) struct Checker<'a> {
     tree: &'a Node,
-    found: &'a mut Vec<Diagnostic>,
+    found: &'a mut Findings,
     /// Errors so far, warnings not counted.
     pub(crate) errors: usize,
 }
 
 impl<'a> Checker<'a> {
-    pub(crate) fn new(tree: &'a Node, found: &'a mut Vec<Diagnostic>) -> Self {
+    pub(crate) fn new(tree: &'a Node, found: &'a mut Findings) -> Self {
         Self { tree, found, errors: 0 }
     }
 
@@ -107,7 +108,7 @@ from = \"a\"
 to = \"b\"
 message = \"1 kB\"";
 
-fn empty(draft: &Draft, found: &mut Vec<Diagnostic>) {
+fn empty(draft: &Draft, found: &mut Findings) {
     let none = |family: &str, count: usize| count == 0 && !draft.elsewhere.contains_key(family);
     let idle = none("traffic", draft.traffic.len());
     if none("host", draft.hosts.len()) {

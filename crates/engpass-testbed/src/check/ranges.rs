@@ -16,6 +16,7 @@ use indexmap::IndexMap;
 use super::{Checker, costs, paths};
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
+use crate::findings::Findings;
 use crate::read::Draft;
 use crate::testbed::Run;
 use crate::tree::Node;
@@ -23,7 +24,7 @@ use crate::tree::Node;
 /// The largest IP packet: its length field has 16 bits (RFC 791 section 3.1).
 const MAX_IP: u64 = 65_535;
 
-pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Vec<Diagnostic>, faulty: &Faulty) {
+pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &Faulty) {
     let checker = &mut Checker::new(tree, found);
     each(checker, faulty, "host", &draft.hosts, |checker, name, host, complaints| {
         host.check(complaints);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Checker, find};
 use crate::diagnostic::Diagnostic;
+use crate::findings::Findings;
 use crate::path::suggestion;
 use crate::read::Draft;
 use crate::tree::{Node, Value, shortened};
@@ -27,7 +28,7 @@ impl<'a> Names<'a> {
 }
 
 /// Names are taken from the tree: they are known even where their component could not be read.
-pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
     let mut astray = BTreeSet::new();
     let mut checker = Checker::new(tree, found);
     let hosts = Names::new(draft.hosts.keys());

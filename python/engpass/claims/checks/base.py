@@ -1,7 +1,8 @@
-"""What all checks share."""
+"""The base of all checks: verdicts, intervals, ranges of the sweep."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -11,32 +12,34 @@ from engpass.claims.curves import Curve
 from engpass.claims.quantity import Quantity
 
 Curves = Callable[[str, str], Curve]
-"""The curve of a variant (first) and a quantity (second), of the claim's campaign, engine and flow."""
+"""Returns the curve of a variant (first) and a quantity (second) of the claim's campaign, engine and flow."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What a number may be, and how a table says it."""
+    """The numbers that a claim accepts, and their text in tables."""
 
     low: float
     high: float
     unit: str
     text: str
     decimals: int = 2
-    """Decimals with which what is compared with it must be shown."""
+    """Decimals with which tables show a number that is compared with the bounds."""
 
     def __contains__(self, value: float) -> bool:
         # Rounding of the last bit decides no claim.
-        slack = 1e-9 * max(abs(self.low), abs(self.high))
+        slack = 1e-9 * max(abs(bound) for bound in (self.low, self.high) if math.isfinite(bound))
         return self.low - slack <= value <= self.high + slack
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out, with units, and whether the claim holds."""
+    """The value obtained, with units, and whether the claim holds."""
 
     obtained: str
     holds: bool
+    judged: bool = True
+    """`False` where the data for a verdict are missing; the claim then does not hold."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Check(ABC):
     """A check of one claim: its fields are the arguments that a claims file gives."""
 
     numeric: ClassVar[bool] = False
-    """Whether it compares a number with the published one (`tolerance`) or with a range (`accept`)."""
+    """Whether it compares a number with the stated one (`tolerance`) or with bounds (`least`, `most`)."""
 
     _: KW_ONLY
     variant: str
@@ -55,8 +58,17 @@ class Check(ABC):
         """Look at the curves; raises `NoDataError`."""
 
     def criterion(self) -> str:
-        """What counts as holding, in a few words, besides the interval of a numeric check."""
+        """The condition for holding in a few words; a numeric check has its interval besides."""
         return ""
+
+    def variants(self) -> tuple[str, ...]:
+        """The variants that the check reads."""
+        reference: str | None = getattr(self, "reference", None)
+        return (self.variant,) if reference is None else (self.variant, reference)
+
+    def reach(self) -> tuple[float | None, float | None]:
+        """The range of swept values that the check reads, in base units; `None` where it has no bound."""
+        return bounds(getattr(self, "from_", None), getattr(self, "to", None))
 
 
 def needed(accept: Interval | None) -> Interval:
@@ -68,3 +80,8 @@ def needed(accept: Interval | None) -> Interval:
 def bounds(low: Quantity | None, high: Quantity | None) -> tuple[float | None, float | None]:
     """Bounds of a range of swept values as numbers."""
     return (None if low is None else low.value, None if high is None else high.value)
+
+
+def say_reach(low: Quantity | None, high: Quantity | None) -> str:
+    """A range of swept values in words: `from 9 kB to 64 kB`, or nothing where it has no bounds."""
+    return " ".join(f"{word} {bound}" for word, bound in (("from", low), ("to", high)) if bound is not None)

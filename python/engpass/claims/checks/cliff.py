@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from engpass.claims.checks.base import Check, Curves, Interval, Verdict, needed
-from engpass.claims.curves import NoDataError
+from engpass.claims.missing import NoDataError
 from engpass.claims.quantity import Quantity, say
 
 

@@ -1,4 +1,4 @@
-"""`crossing`: where a curve passes a level."""
+"""`crossing`: the place at which a curve passes a level."""
 
 from __future__ import annotations
 
@@ -6,32 +6,36 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from engpass.claims.checks.base import Check, Curves, Interval, Verdict, needed
-from engpass.claims.curves import Curve
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, needed, say_reach
+from engpass.claims.curves import Curve, Sample
 from engpass.claims.quantity import Quantity, say
 
 
 @dataclass(frozen=True)
 class Crossing(Check):
-    """The swept value at which the goodput first passes a level upwards, interpolated between two points."""
+    """The first swept value at which the goodput is at least `level`, after one at which it is less."""
 
     numeric: ClassVar[bool] = True
 
     level: Quantity
+    from_: Quantity | None = None
+    to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Compare the place of the crossing with what is accepted."""
-        curve = curves(self.variant, "goodput")
-        place = crossing(curve, self.level.value)
-        if place is None:
+        """Find the crossing, and compare its place with the interval."""
+        curve = curves(self.variant, "goodput").between(*self.reach())
+        passed = crossing(curve, self.level.value)
+        if passed is None:
             return Verdict(f"never passes {self.level}", False)
-        return Verdict(say(place, curve.x_unit), place in needed(accept))
+        before, after = passed
+        said = f"{after.text}: {say(before.value, curve.unit)} before, {say(after.value, curve.unit)} there"
+        return Verdict(said, after.x in needed(accept))
+
+    def criterion(self) -> str:
+        """Level and range."""
+        return f"passes {self.level} {say_reach(self.from_, self.to)}".strip()
 
 
-def crossing(curve: Curve, level: float) -> float | None:
-    """Where a curve first goes from below a level to at least it; `None` if it never does."""
-    for before, sample in pairwise(curve.samples):
-        if before.value < level <= sample.value:
-            share = (level - before.value) / (sample.value - before.value)
-            return before.x + share * (sample.x - before.x)
-    return None
+def crossing(curve: Curve, level: float) -> tuple[Sample, Sample] | None:
+    """The samples before and after a curve first reaches a level from below; `None` if it never does."""
+    return next((pair for pair in pairwise(curve.samples) if pair[0].value < level <= pair[1].value), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed, say_reach
 from engpass.claims.curves import Curve
 from engpass.claims.quantity import Quantity, say, say_range
 
@@ -25,7 +25,7 @@ class Dips(Check):
     """The greatest value is at least this."""
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Count the dips; compare their share with what is accepted."""
+        """Count the dips, and compare their share with the interval."""
         curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
         low, all_ = count(curve, self.below.value), len(curve.samples)
         least, greatest = curve.least().value, curve.greatest().value
@@ -35,9 +35,8 @@ class Dips(Check):
         return Verdict(said, deep and high and low / all_ in needed(accept))
 
     def criterion(self) -> str:
-        """What a dip is, where they are counted, and how far the curve must go."""
-        low = f" from {self.from_}" if self.from_ else ""
-        said = f"of the sizes{low}" + (f" to {self.to}" if self.to else "") + f" below {self.below}"
+        """Range and level of the dips, and how far the curve must go."""
+        said = f"of the sizes {say_reach(self.from_, self.to)}".strip() + f" below {self.below}"
         if self.deepest:
             said += f", least below {self.deepest}"
         return said + (f", greatest at least {self.highest}" if self.highest else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, say_reach
 from engpass.claims.quantity import Quantity, say
 
 
@@ -29,5 +29,4 @@ class MeanRatio(Check):
 
     def criterion(self) -> str:
         """How much more, and where."""
-        low = f" from {self.from_}" if self.from_ else ""
-        return f"mean at least {self.least}{low}" + (f" to {self.to}" if self.to else "")
+        return f"mean at least {self.least} {say_reach(self.from_, self.to)}".strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, say_reach
 from engpass.claims.checks.dips import count
 from engpass.claims.quantity import Quantity
 
@@ -25,13 +25,16 @@ class MoreDips(Check):
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
         """Count the dips of each variant."""
         low, high = bounds(self.from_, self.to)
-        found = [curves(name, "goodput").between(low, high) for name in [*self.after.split(), self.variant]]
+        found = [curves(name, "goodput").between(low, high) for name in self.variants()]
         dips = [count(curve, self.below.value) for curve in found]
         said = ", ".join(str(number) for number in dips) + f" of {len(found[-1].samples)} sizes"
         return Verdict(said, dips[-1] > dips[0] and all(a <= b for a, b in pairwise(dips)))
 
     def criterion(self) -> str:
-        """What a dip is, and where they are counted."""
-        low = f" from {self.from_}" if self.from_ else ""
-        high = f" to {self.to}" if self.to else ""
-        return f"never fewer, more in the end; sizes{low}{high} below {self.below}"
+        """Range and level of the dips."""
+        sizes = f"sizes {say_reach(self.from_, self.to)}".strip()
+        return f"never fewer, more in the end; {sizes} below {self.below}"
+
+    def variants(self) -> tuple[str, ...]:
+        """The variants of `after`, and the claim's own last."""
+        return (*self.after.split(), self.variant)

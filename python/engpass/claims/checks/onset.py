@@ -1,43 +1,42 @@
-"""`onset`: where a variant begins to fall behind another one."""
+"""`onset`: the place at which a variant begins to fall behind another one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from engpass.claims.checks.base import Check, Curves, Interval, Verdict
-from engpass.claims.checks.crossing import crossing
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, needed, say_reach
 from engpass.claims.curves import Curve, Sample
 from engpass.claims.quantity import Quantity, say
 
 
 @dataclass(frozen=True)
 class Onset(Check):
-    """A variant begins to fall behind a reference where the reference passes a level.
+    """The first swept value at which a variant has clearly less than a reference is accepted."""
 
-    The first swept value at which it has clearly less is at most one step of the sweep from the crossing.
-    """
+    numeric: ClassVar[bool] = True
 
     reference: str
-    level: Quantity
     by: Quantity
     """Share of the reference's goodput that must be missing."""
+    from_: Quantity | None = None
+    to: Quantity | None = None
 
-    def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
-        """Compare the place of the onset with that of the crossing."""
-        reference = curves(self.reference, "goodput")
-        place = crossing(reference, self.level.value)
-        first = onset(curves(self.variant, "goodput"), reference, self.by.value)
-        if place is None:
-            return Verdict(f"`{self.reference}` never passes {self.level}", False)
-        said = f"crossing at {say(place, reference.x_unit)}"
+    def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
+        """Find the onset, and compare its place with the interval."""
+        curve, reference = (
+            curves(name, "goodput").between(*self.reach()) for name in (self.variant, self.reference)
+        )
+        first = onset(curve, reference, self.by.value)
         if first is None:
-            return Verdict(f"no fall; {said}", False)
-        step = min(b.x - a.x for a, b in zip(reference.samples, reference.samples[1:], strict=False))
-        return Verdict(f"{first.text}; {said}", abs(first.x - place) <= step * (1 + 1e-9))
+            return Verdict("no fall", False)
+        alone = say(reference.at(first.x).value, reference.unit)
+        said = f"{first.text}: {say(first.value, curve.unit)}, `{self.reference}` {alone}"
+        return Verdict(said, first.x in needed(accept))
 
     def criterion(self) -> str:
-        """What an onset is, and how near."""
-        return f"{self.by} less, within one step of the crossing"
+        """Least fall and range."""
+        return f"first with {self.by} less {say_reach(self.from_, self.to)}".strip()
 
 
 def onset(curve: Curve, reference: Curve, by: float) -> Sample | None:

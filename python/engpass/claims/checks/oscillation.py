@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import ClassVar
 
 from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed
-from engpass.claims.curves import NoDataError, Sample
+from engpass.claims.curves import Sample
+from engpass.claims.missing import NoDataError
 from engpass.claims.quantity import Quantity, say
 
 
@@ -29,7 +30,7 @@ class Oscillation(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Find the maxima, and compare their mean distance with what is accepted."""
+        """Find the maxima, and compare their mean distance with the interval."""
         curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
         if len(curve.samples) < 3:
             raise NoDataError("too few points to see an oscillation")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds
-from engpass.claims.curves import NoDataError
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, say_reach
+from engpass.claims.missing import NoDataError
 from engpass.claims.quantity import Quantity, say, say_range
 
 
@@ -30,7 +30,5 @@ class Rises(Check):
         return Verdict(f"{say_range(first.value, last.value, curve.unit)}", True)
 
     def criterion(self) -> str:
-        """Every step goes up."""
-        low = f"from {self.from_}" if self.from_ else ""
-        high = f"to {self.to}" if self.to else ""
-        return f"each above the one before {low} {high}".strip().replace("  ", " ")
+        """The rule and its range."""
+        return f"each above the one before {say_reach(self.from_, self.to)}".strip()

@@ -19,7 +19,7 @@ class RoundTrip(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Compare the shortest and the longest one with what is accepted."""
+        """Compare the shortest and the longest one with the interval."""
         low, high = bounds(self.from_, self.to)
         shortest = curves(self.variant, "shortest round trip").between(low, high).least()
         longest = curves(self.variant, "longest round trip").between(low, high).greatest()
@@ -27,5 +27,5 @@ class RoundTrip(Check):
         return Verdict(say_range(shortest.value, longest.value, "s", needed(accept).decimals), inside)
 
     def criterion(self) -> str:
-        """Of whom."""
+        """The flows that are looked at."""
         return "every flow"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, say_reach
 from engpass.claims.quantity import Quantity, say
 
 
@@ -32,5 +32,4 @@ class Same(Check):
 
     def criterion(self) -> str:
         """How far apart they may be, and where."""
-        low = f" from {self.from_}" if self.from_ else ""
-        return f"within {self.within}{low}" + (f" to {self.to}" if self.to else "")
+        return f"within {self.within} {say_reach(self.from_, self.to)}".strip()

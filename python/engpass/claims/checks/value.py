@@ -1,34 +1,73 @@
-"""`value`: the quantity at one point."""
+"""`value`: a quantity at a point, or over a range of the sweep."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from engpass.claims.checks.base import Check, Curves, Interval, Verdict, needed
-from engpass.claims.curves import NoDataError
-from engpass.claims.quantity import Quantity, say
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed, say_reach
+from engpass.claims.curves import Curve
+from engpass.claims.quantity import Quantity, say, say_range
+
+STATISTICS = ("each", "mean", "greatest", "least")
 
 
 @dataclass(frozen=True)
 class Value(Check):
-    """The quantity at a swept value, or at the only point."""
+    """A statistic of the quantity is accepted; `each` means every value of the range."""
 
     numeric: ClassVar[bool] = True
 
     at: Quantity | None = None
+    """One swept value, in place of a range."""
+    from_: Quantity | None = None
+    to: Quantity | None = None
     quantity: str = "goodput"
-    """`goodput`, `offered`, or a stage of the limit by its name."""
+    """`goodput`, `offered`, `idle delay`, `delay p99` and the like, or a stage of the limit by its name."""
+    statistic: str = "each"
+    """`each`, `mean`, `greatest` or `least`."""
     per: Quantity | None = None
-    """Divide by this: what comes out is a share."""
+    """Divide by this: a share comes out."""
+    times: Quantity | None = None
+    """Multiply by this: of a share, a quantity comes out."""
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown statistic, and a point together with a range."""
+        if self.statistic not in STATISTICS:
+            raise ValueError(f"`statistic` is `{self.statistic}`, none of {', '.join(STATISTICS)}")
+        if self.at is not None and (self.from_ is not None or self.to is not None):
+            raise ValueError("`at` names one point, `from` and `to` a range")
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Compare the value with what is accepted."""
+        """Compare the statistic with the interval."""
         curve = curves(self.variant, self.quantity)
-        if self.at is None and len(curve.samples) > 1:
-            raise NoDataError("several points, and the claim does not say which")
-        sample = curve.samples[0] if self.at is None else curve.at(self.at.value)
-        value, unit = sample.value, curve.unit
+        curve = curve.between(*self.reach()) if self.at is None else curve.only(self.at.value)
+        curve = self._scaled(curve)
+        decimals = needed(accept).decimals
+        least, greatest = curve.least(), curve.greatest()
+        if self.statistic == "each":
+            inside = least.value in needed(accept) and greatest.value in needed(accept)
+            return Verdict(say_range(least.value, greatest.value, curve.unit, decimals), inside)
+        if self.statistic == "mean":
+            mean = math.fsum(sample.value for sample in curve.samples) / len(curve.samples)
+            return Verdict(f"{say(mean, curve.unit, decimals)} on average", mean in needed(accept))
+        sample = greatest if self.statistic == "greatest" else least
+        where = f" at {sample.text}" if sample.text else ""
+        return Verdict(f"{say(sample.value, curve.unit, decimals)}{where}", sample.value in needed(accept))
+
+    def _scaled(self, curve: Curve) -> Curve:
         if self.per is not None:
-            value, unit = value / self.per.value, ""
-        return Verdict(say(value, unit, needed(accept).decimals), value in needed(accept))
+            whole = curve.in_bytes() if self.per.unit == "B/s" else curve
+            curve = whole.scaled(1 / self.per.value, "")
+        return curve if self.times is None else curve.scaled(self.times.value, self.times.unit)
+
+    def criterion(self) -> str:
+        """Statistic and place."""
+        where = f"at {self.at}" if self.at else say_reach(self.from_, self.to)
+        what = {"each": "each" if where and not self.at else "", "mean": "mean"}.get(self.statistic, "")
+        return f"{what} {where}".strip()
+
+    def reach(self) -> tuple[float | None, float | None]:
+        """The point, or the range."""
+        return bounds(self.at or self.from_, self.at or self.to)

@@ -9,6 +9,7 @@ use engpass_model::switch::Switch;
 use super::{Builder, Source};
 use crate::simulate::advance::Queue;
 use crate::simulate::fabric::{MIXED, Onward};
+use crate::simulate::pull::find_rings;
 
 impl Builder<'_> {
     /// The flows whose cells pass a direction of a circuit; a TCP flow has them both ways.
@@ -98,8 +99,7 @@ impl Builder<'_> {
             for index in 0..self.origins[port].len() {
                 let before = self.origins[port][index].expect("only lines lead to a switch");
                 let channel = self.pass_line(before, port).unwrap_or_else(|| {
-                    let delay = self.delay_of(before);
-                    self.ports[port].upstream.push((before, delay));
+                    self.ports[port].upstream.push(before);
                     Channel::new(self.slots[before])
                 });
                 self.channels[port].push(channel);
@@ -201,6 +201,15 @@ impl Builder<'_> {
                 let pace = self.channels[port][channel].front().pace;
                 queue.overtaken_by(channel, pace);
             }
+        }
+    }
+
+    /// Find the ports that wait for each other in a circle.
+    pub(super) fn find_rings(&mut self) {
+        let upstream: Vec<&[usize]> = self.ports.iter().map(|port| port.upstream.as_slice()).collect();
+        self.rings = find_rings(&upstream);
+        for (index, ring) in self.rings.iter().enumerate() {
+            ring.ports().for_each(|port| self.ports[port].ring = Some(index));
         }
     }
 

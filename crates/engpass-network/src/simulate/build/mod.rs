@@ -31,6 +31,7 @@ use crate::simulate::host::{Cpu, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, Way};
 use crate::simulate::outside::{Fates, Outsiders, Sender};
+use crate::simulate::pull::{Ring, Worklist};
 use crate::simulate::tally::{Tally, Window};
 use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
@@ -69,6 +70,7 @@ struct Builder<'a> {
     outside: bool,
     slots: Vec<Pace>,
     ports: Vec<Port>,
+    rings: Vec<Ring>,
     vcs: Vec<Vc>,
     channels: Vec<Vec<Channel>>,
     /// Where each channel comes from: a port, or a generator or shaper.
@@ -110,6 +112,7 @@ impl Network {
             outside,
             slots: slots(topology),
             ports: Vec::new(),
+            rings: Vec::new(),
             vcs: Vec::new(),
             channels: Vec::new(),
             origins: Vec::new(),
@@ -125,6 +128,7 @@ impl Network {
         builder.add_line_inputs();
         builder.add_switch_inputs();
         builder.look_ahead();
+        builder.find_rings();
         builder.finish()
     }
 }
@@ -168,11 +172,14 @@ impl Builder<'_> {
                 queue: self.queue(self.node_of(port), slot),
                 rules: vec![Rule::default(); self.topology.circuits.len() * 2],
                 upstream: Vec::new(),
+                ring: None,
+                pulled: 0,
                 foreseeable: false,
                 sole: None,
                 overtaking: None,
                 horizon: None,
                 slot_at_least: slot.at_least(),
+                lookahead: slot.at_least() + self.delay_of(port),
             });
             self.channels.push(Vec::new());
             self.origins.push(Vec::new());
@@ -218,11 +225,7 @@ impl Builder<'_> {
                 let slot = self.slots[hops[0]];
                 let pace = circuit.shaping.filter(|_| forward).unwrap_or(slot);
                 let mut delays: Vec<u64> = hops.iter().map(|port| self.delay_of(*port)).collect();
-                let mut transit: Vec<u64> = hops
-                    .iter()
-                    .zip(&delays)
-                    .map(|(port, delay)| self.ports[*port].slot_at_least + delay)
-                    .collect();
+                let mut transit: Vec<u64> = hops.iter().map(|port| self.ports[*port].lookahead).collect();
                 for sums in [&mut delays, &mut transit] {
                     for hop in (1..sums.len()).rev() {
                         sums[hop - 1] += sums[hop];
@@ -394,6 +397,8 @@ impl Builder<'_> {
             sources: self.sources,
             adapting: self.adapting,
             ports: self.ports,
+            rings: self.rings,
+            worklist: Worklist::default(),
             fabric: Fabric {
                 window: self.window,
                 channels: self.channels,

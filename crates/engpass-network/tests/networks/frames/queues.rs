@@ -5,8 +5,8 @@ use engpass_model::unit::{BufferSize, Duration, QueueLimit, Rate, Share, Size};
 use proptest::option::weighted;
 use proptest::prelude::*;
 
-fn limit() -> impl Strategy<Value = QueueLimit> {
-    let (packets, bytes) = (|| prop_oneof![1u64..=4, 4u64..=60], || 100u64..=40_000);
+fn limit(most: u64) -> impl Strategy<Value = QueueLimit> {
+    let (packets, bytes) = (|| prop_oneof![1u64..=4, 4u64..=most], || 100u64..=40_000);
     prop_oneof![
         3 => packets().prop_map(QueueLimit::packets),
         1 => bytes().prop_map(QueueLimit::bytes),
@@ -14,13 +14,22 @@ fn limit() -> impl Strategy<Value = QueueLimit> {
     ]
 }
 
-/// Two times of CoDel, so short that they matter within milliseconds.
-fn times() -> impl Strategy<Value = (Duration, Duration)> {
-    (1_000_000u64..=2_000_000_000, 1u64..=50)
-        .prop_map(|(target, times)| (Duration(target), Duration(target * (times + 1))))
+/// CoDel's target, so short that it matters within milliseconds.
+pub(super) fn target() -> impl Strategy<Value = u64> {
+    1_000_000u64..=2_000_000_000
 }
 
-pub(super) fn queue() -> impl Strategy<Value = Queue> {
+/// A discipline. Quanta and bursts are of `amount` bytes, limits of at most `most` packets, CoDel's target is of `target` picoseconds and its
+/// interval a multiple of it.
+pub(super) fn queue(
+    amount: BoxedStrategy<u64>,
+    most: u64,
+    target: BoxedStrategy<u64>,
+) -> impl Strategy<Value = Queue> {
+    let times = || {
+        (target.clone(), 2u64..=51).prop_map(|(target, times)| (Duration(target), Duration(target * times)))
+    };
+    let limit = || limit(most);
     let drop_tail = (limit(), weighted(0.3, 0u64..=59)).prop_map(|(limit, threshold)| {
         let threshold = threshold.filter(|_| limit.packets != u64::MAX).map(|at| at % limit.packets);
         Queue::DropTail(DropTail { limit, ecn_threshold: threshold.map(BufferSize::Packets) })
@@ -38,15 +47,15 @@ pub(super) fn queue() -> impl Strategy<Value = Queue> {
         });
     let codel = (times(), any::<bool>(), limit())
         .prop_map(|((target, interval), ecn, limit)| Queue::CoDel(CoDel { target, interval, ecn, limit }));
-    let fq_codel = (64u64..=3000, times(), any::<bool>(), weighted(0.3, 1u32..=4), limit()).prop_map(
+    let fq_codel = (amount.clone(), times(), any::<bool>(), weighted(0.3, 1u32..=4), limit()).prop_map(
         |(quantum, (target, interval), ecn, queues, limit)| {
             Queue::FqCoDel(FqCoDel { quantum: Size(quantum), target, interval, ecn, queues, limit })
         },
     );
     let priority = limit().prop_map(|limit| Queue::Priority(Priority { limit }));
-    let drr = (64u64..=3000, limit())
+    let drr = (amount.clone(), limit())
         .prop_map(|(quantum, limit)| Queue::Drr(Drr { quantum: Size(quantum), limit }));
-    let burst = prop_oneof![64u64..=1000, 1000u64..=20_000];
+    let burst = prop_oneof![1 => amount, 1 => 64u64..=20_000];
     let bucket = (50_000u64..=20_000_000, burst, limit()).prop_map(|(rate, burst, limit)| {
         Queue::TokenBucket(TokenBucket { rate: Rate(rate), burst: Size(burst), limit })
     });

@@ -11,7 +11,7 @@ use engpass_testbed::Testbed;
 
 use super::{departed, fates, left, losses, seen};
 use crate::bench::{bench, cbr, circuit, hosts, link, q, udp};
-use crate::outcome::Place;
+use crate::outcome::{Place, Times};
 
 /// `a` and `b` joined by one link and one circuit.
 fn pair(duration: &str) -> Testbed {
@@ -35,6 +35,8 @@ fn a_single_datagram() {
     assert_eq!(fates(&then.flows[0]), [1, 1, 0, 0]);
     assert_eq!(then.flows[0].receptions.last, Some(9_493_590));
     assert_eq!(then.flows[0].receptions.times, 9_493_590);
+    assert_eq!(before.delays, [None]);
+    assert_eq!(then.delays, [Some(Times { min: 9_493_590, quantiles: [9_493_590; 4], max: 9_493_590 })]);
 }
 
 #[test]
@@ -73,6 +75,9 @@ fn a_shaper_at_16_per_cent() {
     let second = seen(&testbed, 100_000_000);
     assert_eq!(departed(&second, 0, 0), [left(6, 91_306_091)]);
     assert_eq!(second.flows[0].receptions.last, Some(92_306_091));
+    // The process began with both at 0.
+    let (min, max) = (39_221_155, 92_306_091);
+    assert_eq!(second.delays, [Some(Times { min, quantiles: [min, max, max, max], max })]);
 }
 
 #[test]

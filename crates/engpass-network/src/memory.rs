@@ -1,0 +1,452 @@
+//! The memory that a run takes, estimated before it begins.
+//!
+//! A run takes memory for what stands in its testbed, and for the packets that are under way at a time. How many these are at most
+//! follows from rates, delays, windows of TCP and queues. The constants are what the heap counted for networks of thousands of
+//! equal parts (`benches/parts/need.py` and `tests/counts/estimate.rs` hold estimates against runs).
+
+use std::collections::BTreeSet;
+
+use engpass_model::element::Rule;
+use engpass_model::host::{Host, Reach, Side};
+use engpass_model::source::{Traffic, Transport};
+use engpass_model::switch::Switch;
+use engpass_model::tcp::congestion::Congestion;
+use engpass_model::wire::aal5::CELL_BITS;
+use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_testbed::topology::{Hop, NodeKind};
+use engpass_testbed::{Testbed, Topology};
+
+use crate::refusal::Engine;
+
+/// The memory of one run, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The point of the testbed: what was read for this run.
+    pub point: u64,
+    /// The most at a time for the network and its outcome.
+    pub run: u64,
+    /// The outcome as text.
+    pub outcome: u64,
+    /// The bytes of the packets under way, which only real packets have.
+    pub payload: u64,
+    /// The agents of this machine, which make the traffic of real hosts.
+    pub agents: u64,
+    /// What the capture of a link adds.
+    pub capture: u64,
+    /// A timeline of a thousand samples, as Python has it.
+    pub timeline: u64,
+}
+
+impl Memory {
+    /// The larger of each.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            point: self.point.max(other.point),
+            run: self.run.max(other.run),
+            outcome: self.outcome.max(other.outcome),
+            payload: self.payload.max(other.payload),
+            agents: self.agents.max(other.agents),
+            capture: self.capture.max(other.capture),
+            timeline: self.timeline.max(other.timeline),
+        }
+    }
+}
+
+/// Bytes of the parts of a network that stands: events, ports, accounts.
+mod network {
+    pub(super) const BASE: u64 = 30_000;
+    pub(super) const HOST: u64 = 450;
+    pub(super) const NODE: u64 = 1_000;
+    pub(super) const LINK: u64 = 1_200;
+    pub(super) const CIRCUIT: u64 = 2_000;
+    /// Both ends of a connection, and what a sending one adds.
+    pub(super) const CONNECTION: u64 = 1_400 + 1_800;
+    /// What a line has for the first packets of connections, both ways.
+    pub(super) const CONNECTED: f64 = 1_400.0;
+    pub(super) const DATAGRAMS: u64 = 1_100 + 1_300;
+    /// A generator of bursts of cells, for each port that it fills: trains of some milliseconds.
+    pub(super) const BURSTS: u64 = 60_000;
+}
+
+/// Bytes of a packet under way: its record, its places in the rings of ports, and for TCP the sender's and receiver's records and
+/// acknowledgments. Rings and pools double when they grow.
+mod packet {
+    pub(super) const DATAGRAM: f64 = 230.0;
+    pub(super) const SEGMENT: f64 = 450.0;
+    /// A packet that is a PDU of cells, and a cell in a full queue, where trains meet.
+    pub(super) const PDU: f64 = 600.0;
+    pub(super) const CELL: f64 = 50.0;
+    pub(super) const CAPTURED: f64 = 600.0;
+    /// A segment that BBR has sent and that is not acknowledged: it measures the delivery rate by a record for each.
+    pub(super) const RATED: f64 = 100.0;
+}
+
+/// Bytes of parts of a testbed's point.
+mod point {
+    pub(super) const BASE: u64 = 7_000;
+    pub(super) const HOST: u64 = 1_000;
+    pub(super) const LINK: u64 = 1_200;
+    pub(super) const FLOW: u64 = 1_400;
+}
+
+/// Bytes of parts of an outcome: as the engine gives it, as a JSON value, as text.
+mod outcome {
+    pub(super) const FLOW: [u64; 3] = [400, 2_000, 300];
+    pub(super) const LINK: [u64; 3] = [2_200, 7_300, 900];
+}
+
+/// Bytes of lines of a timeline: as numbers, as text, and as lists of Python.
+mod timeline {
+    pub(super) const CONNECTIONS: u64 = 210_000;
+    pub(super) const DATAGRAMS: u64 = 90_000;
+    pub(super) const QUEUE: u64 = 55_000;
+}
+
+/// Bytes of an agent, and of the buffers of its threads that receive.
+mod agent {
+    pub(super) const PROGRAM: u64 = 14_000_000;
+    pub(super) const TCP_RECEIVER: u64 = 128 << 10;
+    pub(super) const UDP_RECEIVER: u64 = 1 << 20;
+}
+
+/// Estimate the memory of one run of an engine that carries this testbed, within a factor of two where that is more than some megabytes.
+pub fn memory(testbed: &Testbed, topology: &Topology, engine: Engine) -> Memory {
+    let (flows, links) = (topology.flows.len() as u64, topology.links.len() as u64);
+    let hosts = topology.hosts as u64;
+    let parts = |[flow, link]: [[u64; 3]; 2]| [0, 1, 2].map(|form| flows * flow[form] + links * link[form]);
+    let [given, value, text] = match engine {
+        Engine::Simulate => parts([outcome::FLOW, outcome::LINK]),
+        // It has a table for each flow, and none for links.
+        Engine::Limit => parts([[1_000, 6_000, 1_500], [100, 0, 0]]),
+    };
+    let (under_way, network) = match engine {
+        Engine::Simulate => (UnderWay::of(testbed, topology), standing(testbed, topology)),
+        Engine::Limit => (UnderWay::default(), network::BASE + flows * 1_000 + links * 500),
+    };
+    // The network is gone when its outcome becomes a value, and that when it is text; the text is there thrice while it goes to Python.
+    let run = (network + under_way.records + given).max(given + value).max(value + 3 * text);
+    Memory {
+        point: point::BASE + hosts * point::HOST + links * point::LINK + flows * point::FLOW,
+        run,
+        outcome: text,
+        payload: under_way.bytes,
+        capture: under_way.capture,
+        timeline: timeline(testbed, topology),
+        agents: agents(testbed),
+    }
+}
+
+/// A timeline has a line for each flow, and one for each queue of a switch or router.
+fn timeline(testbed: &Testbed, topology: &Topology) -> u64 {
+    let flows = testbed.traffic.values().map(|traffic| match traffic {
+        Traffic::TcpStream(_) => timeline::CONNECTIONS,
+        _ => timeline::DATAGRAMS,
+    });
+    let ends = topology.links.iter().flat_map(|link| link.ends);
+    let queues = ends.filter(|end| *end >= topology.hosts).count() as u64;
+    flows.sum::<u64>() + queues * timeline::QUEUE
+}
+
+/// What a network takes before anything is under way.
+fn standing(testbed: &Testbed, topology: &Topology) -> u64 {
+    let (links, circuits) = (topology.links.len() as u64, topology.circuits.len() as u64);
+    let nodes = (topology.nodes.len() - topology.hosts) as u64;
+    let cells = topology.links.iter().any(|link| link.medium.is_atm());
+    // Each port has a rule for each circuit, both ways.
+    let rules = if cells { 2 * links * 2 * circuits * size_of::<Rule>() as u64 } else { 0 };
+    let flows = testbed.traffic.values().zip(&topology.flows).map(|(traffic, path)| match traffic {
+        Traffic::TcpStream(config) => u64::from(config.streams) * network::CONNECTION,
+        Traffic::OnOff(_) => path.route.len() as u64 * network::BURSTS,
+        _ => network::DATAGRAMS,
+    });
+    network::BASE
+        + topology.hosts as u64 * network::HOST
+        + nodes * network::NODE
+        + links * network::LINK
+        + circuits * network::CIRCUIT
+        + rules
+        + flows.sum::<u64>()
+}
+
+/// The agents of this machine with their buffers.
+fn agents(testbed: &Testbed) -> u64 {
+    let ends = testbed.traffic.values().filter(|traffic| traffic.live().is_some());
+    let hosts: BTreeSet<&str> = ends.flat_map(|traffic| <[&str; 2]>::from(traffic.ends())).collect();
+    let here = hosts.into_iter().filter(|host| !matches!(testbed.hosts[*host].reach, Some(Reach::Ssh(_))));
+    let buffers = testbed.traffic.values().map(|traffic| buffers(testbed, traffic));
+    here.count() as u64 * agent::PROGRAM + buffers.sum::<u64>()
+}
+
+/// What the agents of this machine allocate for a traffic.
+fn buffers(testbed: &Testbed, traffic: &Traffic) -> u64 {
+    let (from, to) = traffic.ends();
+    let here = |host: &str| match testbed.hosts[host].reach {
+        Some(Reach::Ssh(_)) => 0,
+        _ => 1,
+    };
+    let (sends, receives) = match traffic {
+        Traffic::TcpStream(config) => (config.message.bytes(), agent::TCP_RECEIVER),
+        Traffic::RequestResponse(config) => {
+            let buffer = match config.transport {
+                Transport::Tcp => agent::TCP_RECEIVER,
+                Transport::Udp => agent::UDP_RECEIVER,
+            };
+            (config.request.bytes() + buffer, config.response.bytes() + buffer)
+        }
+        Traffic::Multicast(config) => {
+            return config.to.iter().map(|host| here(host) * agent::UDP_RECEIVER).sum();
+        }
+        Traffic::Cbr(_) | Traffic::OnOff(_) => (0, 0),
+        _ => (0, agent::UDP_RECEIVER),
+    };
+    let streams = match traffic {
+        Traffic::TcpStream(config) => config.streams.into(),
+        Traffic::RequestResponse(config) => config.streams.into(),
+        _ => 1,
+    };
+    streams * (here(from) * sends + here(to) * receives)
+}
+
+/// The most that is under way at a time, in bytes.
+#[derive(Default)]
+struct UnderWay {
+    /// Records of the packets.
+    records: u64,
+    /// The packets themselves.
+    bytes: u64,
+    /// Records of a captured link.
+    capture: u64,
+}
+
+/// The load of a transmitter.
+#[derive(Clone, Copy, Default)]
+struct Load {
+    /// Datagrams, in bit/s.
+    datagrams: f64,
+    /// Cells of generators, in bit/s.
+    cells: f64,
+    connections: f64,
+    /// Length of the longest packets, in bits; a cell's where there are none.
+    bits: f64,
+    /// Packets that the windows of TCP have beyond those on the lines.
+    surplus: f64,
+}
+
+impl Load {
+    /// Datagrams and cells, in bit/s.
+    fn all(self) -> f64 {
+        self.datagrams + self.cells
+    }
+}
+
+/// Packets under way at a time.
+#[derive(Clone, Copy, Default)]
+struct Packets {
+    datagrams: f64,
+    segments: f64,
+    pdus: f64,
+    cells: f64,
+    /// Segments of BBR that are not acknowledged.
+    rated: f64,
+}
+
+impl UnderWay {
+    fn of(testbed: &Testbed, topology: &Topology) -> Self {
+        let mut estimate = Estimate {
+            testbed,
+            topology,
+            loads: vec![Load::default(); topology.links.len() * 2],
+            packets: Packets::default(),
+        };
+        let packets = estimate.packets();
+        let connected = estimate.loads.iter().filter(|load| load.connections > 0.0).count() as f64;
+        let longest = topology.flows.iter().map(|flow| flow.path_mtu).max().unwrap_or(0);
+        let records = packets.datagrams * packet::DATAGRAM
+            + packets.segments * packet::SEGMENT
+            + packets.pdus * packet::PDU
+            + packets.cells * packet::CELL
+            + packets.rated * packet::RATED
+            + connected * network::CONNECTED;
+        let bytes = (packets.datagrams + packets.segments + packets.pdus) * longest as f64;
+        // Captured packets are kept for 10 ms, those of both directions.
+        let captured = |port: usize| 0.01 * estimate.rate(port) / estimate.loads[port].bits;
+        let loaded = (0..estimate.loads.len()).filter(|port| estimate.loads[*port].bits > 0.0);
+        let capture = loaded.map(captured).fold(0.0, f64::max) * packet::CAPTURED;
+        // `as` saturates.
+        Self { records: records as u64, bytes: bytes as u64, capture: capture as u64 }
+    }
+}
+
+struct Estimate<'a> {
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    /// By link and end.
+    loads: Vec<Load>,
+    packets: Packets,
+}
+
+impl Estimate<'_> {
+    fn packets(&mut self) -> Packets {
+        let flows = 0..self.topology.flows.len();
+        for flow in flows.clone() {
+            self.load(flow);
+        }
+        for flow in flows {
+            self.segments(flow);
+        }
+        for port in 0..self.loads.len() {
+            let load = self.loads[port];
+            if load.bits == 0.0 {
+                continue;
+            }
+            let queue = self.queue(port);
+            let excess = (load.all() - self.rate(port)).max(0.0);
+            let waiting = queue.min(excess * seconds(self.testbed.run.duration.0) / load.bits);
+            let of_tcp = load.surplus.min(queue);
+            self.add(port, waiting * load.datagrams / load.all().max(1.0), of_tcp);
+            let node = self.topology.links[port / 2].ends[port % 2];
+            if self.is_atm(port) && node >= self.topology.hosts {
+                self.packets.cells += (waiting + of_tcp) * load.bits / CELL_BITS as f64;
+            }
+        }
+        self.packets
+    }
+
+    /// Count packets at a transmitter.
+    fn add(&mut self, port: usize, datagrams: f64, segments: f64) {
+        if self.is_atm(port) {
+            self.packets.pdus += datagrams + segments;
+        } else {
+            self.packets.datagrams += datagrams;
+            self.packets.segments += segments;
+        }
+    }
+
+    fn port(&self, hop: Hop) -> usize {
+        hop.link * 2 + usize::from(self.topology.links[hop.link].ends[0] != hop.from)
+    }
+
+    fn rate(&self, port: usize) -> f64 {
+        self.topology.links[port / 2].lines[port % 2].rate as f64
+    }
+
+    fn delay(&self, port: usize) -> f64 {
+        let link = &self.topology.links[port / 2];
+        seconds(link.delay.ps() + link.jitter.ps())
+    }
+
+    /// Packets that the queue of a transmitter holds.
+    fn queue(&self, port: usize) -> f64 {
+        let bytes = (self.loads[port].bits / 8.0).max(1.0);
+        let link = &self.topology.links[port / 2];
+        if let Some(queue) = &link.queues[port % 2] {
+            let limit = queue.limit();
+            return (limit.packets as f64).min(limit.bytes as f64 / bytes);
+        }
+        match self.topology.kind(link.ends[port % 2]) {
+            NodeKind::Host(host) => self.host(host).nic_buffer.bytes() as f64 / bytes,
+            NodeKind::Switch(switch) => match &self.testbed.switches[switch] {
+                Switch::Atm(switch) => switch.output_buffer.0 as f64 * 53.0 / bytes,
+                Switch::Ethernet(_) => 0.0,
+            },
+            NodeKind::Router(_) => 0.0,
+        }
+    }
+
+    fn host(&self, host: usize) -> &Host {
+        &self.testbed.hosts[host]
+    }
+
+    fn is_atm(&self, port: usize) -> bool {
+        self.topology.links[port / 2].medium.is_atm()
+    }
+
+    /// Load the lines of a flow, and count the datagrams on them.
+    fn load(&mut self, flow: usize) {
+        let path = &self.topology.flows[flow];
+        let traffic = &self.testbed.traffic[flow];
+        let ports: Vec<usize> = path.route.iter().map(|hop| self.port(*hop)).collect();
+        if let Traffic::TcpStream(config) = traffic {
+            for port in ports {
+                self.loads[port].connections += f64::from(config.streams);
+            }
+            return;
+        }
+        if let Some(pace) = path.cells {
+            for port in ports {
+                self.loads[port].cells += pace.per_second() * CELL_BITS as f64;
+                self.loads[port].bits = self.loads[port].bits.max(CELL_BITS as f64);
+            }
+            return;
+        }
+        let Some((payload, offered)) = traffic.datagrams() else { return };
+        let whole = payload + UDP_HEADER_BYTES + IP_HEADER_BYTES;
+        let bits = (whole.min(path.mtu).max(1) * 8) as f64;
+        let of_line = whole as f64 / payload.max(1) as f64;
+        let mut rate = offered.map_or(f64::INFINITY, |rate| rate.0 as f64 * of_line);
+        let receiver = self.host(path.to);
+        let cost = receiver.occupation(Side::Receive, traffic.data_path(Side::Receive));
+        let held = if cost.datagram(1, 1) == 0 {
+            0.0
+        } else {
+            // A receiver that is too slow fills its socket.
+            let buffer = traffic.receive_buffer().unwrap_or(receiver.receive_buffer);
+            buffer.bytes() as f64 / payload.max(1) as f64
+        };
+        for port in ports {
+            let line = self.rate(port);
+            let load = &mut self.loads[port];
+            load.bits = load.bits.max(bits);
+            // A source without a rate keeps its first line full.
+            load.datagrams += if rate.is_finite() { rate } else { 1.01 * line };
+            rate = rate.min(line);
+            // Cells are settled every 10 ms.
+            let settled = if self.is_atm(port) { 0.01 } else { 0.0 };
+            let on_line = rate * (self.delay(port) + settled) / bits;
+            self.add(port, on_line, 0.0);
+        }
+        self.packets.datagrams += held.min(rate * seconds(self.testbed.run.duration.0) / bits);
+    }
+
+    /// Count the segments of a flow on its lines. The rest of its window goes to the queue of its slowest line.
+    fn segments(&mut self, flow: usize) {
+        let Traffic::TcpStream(config) = &self.testbed.traffic[flow] else { return };
+        let path = &self.topology.flows[flow];
+        let of = |host: usize| config.tcp.over(&self.host(host).tcp).resolve(path.path_mtu);
+        let (from, to) = (of(path.from), of(path.to));
+        let streams = f64::from(config.streams);
+        let segment = from.mss.min(to.mss).max(1);
+        let bits = ((segment + IP_HEADER_BYTES + TCP_HEADER_BYTES) * 8) as f64;
+        let ports: Vec<usize> = path.route.iter().map(|hop| self.port(*hop)).collect();
+        let share = |port: usize| {
+            let left = (self.rate(port) - self.loads[port].all()).max(self.rate(port) / 100.0);
+            left * streams / self.loads[port].connections
+        };
+        let slowest = ports.iter().copied().min_by(|one, other| share(*one).total_cmp(&share(*other)));
+        let Some(slowest) = slowest else { return };
+        let asked = config.rate.map_or(f64::INFINITY, |rate| rate.0 as f64 * streams);
+        let rate = share(slowest).min(asked);
+        let delay: f64 = ports.iter().map(|port| self.delay(*port)).sum();
+        let round_trip = delay + ports.iter().map(|port| self.delay(port ^ 1)).sum::<f64>();
+        // Slow start doubles a window in a round trip (RFC 5681 section 3.1).
+        let doublings = (seconds(self.testbed.run.duration.0) / round_trip).min(64.0);
+        let grown = from.initial_window as f64 * doublings.exp2();
+        let buffers = from.send_buffer.min(to.receive_buffer) as f64 / segment as f64;
+        let window = streams * buffers.min(grown);
+        let on_lines = window.min(rate * delay / bits);
+        self.add(slowest, 0.0, on_lines);
+        if matches!(from.congestion, Congestion::Bbr(_)) {
+            self.packets.rated += window.min(8.0 * (on_lines + self.queue(slowest)));
+        }
+        let load = &mut self.loads[slowest];
+        load.bits = load.bits.max(bits);
+        if asked.is_infinite() {
+            load.surplus += window - on_lines;
+        }
+    }
+}
+
+fn seconds(picoseconds: u64) -> f64 {
+    picoseconds as f64 / 1e12
+}

@@ -1,0 +1,95 @@
+//! The memory of a run as it is estimated, against the bytes that the heap counts.
+
+use engpass_network::simulate::Network;
+use engpass_network::{Engine, memory};
+
+use crate::dumbbell::{OC3, SACK, dumbbell};
+use crate::phones::phones;
+use crate::{heap, point};
+
+const LONG_FAT: &str = include_str!("../../../../benches/testbeds/long-fat.toml");
+
+const UDP: &str = r#"
+host = { a = {}, b = {} }
+router.r = { queue = { drop-tail = { limit = "1000 packets" } } }
+link.access = { ends = ["a", "r"], medium = "ethernet-100g" }
+link.far = { ends = ["r", "b"], medium = "ethernet-10g", delay = "1 ms" }
+traffic.stream = { kind = "udp-stream", from = "a", to = "b", message = "1000 B", rate = "5 Gbit/s" }
+run = { duration = "200 ms" }
+"#;
+
+const CELLS: &str = r#"
+host = { a = {}, b = {} }
+switch.s = { kind = "atm", output_buffer = "100000 cells" }
+link.in = { ends = ["a", "s"], medium = "oc-12c" }
+link.out = { ends = ["s", "b"], medium = "oc-3c" }
+circuit.c = { from = "a", to = "b" }
+traffic.stream = { kind = "udp-stream", from = "a", to = "b", message = "9000 B", rate = "300 Mbit/s" }
+run = { duration = "1 s" }
+"#;
+
+/// A switch with a circuit to each of so many hosts: every port has a rule for every circuit.
+fn circuits(count: usize) -> String {
+    let host = |number: usize| {
+        format!(
+            "host.h{number} = {{}}\nlink.l{number} = {{ ends = [\"h{number}\", \"s\"], medium = \"oc-3c\" }}\n\
+             circuit.c{number} = {{ from = \"h{number}\", to = \"z\" }}\n\
+             traffic.t{number} = {{ kind = \"udp-stream\", from = \"h{number}\", to = \"z\", message = \"1 kB\", rate = \"1 Mbit/s\" }}\n"
+        )
+    };
+    let hosts: String = (0..count).map(host).collect();
+    format!(
+        "host.z = {{}}\nswitch.s = {{ kind = \"atm\" }}\nlink.z = {{ ends = [\"s\", \"z\"], medium = \"oc-12c\" }}\n\
+         run = {{ duration = \"50 ms\" }}\n{hosts}"
+    )
+}
+
+/// The most bytes at a time of a run: with its network, then its outcome as a value, then as text in three copies.
+fn counted(text: &str, overrides: &[(&str, &str)]) -> [u64; 2] {
+    let point = point(text, "base", overrides);
+    let before = heap::live();
+    heap::begin();
+    let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
+    network.run(&|| false).expect("nothing interrupts it");
+    let outcome = network.outcome(&point.testbed, &point.topology).expect("the books balance");
+    drop(network);
+    let value = serde_json::to_value(&outcome).expect("an outcome is plain data");
+    drop(outcome);
+    let with_text = heap::live() - before + 3 * value.to_string().len() as i64;
+    let most = (heap::most() - before).max(with_text);
+    let estimate = memory(&point.testbed, &point.topology, Engine::Simulate).run;
+    [estimate, most.cast_unsigned()]
+}
+
+/// Estimates are within a factor of two where a run takes more than a megabyte.
+#[test]
+#[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
+fn estimate_is_within_a_factor_of_two() {
+    let short = ("run.duration", "200 ms");
+    let queue = |packets: &str| format!("{{ drop-tail = {{ limit = \"{packets} packets\" }} }}");
+    let (wide, narrow) = (queue("40000"), queue("100000"));
+    let streams = "{ kind = \"tcp-stream\", from = \"a\", to = \"b\", message = \"64 KiB\", streams = 2000 }";
+    let cases: Vec<(&str, String, Vec<(&str, &str)>)> = vec![
+        ("1,000 TCP flows", dumbbell(1000, OC3, SACK), vec![("run.duration", "500 ms")]),
+        ("100 TCP flows, 10 Gbit/s", dumbbell(100, 10_000, SACK), vec![("run.duration", "500 ms")]),
+        ("2,000 phones", phones(2000), vec![short]),
+        ("one flow, 10 Gbit/s, 50 ms", LONG_FAT.into(), vec![("run.duration", "1 s")]),
+        ("the same, wide queue", LONG_FAT.into(), vec![("router.r.queue", &wide), ("run.duration", "1 s")]),
+        ("the same, BBR", LONG_FAT.into(), vec![("host.a.tcp.congestion", "bbr")]),
+        ("datagrams on a long line", UDP.into(), vec![("link.far.delay", "100 ms")]),
+        (
+            "datagrams in a queue",
+            UDP.into(),
+            vec![("router.r.queue", &narrow), ("traffic.stream.rate", "20 Gbit/s")],
+        ),
+        ("2,000 connections", UDP.into(), vec![("traffic.stream", streams)]),
+        ("cells in a queue", CELLS.into(), vec![]),
+        ("150 circuits", circuits(150), vec![]),
+    ];
+    for (name, text, overrides) in cases {
+        let [estimate, most] = counted(&text, &overrides);
+        assert!(most > 1_000_000, "{name} takes {most} B: it shows nothing");
+        let ratio = estimate as f64 / most as f64;
+        assert!((0.5..=2.0).contains(&ratio), "{name}: {estimate} B estimated, {most} B counted");
+    }
+}

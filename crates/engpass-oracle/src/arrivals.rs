@@ -1,0 +1,116 @@
+//! When datagrams are due that do not come evenly (docs/model.md, "poisson" and "udp-on-off").
+
+use engpass_model::random::Stream;
+use engpass_model::source::on_off::Lengths;
+use engpass_model::source::poisson::Sizes;
+use engpass_model::source::{Poisson, UdpOnOff};
+use engpass_model::time::Pace;
+
+use crate::cell::after;
+use crate::cost::ps;
+
+/// The datagrams of a source, one after the other.
+#[derive(Debug)]
+pub(crate) enum Arrivals {
+    Poisson(Gaps),
+    OnOff(Bursts),
+}
+
+impl Arrivals {
+    /// When the next datagram is due, in picoseconds, and its payload in bytes.
+    pub(crate) fn next(&mut self) -> (u64, u64) {
+        match self {
+            Self::Poisson(gaps) => gaps.next(),
+            Self::OnOff(bursts) => bursts.next(),
+        }
+    }
+}
+
+/// Exponential gaps.
+#[derive(Debug)]
+pub(crate) struct Gaps {
+    random: Stream,
+    /// Picoseconds.
+    mean_gap: u64,
+    mean_bytes: u64,
+    sizes: Sizes,
+    /// When the last datagram was due.
+    due: u64,
+}
+
+impl Gaps {
+    pub(crate) fn new(config: &Poisson, random: Stream) -> Self {
+        let mean_bytes = config.message.bytes();
+        let mean_gap = after(Pace::of_bits(8, config.rate.0), mean_bytes);
+        Self { random, mean_gap, mean_bytes, sizes: config.sizes, due: ps(config.start) }
+    }
+
+    fn next(&mut self) -> (u64, u64) {
+        self.due += self.random.exponential(self.mean_gap);
+        let bytes = match self.sizes {
+            Sizes::Fixed => self.mean_bytes,
+            // In 2^-16 of a byte, rounded to the nearest.
+            Sizes::Exponential => {
+                ((self.random.exponential(self.mean_bytes << 16) + (1 << 15)) >> 16).clamp(1, 65_507)
+            }
+        };
+        (self.due, bytes)
+    }
+}
+
+/// On-times with evenly spaced datagrams.
+#[derive(Debug)]
+pub(crate) struct Bursts {
+    random: Stream,
+    bytes: u64,
+    /// Time of a datagram at the rate.
+    pace: Pace,
+    /// Means in picoseconds.
+    on: u64,
+    off: u64,
+    lengths: Lengths,
+    /// The on-time in progress: its beginning, its length, and the datagrams of it that were due.
+    begun: u64,
+    length: u64,
+    sent: u64,
+}
+
+impl Bursts {
+    pub(crate) fn new(config: &UdpOnOff, random: Stream) -> Self {
+        let bytes = config.message.bytes();
+        let mut bursts = Self {
+            random,
+            bytes,
+            pace: Pace::of_bits(8 * bytes, config.rate.0),
+            on: config.on.0,
+            off: config.off.0,
+            lengths: config.lengths,
+            begun: ps(config.start),
+            length: 0,
+            sent: 0,
+        };
+        bursts.length = bursts.draw(bursts.on);
+        bursts
+    }
+
+    fn draw(&mut self, mean: u64) -> u64 {
+        match self.lengths {
+            Lengths::Fixed => mean,
+            Lengths::Exponential => self.random.exponential(mean),
+        }
+    }
+
+    fn next(&mut self) -> (u64, u64) {
+        loop {
+            let offset = after(self.pace, self.sent);
+            if offset < self.length {
+                self.sent += 1;
+                return (self.begun + offset, self.bytes);
+            }
+            let off = self.draw(self.off);
+            self.begun += self.length + off;
+            self.length = self.draw(self.on);
+            self.sent = 0;
+        }
+    }
+}

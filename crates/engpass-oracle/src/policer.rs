@@ -1,0 +1,38 @@
+//! The policer of a circuit's forward direction, where it enters its first switch (docs/model.md, "Policing").
+
+use engpass_model::shape::PolicingAction;
+use engpass_model::time::Pace;
+use engpass_testbed::topology::CircuitPath;
+
+/// GCRA(T, tau) as virtual scheduling (ITU-T I.371, annex A).
+#[derive(Debug)]
+pub(crate) struct Policer {
+    /// T in picoseconds, as a fraction.
+    increment: Pace,
+    /// Tau in picoseconds.
+    tolerance: u64,
+    /// The action on a cell that does not conform.
+    pub(crate) action: PolicingAction,
+    /// The theoretical arrival time of the next cell. The unit is a picosecond divided by the denominator of T.
+    expected: u128,
+}
+
+impl Policer {
+    /// The policer of a circuit that has one and enters a switch.
+    pub(crate) fn of(hosts: usize, circuit: &CircuitPath) -> Option<Self> {
+        let enters = circuit.route[0].to >= hosts;
+        let (increment, tolerance, action) = circuit.policing.filter(|_| enters)?;
+        Some(Self { increment, tolerance: tolerance.0, action, expected: 0 })
+    }
+
+    /// Whether a cell that arrives at `now` conforms.
+    pub(crate) fn conforms(&mut self, now: u64) -> bool {
+        let (num, den) = self.increment.ratio();
+        let [arrival, tolerance] = [now, self.tolerance].map(|time| u128::from(time) * u128::from(den));
+        if arrival + tolerance < self.expected {
+            return false;
+        }
+        self.expected = self.expected.max(arrival) + u128::from(num);
+        true
+    }
+}

@@ -1,0 +1,172 @@
+//! Queue disciplines, read from docs/queues.md. They keep whole lists and add up lengths each time they need one.
+
+mod codel;
+mod drr;
+mod fq_codel;
+mod priority;
+mod red;
+mod token_bucket;
+
+use std::collections::VecDeque;
+
+use engpass_model::queue::{DropTail, Queue};
+use engpass_model::random::Stream;
+use engpass_model::unit::{BufferSize, QueueLimit};
+
+use codel::CoDel;
+use drr::Drr;
+use fq_codel::FqCoDel;
+use priority::Priority;
+use red::Red;
+use token_bucket::TokenBucket;
+
+/// A packet at a port, as a discipline sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    /// Index among all packets of the run.
+    pub(crate) index: usize,
+    /// Bytes of its frame, preamble and gap apart.
+    pub(crate) bytes: u64,
+    /// Number of its flow.
+    pub(crate) flow: u32,
+    /// Priority code point.
+    pub(crate) priority: u8,
+    /// Its header allows a mark.
+    pub(crate) markable: bool,
+    /// It has the mark.
+    pub(crate) marked: bool,
+    /// When it came to the port, in picoseconds.
+    pub(crate) came: u64,
+}
+
+impl Packet {
+    /// Marks the packet. Returns false if its header does not allow that.
+    fn mark(&mut self) -> bool {
+        self.marked |= self.markable;
+        self.marked
+    }
+}
+
+/// Why a discipline drops a packet; in the order of the table of drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// `buffer full`.
+    Full,
+    /// `early drop`.
+    Early,
+    /// `codel`.
+    CoDel,
+    /// `longer than the burst`.
+    LongerThanBurst,
+}
+
+impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 4] = [Self::Full, Self::Early, Self::CoDel, Self::LongerThanBurst];
+
+    /// The cause as the table of drops writes it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Full => "buffer full",
+            Self::Early => "early drop",
+            Self::CoDel => "codel",
+            Self::LongerThanBurst => "longer than the burst",
+        }
+    }
+}
+
+/// Packets that a discipline has dropped.
+pub(crate) type Dropped = Vec<(Packet, Cause)>;
+
+/// Packets and bytes in a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Length {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Length {
+    /// The length of a list of packets.
+    pub(crate) fn of<'a>(packets: impl IntoIterator<Item = &'a Packet>) -> Self {
+        let zero = Self { packets: 0, bytes: 0 };
+        packets.into_iter().fold(zero, |sum, packet| sum.with(packet))
+    }
+
+    fn with(self, packet: &Packet) -> Self {
+        Self { packets: self.packets + 1, bytes: self.bytes + packet.bytes }
+    }
+
+    /// Whether a queue of this length is within a limit.
+    fn is_within(self, limit: QueueLimit) -> bool {
+        self.packets <= limit.packets && self.bytes <= limit.bytes
+    }
+}
+
+/// A discipline that holds packets until the line is free ("A scheduler").
+pub(crate) trait Scheduler {
+    /// Takes a packet that comes at `now`.
+    fn put(&mut self, now: u64, packet: Packet, dropped: &mut Dropped);
+    /// Returns the packet that is sent next; the line is free at `now`.
+    fn take(&mut self, now: u64, dropped: &mut Dropped) -> Option<Packet>;
+    /// When it has a packet to send, if `take` has returned none although it holds some.
+    fn ready(&self, _now: u64) -> Option<u64> {
+        None
+    }
+    /// Packets that it holds.
+    fn holds(&self) -> u64;
+}
+
+/// A discipline at a port.
+pub(crate) enum Discipline {
+    /// Decides when a packet comes.
+    DropTail(DropTail),
+    /// Decides when a packet comes.
+    Red(Red),
+    /// Decides when the line is free.
+    Scheduler(Box<dyn Scheduler>),
+}
+
+impl Discipline {
+    /// The discipline of a config for a line of `rate` bit/s.
+    pub(crate) fn new(config: &Queue, rate: u64, random: Stream) -> Self {
+        match config {
+            Queue::DropTail(config) => Self::DropTail(config.clone()),
+            Queue::Red(config) => Self::Red(Red::new(config.clone(), rate, random)),
+            Queue::CoDel(config) => Self::Scheduler(Box::new(CoDel::new(config.clone()))),
+            Queue::FqCoDel(config) => Self::Scheduler(Box::new(FqCoDel::new(config.clone(), random))),
+            Queue::Priority(config) => Self::Scheduler(Box::new(Priority::new(config.clone()))),
+            Queue::Drr(config) => Self::Scheduler(Box::new(Drr::new(config.clone()))),
+            Queue::TokenBucket(config) => Self::Scheduler(Box::new(TokenBucket::new(config.clone()))),
+        }
+    }
+}
+
+/// Drop tail: a packet that does not fit is dropped; one that finds more than the threshold is marked if it can be.
+///
+/// # Errors
+/// The cause of the drop.
+pub(crate) fn admits(config: &DropTail, found: Length, packet: &mut Packet) -> Result<(), Cause> {
+    if !found.with(packet).is_within(config.limit) {
+        return Err(Cause::Full);
+    }
+    let over = match config.ecn_threshold {
+        None => false,
+        Some(BufferSize::Packets(threshold)) => found.packets > threshold,
+        Some(BufferSize::Bytes(threshold)) => found.bytes > threshold,
+    };
+    if over {
+        packet.mark();
+    }
+    Ok(())
+}
+
+/// Puts a packet at the end of a list with a limit of its own, or drops it. Returns true if it joins.
+fn put_last(list: &mut VecDeque<Packet>, limit: QueueLimit, packet: Packet, dropped: &mut Dropped) -> bool {
+    let joins = Length::of(&*list).with(&packet).is_within(limit);
+    if joins {
+        list.push_back(packet);
+    } else {
+        dropped.push((packet, Cause::Full));
+    }
+    joins
+}

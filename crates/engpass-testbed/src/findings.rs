@@ -1,0 +1,203 @@
+//! Findings while they are collected: a thousand are kept and the others are counted, so that a file of millions of faults takes no more
+//! memory than one of a thousand.
+
+use std::ops::{Add, Deref, DerefMut};
+
+use crate::diagnostic::{Diagnostic, Severity};
+
+/// The most findings that are kept. A testbed with more faults is not repaired from one list.
+pub(crate) const MOST: usize = 1000;
+
+/// Numbers of findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
+}
+
+impl Counts {
+    pub(crate) fn of(severity: Severity) -> Self {
+        match severity {
+            Severity::Error => Self { errors: 1, warnings: 0 },
+            Severity::Warning => Self { errors: 0, warnings: 1 },
+        }
+    }
+
+    pub(crate) fn total(self) -> usize {
+        self.errors + self.warnings
+    }
+
+    /// The larger number of each.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self { errors: self.errors.max(other.errors), warnings: self.warnings.max(other.warnings) }
+    }
+}
+
+impl Add for Counts {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { errors: self.errors + other.errors, warnings: self.warnings + other.warnings }
+    }
+}
+
+/// What was found so far. It derefs to the findings that are kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Findings {
+    kept: Vec<Diagnostic>,
+    counted: Counts,
+    /// Findings of this code are thrown away.
+    ignored: Option<&'static str>,
+    /// Whether the check stopped before its end.
+    stopped: bool,
+}
+
+impl Findings {
+    /// Collect findings of all codes but one.
+    pub(crate) fn ignoring(code: &'static str) -> Self {
+        Self { ignored: Some(code), ..Self::default() }
+    }
+
+    /// Add a finding. Errors come before warnings: an error takes the place of the last warning that is kept.
+    pub(crate) fn push(&mut self, found: Diagnostic) {
+        if self.ignored == Some(found.code) {
+            return;
+        }
+        if self.kept.len() < MOST {
+            self.kept.push(found);
+            return;
+        }
+        let warning = |one: &Diagnostic| one.severity == Severity::Warning;
+        let place = self.kept.iter().rposition(warning).filter(|_| found.severity == Severity::Error);
+        let dropped = match place {
+            Some(place) => {
+                let warning = self.kept.remove(place);
+                self.kept.push(found);
+                warning
+            }
+            None => found,
+        };
+        self.count(Counts::of(dropped.severity));
+    }
+
+    /// Add an error of this code, which is made only if it is kept.
+    pub(crate) fn push_error(&mut self, code: &'static str, make: impl FnOnce() -> Diagnostic) {
+        if self.ignored == Some(code) {
+            return;
+        }
+        if self.is_full() { self.count(Counts::of(Severity::Error)) } else { self.push(make()) }
+    }
+
+    /// Whether no further error would be kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.counted.errors > 0 || self.errors() >= MOST
+    }
+
+    /// Count findings that nobody makes.
+    pub(crate) fn count(&mut self, more: Counts) {
+        self.counted = self.counted + more;
+    }
+
+    /// Add what was found elsewhere.
+    pub(crate) fn append(&mut self, other: Self) {
+        let counted = other.counted;
+        self.stopped |= other.stopped;
+        self.extend(other);
+        self.count(counted);
+    }
+
+    /// Note that the check stops here: there may be more findings.
+    pub(crate) fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Whether there may be more findings than are kept and counted.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Findings that are counted and not kept.
+    pub(crate) fn counted(&self) -> Counts {
+        self.counted
+    }
+
+    /// Errors, kept and counted.
+    pub(crate) fn errors(&self) -> usize {
+        let kept = self.kept.iter().filter(|found| found.severity == Severity::Error).count();
+        kept + self.counted.errors
+    }
+
+    /// Keep only these of the findings that are kept.
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
+        self.kept.retain(keep);
+    }
+
+    /// Take out these of the findings that are kept.
+    pub(crate) fn extract(&mut self, mut taken: impl FnMut(&Diagnostic) -> bool) -> Vec<Diagnostic> {
+        self.kept.extract_if(.., |found| taken(found)).collect()
+    }
+}
+
+impl Deref for Findings {
+    type Target = [Diagnostic];
+    fn deref(&self) -> &[Diagnostic] {
+        &self.kept
+    }
+}
+
+impl DerefMut for Findings {
+    fn deref_mut(&mut self) -> &mut [Diagnostic] {
+        &mut self.kept
+    }
+}
+
+impl Extend<Diagnostic> for Findings {
+    fn extend<T: IntoIterator<Item = Diagnostic>>(&mut self, more: T) {
+        more.into_iter().for_each(|found| self.push(found));
+    }
+}
+
+impl IntoIterator for Findings {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.kept.into_iter()
+    }
+}
+
+impl From<Diagnostic> for Findings {
+    fn from(found: Diagnostic) -> Self {
+        Self { kept: vec![found], ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_are_kept_and_errors_come_before_warnings() {
+        let mut found = Findings::default();
+        for _ in 0..MOST {
+            found.push(Diagnostic::warning("no-effect", "w"));
+        }
+        found.push(Diagnostic::error("bad-value", "e"));
+        assert_eq!((found.len(), found.errors()), (MOST, 1));
+        assert_eq!(found.counted(), Counts { errors: 0, warnings: 1 });
+        for _ in 0..MOST {
+            found.push_error("bad-value", || Diagnostic::error("bad-value", "e"));
+        }
+        assert!(found.iter().all(|one| one.severity == Severity::Error));
+        assert_eq!(found.counted(), Counts { errors: 1, warnings: MOST });
+        // What is not kept is not made.
+        found.push_error("bad-value", || panic!("it is full of errors"));
+        assert_eq!(found.errors(), MOST + 2);
+    }
+
+    #[test]
+    fn an_ignored_code_is_neither_kept_nor_counted() {
+        let mut found = Findings::ignoring("missing-key");
+        found.push(Diagnostic::error("missing-key", "m"));
+        found.push_error("missing-key", || panic!("it is ignored"));
+        assert_eq!((found.len(), found.errors()), (0, 0));
+    }
+}

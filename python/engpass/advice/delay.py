@@ -1,0 +1,74 @@
+"""Shorter queues where the flow waits: another discipline, a smaller buffer, precedence."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from engpass.advice import ports
+from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
+from engpass.advice.shaping import circuit_of
+from engpass.explain.situation import Hop, Situation
+from engpass.settings import join
+
+_VOICE = "5"
+"""The class of voice: IEEE 802.1Q, annex I."""
+
+_OTHERS = 3
+"""Other senders of TCP whose congestion control is tried, at most."""
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """Control the queues in front of full lines and where the flow loses, if it waits in queues."""
+    if not at.needs.waits(at.served):
+        return
+    for hop in at.queues:
+        yield from _atm(at, hop) if ports.is_atm(at, hop.start) else _packets(at, hop)
+    for other in at.sharing[:_OTHERS]:
+        yield from _modest(at, other)
+
+
+def _packets(at: Situation, hop: Hop) -> Iterator[Proposal]:
+    node, end = hop.start, hop.end
+    queue = ports.queue(at, hop.place)
+    for step in ports.others(at, hop.place):
+        yield Proposal("delay", Cost.SETTING, (step,))
+    smaller = tuple(
+        Candidate(
+            f"lower the buffer of `{node}` towards `{end}` to {limit}",
+            ((join(queue.path), queue.with_limit(limit)),),
+        )
+        for limit in itertools.islice(ports.halved(queue.limit), DOUBLINGS)
+    )
+    if smaller:
+        yield Proposal("delay", Cost.SETTING, smaller)
+    first = (join(("traffic", at.flow, "priority")), _VOICE)
+    if at.needs.paced and str(at.settings.get("traffic", at.flow, "priority") or "0") < _VOICE:
+        words = f"let `{at.flow}` go first at `{node}` towards `{end}`: `priority`, class {_VOICE}"
+        kind = ports.with_limit("priority", queue.settings.get("limit"))
+        step = Candidate(words, ((join(queue.path), kind), first))
+        yield Proposal("delay", Cost.SETTING, (step,))
+
+
+def _atm(at: Situation, hop: Hop) -> Iterator[Proposal]:
+    node = hop.start
+    amount = at.settings.amount("switch", node, "output_buffer")
+    path = ("switch", node, "output_buffer")
+    words = f"lower the buffer of `{node}` to {{}}"
+    yield from doubling("delay", Cost.SETTING, path, amount, words, factor=ports.HALF)
+    circuit = circuit_of(at)
+    if circuit is not None and at.needs.paced and at.settings.get("circuit", circuit, "category") != "cbr":
+        sets = (
+            (join(("switch", node, "schedule")), "priority"),
+            (join(("circuit", circuit, "category")), "cbr"),
+        )
+        step = Candidate(f"let `{circuit}` go first at `{node}`: `priority`, category `cbr`", sets)
+        yield Proposal("delay", Cost.SETTING, (step,))
+
+
+def _modest(at: Situation, other: str) -> Iterator[Proposal]:
+    """A congestion control of another sender that does not fill the queue."""
+    path = ("traffic", other, "tcp", "congestion")
+    if at.settings.kind("traffic", other) == "tcp-stream" and at.settings.get(*path) != "bbr":
+        words = f"use `bbr` as congestion control of `{other}`"
+        yield Proposal("delay", Cost.SETTING, (Candidate(words, ((join(path), "bbr"),)),))

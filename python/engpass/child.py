@@ -1,0 +1,54 @@
+"""Commands and environment of child processes: none of them runs code from the working directory.
+
+Without this, Python looks for modules in the working directory first, and an agent imports a `typing.py` that
+lies beside a downloaded testbed, often as root.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from engpass.error import EngpassError
+
+NOT_FOUND = "No module named"
+"""An interpreter's message where it does not find this package."""
+
+NOT_FOUND_CURE = (
+    "agents and drivers start without `PYTHONPATH`, packages of the user and the working directory"
+    " (`python -I`): install engpass into a virtual environment, or for the whole machine"
+)
+"""The cure for `NOT_FOUND` in isolated mode."""
+
+
+def interpreter(module: str, *words: str) -> list[str]:
+    """The command that runs a module in an isolated interpreter, the same program as this one.
+
+    Isolated mode (`python -I`) ignores the working directory, `PYTHONPATH` and all other `PYTHON…` variables,
+    and the user's own packages. The child has this process's filters of warnings. Raises `EngpassError` where
+    this process has no interpreter to start.
+    """
+    if not sys.executable:
+        raise EngpassError(
+            "this program has no Python interpreter to start a child with",
+            "start engpass with `python` or by its command, or set ENGPASS_AGENT and ENGPASS_DRIVER",
+        )
+    warnings = [f"-W{option}" for option in sys.warnoptions]
+    return [sys.executable, "-I", *warnings, "-m", module, *words]
+
+
+def environment() -> dict[str, str]:
+    """The environment of our children: their `PATH` has absolute directories only.
+
+    An empty entry, which a `:` at the end makes, is the working directory (POSIX.1-2017, section 8.3).
+    """
+    directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    absolute = [directory for directory in directories if Path(directory).is_absolute()]
+    return {**os.environ, "PATH": os.pathsep.join(absolute)}
+
+
+def find(program: str) -> str | None:
+    """The path of a program; `None` where no absolute directory of `PATH` has it."""
+    return shutil.which(program, path=environment()["PATH"])

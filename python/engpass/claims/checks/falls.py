@@ -1,0 +1,33 @@
+"""`falls`: a step down of a curve at one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from engpass.claims.checks.base import Check, Curves, Interval, Verdict
+from engpass.claims.missing import NoDataError
+from engpass.claims.quantity import Quantity, say
+
+
+@dataclass(frozen=True)
+class Falls(Check):
+    """At one swept value there is clearly less goodput than at the one before."""
+
+    at: Quantity
+    by: Quantity
+    """Least fall that counts, as a share of the value before."""
+
+    def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
+        """Compare the value with the one before."""
+        curve = curves(self.variant, "goodput")
+        there = curve.at(self.at.value)
+        before = next((a for a, b in pairwise(curve.samples) if b is there), None)
+        if before is None:
+            raise NoDataError("no point before this value")
+        said = f"{say(before.value, curve.unit)} to {say(there.value, curve.unit)}"
+        return Verdict(said, there.value <= before.value * (1 - self.by.value))
+
+    def criterion(self) -> str:
+        """Least fall and place."""
+        return f"less by {self.by} or more at {self.at}"

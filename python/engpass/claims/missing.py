@@ -1,0 +1,5 @@
+"""The error of a claim whose data are missing."""
+
+
+class NoDataError(Exception):
+    """A claim asks for something that its campaign does not have; the claim does not hold."""

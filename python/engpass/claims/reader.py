@@ -1,0 +1,358 @@
+"""Reading `claims.toml`. Nothing in it is executed; every error names its line, the cause and the cure."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from engpass.claims.checks import CHECKS, Check, Interval
+from engpass.claims.file import KINDS, MAIN, CampaignSpec, Claim, ClaimsError, ClaimsFile, Measure
+from engpass.claims.quantity import Quantity
+from engpass.error import nearest
+from engpass.source import MAX_BYTES
+
+_TOP = {
+    "title": str,
+    "reference": str,
+    "text": str,
+    "notes": list,
+    "flow": str,
+    "campaign": dict,
+    "claim": list,
+}
+_TEXTS = ("id", "statement", "source", "kind", "check")
+_CLAIM: dict[str, type] = {
+    **dict.fromkeys((*_TEXTS, "published", "section", "printed", "value"), str),
+    **dict.fromkeys(("tolerance", "least", "most", "campaign", "engine", "flow", "link"), str),
+    **dict.fromkeys(("reason", "decided_by"), str),
+    **dict.fromkeys(("where", "with", "breaks"), dict),
+    "expected": bool,
+}
+_CHECKED = ("value", "check", "with", "tolerance", "least", "most", "where", "link", "expected", "reason")
+_NAMES = {
+    str: "text",
+    list: "a list",
+    dict: "a table",
+    int: "a whole number",
+    bool: "`true` or `false`",
+}
+# A number with its unit, or one word. Languages that put no blanks between words have short ones.
+_NUMBER = re.compile(r"\d[\d.,]*\s*\S{0,12}")
+_WORD = re.compile(r"[^\W\d_][\w-]{0,23}")
+_MOST_WITHOUT_BLANKS = 6
+
+
+def read(path: Path) -> ClaimsFile:
+    """Read a claims file; raises `ClaimsError` with file, line, cause and cure."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ClaimsError(f"`{path}` cannot be read: {error.strerror}", "check the path") from None
+    if len(data) > MAX_BYTES:
+        raise ClaimsError(f"`{path}` is too large for a claims file", "check the path")
+    try:
+        text = data.decode()
+        tables = tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise ClaimsError(f"`{path}` is not UTF-8", "write it in UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ClaimsError(f"`{path}` is not TOML: {error}", "correct it there") from None
+    return _Reader(str(path), text).file(tables)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """A table of the file: its header line as it is written, which of several, and its name in messages."""
+
+    name: str
+    header: str = ""
+    index: int = 0
+
+
+class _Reader:
+    """Turns tables into claims."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path = path
+        self._lines = text.splitlines()
+
+    def fail(self, at: _Place, cause: str, cure: str, key: str | None = None) -> ClaimsError:
+        return ClaimsError(f"{self._path}:{self._line(at, key)}: {at.name}: {cause}", cure)
+
+    def _line(self, at: _Place, key: str | None) -> int:
+        """The line of a key in a table, else the line of the table's header, else 1."""
+        headers = [n for n, line in enumerate(self._lines, 1) if at.header and line.strip() == at.header]
+        start = headers[at.index] if at.index < len(headers) else 0
+        for number, line in enumerate(self._lines[start:], start + 1):
+            if line.lstrip().startswith("["):
+                break
+            if key is not None and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
+                return number
+        return max(start, 1)
+
+    def file(self, tables: Mapping[str, Any]) -> ClaimsFile:
+        top = _Place("top level")
+        self._known(top, tables, _TOP)
+        title, reference = self._text(top, tables, "title"), self._text(top, tables, "reference")
+        notes = tables.get("notes", [])
+        if not all(isinstance(note, str) for note in notes):
+            raise self.fail(top, "`notes` is no list of sentences", 'write `notes = ["…"]`', "notes")
+        campaigns = [self._campaign(name, table) for name, table in tables.get("campaign", {}).items()]
+        names = {campaign.name for campaign in campaigns}
+        if MAIN not in names:
+            campaigns.append(CampaignSpec(MAIN))
+        # The run that the report shows is the one that was used last.
+        campaigns.sort(key=lambda campaign: campaign.name == MAIN)
+        listed = tables.get("claim", [])
+        if not listed:
+            raise self.fail(top, "there are no claims", "write at least one `[[claim]]`")
+        claims: dict[str, Claim] = {}
+        for index, table in enumerate(listed):
+            at = _Place(f"claim {index + 1}", "[[claim]]", index)
+            claim = self._claim(at, table, tables, {*names, MAIN})
+            if claim.id in claims:
+                raise self.fail(at, f"two claims have the id `{claim.id}`", "rename one of them", "id")
+            claims[claim.id] = claim
+        order = list(KINDS)
+        in_order = sorted(claims.values(), key=lambda claim: order.index(claim.kind))
+        return ClaimsFile(
+            title, reference, tuple(campaigns), tuple(in_order), tables.get("text"), tuple(notes)
+        )
+
+    def _campaign(self, name: str, table: Any) -> CampaignSpec:  # noqa: ANN401 (whatever TOML has there)
+        at = _Place(f"campaign `{name}`", f"[campaign.{name}]")
+        if not isinstance(table, dict):
+            raise self.fail(at, "it is no table", f"write `[campaign.{name}]`")
+        self._known(at, table, {"set": dict, "engines": list, "variants": list, "repeats": int})
+        return CampaignSpec(
+            name,
+            self._pairs(at, table, "set"),
+            self._names(at, table, "engines"),
+            self._names(at, table, "variants"),
+            table.get("repeats"),
+        )
+
+    def _pairs(self, at: _Place, table: Mapping[str, Any], key: str) -> tuple[tuple[str, str], ...]:
+        """Paths and their values as texts."""
+        pairs = table.get(key, {})
+        for path, value in pairs.items():
+            if not isinstance(value, str):
+                cause = f"the value of `{path}` is no text"
+                raise self.fail(at, cause, "write values as in `--set`, in quotes", key)
+        return tuple(pairs.items())
+
+    def _names(self, at: _Place, table: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+        names = table.get(key)
+        if names is None:
+            return None
+        if not names or not all(isinstance(name, str) for name in names):
+            raise self.fail(at, f"`{key}` is no list of names", f'write `{key} = ["NAME"]`', key)
+        return tuple(names)
+
+    def _claim(self, at: _Place, table: Any, tables: Mapping[str, Any], campaigns: set[str]) -> Claim:  # noqa: ANN401 (whatever TOML has there)
+        if not isinstance(table, dict):
+            raise self.fail(at, "it is no table", "write `[[claim]]`")
+        if isinstance(table.get("id"), str):
+            at = dataclasses.replace(at, name=f"claim `{table['id']}`")
+        self._known(at, table, _CLAIM)
+        kind = self._text(at, table, "kind")
+        if kind not in KINDS:
+            raise self.fail(at, f"there is no kind `{kind}`", nearest(kind, KINDS), "kind")
+        name = table.get("campaign", MAIN)
+        if name not in campaigns:
+            raise self.fail(
+                at, f"there is no campaign `{name}`", nearest(name, sorted(campaigns)), "campaign"
+            )
+        published, section, printed, value = self._stated(at, table, kind, tables.get("text") is not None)
+        expected, reason, decided_by = self._outlook(at, table, kind)
+        return Claim(
+            id=self._text(at, table, "id"),
+            statement=self._text(at, table, "statement"),
+            source=table.get("source") if "section" in table else self._text(at, table, "source"),
+            kind=kind,
+            published=published,
+            section=section,
+            printed=printed,
+            value=value,
+            measure=None
+            if kind == "open"
+            else self._measure(at, table, published or value or "", tables.get("flow", "stream")),
+            expected=expected,
+            reason=reason,
+            decided_by=decided_by,
+            breaks=self._breaks(at, table, needed=kind != "open" and expected),
+        )
+
+    def _stated(
+        self, at: _Place, table: Mapping[str, Any], kind: str, has_text: bool
+    ) -> tuple[str | None, str | None, str | None, str | None]:
+        """The stated value: `published`, `section` and `printed`, or `value`."""
+        printed = "printed" in table or "section" in table or "published" in table
+        if kind == "measured" and not printed:
+            cure = "name the `section`, and copy the value as it stands there to `printed`"
+            raise self.fail(at, "a measured claim needs what its source prints", cure)
+        if kind == "prediction" and printed:
+            cure = "write `value` for what is predicted, or choose another kind"
+            raise self.fail(at, "nothing is published about a prediction", cure, "published")
+        if printed and "value" in table:
+            cure = "keep `published` if the source prints the value, else `value`"
+            raise self.fail(at, "it has both `published` and `value`", cure, "value")
+        if not printed:
+            return None, None, None, None if kind == "open" else self._text(at, table, "value")
+        for key in ("section", "printed") if kind == "open" else ("published", "section", "printed"):
+            if key not in table:
+                cure = f'give `{key} = "…"`; a value that no source prints is a `value`'
+                raise self.fail(at, f"a printed value needs `{key}`", cure)
+            self._text(at, table, key)
+        if not has_text:
+            cure = "give `text`, the title of the source as it stands in its text"
+            raise self.fail(at, "the file does not say which text prints it", cure, "printed")
+        text = table["printed"]
+        if not _NUMBER.fullmatch(text) and not _is_word(text):
+            cure = "copy a number with its unit, or the one word for a shape"
+            raise self.fail(at, f"`printed` is `{text}`, neither a number nor one word", cure, "printed")
+        return table.get("published"), table["section"], text, None
+
+    def _outlook(
+        self, at: _Place, table: Mapping[str, Any], kind: str
+    ) -> tuple[bool, str | None, str | None]:
+        """Whether the claim is expected to hold, why not, and an observation that would decide it."""
+        if kind == "open":
+            for key in _CHECKED:
+                if key in table:
+                    raise self.fail(at, f"an open claim has no `{key}`", "take it out", key)
+            return True, None, self._text(at, table, "decided_by")
+        if "decided_by" in table:
+            cure = 'take it out, or make the claim `kind = "open"`'
+            raise self.fail(at, f"a claim of kind `{kind}` is decided by its check", cure, "decided_by")
+        expected = table.get("expected", True)
+        if expected and "reason" in table:
+            cure = "take it out, or write `expected = false` too"
+            raise self.fail(at, "`reason` says why a claim is not expected to hold", cure, "reason")
+        return expected, None if expected else self._text(at, table, "reason"), None
+
+    def _breaks(self, at: _Place, table: Mapping[str, Any], *, needed: bool) -> tuple[str, str] | None:
+        if not needed:
+            if "breaks" in table:
+                cause = "a claim that is not expected to hold has nothing to break"
+                raise self.fail(at, cause, "take `breaks` out", "breaks")
+            return None
+        pairs = self._pairs(at, table, "breaks")
+        if len(pairs) != 1:
+            cause = "it needs one change that breaks it" if not pairs else "`breaks` has more than one key"
+            raise self.fail(at, cause, 'write `breaks = { "KEY" = "VALUE" }` with one key', "breaks")
+        return pairs[0]
+
+    def _measure(self, at: _Place, table: Mapping[str, Any], stated: str, flow: str) -> Measure:
+        check = self._check(at, self._text(at, table, "check"), table.get("with", {}))
+        return Measure(
+            check=check,
+            accept=self._accept(at, check, stated, table),
+            campaign=table.get("campaign", MAIN),
+            engine=table.get("engine", "simulate"),
+            flow=table.get("flow", flow),
+            link=table.get("link"),
+            where=self._pairs(at, table, "where"),
+        )
+
+    def _check(self, at: _Place, name: str, arguments: Mapping[str, Any]) -> Check:
+        if name not in CHECKS:
+            raise self.fail(at, f"there is no check `{name}`", nearest(name, CHECKS), "check")
+        kind = CHECKS[name]
+        hints = get_type_hints(kind)
+        fields = {field.name.rstrip("_"): field for field in dataclasses.fields(kind)}
+        given: dict[str, Any] = {}
+        for key, value in arguments.items():
+            if key not in fields:
+                cause = f"the check `{name}` has no argument `{key}`"
+                raise self.fail(at, cause, nearest(key, fields), "with")
+            if not isinstance(value, str):
+                raise self.fail(at, f"the argument `{key}` is no text", "write it in quotes", "with")
+            field = fields[key]
+            wants_text = hints[field.name] is str
+            given[field.name] = value if wants_text else self._quantity(at, value, "with")
+        for key, field in fields.items():
+            if field.name not in given and field.default is dataclasses.MISSING:
+                cause = f"the check `{name}` needs the argument `{key}`"
+                raise self.fail(at, cause, "give it in `with`", "with")
+        try:
+            return kind(**given)
+        except ValueError as error:
+            raise self.fail(at, str(error), "correct it there", "with") from None
+
+    def _accept(self, at: _Place, check: Check, stated: str, table: Mapping[str, Any]) -> Interval | None:
+        limits = [key for key in ("tolerance", "least", "most") if key in table]
+        if not check.numeric:
+            if limits:
+                cure = "leave `tolerance`, `least` and `most` out"
+                raise self.fail(at, "this check compares no number", cure, limits[0])
+            return None
+        if not limits or (len(limits) > 1 and "tolerance" in limits):
+            cure = 'give `tolerance = "2 %"`, or `least` and `most`, or one of these two'
+            raise self.fail(at, "it needs what is accepted, once", cure, limits[0] if limits else None)
+        if "tolerance" in limits:
+            key = "published" if "published" in table else "value"
+            return self._around(at, self._quantity(at, stated, key), table["tolerance"])
+        low, high = (
+            self._quantity(at, table[key], key) if key in table else None for key in ("least", "most")
+        )
+        if low and high and (low.unit != high.unit or low.value > high.value):
+            raise self.fail(
+                at, f"`{low}` to `{high}` is no interval", "give the lower one as `least`", "most"
+            )
+        text = f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}"
+        known = [bound for bound in (low, high) if bound]
+        return Interval(
+            low.value if low else -math.inf,
+            high.value if high else math.inf,
+            known[0].unit,
+            text,
+            max(2, *(bound.decimals for bound in known)),
+        )
+
+    def _around(self, at: _Place, middle: Quantity, tolerance: str) -> Interval:
+        """The interval around the stated value."""
+        spread = self._quantity(at, tolerance, "tolerance")
+        if spread.unit == middle.unit:
+            # Of a share, per cent are points of it.
+            half = spread.value
+        elif spread.unit == "":
+            half = abs(middle.value) * spread.value
+        else:
+            cause = f"`{tolerance}` is no tolerance of `{middle}`"
+            raise self.fail(at, cause, "give it in the same unit", "tolerance")
+        bounds = (middle.value - half, middle.value + half)
+        return Interval(*bounds, middle.unit, f"±{tolerance}", max(2, middle.decimals))
+
+    def _quantity(self, at: _Place, text: str, key: str) -> Quantity:
+        try:
+            return Quantity.parse(text)
+        except ValueError as error:
+            raise self.fail(at, str(error), "correct it there", key) from None
+
+    def _text(self, at: _Place, table: Mapping[str, Any], key: str) -> str:
+        if key not in table:
+            raise self.fail(at, f"it has no `{key}`", f'give `{key} = "…"`')
+        text: str = table[key]
+        if not text.strip():
+            raise self.fail(at, f"`{key}` is empty", "say something", key)
+        return text
+
+    def _known(self, at: _Place, table: Mapping[str, Any], known: Mapping[str, type]) -> None:
+        for key, value in table.items():
+            if key not in known:
+                raise self.fail(at, f"unknown key `{key}`", nearest(key, known), key)
+            wanted = known[key]
+            if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+                raise self.fail(at, f"`{key}` is not {_NAMES[wanted]}", "correct it there", key)
+
+
+def _is_word(text: str) -> bool:
+    without_blanks = any("\u3000" <= letter <= "\u9fff" for letter in text)
+    return bool(_WORD.fullmatch(text)) and (not without_blanks or len(text) <= _MOST_WITHOUT_BLANKS)

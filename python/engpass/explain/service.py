@@ -1,0 +1,136 @@
+"""How well a flow is served: goodput, loss and delay, which are of equal rank.
+
+The three become one figure in the manner of Giessler and others (1978) and Kleinrock (1979): *power*, the
+throughput by the delay, each here relative to an idle network. In Kleinrock's generalised power
+the throughput has an exponent: it counts twice for a transfer without a pace of its own, which only wants to
+be over soon. A factor for losses is our own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+GOODPUT = 0.97
+"""From this share of its limit on, a flow has what there is."""
+
+LOSS = 1e-3
+"""A flow of datagrams that loses more suffers: ITU-T Y.1541 table 1, IPLR of classes 0 to 4."""
+
+WAIT = 5e-3
+"""Seconds that a queue may always take: the standing queue that CoDel tolerates, RFC 8289 section 4."""
+
+ROUND_TRIPS = 1
+"""Idle round trips that a queue may take.
+
+A buffer of one bandwidth-delay product, the rule of Villamizar and Song (1994), delays by one of them; TCP
+needs no more.
+"""
+
+LEAST = 0.01
+"""A goodput that changes by this share or less is about the same."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """Goodput, loss and delay of a flow."""
+
+    goodput: float
+    """In bit/s."""
+    loss: float = 0.0
+    """The share of the datagrams sent that were lost."""
+    half: float | None = None
+    """The delay in seconds that 50 % do not exceed; `None` of generators, and where nothing arrived."""
+    delay: float | None = None
+    """The delay that 99 % do not exceed."""
+
+    @staticmethod
+    def of(flow: Mapping[str, Any]) -> Served:
+        """The figures of a flow in an outcome."""
+        sent = flow.get("sent_datagrams")
+        # Datagrams that are lost in a window may have been sent before it: no more than all.
+        loss = min(1.0, (flow.get("lost_datagrams") or 0) / sent) if sent else 0.0
+        return Served(
+            float(flow["goodput_bit_per_s"]), loss, flow.get("delay_p50_s"), flow.get("delay_p99_s")
+        )
+
+    @staticmethod
+    def mean(repeats: Sequence[Served]) -> Served:
+        """The mean of at least one repeat."""
+        return Served(
+            math.fsum(one.goodput for one in repeats) / len(repeats),
+            math.fsum(one.loss for one in repeats) / len(repeats),
+            _mean([one.half for one in repeats]),
+            _mean([one.delay for one in repeats]),
+        )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The yardstick of a flow."""
+
+    limit: float
+    """Its limit in bit/s."""
+    idle: float | None
+    """Its idle delay in seconds; `None` if its delay does not count."""
+    resends: bool
+    """Whether a loss costs it only time, as TCP."""
+    paced: bool
+    """Whether its application has a rate of its own."""
+
+    @staticmethod
+    def of(limited: Mapping[str, Any]) -> Needs:
+        """The yardstick from an outcome of the limit engine.
+
+        Without a pace of its own a sender of datagrams waits in its own NIC: its delay does not count.
+        """
+        tcp = limited.get("kind") == "tcp-stream"
+        paced = any(one.get("kind") == "application" for one in limited.get("candidates", ()))
+        idle = limited.get("idle_delay_s") if tcp or paced else None
+        return Needs(float(limited.get("goodput_bit_per_s") or 0.0), idle, tcp, paced)
+
+    @property
+    def tolerable(self) -> float:
+        """The longest delay that 99 % may have."""
+        return math.inf if self.idle is None else self.idle + max(WAIT, ROUND_TRIPS * 2 * self.idle)
+
+    def loses(self, served: Served) -> bool:
+        """Whether losses harm it."""
+        return not self.resends and served.loss > LOSS
+
+    def waits(self, served: Served) -> bool:
+        """Whether queues harm it."""
+        return served.delay is not None and served.delay > self.tolerable
+
+    def score(self, served: Served) -> float:
+        """Its power as a share: 1 at its limit, without losses that harm it, and with a tolerable delay."""
+        kept = 1.0 if self.resends else 1.0 - served.loss
+        prompt = self.tolerable / served.delay if served.delay and self.waits(served) else 1.0
+        return served.goodput / (self.limit or 1.0) * kept * (prompt if self.paced else math.sqrt(prompt))
+
+    def declines(self, before: Served, after: Served) -> bool:
+        """Whether goodput, loss or delay is notably worse after a change."""
+        return any(worse for worse, _ in self._changes(before, after))
+
+    def harmed(self, before: Served, after: Served) -> bool:
+        """Whether one of them is notably worse, and the flow then lacks it."""
+        return any(worse and unmet for worse, unmet in self._changes(before, after))
+
+    def _changes(self, before: Served, after: Served) -> Iterator[tuple[bool, bool]]:
+        """For goodput, loss and delay: whether it is notably worse, and whether the flow then lacks it."""
+        lost = before.goodput - after.goodput
+        yield lost > LEAST * before.goodput, not self.limit or after.goodput < GOODPUT * self.limit
+        yield not self.resends and after.loss > before.loss + LOSS, True
+        yield longer(before.delay, after.delay), self.waits(after) and longer(before.delay, after.delay, WAIT)
+
+
+def longer(before: float | None, after: float | None, seconds: float = 1e-3) -> bool:
+    """Whether the delay `after` exceeds `before` by 10 % and by `seconds`."""
+    return before is not None and after is not None and after - before > max(0.1 * before, seconds)

@@ -1,0 +1,124 @@
+"""How much memory a run needs, and whether that was agreed to.
+
+The core estimates the network and its outcome (`Campaign.memory`). This module multiplies by parallel jobs
+and adds the objects of Python.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engpass import _engpass
+from engpass.campaign import MODEL, Axis
+from engpass.error import NeedsMemoryError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+MOST = 1 << 30
+"""Bytes that a run may need without a question."""
+
+_PROGRAM = 57_000_000
+"""Bytes of this program with its libraries, in each process."""
+_DRIVER = 20_000_000
+"""Bytes of the driver of an emulated network beside the network itself."""
+_KEPT_POINTS = 4
+"""Points that the core keeps at a time (`points.rs`)."""
+_PARSED = 9
+"""Bytes of a parsed outcome for each byte of its text, while a table is made of it."""
+_TEXTS = 2
+"""Copies of an outcome's text while it goes to the store."""
+_SWEPT = 700
+"""Bytes of a swept value."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """The memory that a run needs, in bytes."""
+
+    jobs: int
+    """Points at a time."""
+    each: int
+    """For each of them."""
+    rest: int
+    """For the program, the testbed and the results."""
+
+    @property
+    def total(self) -> int:
+        """The most at a time."""
+        return self.rest + self.jobs * self.each
+
+    def check(self, most: int | None) -> None:
+        """Raise `NeedsMemoryError` if more than `most` is needed; `None` agrees to everything."""
+        if most is None or self.total <= most:
+            return
+        jobs = "one job" if self.jobs == 1 else f"each of {self.jobs:,} jobs at a time"
+        raise NeedsMemoryError(
+            f"this run needs about {size(self.total)} of memory, more than {size(most)}:"
+            f" {size(self.each)} for {jobs}, and {size(self.rest)} for the testbed and the results",
+            self._cures(),
+            self.total,
+        )
+
+    def _cures(self) -> str:
+        fewer = "fewer flows or connections, smaller queues and buffers, and shorter delays need less"
+        one = f"`--jobs 1` needs about {size(self.rest + self.each)}; " if self.jobs > 1 else ""
+        return f"{one}{fewer}; `--yes` (in Python `max_memory=None`) runs it all the same"
+
+
+def size(bytes_: int) -> str:
+    """A number of bytes in GiB or MiB."""
+    return f"{bytes_ / 2**30:.1f} GiB" if bytes_ >= 2**30 else f"{max(bytes_, 2**20) / 2**20:.0f} MiB"
+
+
+def need(
+    campaign: _engpass.Campaign,
+    engines: Iterable[str],
+    variants: Sequence[str],
+    axes: Sequence[Axis] = (),
+    *,
+    sweep: Sequence[tuple[str, str]] | None = None,
+    jobs: int = 1,
+    points: int = 1,
+    kept: int = 0,
+    captures: int = 0,
+    timeline: bool = False,
+    executor: Executor | None = None,
+) -> Need:
+    """What the points of a campaign need, `jobs` at a time: those at a point of the `sweep`, or else all.
+
+    `kept` outcomes stay in memory, so many links are captured, and a `timeline` is made when the points are.
+    An executor of threads or processes takes the memory of this machine. Of other executors only this process
+    counts.
+    """
+    from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+    found: dict[str, Any] = json.loads(campaign.memory(list(variants), sweep))
+    engines = list(engines)
+    of = {engine: found.get(engine, found["simulate"]) for engine in engines}
+    outcome = max(one["outcome"] for one in of.values())
+    each = max((of[name]["run"] for name in engines if name in MODEL), default=0) + _TEXTS * outcome
+    points_kept = min(_KEPT_POINTS, points) * found["point"]
+    if isinstance(executor, ProcessPoolExecutor):
+        each += _PROGRAM + found["campaign"] + points_kept
+        points_kept = 0
+    elif executor is not None and not isinstance(executor, ThreadPoolExecutor):
+        each = 0
+    swept = _SWEPT * sum(len(axis.values) for axis in axes)
+    rest = _PROGRAM + found["campaign"] + points_kept + swept + (_PARSED + kept) * outcome
+    rest += captures * found["simulate"]["capture"]
+    rest += found["simulate"]["timeline"] if timeline else 0
+    modelled = Need(max(1, min(jobs, points)), each, rest)
+    live = max((_live(name, one, found["campaign"]) for name, one in of.items()), default=0)
+    # Real hosts are measured when the model is done, one point at a time.
+    return modelled if live <= modelled.jobs * each else Need(1, live, rest)
+
+
+def _live(engine: str, found: dict[str, Any], campaign: int) -> int:
+    """What a point needs in other processes of this machine: agents and drivers."""
+    if engine == "emulate":
+        return int(_DRIVER + campaign + found["run"] + found["payload"] + found["agents"])
+    return int(found["agents"]) if engine == "measure" else 0

@@ -1,0 +1,83 @@
+"""The claims of a study as tables, one for each kind."""
+
+from collections.abc import Sequence
+
+from engpass.claims import KINDS, summed
+from engpass.report.html import esc, prose, table
+from engpass.report.record import Claim
+from engpass.report.units import plain
+
+_RESULTS = {
+    "holds": ("good", "✓ holds"),
+    "fails": ("bad", "✗ does not hold"),
+    "known difference": ("mark", "≠ known difference"),
+    "holds after all": ("mark", "✓ holds after all"),
+    "open": ("muted", "? open"),
+}
+
+
+def claims_section(claims: Sequence[Claim], notes: Sequence[str] = ()) -> str:
+    """All claims by kind, with the verdict of each, and the notes of the study; empty without claims."""
+    if not claims:
+        return ""
+    found = list(dict.fromkeys(str(claim.get("kind", "")) for claim in claims))
+    kinds = [kind for kind in KINDS if kind in found] + [kind for kind in found if kind not in KINDS]
+    tables = [_table(kind, [c for c in claims if str(c.get("kind", "")) == kind]) for kind in kinds]
+    items = "".join(f"<li>{prose(note)}</li>" for note in notes)
+    return (
+        f"<p>{esc(summed([_status(claim) for claim in claims]))}.</p>"
+        + "\n".join(tables)
+        + (f"<ul>{items}</ul>" if items else "")
+    )
+
+
+def _table(kind: str, claims: Sequence[Claim]) -> str:
+    said = summed([_status(claim) for claim in claims])
+    meaning = f"{KINDS[kind]}; " if kind in KINDS else ""
+    return table(
+        f'<span class="badge">{esc(kind)}</span> {esc(meaning)}{esc(said)}',
+        ["Statement", "Stated", "Obtained", "Holds if", "Result"],
+        [_row(claim) for claim in claims],
+        kind="cards",
+    )
+
+
+def _row(claim: Claim) -> list[str]:
+    status = _status(claim)
+    section = f"section {claim['section']}" if claim.get("section") else ""
+    below = [", ".join(text for text in (section, claim.get("source")) if text)]
+    if claim.get("reason"):
+        below.append(f"why not: {claim['reason']}")
+    if claim.get("decided_by"):
+        below.append(f"decided by: {claim['decided_by']}")
+    said = "".join(f'<br><span class="muted">{prose(text)}</span>' for text in below if text)
+    published = claim.get("published")
+    stated = _value(published if published is not None else claim.get("value"))
+    if claim.get("printed"):
+        stated += f'<br><span class="muted">“{esc(claim["printed"])}”</span>'
+    style, words = _RESULTS[status]
+    return [
+        f'<div class="wide">{prose(claim.get("statement", ""))}{said}</div>',
+        f"<div>{stated}</div>",
+        _value(claim.get("obtained")),
+        esc(claim.get("tolerance") or ""),
+        # The sign stays at its word.
+        f'<span class="{style}">{words.replace(" ", "&nbsp;", 1)}</span>',
+    ]
+
+
+def _status(claim: Claim) -> str:
+    """The status of a claim; of a file without it, by `holds` alone."""
+    status = claim.get("status")
+    if status in _RESULTS:
+        return str(status)
+    holds = claim.get("holds")
+    return "open" if holds is None else "holds" if holds else "fails"
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return '<span class="muted">&ndash;</span>'
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return prose(plain(float(value)) if isinstance(value, (int, float)) else value)

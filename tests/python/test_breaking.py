@@ -1,0 +1,220 @@
+"""Claims that can fail: the rule for `breaks`, and applying them to a small study."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engpass import gallery
+from engpass.breaking import Attempt, break_claims
+from engpass.claims import CampaignSpec, Measure
+from engpass.claims.breaks import check_break
+from engpass.claims.checks.value import Value
+from engpass.claims.quantity import Quantity
+from engpass.error import EngpassError
+
+ROOT = Path(__file__).parents[2]
+
+TESTBED = """\
+name = "Two hosts on a wire"
+
+[host.a]
+nic_buffer = "16 KiB"
+
+[host.b]
+tcp = { profile = "linux-6", ack_every = 2 }
+
+[switch.s]
+kind = "atm"
+output_buffer = "384 cells"
+discard = "ppd"
+
+[link.wire]
+ends = ["a", "s"]
+medium = "atm"
+rate = "10 Mbit/s"
+
+[link.on]
+ends = ["s", "b"]
+medium = "atm"
+rate = "20 Mbit/s"
+
+[circuit.data]
+from = "a"
+to = "b"
+
+[traffic.stream]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+
+[run]
+duration = "20 ms"
+
+[sweep]
+"traffic.stream.message" = { from = "500 B", to = "2 kB", step = "500 B" }
+
+[variant.plain]
+[variant.fast]
+"link.wire.rate" = "16 Mbit/s"
+"""
+
+
+def claim(name: str, variant: str, check: str, breaks: str) -> str:
+    return f"""
+[[claim]]
+id = "{name}"
+statement = "S"
+source = "s"
+kind = "derived"
+value = "v"
+engine = "limit"
+{check}
+with = {{ variant = "{variant}", at = "1 kB" }}
+breaks = {{ {breaks} }}
+"""
+
+
+PLAIN = 'check = "value"\nleast = "8 Mbit/s"\nmost = "9 Mbit/s"'
+FAST = 'check = "value"\nleast = "13 Mbit/s"\nmost = "14 Mbit/s"'
+ANY = 'check = "value"\nleast = "1 Mbit/s"'
+SLOWER = '\'variant.plain."link.wire.rate"\' = "9 Mbit/s"'
+ALL_SLOWER = '"link.wire.rate" = "9 Mbit/s"'
+FAST_SLOWER = '\'variant.fast."link.wire.rate"\' = "15 Mbit/s"'
+
+GOOD = [claim("plain", "plain", PLAIN, SLOWER), claim("fast", "fast", FAST, FAST_SLOWER)]
+
+
+def attempts(tmp_path: Path, *claims: str, wanted: tuple[str, ...] = ()) -> dict[str, Attempt]:
+    """Try the changes of some claims; the attempts by the ids of the claims."""
+    study = tmp_path / "wire"
+    study.mkdir()
+    (study / "testbed.toml").write_text(TESTBED)
+    (study / "claims.toml").write_text('title = "T"\nreference = "R"\n' + "".join(claims))
+    told: list[Attempt] = []
+    found = break_claims(gallery.study(str(study)), told.append, wanted=wanted, jobs=2)
+    assert told == found
+    return {attempt.claim.id: attempt for attempt in found}
+
+
+def test_a_claim_fails_with_its_change_and_others_hold(tmp_path: Path) -> None:
+    found = attempts(tmp_path, *GOOD)
+    assert {name: attempt.problem for name, attempt in found.items()} == {"plain": None, "fast": None}
+    assert found["plain"].obtained == "7.72 Mbit/s"
+    assert (found["plain"].held, found["plain"].others) == (1, 1)
+
+
+def test_a_claim_that_holds_all_the_same_is_reported(tmp_path: Path) -> None:
+    found = attempts(tmp_path, *GOOD, claim("lax", "plain", ANY, '"link.on.rate" = "10 Mbit/s"'))
+    assert found["lax"].problem == "the claim holds all the same"
+    assert found["lax"].obtained == "8.58 Mbit/s"
+
+
+def test_a_change_that_breaks_most_others_is_reported(tmp_path: Path) -> None:
+    others = [claim(f"other-{i}", "fast", FAST, FAST_SLOWER) for i in range(3)]
+    # As with `--set`, a change of the file's value is stronger than the variant's.
+    found = attempts(tmp_path, claim("plain", "plain", PLAIN, ALL_SLOWER), *others)
+    assert found["plain"].problem == "fewer than half of the 3 other claims still hold"
+    assert found["other-0"].problem == "fewer than half of the 3 other claims still hold"
+    assert (found["other-0"].held, found["other-0"].others) == (1, 3)
+
+
+def test_a_change_with_which_nothing_can_be_checked_is_reported(tmp_path: Path) -> None:
+    # Setting the swept path takes the sweep away, and with it the point that the claim is about.
+    found = attempts(
+        tmp_path,
+        *GOOD,
+        claim("gone", "plain", PLAIN, '"traffic.stream.message" = "2 kB"'),
+        claim("refused", "plain", PLAIN, '"run.duration" = "0 s"'),
+    )
+    assert found["gone"].problem == "with it the claim cannot be checked: no point at this value"
+    assert found["refused"].problem is not None
+    assert found["refused"].problem.startswith("with it the claim cannot be run: error[")
+
+
+def test_a_change_against_the_rule_is_reported(tmp_path: Path) -> None:
+    found = attempts(tmp_path, *GOOD, claim("far", "plain", PLAIN, '"link.wire.rate" = "4 Mbit/s"'))
+    assert found["far"].problem is not None
+    assert found["far"].problem.endswith("by more than a factor of 2")
+
+
+def test_a_claim_is_held_against_what_is_expected_of_it_first(tmp_path: Path) -> None:
+    wrong = claim("wrong", "plain", FAST, SLOWER)
+    known = claim("known", "plain", PLAIN, SLOWER).split("breaks")[0] + 'expected = false\nreason = "r"\n'
+    found = attempts(tmp_path, *GOOD, wrong, known)
+    assert found["wrong"].problem == "it does not hold without its change, with one repeat"
+    assert found["known"].problem is not None
+    assert found["known"].problem.startswith("it holds: take its `expected = false`")
+
+
+def test_only_the_wanted_claims_are_tried(tmp_path: Path) -> None:
+    assert set(attempts(tmp_path, *GOOD, wanted=("fast",))) == {"fast"}
+    with pytest.raises(EngpassError) as error:
+        break_claims(gallery.study(str(tmp_path / "wire")), print, wanted=("fats",))
+    assert error.value.help == "did you mean `fast`?"
+
+
+def test_a_claim_that_cannot_fail_fails_the_tool(tmp_path: Path) -> None:
+    attempts(tmp_path, *GOOD, claim("lax", "plain", ANY, '"link.on.rate" = "10 Mbit/s"'))
+    tool = [sys.executable, str(ROOT / "tools/prove_breaks.py"), str(tmp_path / "wire")]
+    ended = subprocess.run(tool, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert (
+        'fails plain: 7.72 Mbit/s (variant.plain."link.wire.rate" = 9 Mbit/s); 1 of 2 others hold'
+        in ended.stdout
+    )
+    assert ended.stderr == "error: wire: claim `lax`: the claim holds all the same\n"
+    ended = subprocess.run([*tool, "fast"], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("link.wire.rate", "20 Mbit/s", None),
+        ("link.wire.rate", "5000 kbit/s", None),
+        ("link.wire.rate", "4.9 Mbit/s", "by more than a factor of 2"),
+        ("link.wire.rate", "20.1 Mbit/s", "by more than a factor of 2"),
+        ("link.wire.rate", "10 Mbit/s", "is 10 Mbit/s already"),
+        ("link.wire.rate", "10000 kbit/s", "is 10 Mbit/s already"),
+        ("link.wire.rate", "10 Mbit/s cells", "neither changes a quantity nor removes a mechanism"),
+        # A mechanism is removed: nothing of a quantity, the plain policy, a variant's value taken back.
+        ("link.wire.rate", "0 bit/s", None),
+        ("switch.s.discard", "tail", None),
+        ("switch.s.discard", "epd", "neither changes a quantity nor removes a mechanism"),
+        ("host.b.tcp.recovery", "plain", None),
+        ('variant.fast."link.wire.rate"', "10 Mbit/s", None),
+        ('variant.fast."link.wire.rate"', "32 Mbit/s", None),
+        ('variant.fast."link.wire.rate"', "33 Mbit/s", "by more than a factor of 2"),
+        # Bare numbers, and swept values.
+        ("host.b.tcp.ack_every", "1", None),
+        ("host.b.tcp.ack_every", "5", "by more than a factor of 2"),
+        ("traffic.stream.message", "2 kB", None),
+        ("traffic.stream.message", "400 B", "by more than a factor of 2"),
+        ("link.wire.delay", "1 ms", "by more than a factor of 2"),
+        ("host.b.tcp.mss", "9180 B", "no value that could be compared with `9180 B`"),
+    ],
+)
+def test_a_break_changes_by_a_factor_of_two_or_removes(key: str, value: str, problem: str | None) -> None:
+    variant = "fast" if key.startswith("variant") else "plain"
+    check = Value(variant=variant, at=Quantity.parse("1 kB"))
+    measure = Measure(check, None, "main", "limit", "stream")
+    found = check_break(TESTBED, CampaignSpec("main"), measure, key, value)
+    assert (found is None) if problem is None else (found is not None and problem in found)
+
+
+def test_a_break_is_compared_with_the_value_of_the_campaign() -> None:
+    spec = CampaignSpec(
+        "slow", set=(("link.wire.rate", "4 Mbit/s"), ('sweep."link.on.rate"', '["30 Mbit/s"]'))
+    )
+    measure = Measure(
+        Value(variant="plain"), None, "slow", "limit", "stream", where=(("link.on.rate", "30 Mbit/s"),)
+    )
+    assert check_break(TESTBED, spec, measure, "link.wire.rate", "2 Mbit/s") is None
+    assert check_break(TESTBED, spec, measure, "link.wire.rate", "9 Mbit/s") is not None
+    assert check_break(TESTBED, spec, measure, "link.on.rate", "60 Mbit/s") is None
+    assert check_break(TESTBED, spec, measure, "link.on.rate", "61 Mbit/s") is not None

@@ -1,0 +1,161 @@
+"""Delay beside goodput and loss: exact bounds, one row per point, and a table that fits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import engpass
+from conftest import TESTBED, Cli
+from engpass.cli import tables
+from engpass.report import render
+from engpass.store import RunRecord
+from report_kyoto import Record, outcome
+
+FIGURES = ("min", "p50", "p90", "p99", "p999", "max")
+
+PATH_45_MS: dict[str, Any] = {
+    "name": "A path of 45 ms",
+    "host": {"a": {}, "b": {}},
+    "link": {"long": {"ends": ["a", "b"], "medium": "ethernet-10g", "delay": "45 ms"}},
+    "traffic": {
+        "probe": {
+            "kind": "udp-stream",
+            "from": "a",
+            "to": "b",
+            "message": "1000 B",
+            "rate": "1 Mbit/s",
+        }
+    },
+    "run": {"duration": "2 s"},
+}
+
+
+def test_no_quantile_of_a_path_of_45_ms_is_below_45_ms() -> None:
+    result = engpass.load(PATH_45_MS).run(["simulate"])
+    (flow,) = (one["flows"]["probe"] for one in result.outcomes)
+    # 1054 bytes of a frame, preamble included, on a line of 10 Gbit/s.
+    expected = 45e-3 + 1054 * 8 / 10e9
+    assert [flow[f"delay_{figure}_s"] for figure in FIGURES] == pytest.approx([expected] * 6, abs=1e-12)
+
+
+def header(shown: str) -> list[str]:
+    (line,) = (line for line in shown.splitlines() if line.startswith("┃"))
+    return [cell.strip() for cell in line.strip("┃").split("┃")]
+
+
+def test_the_summary_has_delay_and_leaves_out_columns_to_fit_into_100(cli: Cli) -> None:
+    (cli.directory / "lan.toml").write_text(TESTBED)
+    shown = cli("run", "lan.toml").stdout
+    assert header(shown) == [
+        "Variant",
+        "traffic.stream.message",
+        "Goodput",
+        "Loss",
+        "Delay p50",
+        "Delay p99",
+        "Limit",
+    ]
+    assert re.search(
+        r"^no room for Offered and Spread: `engpass export \w+` has all columns$", shown, re.MULTILINE
+    )
+    assert max(len(line) for line in shown.splitlines() if line.startswith("│")) <= 100
+    narrow = cli("run", "lan.toml", "--set", "traffic.stream.message=1 kB").stdout
+    assert header(narrow)[:4] == ["Variant", "Goodput", "Spread", "Offered"]
+    assert "no room" not in narrow
+
+
+def test_limits_alone_have_no_delay_columns(cli: Cli) -> None:
+    (cli.directory / "lan.toml").write_text(TESTBED)
+    shown = cli("run", "lan.toml", "--engine", "limit").stdout
+    assert not any(column.startswith("Delay") for column in header(shown))
+    assert "idle delay: a message takes" in cli("limit", "lan.toml").stdout
+
+
+class Shelf:
+    """A store of outcomes at their positions."""
+
+    def __init__(self, outcomes: list[dict[str, Any]]) -> None:
+        self.outcomes = outcomes
+
+    def raw_outcomes(self, _run: str, ranges: list[range]) -> list[tuple[int, str]]:
+        wanted = {position for one in ranges for position in one}
+        return [(at, json.dumps(one)) for at, one in enumerate(self.outcomes) if at in wanted]
+
+
+def two_engines() -> list[dict[str, Any]]:
+    """Two repeats of `simulate` with delays, two of `measure`, which knows no one-way delay."""
+    flow = {"kind": "udp-stream", "goodput_bit_per_s": 20e6, "offered_bit_per_s": 20e6}
+    simulated = [
+        {**flow, **{f"delay_{figure}_s": seconds for figure in FIGURES}} for seconds in (10e-3, 30e-3)
+    ]
+    return [
+        outcome("free", engine, repeat, {}, {"stream": one})
+        for engine, both in (("simulate", simulated), ("measure", [flow, flow]))
+        for repeat, one in enumerate(both)
+    ]
+
+
+def test_repeats_are_folded_and_points_without_a_one_way_delay_show_nothing() -> None:
+    record = RunRecord(
+        id="0",
+        name="Two engines",
+        source="two.toml",
+        text="",
+        overrides=[],
+        engines=["simulate", "measure"],
+        variants=["free"],
+        axes=[],
+        repeats=2,
+        topology={},
+        environment={},
+        created="",
+        points_total=4,
+        points_done=4,
+        status="done",
+    )
+    out = Console(file=io.StringIO(), width=160)
+    tables.summary(Shelf(two_engines()), record, out)  # type: ignore[arg-type]
+    shown = out.file.getvalue()  # type: ignore[attr-defined]
+    place = header(shown).index("Delay p50")
+    rows = [
+        [cell.strip() for cell in line.strip("│").split("│")] for line in shown.splitlines() if "│" in line
+    ]
+    assert [(row[1], *row[place : place + 2]) for row in rows] == [
+        ("simulate", "20 ms", "20 ms"),
+        ("measure", "", ""),
+    ]
+
+
+def test_export_has_every_figure_of_the_delay(cli: Cli) -> None:
+    (cli.directory / "lan.toml").write_text(TESTBED)
+    cli("run", "lan.toml")
+    rows = list(csv.DictReader(io.StringIO(cli("export").stdout)))
+    for row in rows:
+        delays = [row[f"delay_{figure}_s"] for figure in FIGURES]
+        if row["engine"] == "limit":
+            assert delays == [""] * 6
+            assert float(row["idle_delay_s"]) > 0
+        else:
+            assert [float(one) for one in delays] == sorted(map(float, delays))
+
+
+def test_the_report_has_delays_only_where_an_engine_tells_them() -> None:
+    record = Record(
+        engines=["simulate", "measure"], variants=["free"], repeats=2, points_total=4, points_done=4
+    )
+    page = render(record, two_engines())
+    section = page[page.index('<h2 id="points">') :]
+    assert re.search(r'Delay p50 <span class="unit">ms</span>', section)
+    simulated, measured = re.findall(r"<tr><td>stream.*</tr>", section)
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in (simulated, measured)]
+    assert cells[0][-3:-1] == ["20", "20"]
+    assert all("&ndash;" in cell for cell in cells[1][-3:-1]), "no delay is known, not a delay of 0"
+    bare = render(record, two_engines()[2:])
+    assert "Delay p50" not in bare

@@ -1,0 +1,250 @@
+"""Explanations where delay and loss matter: the call beside a download of the gallery, in words."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import pytest
+
+import engpass
+from conftest import Cli
+from engpass import gallery
+from engpass.explain import Explanation, explain
+from engpass.explain.choose import choose_in
+from engpass.explain.service import Needs, Served
+from engpass.testbed import load
+
+CALL = gallery.study("bufferbloat").testbed
+
+
+@functools.cache
+def explained(variant: str | None, flow: str | None) -> Explanation:
+    """One repeat of a flow in a variant; `None` leaves the choice to `explain`."""
+    return explain(choose_in(engpass.load(CALL, set={"run.repeats": "1"}), variant, [], flow))
+
+
+def words(made: Explanation) -> list[str]:
+    """The clauses of the sentence."""
+    return made.sentence.split("; ")
+
+
+def test_the_call_behind_a_large_buffer_suffers_delay_and_loss() -> None:
+    made = explained(None, None)
+    assert (made.chosen.variant, made.chosen.flow) == ("drop-tail", "call")
+    finding, *advice = words(made)
+    assert finding == (
+        "the buffer of `isp` towards `home` harms `call`, which gets 1.49 Mbit/s of its limit of 1.50 Mbit/s"
+        ": it loses 16 datagrams (0.3 %), and 1 % of its datagrams take 747 ms or longer, "
+        "where an idle path takes 12.6 ms"
+    )
+    assert "; ".join(advice) == (
+        "queue by `fq-codel` instead of `drop-tail` at `isp` towards `home`: 1.49 → 1.50 Mbit/s, "
+        "loss 0.3 → 0.0 %, delay p99 747 → 14 ms "
+        "(`download`: 13.97 → 13.74 Mbit/s, delay p99 747 → 20.1 ms)"
+    )
+
+
+def test_every_change_tells_what_it_does_to_every_flow() -> None:
+    made = explained("drop-tail", "call")
+    assert made.advice is not None
+    for change in (*made.advice.changes, *made.advice.trades):
+        told = change.to_json()["flows"]
+        assert list(told) == ["call", "download"]
+        for figures in told.values():
+            assert list(figures) == ["goodput_bit_per_s", "loss", "delay_p50_s", "delay_p99_s"]
+            assert all(len(pair) == 2 for pair in figures.values())
+
+
+def test_each_kind_of_shorter_queue_is_tried() -> None:
+    made = explained("drop-tail", "call")
+    assert made.advice is not None
+    says = [change.say for change in made.advice.changes]
+    assert "queue by `codel` instead of `drop-tail` at `isp` towards `home`" in says
+    assert "use `bbr` as congestion control of `download`" in says
+    assert any(text.startswith("lower the buffer of `isp` towards `home` to ") for text in says)
+    first = next(
+        change
+        for change in made.advice.trades
+        if change.say == "let `call` go first at `isp` towards `home`: `priority`, class 5"
+    )
+    # The download waits behind the call in a queue of its own.
+    assert [effect.flow for effect in first.others if effect.harmed] == ["download"]
+
+
+def test_no_change_is_recommended_that_brings_the_delay_back() -> None:
+    for flow in ("call", "download"):
+        advice = explained("fq-codel", flow).advice
+        assert advice is not None
+        named = [change.say for change in (*advice.changes, *advice.trades)]
+        assert not [text for text in named if "drop-tail" in text or "drr" in text or "priority" in text]
+        if flow == "download":
+            assert "queue by `drop-tail` instead of `fq-codel` at `isp` towards `home`" in advice.tried
+
+
+def test_a_download_that_fills_a_large_buffer_is_told_of_its_own_delay() -> None:
+    made = explained("drop-tail", "download")
+    assert made.finding.key == "delay"
+    assert words(made)[0] == (
+        "the buffer of `isp` towards `home` harms `download`, which gets 13.97 Mbit/s of its limit of "
+        "13.96 Mbit/s: 1 % of its segments take 747 ms or longer, where an idle path takes 12.8 ms"
+    )
+    assert made.advice is not None
+    assert made.advice.changes[0].say.startswith("queue by `fq-codel`")
+
+
+def test_a_call_with_all_it_needs_is_limited_by_its_application() -> None:
+    made = explained("fq-codel", "call")
+    assert words(made) == [
+        "application `call` limits `call`: it gets 1.50 Mbit/s of its limit of 1.50 Mbit/s",
+        "none of the 2 changes tried helps",
+    ]
+
+
+def test_no_text_calls_a_rate_impossible() -> None:
+    # The limit is a fair share: the priority of another flow, say, can beat it.
+    for variant in ("drop-tail", "fq-codel"):
+        for flow in ("call", "download"):
+            assert "possible" not in explained(variant, flow).sentence
+
+
+def test_the_command_prints_gains_and_trades_with_all_flows(cli: Cli) -> None:
+    text = CALL.read_text().replace("repeats = 2", "repeats = 1")
+    (cli.directory / "call.toml").write_text(text)
+    shown = cli("explain", "call.toml", "--variant", "drop-tail", "--flow", "call").stdout
+    gains = shown[shown.index("What helps, simulated") : shown.index("What helps at a price, simulated")]
+    assert gains.splitlines()[1:6] == [
+        "      Flow                    Goodput      Delay p99           Loss",
+        "  queue by `fq-codel` instead of `drop-tail` at `isp` towards `home` (setting)",
+        "  --set 'router.isp.queue={ fq-codel = { limit = \"1000 packets\" } }'",
+        "      call         1.49 → 1.50 Mbit/s    747 → 14 ms    0.3 → 0.0 %",
+        "      download   13.97 → 13.74 Mbit/s  747 → 20.1 ms    0.1 → 0.1 %",
+    ]
+    assert "let `call` go first" in shown[shown.index("What helps at a price") :]
+    made = json.loads(
+        cli("explain", "call.toml", "--variant", "drop-tail", "--flow", "call", "--json").stdout
+    )
+    assert made["delay_p99_s"] == pytest.approx(0.747, rel=0.01)
+    assert made["idle_delay_s"] == pytest.approx(0.012615, rel=1e-3)
+    assert [change["harms"] for change in made["trades"] if "go first" in change["change"]] == [["download"]]
+
+
+def test_the_page_has_gains_trades_and_delays() -> None:
+    from engpass.report import render_explanation
+
+    page = render_explanation(explained("drop-tail", "call"))
+    assert "These help and harm no flow" in page
+    assert "These help at a price" in page
+    assert "747 → 14 ms<br>747 → 20.1 ms" in page
+    assert "idle path 12.6 ms" in page
+
+
+def atm(schedule: str) -> dict[str, Any]:
+    """A call over a circuit that shares a slow line with bursts of another one."""
+    circuits = {name: {"from": name, "to": "home"} for name in ("caller", "burst")}
+    links = {name: {"ends": [name, "s"], "medium": "oc-3c"} for name in ("caller", "burst")}
+    return {
+        "name": "A call behind bursts",
+        "host": {"caller": {}, "burst": {}, "home": {}},
+        "switch": {"s": {"kind": "atm", "output_buffer": "4000 cells", "schedule": schedule}},
+        "link": {**links, "line": {"ends": ["s", "home"], "medium": "atm", "rate": "10 Mbit/s"}},
+        "circuit": circuits,
+        "traffic": {
+            "call": {
+                "kind": "udp-stream",
+                "from": "caller",
+                "to": "home",
+                "message": "160 B",
+                "rate": "64 kbit/s",
+            },
+            "bursts": {
+                "kind": "poisson",
+                "from": "burst",
+                "to": "home",
+                "message": "40 kB",
+                "rate": "7.5 Mbit/s",
+            },
+        },
+        "run": {"duration": "5 s"},
+    }
+
+
+def test_a_call_behind_bursts_of_cells_is_let_go_first() -> None:
+    made = explain(choose_in(load(atm("fifo")), None, [], "call"))
+    assert made.finding.key == "delay"
+    assert made.finding.bottleneck == "the buffer of `s` towards `home`"
+    assert made.advice is not None
+    best = made.advice.changes[0]
+    assert best.say == "let `caller` go first at `s`: `priority`, category `cbr`"
+    assert dict(best.set) == {"switch.s.schedule": "priority", "circuit.caller.category": "cbr"}
+    assert best.own.after.delay is not None
+    assert best.own.after.delay < made.at.needs.tolerable
+
+
+def test_a_flow_that_waits_in_a_host_is_not_said_to_wait_in_a_network() -> None:
+    testbed = {
+        "name": "A slow reader",
+        "host": {"busy": {"memory": {"bandwidth": "90 MB/s"}}, "peer": {}},
+        "link": {"line": {"ends": ["busy", "peer"], "medium": "ethernet-10g"}},
+        "traffic": {"in": {"kind": "tcp-stream", "from": "peer", "to": "busy", "message": "64 kB"}},
+        "run": {"duration": "300 ms", "warmup": "100 ms"},
+    }
+    made = explain(choose_in(load(testbed), None, [], None))
+    # 3 MiB of window wait for a reader of 30 MB/s.
+    assert words(made)[0] == (
+        "memory of host `busy` harms `in`, which gets 239.94 Mbit/s of its limit of 240.00 Mbit/s: "
+        "1 % of its segments take 102 ms or longer, where an idle path takes 50.5 us"
+    )
+
+
+# The measure
+
+
+PACED = Needs(1.5e6, 0.012, resends=False, paced=True)
+TCP = Needs(14e6, 0.012, resends=True, paced=False)
+
+
+def test_a_queue_may_take_an_idle_round_trip_or_5_ms() -> None:
+    assert PACED.tolerable == pytest.approx(0.036)
+    assert Needs(1e6, 0.0001, resends=False, paced=True).tolerable == pytest.approx(0.0051)
+
+
+def test_losses_harm_datagrams_from_one_in_a_thousand_on_and_tcp_by_its_goodput_only() -> None:
+    assert not PACED.loses(Served(1.5e6, loss=0.001))
+    assert PACED.loses(Served(1.5e6, loss=0.0011))
+    assert not TCP.loses(Served(14e6, loss=0.3))
+
+
+def test_a_sender_without_a_pace_does_not_suffer_from_the_queue_that_it_fills_itself() -> None:
+    limited = {"kind": "udp-stream", "goodput_bit_per_s": 1e6, "idle_delay_s": 0.001, "candidates": []}
+    late = Served(1e6, delay=1.0)
+    assert not Needs.of(limited).waits(late)
+    paced = {**limited, "candidates": [{"kind": "application"}]}
+    assert Needs.of(paced).waits(late)
+
+
+def test_the_score_falls_with_each_of_the_three() -> None:
+    best = PACED.score(Served(1.5e6, delay=0.02))
+    assert best == 1.0
+    assert PACED.score(Served(0.75e6, delay=0.02)) == pytest.approx(0.5)
+    assert PACED.score(Served(1.5e6, loss=0.1, delay=0.02)) == pytest.approx(0.9)
+    assert PACED.score(Served(1.5e6, delay=0.36)) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("after", "declines", "harmed"),
+    [
+        (Served(1.5e6, delay=0.02), False, False),
+        (Served(1.48e6, delay=0.02), True, False),
+        (Served(1.4e6, delay=0.02), True, True),
+        (Served(1.5e6, loss=0.002, delay=0.02), True, True),
+        (Served(1.5e6, delay=0.03), True, False),
+        (Served(1.5e6, delay=0.04), True, True),
+    ],
+)
+def test_a_decline_harms_where_the_flow_then_lacks_what_it_needs(
+    after: Served, declines: bool, harmed: bool
+) -> None:
+    before = Served(1.5e6, delay=0.02)
+    assert (PACED.declines(before, after), PACED.harmed(before, after)) == (declines, harmed)

@@ -1,0 +1,59 @@
+"""An unrelated testbed on this machine is not seen by the tests, and theirs are not seen outside."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli, Program
+from engpass import netlab
+from engpass.netlab import kernel, registry
+from own_world import OUTSIDE, own_processes
+from test_emulated import FAR, drivers
+from test_netlab import seen
+
+pytestmark = pytest.mark.skipif(
+    not kernel.privileged() or shutil.which("tc") is None or not os.access("/dev/net/tun", os.W_OK),
+    reason="needs CAP_NET_ADMIN and CAP_SYS_ADMIN, `ip`, `tc` and `/dev/net/tun`",
+)
+
+
+def test_an_unrelated_testbed_is_not_seen(cli: Cli, program: Program) -> None:
+    file = program.directory / "far.toml"
+    file.write_text(FAR)
+    before = (seen(), drivers(), netlab.labs())
+
+    def outside(*words: str) -> None:
+        # As another shell on this machine: its mounts, and none of our environment.
+        enter = ["nsenter", f"--mount=/proc/{os.getpid()}/fd/{OUTSIDE[0]}"]
+        command = ["env", "-i", f"PATH={os.environ['PATH']}", *program.command(*words)]
+        done = subprocess.run([*enter, *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done
+
+    outside("up", str(file))
+    try:
+        assert (seen(), drivers(), netlab.labs()) == before
+        assert "nothing was left behind" in cli("clean").stderr
+        # The same file can be up here, too.
+        cli("up", "far.toml")
+        (own,) = netlab.labs()
+        assert own.driver in drivers()
+        cli("down", "far.toml")
+    finally:
+        outside("down", str(file))
+    assert list(registry.directory().glob("*.json")) == []
+
+
+def test_processes_of_the_session_are_known(program: Program) -> None:
+    with subprocess.Popen(["sleep", "60"]) as started:
+        with subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"]}) as other:
+            found = {int(process.name) for process in own_processes()}
+            other.kill()
+        started.kill()
+    assert started.pid in found
+    assert other.pid not in found
+    assert Path("/proc", str(os.getpid())) not in own_processes(), "the session did not start itself"
