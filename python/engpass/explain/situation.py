@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engpass import ledger
+from engpass import above, ledger, say
 from engpass.above import GENERATORS
 from engpass.explain.service import Needs, Served
 from engpass.ledger import Books, Direction
@@ -109,8 +109,20 @@ class Situation:
 
     @property
     def limit(self) -> float:
-        """Most that the flow could get, in bit/s."""
+        """The fair share of the flow, in bit/s."""
         return float(self.limited.get("goodput_bit_per_s") or 0.0)
+
+    @property
+    def bound(self) -> float:
+        """The most that the flow can get, in bit/s, if the others leave it all that they can."""
+        return above.bound(self.limited)
+
+    @property
+    def limit_text(self) -> str:
+        """The fair share and the bound in words, as one limit where they are equal."""
+        if above.differ(self.limit, self.bound):
+            return f"fair share {say.rate(self.limit)}, bound {say.rate(self.bound)}"
+        return f"limit {say.rate(self.limit)}"
 
     @property
     def limited(self) -> Mapping[str, Any]:
