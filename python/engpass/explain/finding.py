@@ -74,12 +74,24 @@ def _over_limit(at: Situation) -> Finding:
     else:
         evidence = got
     at_bound = at.goodput >= GOODPUT * at.bound
-    limiter = str(at.limited.get("bound_bottleneck") or _limiter(at)) if at_bound else _limiter(at)
+    limiter = _limiter(at, "bound_bottleneck" if at_bound else "bottleneck")
     return Finding("limit", limiter, evidence, "limits")
 
 
-def _limiter(at: Situation) -> str:
-    return str(at.limited.get("bottleneck") or "its limit")
+_WINDOWS = {
+    "send-buffer": "the send buffer of host `{start}`",
+    "receive-buffer": "the receive buffer of host `{end}`",
+    "window-field": "the window of `{flow}`, which is not scaled",
+}
+
+
+def _limiter(at: Situation, key: str = "bottleneck") -> str:
+    """The bottleneck of the limit engine, or with another `key` that of the bound, in words."""
+    name = str(at.limited.get(key) or at.limited.get("bottleneck") or "its limit")
+    if name != "socket buffers":
+        return name
+    start, end = at.ends
+    return _WINDOWS[at.limited["window"]["set_by"]].format(start=start, end=end, flow=at.flow)
 
 
 def _harmed(at: Situation) -> Finding | None:

@@ -10,6 +10,8 @@ use engpass_model::wire::{Framing, aal5, ethernet};
 use engpass_testbed::topology::{FlowPath, Hop, Leg, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
+use super::outcome::SetBy;
+
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;
 
@@ -49,15 +51,6 @@ impl Window {
         let (shorter, trip) = self.shorter;
         (self.bytes - shorter) as f64 * time / self.round_trip + shorter as f64 * time / trip
     }
-}
-
-/// The reason for the size of a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SetBy {
-    ReceiveBuffer,
-    /// The window field without window scaling (RFC 7323 section 2).
-    WindowField,
-    SendBuffer,
 }
 
 /// The connections of a `tcp-stream`.

@@ -20,7 +20,7 @@ mod stages;
 mod way;
 
 pub use outcome::{
-    Candidate, CandidateKind, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit, Stage, Taken, WindowLimit,
+    Candidate, CandidateKind, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit, SetBy, Stage, Taken, WindowLimit,
 };
 
 use engpass_testbed::{Testbed, Topology};
@@ -184,6 +184,7 @@ fn window(topology: &Topology, demand: &Demand<'_>) -> Option<WindowLimit> {
     let (_, product, filling) = filling(topology, demand, &connection);
     Some(WindowLimit {
         bytes: connection.window.bytes,
+        set_by: connection.window.set_by,
         round_trip_s: connection.window.round_trip / SECOND as f64,
         bandwidth_delay_product_bytes: product,
         filling_bytes: filling,

@@ -52,12 +52,26 @@ pub struct FlowLimit {
 pub struct WindowLimit {
     /// Most payload in flight, in bytes.
     pub bytes: u64,
+    /// The reason for this size.
+    pub set_by: SetBy,
     /// The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds.
     pub round_trip_s: f64,
     /// Line rate of the narrowest line on the path, times the round trip.
     pub bandwidth_delay_product_bytes: f64,
     /// Payload in flight that fills this line: the size that both socket buffers of each connection need.
     pub filling_bytes: f64,
+}
+
+/// The reason for the size of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SetBy {
+    /// The receive buffer is the window.
+    ReceiveBuffer,
+    /// The window field has no scale (RFC 7323 section 2).
+    WindowField,
+    /// The send buffer is smaller than the announced window.
+    SendBuffer,
 }
 
 /// One step of the waterfall.

@@ -6,10 +6,9 @@ use engpass_model::time::SECOND;
 use engpass_model::wire::Framing;
 use engpass_testbed::Topology;
 
-use super::connection::SetBy;
 use super::demand::{Demand, Resources};
 use super::layers::Layer;
-use super::outcome::CandidateKind;
+use super::outcome::{CandidateKind, SetBy};
 use super::{Answer, Others};
 
 /// "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at

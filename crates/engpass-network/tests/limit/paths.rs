@@ -1,6 +1,6 @@
 //! Paths where the fair share and the bound differ, or where a window decides.
 
-use engpass_network::limit::{FlowLimit, limit};
+use engpass_network::limit::{FlowLimit, SetBy, limit};
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Point, Source, load};
 
@@ -101,7 +101,7 @@ fn long_path_has_one_window_per_round_trip() {
         ("socket buffers", "socket buffers")
     );
     let window = flow.window.as_ref().expect("TCP has a window");
-    assert_eq!(window.bytes, 3 << 20);
+    assert_eq!((window.bytes, window.set_by), (3 << 20, SetBy::ReceiveBuffer));
     // The path MTU holds a segment of 1448 bytes; both packets take 10 Gbit/s and 45 ms.
     let round_trip = 0.09 + 8.0 * (1500.0 + 52.0) / 10e9;
     assert!((window.round_trip_s / round_trip - 1.0).abs() < 1e-9, "{}", window.round_trip_s);
