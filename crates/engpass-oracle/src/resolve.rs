@@ -33,7 +33,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             name: name.clone(),
             ends: [node(&link.ends[0]), node(&link.ends[1])],
             medium: link.medium,
-            lines: [Line::new(link.medium, rates[0]), Line::new(link.medium, rates[1])],
+            lines: rates.map(|rate| Line { rate, framing: link.medium.framing(rate) }),
             delay: link.delay.time(),
             mtu: link.mtu.map_or(1500, |mtu| mtu.bytes()),
             overhead: link.overhead.map_or(0, |overhead| overhead.bytes()),

@@ -20,7 +20,8 @@ mod stages;
 mod way;
 
 pub use outcome::{
-    Candidate, CandidateKind, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit, SetBy, Stage, Taken, WindowLimit,
+    Candidate, CandidateKind, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit, SetBy, Stage, Taken,
+    WindowLimit,
 };
 
 use engpass_testbed::{Testbed, Topology};
