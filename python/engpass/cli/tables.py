@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -180,8 +179,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     cells: _Cells = {}
     kinds: dict[str, str] = {}
     remarks = Remarks()
-    for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
-        outcome = json.loads(text)
+    for position, outcome in store.read_outcomes(record.id, _ranges(sorted(wanted))):
         remarks.add(outcome)
         for name, flow in outcome["flows"].items():
             kinds[name] = flow["kind"]
@@ -277,8 +275,7 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
     """Print delays and round trips per variant, swept value and flow, a table of each."""
     shown, wanted = _shown(record.plan)
     found: dict[str, _Times] = {time: {} for time in _TIMES}
-    for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
-        outcome = json.loads(text)
+    for position, outcome in store.read_outcomes(record.id, _ranges(sorted(wanted))):
         if outcome["engine"] == "simulate":
             for name, flow in outcome["flows"].items():
                 _add_times(found, (*wanted[position], name), flow)

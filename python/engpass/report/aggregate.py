@@ -199,7 +199,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         tuple(choices),
         tuple(notes),
         _above(points),
-        shelf.lines(run.topology, flows),
+        shelf.lines(flows),
     )
     bins = _bins(table)
     if axes and len(axes[0].texts) > bins:

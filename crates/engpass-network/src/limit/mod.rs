@@ -143,6 +143,7 @@ fn flow_limit(
     });
     FlowLimit {
         kind: demand.traffic.kind(),
+        paths: vec![topology.path(&topology.flows[flow].route)],
         goodput_bit_per_s: goodput,
         offered_bit_per_s: goodput,
         bound_bit_per_s: bounds[tightest],
