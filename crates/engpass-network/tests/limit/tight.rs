@@ -1,4 +1,4 @@
-//! A bound is no line rate: where one flow is alone and loses nothing, it gets what its bound says.
+//! A bound is tight: a flow that is alone and loses nothing reaches its bound.
 
 use engpass_model::wire::aal5;
 use engpass_network::limit::{FlowLimit, limit};
@@ -11,7 +11,7 @@ use proptest::sample::select;
 /// Longest delay of a link, in milliseconds.
 const LONGEST_MS: u32 = 50;
 
-/// Delay of a link: from a cable to half of the earth.
+/// Delay of a link: from a short cable to half of the earth.
 fn delay() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => (1u32..1_000).prop_map(|ns| format!("delay = \"{ns} ns\"\n")),
@@ -24,7 +24,7 @@ fn rate() -> impl Strategy<Value = String> {
     prop_oneof![64u32..1_000, 1_000u32..200_000].prop_map(|kbit_s| format!("{kbit_s} kbit/s"))
 }
 
-/// A line rate, or one for each direction; the one back is not so slow that acknowledgements fill it.
+/// A line rate, or one for each direction.
 fn rates() -> impl Strategy<Value = String> {
     (rate(), weighted(0.3, rate())).prop_map(|(rate, back)| match back {
         None => format!("rate = \"{rate}\"\n"),
@@ -32,7 +32,7 @@ fn rates() -> impl Strategy<Value = String> {
     })
 }
 
-/// Two hosts and what lies between them: the links with their nodes, a circuit perhaps.
+/// A path between two hosts: links and nodes, with or without a circuit.
 fn way() -> impl Strategy<Value = String> {
     let mtu = || prop_oneof![3 => Just(1500u32), 1 => 576u32..1500, 1 => 1500u32..9000];
     let ethernet = (select(vec!["ethernet-10", "ethernet-100", "ethernet-1g"]), any::<bool>())
@@ -84,7 +84,7 @@ fn way() -> impl Strategy<Value = String> {
     prop_oneof![2 => direct, 2 => two, 3 => cells]
 }
 
-/// What a host pays for what it sends, or receives.
+/// CPU times of a host for sending or receiving.
 fn costs(key: &'static str) -> impl Strategy<Value = String> {
     let time = |most: u32| weighted(0.6, 1u32..most);
     let some = (time(400), time(200), time(40), time(300), time(300)).prop_map(
@@ -105,7 +105,7 @@ fn costs(key: &'static str) -> impl Strategy<Value = String> {
     prop_oneof![1 => Just(String::new()), 1 => some]
 }
 
-/// What both hosts pay. That of acknowledgements counts for certain only where the receiver pays nothing.
+/// CPU times of both hosts. Every acknowledgement certainly arrives only if the receiver takes no time.
 fn both_pay() -> impl Strategy<Value = [String; 2]> {
     let acks = (1u32..200, 1u32..200).prop_map(|(segment, ack)| {
         [format!("cost = {{ per_segment = \"{segment} us\", per_ack = \"{ack} us\" }}\n"), String::new()]
@@ -135,13 +135,13 @@ fn limit_of(text: &str) -> FlowLimit {
     limit(&point.testbed, &point.topology).flows["t"].clone()
 }
 
-/// The run of a flow that is alone: from a warm-up of so many seconds on it has so many to come to its rate.
+/// The testbed with a warm-up and a counted time, in seconds.
 fn run(text: &str, warmup: f64, counted: f64) -> String {
     let ms = |seconds: f64| (seconds * 1e3).ceil() as u64 + 1;
     format!("{text}[run]\nwarmup = \"{} ms\"\nduration = \"{} ms\"\n", ms(warmup), ms(warmup) + ms(counted))
 }
 
-/// The goodput, and the bound for the run; `None` if something was lost.
+/// The goodput and the limits of a lone flow; `None` if the run lost something.
 fn alone(text: &str) -> Option<(f64, FlowLimit)> {
     let point = point(text);
     let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is simulated");
