@@ -176,10 +176,17 @@ def _put(tables: dict[str, Any], path: Path, value: object) -> None:
     for part in path[:-1]:
         inner = tables.get(part)
         if not isinstance(inner, dict):
-            inner = tables[part] = {} if inner is None else {"kind": inner}
+            inner = tables[part] = _table(part, inner)
         tables = inner
     if path:
         tables[path[-1]] = value
+
+
+def _table(key: str, value: object) -> dict[str, Any]:
+    """The table that stands for a plain value: one rate is that of both directions, a word names a kind."""
+    if value is None:
+        return {}
+    return {"forward": value, "backward": value} if key == "rate" else {"kind": value}
 
 
 @functools.cache

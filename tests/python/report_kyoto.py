@@ -32,9 +32,24 @@ TOPOLOGY: dict[str, Any] = {
         {"name": "atomis5", "kind": "atm switch"},
     ],
     "links": [
-        {"name": "sender", "ends": ["ss2", "atomis5"], "medium": "oc-3c", "rate_bit_per_s": 155_520_000},
-        {"name": "receiver", "ends": ["atomis5", "ss20"], "medium": "oc-3c", "rate_bit_per_s": 155_520_000},
-        {"name": "load", "ends": ["generator", "atomis5"], "medium": "oc-3c", "rate_bit_per_s": 155_520_000},
+        {
+            "name": "sender",
+            "ends": ["ss2", "atomis5"],
+            "medium": "oc-3c",
+            "rates_bit_per_s": [155_520_000, 155_520_000],
+        },
+        {
+            "name": "receiver",
+            "ends": ["atomis5", "ss20"],
+            "medium": "oc-3c",
+            "rates_bit_per_s": [155_520_000, 155_520_000],
+        },
+        {
+            "name": "load",
+            "ends": ["generator", "atomis5"],
+            "medium": "oc-3c",
+            "rates_bit_per_s": [155_520_000, 155_520_000],
+        },
     ],
     "circuits": [
         {"name": "data", "from": "ss2", "to": "ss20", "route": ["ss2", "atomis5", "ss20"]},

@@ -19,7 +19,13 @@ S = 10**9
 
 
 def link(name: str, ends: list[str], framing: str = "packets", **more: Any) -> dict[str, Any]:
-    base = {"name": name, "ends": ends, "framing": framing, "rate_bit_per_s": 10_000_000, "mtu_bytes": 1500}
+    base = {
+        "name": name,
+        "ends": ends,
+        "framing": framing,
+        "rates_bit_per_s": [10_000_000, 10_000_000],
+        "mtu_bytes": 1500,
+    }
     return base | {"overhead_bytes": 0, "vlan": False} | more
 
 

@@ -333,7 +333,7 @@ impl Estimate<'_> {
     }
 
     fn rate(&self, port: usize) -> f64 {
-        self.topology.links[port / 2].line_rate as f64
+        self.topology.links[port / 2].lines[port % 2].rate as f64
     }
 
     fn delay(&self, port: usize) -> f64 {

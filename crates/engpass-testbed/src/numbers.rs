@@ -90,7 +90,8 @@ fn way(point: &Point, path: &FlowPath) -> Value {
     let topology = &point.topology;
     let circuit = path.circuit.map(|index| {
         let circuit = &topology.circuits[index];
-        let Framing::Cells { slot } = topology.links[path.route[0].link].framing else {
+        let first = path.route[0];
+        let Framing::Cells { slot } = topology.links[first.link].line_from(first.from).framing else {
             unreachable!("a circuit crosses ATM links")
         };
         let pace = circuit.shaping.filter(|_| path.forward).unwrap_or(slot);
@@ -112,7 +113,7 @@ fn way(point: &Point, path: &FlowPath) -> Value {
 }
 
 fn link(point: &Point, link: &LinkEnds) -> Value {
-    let framing = match link.framing {
+    let framing = match link.lines[0].framing {
         Framing::Cells { .. } => "cells",
         Framing::Ethernet => "ethernet",
         Framing::Packets => "packets",
@@ -122,7 +123,8 @@ fn link(point: &Point, link: &LinkEnds) -> Value {
         "ends": link.ends.map(|end| &point.topology.nodes[end]),
         "medium": link.medium,
         "framing": framing,
-        "rate_bit_per_s": link.line_rate,
+        // Of the transmitter at each end, as `queues`.
+        "rates_bit_per_s": link.lines.map(|line| line.rate),
         "mtu_bytes": link.mtu,
         "overhead_bytes": link.overhead,
         "vlan": link.vlan,

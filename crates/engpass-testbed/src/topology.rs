@@ -91,10 +91,8 @@ pub struct LinkEnds {
     pub ends: [NodeId; 2],
     /// Medium.
     pub medium: Medium,
-    /// Line rate in bit/s.
-    pub line_rate: u64,
-    /// Framing at this rate; for ATM the slot of a cell.
-    pub framing: Framing,
+    /// The line of the transmitter at each end, in the order of `ends`.
+    pub lines: [Line; 2],
     /// Propagation delay, positive.
     pub delay: Time,
     /// Largest IP packet in bytes on Ethernet and point-to-point links.
@@ -114,14 +112,40 @@ pub struct LinkEnds {
     pub queues: [Option<Queue>; 2],
 }
 
+/// One direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Line rate in bit/s.
+    pub rate: u64,
+    /// Framing at this rate; for ATM the slot of a cell.
+    pub framing: Framing,
+}
+
+impl Line {
+    /// A line of this medium at `rate` bit/s.
+    pub fn new(medium: Medium, rate: u64) -> Self {
+        Self { rate, framing: medium.framing(rate) }
+    }
+}
+
 impl LinkEnds {
+    /// Place of `node`, one of the two nodes, in `ends`.
+    pub fn end_of(&self, node: NodeId) -> usize {
+        usize::from(self.ends[0] != node)
+    }
+
+    /// The line of the transmitter at `node`, one of the two nodes.
+    pub fn line_from(&self, node: NodeId) -> Line {
+        self.lines[self.end_of(node)]
+    }
+
     /// Bytes that an IP packet takes of a line that carries frames: on Ethernet with preamble, header, tag, padding, FCS and
     /// gap.
     ///
     /// # Panics
     /// On an ATM link: what a packet takes there depends on its circuit.
     pub fn line_bytes(&self, ip_bytes: u64) -> u64 {
-        match self.framing {
+        match self.lines[0].framing {
             Framing::Ethernet => ethernet::line_bytes(ip_bytes, self.vlan),
             Framing::Packets => self.overhead + ip_bytes,
             Framing::Cells { .. } => panic!("a line of cells carries no frames"),

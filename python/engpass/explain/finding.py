@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from engpass import above, say
@@ -66,13 +65,33 @@ def _at_limit(at: Situation) -> Finding:
 
 
 def _over_limit(at: Situation) -> Finding:
-    """The limit of a flow that gets more, and why it does."""
-    evidence = f"its limit is {say.rate(at.limit)}, but {_above(at)}"
-    return Finding("limit", _limiter(at), evidence, "limits")
+    """The limit of a flow that gets more than its fair share: others leave it some of theirs."""
+    got = f"it gets {say.rate(at.goodput)}, more than its fair share of {say.rate(at.limit)}"
+    if at.goodput > (1 + above.AT) * at.bound:
+        evidence = f"{got} and its bound of {say.rate(at.bound)}: {above.reason('simulate')}"
+    elif above.differ(at.limit, at.bound):
+        evidence = f"{got}; its bound is {say.rate(at.bound)}"
+    else:
+        evidence = got
+    at_bound = at.goodput >= GOODPUT * at.bound
+    limiter = _limiter(at, "bound_bottleneck" if at_bound else "bottleneck")
+    return Finding("limit", limiter, evidence, "limits")
 
 
-def _limiter(at: Situation) -> str:
-    return str(at.limited.get("bottleneck") or "its limit")
+_WINDOWS = {
+    "send-buffer": "the send buffer of host `{start}`",
+    "receive-buffer": "the receive buffer of host `{end}`",
+    "window-field": "the window of `{flow}`, which is not scaled",
+}
+
+
+def _limiter(at: Situation, key: str = "bottleneck") -> str:
+    """The bottleneck of the limit engine, or with another `key` that of the bound, in words."""
+    name = str(at.limited.get(key) or at.limited.get("bottleneck") or "its limit")
+    if name != "socket buffers":
+        return name
+    start, end = at.ends
+    return _WINDOWS[at.limited["window"]["set_by"]].format(start=start, end=end, flow=at.flow)
 
 
 def _harmed(at: Situation) -> Finding | None:
@@ -128,31 +147,6 @@ def _held(at: Situation) -> Finding:
     drop = at.own_drops[0]
     because = f"because {where(drop, at)} loses {what(drop, at)}"
     return Finding(waiting.key, waiting.bottleneck, f"{waiting.evidence}, {because}")
-
-
-def _above(at: Situation) -> str:
-    """Why the flow has more than its limit."""
-    flows = at.outcomes[0]["flows"]
-    means = {
-        name: math.fsum(float(one["flows"][name]["goodput_bit_per_s"]) for one in at.outcomes)
-        / len(at.outcomes)
-        for name in flows
-    }
-    every = [
-        above.Got(
-            (),
-            "simulate",
-            name,
-            str(flow.get("kind", "")),
-            means[name],
-            float(limit["goodput_bit_per_s"]),
-            above.passed(flow),
-        )
-        for name, flow in flows.items()
-        if (limit := at.limits["flows"].get(name)) is not None
-    ]
-    own = next(one for one in every if one.flow == at.flow)
-    return above.reason(own, every, above.part_time_in([at.settings.tables]))
 
 
 def _shared(at: Situation) -> Finding | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engpass import ledger
+from engpass import above, ledger, say
 from engpass.above import GENERATORS
 from engpass.explain.service import Needs, Served
 from engpass.ledger import Books, Direction
@@ -109,8 +109,20 @@ class Situation:
 
     @property
     def limit(self) -> float:
-        """Most that the flow could get, in bit/s."""
+        """The fair share of the flow, in bit/s."""
         return float(self.limited.get("goodput_bit_per_s") or 0.0)
+
+    @property
+    def bound(self) -> float:
+        """The most that the flow can get, in bit/s, if the others leave it all that they can."""
+        return above.bound(self.limited)
+
+    @property
+    def limit_text(self) -> str:
+        """The fair share and the bound in words, as one limit where they are equal."""
+        if above.differ(self.limit, self.bound):
+            return f"fair share {say.rate(self.limit)}, bound {say.rate(self.bound)}"
+        return f"limit {say.rate(self.limit)}"
 
     @property
     def limited(self) -> Mapping[str, Any]:
@@ -153,8 +165,8 @@ class Situation:
         return tuple(self._hop(hop.link, hop.end, hop.start) for hop in reversed(self.hops))
 
     def _hop(self, link: str, start: str, end: str) -> Hop:
-        rate = self.limits["links"].get(link, {}).get("line_rate_bit_per_s")
-        cells = int(self.outcomes[0].get("links", {}).get(link, {}).get("capacity_cells") or 0)
+        rate = _of_direction(self.limits, link, start).get("line_rate_bit_per_s")
+        cells = int(_of_direction(self.outcomes[0], link, start).get("capacity_cells") or 0)
         side = self.books.get((link, start, end))
         return Hop(link, start, end, rate, cells, side.books if side else None)
 
@@ -288,3 +300,9 @@ class Situation:
     def is_switch(self, node: str) -> bool:
         """Whether a node is a switch or a router: it has queues of its own."""
         return node in self.settings.names("switch") or node in self.settings.names("router")
+
+
+def _of_direction(outcome: Mapping[str, Any], link: str, start: str) -> Mapping[str, Any]:
+    """The entry of an outcome for one direction of a link; empty where there is none."""
+    directions: list[Mapping[str, Any]] = outcome.get("links", {}).get(link, {}).get("directions", [])
+    return next((one for one in directions if one["from"] == start), {})

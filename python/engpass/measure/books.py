@@ -332,9 +332,9 @@ def _others(
 
 def _closed(link: Mapping[str, Any], pair: Sequence[Side], window: int, notes: list[str]) -> dict[str, Any]:
     """Both directions of a link, balanced by their idle time."""
-    capacity = link["rate_bit_per_s"] * window // _S
     directions = []
     for side in pair:
+        capacity = link["rates_bit_per_s"][link["ends"].index(side.hop[1])] * window // _S
         # Some of what TCP has sent still stands in the sender's own queue: that has not crossed.
         queued = min(side.accounts.get("in flight", 0), max(0, sum(side.accounts.values()) - capacity))
         if queued:

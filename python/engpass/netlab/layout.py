@@ -216,7 +216,7 @@ def _shape(link: Mapping[str, Any], end: int) -> Shape:
         overhead, minimum = link["overhead_bytes"] - 14, 0
     queue = link["queues"][end]
     return Shape(
-        link["rate_bit_per_s"],
+        link["rates_bit_per_s"][end],
         overhead,
         minimum,
         queue["packets"] if queue else None,

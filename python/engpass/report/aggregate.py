@@ -54,14 +54,14 @@ class Point:
     at: tuple[int, ...]
     flow: str
     kind: str
-    passed: frozenset[str]
-    """Hosts and links of its paths."""
     repeats: int
     goodput: Spread
     offered: Spread
     loss: Spread | None
     delay_p50: Spread | None = None
     delay_p99: Spread | None = None
+    bound: float | None = None
+    """The bound in bit/s; only of the limit engine, whose goodput is the fair share."""
     bottleneck: str | None = None
     next: str | None = None
     sentence: str | None = None
@@ -104,7 +104,7 @@ class Table:
     choices: tuple[Choice, ...]
     notes: tuple[str, ...]
     above: tuple[str, ...] = ()
-    """Why goodputs are above their limits, where they are; names in backticks."""
+    """Why goodputs are above their bounds, where they are; names in backticks."""
     lines: Mapping[str, Line] = field(default_factory=dict)
     """The line that stands for each flow, with its ledger at every point; empty where none was kept."""
 
@@ -117,6 +117,15 @@ class Table:
     def measured(self) -> tuple[str, ...]:
         """The engines that count datagrams: all but `limit`."""
         return tuple(engine for engine in self.engines if engine != "limit")
+
+    @cached_property
+    def limits(self) -> tuple[str, ...]:
+        """The columns of the limit engine: one where the fair share and the bound of every flow are equal."""
+        if "limit" not in self.engines:
+            return ()
+        pairs = ((point.goodput.mean, point.bound) for point in self.points)
+        two = any(bound is not None and above.differ(fair, bound) for fair, bound in pairs)
+        return ("Fair share", "Bound") if two else ("Limit",)
 
     @cached_property
     def delay(self) -> Unit | None:
@@ -189,7 +198,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         panels,
         tuple(choices),
         tuple(notes),
-        _above(run, points),
+        _above(points),
         shelf.lines(flows),
     )
     bins = _bins(table)
@@ -202,24 +211,14 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
     return table
 
 
-def _above(run: Run, points: Sequence[Point]) -> tuple[str, ...]:
-    limits = {(p.variant, p.at, p.flow): p.goodput.mean for p in points if p.engine == "limit"}
-    got = [
-        above.Got(
-            (p.variant, p.at),
-            p.engine,
-            p.flow,
-            p.kind,
-            p.goodput.mean,
-            limits[p.variant, p.at, p.flow],
-            p.passed,
-        )
+def _above(points: Sequence[Point]) -> tuple[str, ...]:
+    bounds = {(p.variant, p.at, p.flow): p.bound for p in points if p.bound is not None}
+    got = (
+        above.Got((p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.mean, bound)
         for p in points
-        if p.engine != "limit" and (p.variant, p.at, p.flow) in limits
-    ]
-    if not any(one.above for one in got):
-        return ()
-    return tuple(above.notes(got, above.part_time_in_run(run.text, run.variants, run.overrides)))
+        if p.engine != "limit" and (bound := bounds.get((p.variant, p.at, p.flow))) is not None
+    )
+    return tuple(above.notes(got))
 
 
 def _rate(axes: Sequence[Axis], bit_per_s: Sequence[float]) -> Unit:
@@ -271,13 +270,13 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         at=at,
         flow=flow,
         kind=clean(last.get("kind", "")),
-        passed=above.passed(last),
         repeats=len(results),
         goodput=Spread.of([float(result["goodput_bit_per_s"]) for result in results]),
         offered=Spread.of([float(result["offered_bit_per_s"]) for result in results]),
         loss=Spread.of(losses) if losses else None,
         delay_p50=_spread_of(results, "delay_p50_s"),
         delay_p99=_spread_of(results, "delay_p99_s"),
+        bound=above.bound(last) if engine == "limit" else None,
         bottleneck=last.get("bottleneck"),
         next=last.get("next"),
         sentence=last.get("sentence"),

@@ -27,7 +27,8 @@ class Link:
     name: str
     ends: tuple[int, int]
     medium: str
-    rate: float | None
+    rates: tuple[float, ...]
+    """Line rates in bit/s from the first end and from the second; empty where an old store has none."""
     parallel: int
     of: int
 
@@ -69,8 +70,9 @@ def read(topology: Mapping[str, Any]) -> Graph:
     of, before = Counter(pairs), Counter[tuple[int, int]]()
     links = []
     for (raw, ends), pair in zip(drawn, pairs, strict=True):
-        medium, rate = clean(raw.get("medium", "")), raw.get("rate_bit_per_s")
-        links.append(Link(clean(raw["name"]), (ends[0], ends[1]), medium, rate, before[pair], of[pair]))
+        medium, both = clean(raw.get("medium", "")), raw.get("rate_bit_per_s")
+        rates = tuple(raw.get("rates_bit_per_s", (both, both) if both else ()))
+        links.append(Link(clean(raw["name"]), (ends[0], ends[1]), medium, rates, before[pair], of[pair]))
         before[pair] += 1
     circuits = tuple(_route(raw, "", index, of) for raw in topology.get("circuits", ()))
     raw_flows = topology.get("flows", ())

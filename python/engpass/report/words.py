@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
+from engpass.above import AT, differ
 from engpass.apart import apart
 from engpass.report.aggregate import Point, Table
 from engpass.report.record import Run
@@ -49,7 +50,7 @@ def _result(table: Table, flow: str, variant: str) -> str:
     # One engine is quoted; the others stand beside it in the table of engines.
     quoted = next((name for name in table.measured if any(p.engine == name for p in mine)), None)
     measured = [p for p in mine if p.engine == quoted]
-    limits = {p.at: p.goodput.mean for p in mine if p.engine == "limit"}
+    limits = {p.at: p for p in mine if p.engine == "limit"}
     if not mine:
         return ""
     best = max(measured or mine, key=lambda p: p.goodput.mean)
@@ -60,8 +61,12 @@ def _result(table: Table, flow: str, variant: str) -> str:
     if not measured:
         return text + "."
     limit = limits.get(best.at)
-    if limit:
-        text += f", {say_share(best.goodput.mean / limit)} of its limit"
+    if limit and limit.goodput.mean:
+        fair, bound = limit.goodput.mean, limit.bound
+        if bound and best.goodput.mean > fair * (1 + AT) and differ(fair, bound):
+            text += f", more than its fair share and {say_share(best.goodput.mean / bound)} of its bound"
+        else:
+            text += f", {say_share(best.goodput.mean / fair)} of its limit"
     text += _others(mine, best)
     return "; ".join(filter(None, (text, _loss(table, measured, best), _delay(table, measured)))) + "."
 

@@ -29,6 +29,7 @@ _FLOW: list[tuple[str, Any]] = [
     ("received_datagrams", pa.int64()),
     ("lost_datagrams", pa.int64()),
     ("in_flight_datagrams", pa.int64()),
+    ("bound_bit_per_s", pa.float64()),
     ("idle_delay_s", pa.float64()),
     *((f"delay_{quantile}_s", pa.float64()) for quantile in ("min", "p50", "p90", "p99", "p999", "max")),
     ("sent_cells", pa.int64()),
@@ -36,6 +37,8 @@ _FLOW: list[tuple[str, Any]] = [
     ("bottleneck", pa.string()),
     ("next", pa.string()),
     ("sentence", pa.string()),
+    ("bound_bottleneck", pa.string()),
+    ("bound_sentence", pa.string()),
 ]
 
 _CHUNK = 5_000
