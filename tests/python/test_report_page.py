@@ -164,7 +164,9 @@ def test_the_download_holds_every_outcome() -> None:
     run, outcomes = kyoto()
     rows = points(Reader(render(run, outcomes)))
     assert len(rows) == sum(len(o["flows"]) for o in outcomes)
-    assert rows[0] | {"goodput_bit_per_s": ""} == {
+    figures = ("goodput_bit_per_s", "sentence")
+    assert rows[0] | dict.fromkeys(figures, "") == {
+        "point": "0",
         "variant": "free",
         "engine": "limit",
         "repeat": "0",
@@ -179,8 +181,12 @@ def test_the_download_holds_every_outcome() -> None:
         "received_datagrams": "",
         "lost_datagrams": "",
         "in_flight_datagrams": "",
+        "idle_delay_s": "",
         "sent_cells": "",
         "lost_cells": "",
+        "bottleneck": "host `ss2`",
+        "next": "link `receiver`",
+        "sentence": "",
     }
 
 
