@@ -116,11 +116,11 @@ def test_the_command_prints_gains_and_trades_with_all_flows(cli: Cli) -> None:
     shown = cli("explain", "call.toml", "--variant", "drop-tail", "--flow", "call").stdout
     gains = shown[shown.index("What helps, simulated") : shown.index("What helps at a price, simulated")]
     assert gains.splitlines()[1:6] == [
-        "      Flow                    Goodput      Delay p99           Loss",
+        "      Flow                    Goodput      Delay p99            Loss",
         "  queue by `fq-codel` instead of `drop-tail` at `isp` towards `home` (setting)",
         "  --set 'router.isp.queue={ fq-codel = { limit = \"1000 packets\" } }'",
-        "      call         1.49 → 1.50 Mbit/s    747 → 14 ms    0.3 → 0.0 %",
-        "      download   13.97 → 13.74 Mbit/s  747 → 20.1 ms    0.1 → 0.1 %",
+        "      call         1.49 → 1.50 Mbit/s    747 → 14 ms     0.3 → 0.0 %",
+        "      download   13.97 → 13.74 Mbit/s  747 → 20.1 ms     0.1 → 0.1 %",
     ]
     assert "let `call` go first" in shown[shown.index("What helps at a price") :]
     made = json.loads(

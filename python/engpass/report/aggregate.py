@@ -16,7 +16,7 @@ from engpass.report.axes import Axis, axis_of
 from engpass.report.books import Line, Shelf
 from engpass.report.html import clean
 from engpass.report.record import Outcome, Run
-from engpass.report.units import PERCENT, Unit, unit_for
+from engpass.units import PERCENT, Unit, unit_for
 
 MAX_ROWS = 16_000
 MAX_SERIES = 24

@@ -12,7 +12,7 @@ from typing import Any
 from engpass.report import theme
 from engpass.report.html import esc
 from engpass.report.layout import MOST_FLOWS, Graph, Link, layers, read
-from engpass.report.units import say_rate
+from engpass.units import unit_for
 
 _BOX_WIDTH = 118.0
 _BOX_HEIGHT = 46.0
@@ -123,7 +123,7 @@ def _sheet(graph: Graph, narrow: bool) -> _Sheet:
 
 
 def _capacity(link: Link) -> str:
-    parts = [link.medium, say_rate(link.rate, 6) if link.rate else ""]
+    parts = [link.medium, unit_for("bit/s", [link.rate]).say(link.rate, 6) if link.rate else ""]
     return ", ".join(part for part in parts if part)
 
 
@@ -186,7 +186,7 @@ def _label(sheet: _Sheet, link: Link, palette: Mapping[str, str]) -> tuple[str, 
     """
     ux, uy, length = _along(sheet, *link.ends)
     _, (x, y) = _path(sheet, link)
-    capacity = say_rate(link.rate, 6) if link.rate else ""
+    capacity = unit_for("bit/s", [link.rate]).say(link.rate, 6) if link.rate else ""
     steep = abs(uy) > (0.2 if sheet.narrow else abs(ux))
     # A slope leaves little room before the next node.
     stacked = steep or abs(uy) > 0.3
