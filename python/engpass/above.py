@@ -14,7 +14,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engpass import ledger, say
+from engpass import say
 from engpass.settings import Settings
 
 AT = 0.005
@@ -46,11 +46,17 @@ class Got:
     kind: str
     goodput: float
     limit: float
+    passed: frozenset[str] = frozenset()
+    """Its hosts and links; empty where no path is known."""
 
     @property
     def above(self) -> bool:
         """Whether it is more than the limit, by more than the ends of a run explain."""
         return self.goodput > self.limit * (1 + AT) and self.kind not in GENERATORS
+
+    def meets(self, other: Got) -> bool:
+        """Whether two flows have a host or a link in common; yes where a path is not known."""
+        return not self.passed or not other.passed or not self.passed.isdisjoint(other.passed)
 
     @property
     def below(self) -> bool:
@@ -58,50 +64,37 @@ class Got:
         return self.goodput < self.limit * (1 - AT)
 
 
-@dataclass(frozen=True)
-class Network:
-    """What a reason asks of a testbed: which flows meet, and which do not send all the time."""
-
-    ways: Mapping[str, frozenset[tuple[str, str]]]
-    part_time: Collection[str]
-
-    def meet(self, one: str, other: str) -> bool:
-        """Whether two flows have a host or a link in common; yes where a way is not known."""
-        ways = self.ways.get(one), self.ways.get(other)
-        return ways[0] is None or ways[1] is None or bool(ways[0] & ways[1])
-
-
-def network(topology: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) -> Network:
-    """The network of a run: its topology, and its testbed's tables, with variants and what was set."""
-    ways = {}
-    of = ledger.Ways(topology)
-    for flow in topology.get("flows", ()):
-        start, end = str(flow["from"]), str(flow["to"])
-        links = {("link", hop[0]) for hop in of.route(start, end)}
-        ways[str(flow["name"])] = frozenset({("host", start), ("host", end), *links})
-    part_time = {
+def part_time_in(tables: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The flows of a testbed's tables that do not send all the time."""
+    return frozenset(
         str(name)
         for table in tables
         for name, traffic in table.get("traffic", {}).items()
         if isinstance(traffic, Mapping) and not traffic.keys().isdisjoint(("start", "stop"))
-    }
-    return Network(ways, part_time)
+    )
 
 
-def of_run(
-    topology: Mapping[str, Any], text: str, variants: Iterable[str], overrides: Iterable[tuple[str, str]]
-) -> Network:
+def part_time_in_run(
+    text: str, variants: Iterable[str], overrides: Iterable[tuple[str, str]]
+) -> frozenset[str]:
     """The same from the record of a run."""
     kept = list(overrides)
     try:
-        return network(topology, [Settings.at(text, variant, (), kept).tables for variant in variants])
+        return part_time_in(Settings.at(text, variant, (), kept).tables for variant in variants)
     except tomllib.TOMLDecodeError:
-        return network(topology, ())
+        return frozenset()
 
 
-def reason(one: Got, others: Sequence[Got], of: Network) -> str:
+def passed(flow: Mapping[str, Any]) -> frozenset[str]:
+    """The hosts and links of the paths of an outcome's flow."""
+    steps = [step for path in flow.get("paths", ()) for step in path["steps"]]
+    ends = [steps[0]["from"], *(path["steps"][-1]["to"] for path in flow["paths"])] if steps else []
+    return frozenset([f"host {end}" for end in ends] + [f"link {step['link']}" for step in steps])
+
+
+def reason(one: Got, others: Sequence[Got], part_time: Collection[str]) -> str:
     """Why this flow has more than its limit, from what all flows got at the same place by the same engine."""
-    return _words(*_cause(one, _leaving(others), of))
+    return _words(*_cause(one, _leaving(others), part_time))
 
 
 class _Cause(enum.Enum):
@@ -112,13 +105,11 @@ class _Cause(enum.Enum):
     WAITED = "what waited in queues when counting began is counted, too; a longer `duration` makes that less"
 
 
-def _cause(one: Got, leaving: Iterable[Got], of: Network) -> tuple[_Cause, Got | None]:
+def _cause(one: Got, leaving: Iterable[Got], part_time: Collection[str]) -> tuple[_Cause, Got | None]:
     """The cause, and who left its share: the first of those who did that meets this flow."""
-    most = next(
-        (other for other in leaving if other.flow != one.flow and of.meet(one.flow, other.flow)), None
-    )
+    most = next((other for other in leaving if other.flow != one.flow and one.meets(other)), None)
     if most is not None:
-        return (_Cause.PART_TIME if most.flow in of.part_time else _Cause.UNFAIR), most
+        return (_Cause.PART_TIME if most.flow in part_time else _Cause.UNFAIR), most
     if one.kind in RANDOM:
         return _Cause.RANDOM, None
     return (_Cause.REAL if one.engine in REAL else _Cause.WAITED), None
@@ -147,7 +138,7 @@ class _Excess:
     other: Got | None
 
 
-def notes(all_: Iterable[Got], of: Network) -> list[str]:
+def notes(all_: Iterable[Got], part_time: Collection[str]) -> list[str]:
     """A sentence for each engine and cause of goodputs above their limits, the greatest excess first."""
     places: dict[tuple[Hashable, str], list[Got]] = {}
     for got in all_:
@@ -158,7 +149,7 @@ def notes(all_: Iterable[Got], of: Network) -> list[str]:
         for got in together:
             if not got.above:
                 continue
-            cause, other = _cause(got, leaving, of)
+            cause, other = _cause(got, leaving, part_time)
             excess = found.setdefault((engine, cause), _Excess({}, set(), 0.0, other))
             excess.flows[got.flow] = None
             excess.points.add(place)

@@ -37,12 +37,29 @@ TOPOLOGY: dict[str, Any] = {
         {"name": "load", "ends": ["generator", "atomis5"], "medium": "oc-3c", "rate_bit_per_s": 155_520_000},
     ],
     "circuits": [
-        {"name": "data", "from": "ss2", "to": "ss20"},
-        {"name": "interference", "from": "generator", "to": "ss20"},
+        {"name": "data", "from": "ss2", "to": "ss20", "route": ["ss2", "atomis5", "ss20"]},
+        {
+            "name": "interference",
+            "from": "generator",
+            "to": "ss20",
+            "route": ["generator", "atomis5", "ss20"],
+        },
     ],
     "flows": [
-        {"name": "stream", "kind": "udp-stream", "from": "ss2", "to": "ss20"},
-        {"name": "interference", "kind": "cbr", "from": "generator", "to": "ss20"},
+        {
+            "name": "stream",
+            "kind": "udp-stream",
+            "from": "ss2",
+            "to": "ss20",
+            "route": ["ss2", "atomis5", "ss20"],
+        },
+        {
+            "name": "interference",
+            "kind": "cbr",
+            "from": "generator",
+            "to": "ss20",
+            "route": ["generator", "atomis5", "ss20"],
+        },
     ],
 }
 
@@ -189,6 +206,11 @@ def outcome(
     variant: str, engine: str, repeat: int, sweep: dict[str, Any], flows: dict[str, Any]
 ) -> dict[str, Any]:
     stream = flows["stream"]
+    for name, flow in flows.items():
+        first = {"stream": ("sender", "ss2"), "interference": ("load", "generator")}[name]
+        steps = [(*first, "atomis5"), ("receiver", "atomis5", "ss20")]
+        named = [dict(zip(("link", "from", "to"), step, strict=True)) for step in steps]
+        flow["paths"] = [{"share": 1.0, "steps": named}]
     lost = stream.get("lost_datagrams", 0)
     return {
         "variant": variant,

@@ -10,45 +10,42 @@ from rich.console import Console
 
 import engpass
 from engpass import above
-from engpass.above import Got, Network
+from engpass.above import Got
 from engpass.cli.tables import summary
 from engpass.explain import explain
 from engpass.explain.choose import choose_in
 from engpass.report.page import render
 from engpass.store import Store
 
-NETWORK = Network(
-    {
-        "a": frozenset({("host", "x"), ("link", "l")}),
-        "b": frozenset({("host", "y"), ("link", "l")}),
-        "far": frozenset({("host", "z")}),
-    },
-    frozenset({"late"}),
-)
+PASSED = {
+    "a": frozenset({"host x", "link l"}),
+    "b": frozenset({"host y", "link l"}),
+    "far": frozenset({"host z"}),
+}
+PART_TIME = frozenset({"late"})
 
 
 def got(
     flow: str, goodput: float, limit: float = 10.0, kind: str = "tcp-stream", engine: str = "simulate"
 ) -> Got:
-    return Got((), engine, flow, kind, goodput, limit)
+    return Got((), engine, flow, kind, goodput, limit, PASSED.get(flow, frozenset()))
 
 
 def test_who_leaves_its_share_to_another_is_named() -> None:
     all_ = [got("a", 12), got("b", 8), got("far", 1), got("late", 9)]
-    assert above.notes(all_, NETWORK)[0] == (
+    assert above.notes(all_, PART_TIME)[0] == (
         "`a` is above its limit by 20.0 % (simulate): `b` gets less than its own limit there, and what flows "
         "share the limit divides fairly"
     )
-    # What shares nothing with it leaves it nothing; a flow whose way is not known may.
-    assert "`b`" not in above.reason(got("far", 12), all_[:3], NETWORK)
-    assert above.reason(got("far", 12), all_, NETWORK).startswith("`late` does not send all the time")
+    # What shares nothing with it leaves it nothing; a flow whose path is not known may.
+    assert "`b`" not in above.reason(got("far", 12), all_[:3], PART_TIME)
+    assert above.reason(got("far", 12), all_, PART_TIME).startswith("`late` does not send all the time")
 
 
 def test_many_flows_share_a_sentence() -> None:
-    ways = {f"f{i}": frozenset({("link", "l")}) for i in range(8)}
     some = [got(f"f{i}", 10 + i - 3) for i in range(8)]
     other = [Got(1, "simulate", one.flow, one.kind, 10, 10) for one in some]
-    (note,) = above.notes([*some, *other], Network(ways, ()))
+    (note,) = above.notes([*some, *other], ())
     who = "`f4`, `f5`, `f6` and 1 more are above their limits by up to 40.0 %"
     assert note.startswith(f"{who} (simulate at 1 of 2 points): `f0` gets less than its own limit")
 
@@ -62,13 +59,13 @@ def test_many_flows_share_a_sentence() -> None:
     ],
 )
 def test_a_flow_alone_has_other_reasons(one: Got, why: str) -> None:
-    assert why in above.reason(one, [one, got("b", 10)], NETWORK)
+    assert why in above.reason(one, [one, got("b", 10)], PART_TIME)
 
 
 def test_what_is_at_its_limit_is_not_above_it() -> None:
-    assert above.notes([got("a", 10.04), got("b", 9)], NETWORK) == []
-    assert above.notes([got("a", 99, kind="cbr"), got("b", 9)], NETWORK) == []
-    (note,) = above.notes([got("a", 5, limit=0.0), got("b", 9)], NETWORK)
+    assert above.notes([got("a", 10.04), got("b", 9)], PART_TIME) == []
+    assert above.notes([got("a", 99, kind="cbr"), got("b", 9)], PART_TIME) == []
+    (note,) = above.notes([got("a", 5, limit=0.0), got("b", 9)], PART_TIME)
     assert note.startswith("`a` is above its limit (simulate): `b` gets less")
 
 

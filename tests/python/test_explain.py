@@ -405,10 +405,6 @@ run = { duration = "100 ms" }
 """
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="`ledger.Ways` searches the route again, and does not know that the flow takes a circuit",
-)
 def test_the_ledger_is_that_of_the_lines_that_carry_the_flow() -> None:
     made = explain(choose_in(loads(TWO_WAYS), None, [], None), advice=False)
     carried = {side.link for side in made.at.books.values() if side.books.share("delivered") > 0}

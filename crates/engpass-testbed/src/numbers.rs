@@ -13,7 +13,7 @@ use engpass_model::wire::aal5::{CELL_BITS, TRAILER_BYTES};
 use serde_json::{Map, Value, json};
 
 use crate::campaign::Point;
-use crate::topology::{FlowPath, LinkEnds, NodeKind};
+use crate::topology::{FlowPath, LinkEnds, NodeId, NodeKind, Path};
 
 const PS_PER_NS: u64 = 1000;
 /// Congestion control does not depend on it.
@@ -41,7 +41,14 @@ pub fn numbers(point: &Point) -> Value {
         };
         Some((name.clone(), json!({ "kind": kind, "delay_ns": ns(delay) })))
     });
-    let flows = testbed.traffic.iter().map(|(name, traffic)| flow(point, name, traffic));
+    let ways = topology.between_hosts(testbed);
+    let flows = testbed.traffic.iter().zip(&topology.flows);
+    let flows =
+        flows.map(|((name, traffic), path)| flow(point, name, traffic, &paths(point, traffic, path, &ways)));
+    let end = |(link, node): (usize, NodeId)| json!([topology.links[link].name, topology.nodes[node]]);
+    let gateways = topology.gateways().into_iter().map(
+        |gateway| json!({ "at": topology.nodes[gateway.at], "to": end(gateway.to), "via": end(gateway.via) }),
+    );
     json!({
         "run": {
             "duration_ns": ns(testbed.run.duration),
@@ -53,9 +60,21 @@ pub fn numbers(point: &Point) -> Value {
         "hosts": hosts.collect::<Map<String, Value>>(),
         "between": between.collect::<Map<String, Value>>(),
         "links": topology.links.iter().map(|ends| link(point, ends)).collect::<Vec<_>>(),
-        "ways": topology.between_hosts(testbed).iter().map(|path| way(point, path)).collect::<Vec<_>>(),
+        "ways": ways.iter().map(|path| way(point, path)).collect::<Vec<_>>(),
+        "gateways": gateways.collect::<Vec<_>>(),
         "flows": flows.collect::<Vec<_>>(),
     })
+}
+
+/// The paths of a traffic: one to each receiver.
+fn paths(point: &Point, traffic: &Traffic, first: &FlowPath, ways: &[FlowPath]) -> Vec<Path> {
+    let topology = &point.topology;
+    let Traffic::Multicast(config) = traffic else { return vec![topology.path(&first.route)] };
+    let to = |name: &String| {
+        let way = ways.iter().find(|way| way.from == first.from && topology.nodes[way.to] == *name);
+        topology.path(&way.expect("every member of a group can be reached").route)
+    };
+    config.to.iter().map(to).collect()
 }
 
 fn ns(time: Duration) -> u64 {
@@ -85,6 +104,8 @@ fn way(point: &Point, path: &FlowPath) -> Value {
     json!({
         "from": topology.nodes[path.from],
         "to": topology.nodes[path.to],
+        // The end of a link at which the receiver is reached.
+        "last_link": topology.links[path.route[path.route.len() - 1].link].name,
         "mtu_bytes": path.path_mtu,
         "circuit": circuit,
     })
@@ -127,7 +148,7 @@ fn queue(queue: &Queue) -> Value {
     })
 }
 
-fn flow(point: &Point, name: &str, traffic: &Traffic) -> Value {
+fn flow(point: &Point, name: &str, traffic: &Traffic, paths: &[Path]) -> Value {
     let (from, to) = traffic.ends();
     let (start, stop) = traffic.window();
     let mut flow = json!({
@@ -135,6 +156,7 @@ fn flow(point: &Point, name: &str, traffic: &Traffic) -> Value {
         "kind": traffic.kind(),
         "from": from,
         "to": [to],
+        "paths": paths,
         "start_ns": start.map_or(0, ns),
         "stop_ns": stop.map(ns),
         "priority": traffic.priority(),

@@ -6,6 +6,7 @@ use engpass_model::shape::PolicingAction;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::Share;
 use engpass_model::wire::{Encapsulation, Framing, Medium, ethernet};
+use serde::Serialize;
 
 /// Index of a node: hosts first, in the order of the file, then switches, then routers.
 pub type NodeId = usize;
@@ -52,6 +53,16 @@ impl Topology {
             Leg::Circuit { circuit, forward: true } => self.circuits[circuit].route.clone(),
             Leg::Circuit { circuit, forward: false } => reversed(&self.circuits[circuit].route),
         }
+    }
+
+    /// The path over these hops, of all packets of a flow.
+    pub fn path(&self, route: &[Hop]) -> Path {
+        let step = |hop: &Hop| Step {
+            link: self.links[hop.link].name.clone(),
+            from: self.nodes[hop.from].clone(),
+            to: self.nodes[hop.to].clone(),
+        };
+        Path { share: 1.0, steps: route.iter().map(step).collect() }
     }
 
     /// The largest IP packet of a leg, in bytes.
@@ -134,6 +145,26 @@ impl Hop {
     pub fn back(self) -> Self {
         Self { link: self.link, from: self.to, to: self.from }
     }
+}
+
+/// A path that packets of a flow take, as outcomes have it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Path {
+    /// Share of the flow's packets that take it, 0 to 1. Each member of a multicast group gets all of them.
+    pub share: f64,
+    /// Links from the sender to the receiver.
+    pub steps: Vec<Step>,
+}
+
+/// A link of a path, in the direction in which it is taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Name of the link.
+    pub link: String,
+    /// Node that sends.
+    pub from: String,
+    /// Node that receives.
+    pub to: String,
 }
 
 /// The same way back.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -128,6 +127,7 @@ class _Cell:
     losses: list[Losses] = field(default_factory=list)
     limit: float | None = None
     invalid: int = 0
+    passed: frozenset[str] = frozenset()
 
     @property
     def mean(self) -> float | None:
@@ -136,6 +136,7 @@ class _Cell:
 
     def add(self, flow: dict[str, Any], *, valid: bool) -> None:
         self.invalid += not valid
+        self.passed = above.passed(flow)
         self.goodput.append(flow["goodput_bit_per_s"])
         self.offered.append(flow["offered_bit_per_s"])
         self.losses.append(Losses.of(flow))
@@ -175,8 +176,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     cells: _Cells = {}
     kinds: dict[str, str] = {}
     remarks = Remarks()
-    for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
-        outcome = json.loads(text)
+    for position, outcome in store.read_outcomes(record.id, _ranges(sorted(wanted))):
         remarks.add(outcome)
         for name, flow in outcome["flows"].items():
             kinds[name] = flow["kind"]
@@ -198,8 +198,8 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
         notes.append(f"apart: goodput against that of `simulate`; more than {percent(FAR)} has a `!`")
     got = _got(cells, kinds)
     if any(one.above for one in got):
-        of = above.of_run(record.topology, record.text, record.variants, record.overrides)
-        notes += above.notes(got, of)
+        part_time = above.part_time_in_run(record.text, record.variants, record.overrides)
+        notes += above.notes(got, part_time)
     notes += remarks.lines()
     for note in notes:
         out.print(note, markup=False, soft_wrap=True)
@@ -223,7 +223,7 @@ def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]
 def _got(cells: _Cells, kinds: dict[str, str]) -> list[above.Got]:
     """What the flows got where both a goodput and a limit are known."""
     return [
-        above.Got((variant, index), engine, flow, kinds[flow], cell.mean, cell.limit)
+        above.Got((variant, index), engine, flow, kinds[flow], cell.mean, cell.limit, cell.passed)
         for (variant, index, flow, engine), cell in cells.items()
         if cell.mean is not None and cell.limit is not None
     ]
@@ -270,8 +270,7 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
     """Print delays and round trips per variant, swept value and flow, a table of each."""
     shown, wanted = _shown(record.plan)
     found: dict[str, _Times] = {time: {} for time in _TIMES}
-    for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
-        outcome = json.loads(text)
+    for position, outcome in store.read_outcomes(record.id, _ranges(sorted(wanted))):
         if outcome["engine"] == "simulate":
             for name, flow in outcome["flows"].items():
                 _add_times(found, (*wanted[position], name), flow)

@@ -141,13 +141,19 @@ def _above(at: Situation) -> str:
     }
     every = [
         above.Got(
-            (), "simulate", name, str(flow.get("kind", "")), means[name], float(limit["goodput_bit_per_s"])
+            (),
+            "simulate",
+            name,
+            str(flow.get("kind", "")),
+            means[name],
+            float(limit["goodput_bit_per_s"]),
+            above.passed(flow),
         )
         for name, flow in flows.items()
         if (limit := at.limits["flows"].get(name)) is not None
     ]
     own = next(one for one in every if one.flow == at.flow)
-    return above.reason(own, every, above.network(at.topology, [at.settings.tables]))
+    return above.reason(own, every, above.part_time_in([at.settings.tables]))
 
 
 def _shared(at: Situation) -> Finding | None:

@@ -143,14 +143,9 @@ class Situation:
         return ledger.together(self.outcomes)
 
     @functools.cached_property
-    def _ways(self) -> ledger.Ways:
-        return ledger.Ways(self.topology)
-
-    @functools.cached_property
     def hops(self) -> tuple[Hop, ...]:
-        """The way of the flow."""
-        start, end = self.ends
-        return tuple(self._hop(*hop) for hop in self._ways.route(start, end))
+        """The hops of the flow, from its sender on."""
+        return tuple(self._hop(*hop) for hop in ledger.route(self.outcomes[0], self.flow))
 
     @functools.cached_property
     def back(self) -> tuple[Hop, ...]:
@@ -197,7 +192,7 @@ class Situation:
             if flow["name"] != self.flow
             and flow["name"] in self.outcomes[0]["flows"]
             and flow.get("kind") not in GENERATORS
-            and way in self._ways.route(flow["from"], flow["to"])
+            and way in ledger.route(self.outcomes[0], str(flow["name"]))
         )
 
     @functools.cached_property

@@ -55,6 +55,8 @@ class Point:
     at: tuple[int, ...]
     flow: str
     kind: str
+    passed: frozenset[str]
+    """Hosts and links of its paths."""
     repeats: int
     goodput: Spread
     offered: Spread
@@ -189,7 +191,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         tuple(choices),
         tuple(notes),
         _above(run, points),
-        shelf.lines(run.topology, flows),
+        shelf.lines(flows),
     )
     bins = _bins(table)
     if axes and len(axes[0].texts) > bins:
@@ -205,14 +207,20 @@ def _above(run: Run, points: Sequence[Point]) -> tuple[str, ...]:
     limits = {(p.variant, p.at, p.flow): p.goodput.mean for p in points if p.engine == "limit"}
     got = [
         above.Got(
-            (p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.mean, limits[p.variant, p.at, p.flow]
+            (p.variant, p.at),
+            p.engine,
+            p.flow,
+            p.kind,
+            p.goodput.mean,
+            limits[p.variant, p.at, p.flow],
+            p.passed,
         )
         for p in points
         if p.engine != "limit" and (p.variant, p.at, p.flow) in limits
     ]
     if not any(one.above for one in got):
         return ()
-    return tuple(above.notes(got, above.of_run(run.topology, run.text, run.variants, run.overrides)))
+    return tuple(above.notes(got, above.part_time_in_run(run.text, run.variants, run.overrides)))
 
 
 def _rate(axes: Sequence[Axis], bit_per_s: Sequence[float]) -> Unit:
@@ -258,6 +266,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         at=at,
         flow=flow,
         kind=clean(last.get("kind", "")),
+        passed=above.passed(last),
         repeats=len(results),
         goodput=Spread.of([float(result["goodput_bit_per_s"]) for result in results]),
         offered=Spread.of([float(result["offered_bit_per_s"]) for result in results]),

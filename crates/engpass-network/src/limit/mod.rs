@@ -119,6 +119,7 @@ fn flow_limit(
     let goodput = answers[bottleneck].goodput;
     FlowLimit {
         kind: demand.traffic.kind(),
+        paths: vec![topology.path(&topology.flows[flow].route)],
         goodput_bit_per_s: goodput,
         offered_bit_per_s: goodput,
         idle_delay_s: demand.idle_delay.map(|ps| ps as f64 / 1e12),

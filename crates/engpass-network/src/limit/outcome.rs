@@ -1,5 +1,6 @@
 //! What the `limit` engine answers. Rates are in bit/s; none is ever infinite or not a number.
 
+use engpass_testbed::topology::Path;
 use indexmap::IndexMap;
 use serde::Serialize;
 
@@ -17,6 +18,8 @@ pub struct LimitOutcome {
 pub struct FlowLimit {
     /// Kind of traffic, as in the file.
     pub kind: &'static str,
+    /// Paths of its packets.
+    pub paths: Vec<Path>,
     /// Payload that can arrive: of messages, or the 48 bytes of a generator's cells.
     pub goodput_bit_per_s: f64,
     /// Payload to offer for that: the same.

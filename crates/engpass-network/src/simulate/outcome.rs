@@ -3,7 +3,7 @@
 use engpass_model::element::Generator;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
-use engpass_testbed::topology::LinkEnds;
+use engpass_testbed::topology::{LinkEnds, Path};
 use engpass_testbed::{Testbed, Topology};
 use serde::Serialize;
 
@@ -35,6 +35,8 @@ pub struct SimOutcome {
 pub struct Flow {
     /// Kind of traffic.
     pub kind: &'static str,
+    /// Paths of its packets.
+    pub paths: Vec<Path>,
     /// Payload received, in bit/s.
     pub goodput_bit_per_s: f64,
     /// Payload sent, in bit/s.
@@ -231,6 +233,7 @@ impl Network {
                 name.clone(),
                 Flow {
                     kind: traffic.kind(),
+                    paths: vec![topology.path(&topology.flows[index].route)],
                     goodput_bit_per_s: bits(tally.received_bytes, tally.received) / seconds,
                     offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
                     sent_datagrams: sent,
