@@ -13,6 +13,7 @@ from rich.text import Text
 
 from engpass import above
 from engpass.apart import FAR, apart
+from engpass.losses import Losses
 from engpass.remarks import Remarks
 from engpass.say import duration, percent, rate
 
@@ -123,8 +124,7 @@ class _Cell:
     goodput: list[float] = field(default_factory=list)
     offered: list[float] = field(default_factory=list)
     delays: dict[str, list[float]] = field(default_factory=dict)
-    sent: int = 0
-    lost: int = 0
+    losses: list[Losses] = field(default_factory=list)
     fair: float | None = None
     bound: float | None = None
     invalid: int = 0
@@ -138,8 +138,7 @@ class _Cell:
         self.invalid += not valid
         self.goodput.append(flow["goodput_bit_per_s"])
         self.offered.append(flow["offered_bit_per_s"])
-        self.sent += flow.get("sent_datagrams") or 0
-        self.lost += flow.get("lost_datagrams") or 0
+        self.losses.append(Losses.of(flow))
         for column, key in _DELAYS.items():
             # Not every engine knows one-way delays.
             if flow.get(key) is not None:
@@ -154,14 +153,12 @@ class _Cell:
         offered = _mean(self.offered)
         half = (max(self.goodput) - min(self.goodput)) / 2
         spread = percent(half / mean if mean else 0.0) if len(self.goodput) > 1 else ""
-        # Some that are lost in a window were sent before it: no more than all.
-        loss = percent(min(1.0, self.lost / self.sent)) if self.sent else ""
         mark = " invalid" if self.invalid else ""
         return {
             "Goodput": rate(mean) + mark,
             "Spread": spread,
             "Offered": rate(offered),
-            "Loss": loss,
+            "Loss": percent(Losses.sum(self.losses).share),
             **{column: duration(_mean(one)) for column, one in self.delays.items()},
             **limits,
         }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from engpass import above, say
 from engpass.explain.service import GOODPUT
 from engpass.explain.situation import FULL, Drop, Hop, Situation
+from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 
 DAMAGED = "damaged on the line"
 """The cause of losses that no queue decides."""
@@ -120,7 +121,7 @@ def _queue(at: Situation) -> str:
         return _buffer(fullest)
     if at.hops and at.hops[0].idle < FULL:
         return f"the NIC of host `{at.hops[0].start}`"
-    if "host `" in _limiter(at):
+    if limits_sender(at.limited) or limits_receiver(at.limited):
         return _limiter(at)
     start, end = at.ends
     return _buffer(fullest) if fullest is not None else f"a queue of host `{start}` or `{end}`"
@@ -183,8 +184,9 @@ def _lost(at: Situation) -> Finding | None:
 
 def where(drop: Drop, at: Situation) -> str:
     """The place of a loss in words."""
-    start, arrow, end = drop.place.partition(" -> ")
-    if arrow and at.is_switch(start) and drop.cause != DAMAGED:
+    port = at.port(drop.place)
+    start, end = port or (drop.place, "")
+    if port and at.is_switch(start) and drop.cause != DAMAGED:
         thing = (
             "the policer"
             if drop.cause == "policer"
@@ -193,7 +195,7 @@ def where(drop: Drop, at: Situation) -> str:
             else "the buffer"
         )
         return f"{thing} of `{start}` towards `{end}`"
-    if arrow:
+    if port:
         return f"the line from `{start}` to `{end}`"
     kind = "router" if at.is_switch(start) else "host"
     return f"{drop.cause} at {kind} `{start}`"
@@ -233,9 +235,8 @@ def _waiting(at: Situation) -> Finding | None:
 def _busy(at: Situation, cpu: str, doing: str) -> tuple[str, str]:
     """What the CPU of the sender stands for, and whom else it serves."""
     start, _ = at.ends
-    limiting = str(at.limited.get("bottleneck") or "")
-    if limiting.endswith(f"of host `{start}`"):
-        cpu, doing = limiting, "it is busy"
+    if limits_sender(at.limited) and limiting_kind(at.limited) not in CPUS:
+        cpu, doing = _limiter(at), "it is busy"
     others = at.beside(start)
     if others:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(name for name, _, _ in others[:3]))

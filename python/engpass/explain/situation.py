@@ -293,6 +293,16 @@ class Situation:
         books = self.tight.books if self.tight else None
         return books.share(account) if books else 0.0
 
+    def port(self, place: str) -> tuple[str, str] | None:
+        """The node of a port and its neighbour, by the place of a drop; `None` for a host or a router."""
+        for link in self.topology["links"]:
+            first, second = link["ends"]
+            for start, end in ((first, second), (second, first)):
+                # A name may hold an arrow: compare, do not split.
+                if place == f"{start} -> {end}":
+                    return start, end
+        return None
+
     def lost_at(self, cause: str) -> list[Drop]:
         """The flow's losses of one cause."""
         return [drop for drop in self.own_drops if drop.cause == cause]

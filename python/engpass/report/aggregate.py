@@ -11,11 +11,12 @@ from typing import Any
 
 from engpass import above
 from engpass.above import GENERATORS
+from engpass.losses import Losses
 from engpass.report.axes import Axis, axis_of
 from engpass.report.books import Line, Shelf
 from engpass.report.html import clean
 from engpass.report.record import Outcome, Run
-from engpass.report.units import PERCENT, Unit, unit_for
+from engpass.units import PERCENT, Unit, unit_for
 
 MAX_ROWS = 16_000
 MAX_SERIES = 24
@@ -29,7 +30,7 @@ _INVALID = "engpass invalid"
 
 @dataclass(frozen=True)
 class Spread:
-    """Repeats folded: mean, least and greatest."""
+    """Repeats folded: mean, least and greatest. The mean of a loss is that of all repeats together."""
 
     mean: float
     low: float
@@ -258,12 +259,6 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
 def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping[str, Any]]) -> Point:
     variant, engine, at, flow = key
     last = results[-1]
-    # Some that are lost in a window were sent before it: no more than all.
-    losses = [
-        min(1.0, result["lost_datagrams"] / result["sent_datagrams"])
-        for result in results
-        if "lost_datagrams" in result and result.get("sent_datagrams")
-    ]
     return Point(
         variant=variant,
         engine=engine,
@@ -273,7 +268,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         repeats=len(results),
         goodput=Spread.of([float(result["goodput_bit_per_s"]) for result in results]),
         offered=Spread.of([float(result["offered_bit_per_s"]) for result in results]),
-        loss=Spread.of(losses) if losses else None,
+        loss=_loss(results),
         delay_p50=_spread_of(results, "delay_p50_s"),
         delay_p99=_spread_of(results, "delay_p99_s"),
         bound=above.bound(last) if engine == "limit" else None,
@@ -285,6 +280,14 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         ),
         invalid=next((result[_INVALID] for result in results if _INVALID in result), None),
     )
+
+
+def _loss(results: Sequence[Mapping[str, Any]]) -> Spread | None:
+    """The loss of all repeats together, and the least and the greatest of one."""
+    repeats = [Losses.of(result) for result in results]
+    shares = [share for repeat in repeats if (share := repeat.share) is not None]
+    together = Losses.sum(repeats).share
+    return None if together is None else Spread(together, min(shares), max(shares))
 
 
 def _spread_of(results: Sequence[Mapping[str, Any]], key: str) -> Spread | None:

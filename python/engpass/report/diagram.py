@@ -12,7 +12,7 @@ from typing import Any
 from engpass.report import theme
 from engpass.report.html import esc
 from engpass.report.layout import MOST_FLOWS, Graph, Link, layers, read
-from engpass.report.units import say_rate
+from engpass.units import unit_for
 
 _BOX_WIDTH = 118.0
 _BOX_HEIGHT = 46.0
@@ -126,9 +126,12 @@ def _sheet(graph: Graph, narrow: bool) -> _Sheet:
 def _rates(graph: Graph, link: Link) -> list[str]:
     """The line rate of a link, or that of each direction with the node that sends."""
     if len(set(link.rates)) < 2:
-        return [say_rate(rate, 6) for rate in link.rates[:1]]
+        return [unit_for("bit/s", [rate]).say(rate, 6) for rate in link.rates[:1]]
     senders = (graph.nodes[end][0] for end in link.ends)
-    return [f"{say_rate(rate, 6)} from {node}" for rate, node in zip(link.rates, senders, strict=True)]
+    return [
+        f"{unit_for('bit/s', [rate]).say(rate, 6)} from {node}"
+        for rate, node in zip(link.rates, senders, strict=True)
+    ]
 
 
 def _along(sheet: _Sheet, a: int, b: int) -> tuple[float, float, float]:

@@ -6,6 +6,7 @@ Everything from outside is escaped here.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from engpass import say
 from engpass.above import GENERATORS
 from engpass.report import theme
 from engpass.report.aggregate import Point, Spread, Table
@@ -15,8 +16,8 @@ from engpass.report.figures.base import Block, Key
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.record import File, Outcome, Run
-from engpass.report.units import plain, say_share, unit_for
 from engpass.report.words import DONE_BY, Stretch, bottlenecks
+from engpass.units import plain, unit_for
 
 MAX_TABLE = 160
 MAX_STRETCHES = 40
@@ -196,7 +197,7 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
                 row[-3] += ' <span class="badge bad">invalid</span>'
             row += [
                 rate(point.offered.mean),
-                say_share(point.loss.mean) if point.loss else blank,
+                say.percent(point.loss.mean) if point.loss else blank,
                 *(delay(spread) for spread in (point.delay_p50, point.delay_p99) if table.delay is not None),
                 str(point.repeats),
             ]

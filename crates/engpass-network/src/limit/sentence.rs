@@ -177,7 +177,7 @@ fn reason(
     }
 }
 
-/// "the receive buffer of `b` lets 3.15 MB be in flight for a round trip of 90.01 ms; the bandwidth-delay product of link `wan` is 112.51 MB, and
+/// "the receive buffer of `b` lets 3.15 MB be in flight for a round trip of 90 ms; the bandwidth-delay product of link `wan` is 112.51 MB, and
 /// socket buffers of 105.92 MB would fill it".
 fn in_flight(topology: &Topology, demand: &Demand<'_>) -> String {
     let connection = demand.connection.expect("only TCP has a window");
@@ -241,6 +241,7 @@ fn per_cent(share: f64) -> String {
 /// Two decimals of the largest unit that fits.
 fn rate(bit_per_s: f64) -> String {
     match bit_per_s {
+        r if r >= 1e12 => format!("{:.2} Tbit/s", r / 1e12),
         r if r >= 1e9 => format!("{:.2} Gbit/s", r / 1e9),
         r if r >= 1e6 => format!("{:.2} Mbit/s", r / 1e6),
         r if r >= 1e3 => format!("{:.2} kbit/s", r / 1e3),
@@ -265,12 +266,13 @@ fn byte_rate(bytes_per_s: f64) -> String {
     }
 }
 
+/// A time with the unit that suits it, three digits.
 fn duration(ps: f64) -> String {
-    match ps {
-        t if t >= SECOND as f64 => format!("{:.2} s", t / 1e12),
-        t if t >= 1e9 => format!("{:.2} ms", t / 1e9),
-        t if t >= 1e6 => format!("{:.2} µs", t / 1e6),
-        t if t >= 1e3 => format!("{:.2} ns", t / 1e3),
-        t => format!("{t:.0} ps"),
-    }
+    const UNITS: [(f64, &str); 5] =
+        [(SECOND as f64, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1.0, "ps")];
+    let digits = |value: f64| format!("{value:.2e}").parse::<f64>().expect("a number was written");
+    // The rounded time decides: 999.9 us is 1 ms.
+    let rounded = digits(ps);
+    let (factor, unit) = UNITS.into_iter().find(|(factor, _)| rounded >= *factor).unwrap_or((1.0, "ps"));
+    format!("{} {unit}", digits(rounded / factor))
 }
