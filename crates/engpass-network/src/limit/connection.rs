@@ -1,15 +1,13 @@
 //! The terms of a TCP connection, and the rate that its window allows.
 
-use engpass_model::host::{Host, Side};
+use engpass_model::host::Side;
 use engpass_model::source::TcpStream;
-use engpass_model::switch::Switch;
 use engpass_model::tcp::parameters::{AckCounting, Nagle, SendBufferRule, TcpParameters};
-use engpass_model::time::Pace;
-use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
-use engpass_model::wire::{Framing, aal5, ethernet};
-use engpass_testbed::topology::{FlowPath, Hop, Leg, NodeId, NodeKind};
+use engpass_model::wire::ip::TCP_HEADER_BYTES;
+use engpass_testbed::topology::{FlowPath, Leg, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
+use super::idle::{Packet, arrivals};
 use super::outcome::SetBy;
 
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
@@ -75,8 +73,7 @@ pub(super) fn connection(
         && receiver.ack_counting != AckCounting::Segments;
     let header = TCP_HEADER_BYTES + options;
     let (bytes, set_by) = in_flight(&sender, &receiver, segment, message);
-    let way = Way { testbed, topology, path };
-    let round_trip = |payload: u64| way.round_trip(header, payload, config);
+    let round_trip = |payload: u64| round_trip(testbed, topology, path, config, header, payload);
     // Nagle's rule lets one short segment be in flight (RFC 896, and Minshall's modification).
     let nagles = matches!(sender.nagle, Nagle::Rfc896 | Nagle::Minshall) && !sender.write_boundaries;
     let full_segments = nagles && message >= segment && bytes >= 2 * segment;
@@ -122,68 +119,21 @@ fn in_flight(sender: &TcpParameters, receiver: &TcpParameters, segment: u64, mes
     }
 }
 
-/// The idle path of a flow.
-struct Way<'a> {
-    testbed: &'a Testbed,
-    topology: &'a Topology,
-    path: &'a FlowPath,
-}
-
-impl Way<'_> {
-    /// Picoseconds from sending a segment of `payload` bytes to handling its acknowledgement.
-    fn round_trip(&self, header: u64, payload: u64, config: &TcpStream) -> f64 {
-        let host = |node: NodeId| -> &Host { &self.testbed.hosts[node] };
-        let writes = host(self.path.from).occupation(Side::Send, config.send_path);
-        let reads = host(self.path.to).occupation(Side::Receive, config.receive_path);
-        let hosts = writes.segment() + reads.segment() + reads.bytes(payload) + reads.ack() + writes.ack();
-        let there = self.path.legs.iter().map(|leg| self.leg(*leg, IP_HEADER_BYTES + header + payload));
-        let back = self.path.legs.iter().map(|leg| self.leg(leg.back(), IP_HEADER_BYTES + header));
-        hosts as f64 + there.chain(back).sum::<f64>()
-    }
-
-    /// Picoseconds that a packet of `ip` bytes needs to cross a leg, with the handling by the node at its end.
-    fn leg(&self, leg: Leg, ip: u64) -> f64 {
-        let hops = self.topology.hops(leg);
-        let time = match leg {
-            Leg::Link(hop) => {
-                let link = &self.topology.links[hop.link];
-                let gap = if link.lines[0].framing == Framing::Ethernet { ethernet::GAP_BYTES } else { 0 };
-                let line = Pace::of_bits(8, link.line_from(hop.from).rate);
-                (link.line_bytes(ip) - gap) as f64 * picoseconds(line) + link.delay.ps() as f64
-            }
-            Leg::Circuit { circuit, forward } => {
-                let circuit = &self.topology.circuits[circuit];
-                let slots: Vec<f64> = hops.iter().map(|hop| self.slot(hop)).collect();
-                let shaper = circuit.shaping.filter(|_| forward).map_or(0.0, picoseconds);
-                // The cells follow each other at the slowest pace, and the last one crosses every line by itself.
-                let slowest = slots.iter().fold(shaper, |slowest, slot| slot.max(slowest));
-                let cells = aal5::cells(circuit.encapsulation.sdu(ip));
-                let delays: u64 = hops.iter().map(|hop| self.topology.links[hop.link].delay.ps()).sum();
-                (cells - 1) as f64 * slowest + slots.iter().sum::<f64>() + delays as f64
-            }
-        };
-        let end = hops.last().expect("a leg has a hop").to;
-        let node = match self.topology.kind(end) {
-            NodeKind::Host(_) => 0,
-            NodeKind::Router(router) => self.testbed.routers[router].per_packet.0,
-            NodeKind::Switch(switch) => match &self.testbed.switches[switch] {
-                Switch::Ethernet(switch) => switch.latency.0,
-                Switch::Atm(_) => 0,
-            },
-        };
-        time + node as f64
-    }
-
-    fn slot(&self, hop: &Hop) -> f64 {
-        match self.topology.links[hop.link].line_from(hop.from).framing {
-            Framing::Cells { slot } => picoseconds(slot),
-            Framing::Ethernet | Framing::Packets => unreachable!("a circuit crosses ATM links"),
-        }
-    }
-}
-
-/// Picoseconds of one unit.
-fn picoseconds(pace: Pace) -> f64 {
-    let (ps, units) = pace.ratio();
-    ps as f64 / units as f64
+/// Picoseconds from sending a segment of `payload` bytes to handling its acknowledgement, on an idle path.
+fn round_trip(
+    testbed: &Testbed,
+    topology: &Topology,
+    path: &FlowPath,
+    config: &TcpStream,
+    header: u64,
+    payload: u64,
+) -> f64 {
+    let (sender, receiver) = (&testbed.hosts[path.from], &testbed.hosts[path.to]);
+    let writes = sender.occupation(Side::Send, config.send_path);
+    let reads = receiver.occupation(Side::Receive, config.receive_path);
+    let hosts = writes.segment() + reads.segment() + reads.bytes(payload) + reads.ack() + writes.ack();
+    let crossing =
+        |legs: &[Leg], payload: u64| arrivals(testbed, topology, legs, vec![Packet { payload, at: 0 }])[0].at;
+    let back: Vec<Leg> = path.legs.iter().rev().map(|leg| leg.back()).collect();
+    (hosts + crossing(&path.legs, header + payload) + crossing(&back, header)) as f64
 }
