@@ -3,7 +3,7 @@
 import engpass
 
 lan = engpass.load("lan.toml", set={"traffic.stream.message": "9 kB"})
-lan.limit()                                   # the most each flow can get, and what stops it
+lan.limit()                                   # fair share and bound of each flow, and what decides them
 result = lan.run(store="engpass.db")          # every variant, swept value and repeat
 result.points.to_pandas()                     # one row per point and flow
 result.report("report.html")

@@ -1,33 +1,26 @@
-"""Why a goodput is above its limit: pure.
+"""Fair shares and bounds of the limit engine, and why a goodput is above its bound: pure.
 
-`limit` gives each flow its fair share of what flows have in common, for all of the time and on average, of
-what the testbed says. So a flow can have more where another one does not take its share, by chance, or where
-real hosts give more than the file says of them.
+No engine of the model exceeds a bound, apart from the backlog at the end of the warm-up. Real hosts and lines
+may give more than the file says of them.
 """
 
 from __future__ import annotations
 
-import enum
 import math
-import tomllib
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engpass import ledger, say
-from engpass.settings import Settings
+from engpass import say
 
 AT = 0.005
-"""What exceeds its limit by no more than this share is at it."""
+"""A goodput that exceeds a rate by no more than this share is at it."""
 
 _NAMED = 3
 """Flows that a sentence names."""
 
 _TENFOLD = 10.0
-"""From this excess on it is not told: the limit is nearly nothing."""
-
-RANDOM = frozenset({"poisson", "udp-on-off", "on-off"})
-"""Traffic whose times are drawn: its limit is that of the mean."""
+"""A sentence leaves out a greater excess: the bound is nearly nothing."""
 
 GENERATORS = frozenset({"cbr", "on-off"})
 """Traffic that takes what it takes and only loads the network: figures and explanations are of the others."""
@@ -36,144 +29,59 @@ REAL = frozenset({"emulate", "measure"})
 """Engines with real hosts."""
 
 
+def bound(limited: Mapping[str, Any]) -> float:
+    """The bound of a flow in bit/s, from its outcome of the limit engine.
+
+    Runs of older versions have the fair share alone.
+    """
+    return float(limited.get("bound_bit_per_s", limited["goodput_bit_per_s"]))
+
+
+def differ(fair: float, most: float) -> bool:
+    """Whether a table needs both a fair share and a bound."""
+    return abs(most - fair) > AT * fair
+
+
 @dataclass(frozen=True)
 class Got:
-    """What a flow got at a point by an engine, and its limit there, in bit/s."""
+    """The goodput of a flow at a point by an engine, and its bound there, in bit/s."""
 
     place: Hashable
     engine: str
     flow: str
     kind: str
     goodput: float
-    limit: float
+    bound: float
 
     @property
     def above(self) -> bool:
-        """Whether it is more than the limit, by more than the ends of a run explain."""
-        return self.goodput > self.limit * (1 + AT) and self.kind not in GENERATORS
-
-    @property
-    def below(self) -> bool:
-        """Whether it left some of its share to others."""
-        return self.goodput < self.limit * (1 - AT)
+        """Whether it exceeds the bound, by more than the ends of a run explain."""
+        return self.goodput > self.bound * (1 + AT) and self.kind not in GENERATORS
 
 
-@dataclass(frozen=True)
-class Network:
-    """What a reason asks of a testbed: which flows meet, and which do not send all the time."""
-
-    ways: Mapping[str, frozenset[tuple[str, str]]]
-    part_time: Collection[str]
-
-    def meet(self, one: str, other: str) -> bool:
-        """Whether two flows have a host or a link in common; yes where a way is not known."""
-        ways = self.ways.get(one), self.ways.get(other)
-        return ways[0] is None or ways[1] is None or bool(ways[0] & ways[1])
+def reason(engine: str) -> str:
+    """Why an engine gives a flow more than its bound."""
+    if engine in REAL:
+        return "the bound is that of the hosts, lines and rates in the file, and the real ones give more"
+    return "the backlog at the end of the warm-up counts, too; a longer `duration` makes it matter less"
 
 
-def network(topology: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) -> Network:
-    """The network of a run: its topology, and its testbed's tables, with variants and what was set."""
-    ways = {}
-    of = ledger.Ways(topology)
-    for flow in topology.get("flows", ()):
-        start, end = str(flow["from"]), str(flow["to"])
-        links = {("link", hop[0]) for hop in of.route(start, end)}
-        ways[str(flow["name"])] = frozenset({("host", start), ("host", end), *links})
-    part_time = {
-        str(name)
-        for table in tables
-        for name, traffic in table.get("traffic", {}).items()
-        if isinstance(traffic, Mapping) and not traffic.keys().isdisjoint(("start", "stop"))
-    }
-    return Network(ways, part_time)
-
-
-def of_run(
-    topology: Mapping[str, Any], text: str, variants: Iterable[str], overrides: Iterable[tuple[str, str]]
-) -> Network:
-    """The same from the record of a run."""
-    kept = list(overrides)
-    try:
-        return network(topology, [Settings.at(text, variant, (), kept).tables for variant in variants])
-    except tomllib.TOMLDecodeError:
-        return network(topology, ())
-
-
-def reason(one: Got, others: Sequence[Got], of: Network) -> str:
-    """Why this flow has more than its limit, from what all flows got at the same place by the same engine."""
-    return _words(*_cause(one, _leaving(others), of))
-
-
-class _Cause(enum.Enum):
-    PART_TIME = "`{}` does not send all the time, as the limit has it"
-    UNFAIR = "`{}` gets less than its own limit there, and what flows share the limit divides fairly"
-    RANDOM = "datagrams are drawn at random, and the limit takes their mean"
-    REAL = "the limit is that of the hosts, lines and rates in the file, and the real ones give more"
-    WAITED = "what waited in queues when counting began is counted, too; a longer `duration` makes that less"
-
-
-def _cause(one: Got, leaving: Iterable[Got], of: Network) -> tuple[_Cause, Got | None]:
-    """The cause, and who left its share: the first of those who did that meets this flow."""
-    most = next(
-        (other for other in leaving if other.flow != one.flow and of.meet(one.flow, other.flow)), None
-    )
-    if most is not None:
-        return (_Cause.PART_TIME if most.flow in of.part_time else _Cause.UNFAIR), most
-    if one.kind in RANDOM:
-        return _Cause.RANDOM, None
-    return (_Cause.REAL if one.engine in REAL else _Cause.WAITED), None
-
-
-def _leaving(all_: Iterable[Got]) -> list[Got]:
-    """Who left some of its share, the greatest part first."""
-    return sorted((got for got in all_ if got.below), key=lambda got: -_left(got))
-
-
-def _left(other: Got) -> float:
-    return other.limit - other.goodput
-
-
-def _words(cause: _Cause, other: Got | None) -> str:
-    return cause.value.format(other.flow if other else "")
-
-
-@dataclass
-class _Excess:
-    """Goodputs above their limits for one cause: whose, how many, the greatest, and who left the most."""
-
-    flows: dict[str, None]
-    points: set[Hashable]
-    most: float
-    other: Got | None
-
-
-def notes(all_: Iterable[Got], of: Network) -> list[str]:
-    """A sentence for each engine and cause of goodputs above their limits, the greatest excess first."""
-    places: dict[tuple[Hashable, str], list[Got]] = {}
+def notes(all_: Iterable[Got]) -> list[str]:
+    """A sentence for each engine with goodputs above their bounds."""
+    engines: dict[str, list[Got]] = {}
     for got in all_:
-        places.setdefault((got.place, got.engine), []).append(got)
-    found: dict[tuple[str, _Cause], _Excess] = {}
-    for (place, engine), together in places.items():
-        leaving = _leaving(together)
-        for got in together:
-            if not got.above:
-                continue
-            cause, other = _cause(got, leaving, of)
-            excess = found.setdefault((engine, cause), _Excess({}, set(), 0.0, other))
-            excess.flows[got.flow] = None
-            excess.points.add(place)
-            excess.most = max(excess.most, got.goodput / got.limit - 1 if got.limit else math.inf)
-            if other is not None and (excess.other is None or _left(other) > _left(excess.other)):
-                excess.other = other
-    told = []
-    for (engine, cause), excess in sorted(found.items(), key=lambda item: -item[1].most):
-        names = [f"`{flow}`" for flow in excess.flows]
-        who = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-        one = len(names) == 1
-        count = sum(1 for _, at in places if at == engine)
-        several = len(excess.points) > 1 or not one
-        by = f" by {'up to ' if several else ''}{say.percent(excess.most)}" if excess.most < _TENFOLD else ""
-        where = f" at {len(excess.points)} of {say.count(count, 'point')}" if count > 1 else ""
-        verb = "is above its limit" if one else "are above their limits"
-        told.append(f"{who} {verb}{by} ({engine}{where}): {_words(cause, excess.other)}")
-    return told
+        engines.setdefault(got.engine, []).append(got)
+    return [_note(engine, group) for engine, group in engines.items() if any(got.above for got in group)]
+
+
+def _note(engine: str, group: list[Got]) -> str:
+    excess = [got for got in group if got.above]
+    names = [f"`{flow}`" for flow in dict.fromkeys(got.flow for got in excess)]
+    points, count = {got.place for got in excess}, len({got.place for got in group})
+    most = max(got.goodput / got.bound - 1 if got.bound else math.inf for got in excess)
+    who = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    several = len(excess) > 1
+    by = f" by {'up to ' if several else ''}{say.percent(most)}" if most < _TENFOLD else ""
+    where = f" at {len(points)} of {say.count(count, 'point')}" if count > 1 else ""
+    verb = "is above its bound" if len(names) == 1 else "are above their bounds"
+    return f"{who} {verb}{by} ({engine}{where}): {reason(engine)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import platform
 import random
 import secrets
 import signal
@@ -22,7 +23,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from engpass import _engpass
-from engpass.campaign import MODEL, Plan, Point
+from engpass.campaign import MODEL, Plan, Point, build
 from engpass.capture import ENGINE, Captures
 from engpass.environment import cores
 from engpass.error import EngpassError
@@ -38,6 +39,8 @@ class Job:
     """What a worker needs to run any point of a campaign; travels to other processes and machines."""
 
     token: str
+    build: str
+    """The build of the core that the campaign belongs to."""
     text: str
     source: str
     overrides: tuple[tuple[str, str], ...]
@@ -94,6 +97,13 @@ def work(job: Job, point: Point) -> tuple[str, float]:
 
 @functools.lru_cache(maxsize=4)
 def _remote(job: Job) -> tuple[_engpass.Campaign, _engpass.Interrupt]:
+    """The campaign of a job from another process; raises `EngpassError` if this one has another build."""
+    if job.build != build():
+        raise EngpassError(
+            f"the worker `{platform.node()}` has build {build()} of Engpass, and the campaign {job.build}: "
+            "its outcomes would be those of another model",
+            "install the same wheel on every worker, and run again",
+        )
     campaign = _engpass.load(job.text.encode(), job.source, list(job.overrides), None)
     return campaign, _engpass.Interrupt()
 
@@ -121,7 +131,7 @@ def run_points(
     fails and `EngpassError` when the executor does; what was counted before is kept in each case.
     """
     interrupt = _engpass.Interrupt()
-    job = Job(secrets.token_hex(8), campaign.text, source, overrides, captures)
+    job = Job(secrets.token_hex(8), build(), campaign.text, source, overrides, captures)
     _LOCAL[job.token] = (campaign, interrupt)
     writer = _Writer(plan, store, run_id, session, watch)
     window = _window(jobs, executor)

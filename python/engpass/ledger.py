@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from engpass.error import EngpassError
 
@@ -273,46 +273,22 @@ def _slim_link(use: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: use[key] for key in ("ledger", "capacity", "unit") if key in use}, "directions": sides}
 
 
-class Ways:
-    """The ways of a topology."""
+Hop: TypeAlias = tuple[str, str, str]
+"""Link, transmitter, receiver."""
 
-    def __init__(self, topology: Mapping[str, Any]) -> None:
-        hosts = {node["name"] for node in topology.get("nodes", ()) if node.get("kind") == "host"}
-        self._beside: dict[str, dict[str, str]] = {}
-        """The first link in the file to each neighbour of a node."""
-        self._onward: dict[str, list[str]] = {}
-        """The neighbours of a node that forward, in the order of the file: hosts do not."""
-        for link in topology.get("links", ()):
-            for one, other in (link["ends"], reversed(link["ends"])):
-                known = self._beside.setdefault(one, {})
-                if other not in known:
-                    known[other] = link["name"]
-                    if other not in hosts:
-                        self._onward.setdefault(one, []).append(other)
 
-    def route(self, start: str, end: str) -> list[tuple[str, str, str]]:
-        """The links from one node to another as (link, from, to); empty if there is no way.
+def hops(path: Mapping[str, Any]) -> list[Hop]:
+    """The hops of a path, as `{"share", "steps"}` has it."""
+    return [(str(step["link"]), str(step["from"]), str(step["to"])) for step in path["steps"]]
 
-        As the engines go: the fewest links, among several ways the one whose links come first in the file.
-        """
-        came = {start: start}
-        queue = [start]
-        for node in queue:
-            if end != start and end in self._beside.get(node, ()):
-                came[end] = node
-                break
-            for other in self._onward.get(node, ()):
-                if other not in came:
-                    came[other] = node
-                    queue.append(other)
-        hops = []
-        node = end
-        while node != start:
-            if node not in came:
-                return []
-            hops.append((self._beside[came[node]][node], came[node], node))
-            node = came[node]
-        return hops[::-1]
+
+def route(outcome: Mapping[str, Any], flow: str) -> list[Hop]:
+    """The hops of a flow on the path that most of its packets take; none where the outcome has no path.
+
+    Outcomes of earlier versions have none where the topology leaves two links to choose from.
+    """
+    paths = outcome["flows"].get(flow, {}).get("paths", ())
+    return hops(max(paths, key=lambda path: float(path["share"]))) if paths else []
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from engpass import _engpass
 from engpass.error import EngpassError
+from engpass.say import byte_rate, duration, percent, size
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,10 @@ class Probed:
         found = []
         timer = self.data["timer"]
         if timer is not None and timer["stolen"] >= 0.05:
-            found.append(f"for {100 * timer['stolen']:.0f} % of the time a thread had to wait for its CPU")
+            found.append(f"for {percent(timer['stolen'])} of the time a thread had to wait for its CPU")
         others = self.data["others"]
         if others is not None and others >= 0.05:
-            found.append(f"other work took {100 * others:.0f} % of the CPUs while memory was measured")
+            found.append(f"other work took {percent(others)} of the CPUs while memory was measured")
         alone = [basis(one) for one in self.data["basis"] if not one["confirmed"]]
         if alone:
             found.append(f"no second visit came within 3 % of the best: {'; '.join(alone)}")
@@ -61,16 +62,16 @@ class Probed:
             if ceiling["path"] == "one-copy-pipelined"
         )
         text = (
-            f"One thread copies {rate(found['copy'])} in memory and {rate(found['copy_cached'])} in the "
-            f"cache; the memory moves {rate(found['memory_all'])} in all. "
+            f"One thread copies {byte_rate(found['copy'])} in memory and {byte_rate(found['copy_cached'])} "
+            f"in the cache; the memory moves {byte_rate(found['memory_all'])} in all. "
         )
         if not self.doubts:
-            return (
-                f"{text}By these, no more than {rate(pipelined)} of payload leaves this host with one copy."
-            )
+            most = byte_rate(pipelined)
+            return f"{text}By these, no more than {most} of payload leaves this host with one copy."
         return (
-            f"{text}That is the most that was seen, and it may give more. By these figures {rate(pipelined)} "
-            "of payload could leave this host with one copy, which is no upper bound. They are not steady: "
+            f"{text}That is the most that was seen, and it may give more. By these figures "
+            f"{byte_rate(pipelined)} of payload could leave this host with one copy, which is no upper "
+            "bound. They are not steady: "
             f"{'; '.join(self.doubts)}."
         )
 
@@ -114,22 +115,6 @@ def sockets(stream: dict[str, Any]) -> str:
     return f"{sending[stream['sending']]} to {receiving[stream['receiving']]}"
 
 
-def rate(bytes_per_s: float) -> str:
-    """A rate in bytes for people."""
-    for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6)):
-        if bytes_per_s >= factor:
-            return f"{bytes_per_s / factor:.2f} {unit}"
-    return f"{bytes_per_s / 1e3:.2f} kB/s"
-
-
-def size(count: int) -> str:
-    """A size in bytes for people, in powers of 1024."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= factor:
-            return f"{count / factor:g} {unit}"
-    return f"{count} B"
-
-
 FIGURES = {
     "memory_all": "memory, all threads",
     "memory_one": "memory, one thread",
@@ -155,7 +140,7 @@ def quantity(verdict: dict[str, Any], key: str) -> str:
     unit = verdict["unit"]
 
     def say(value: float) -> str:
-        return rate(value) if unit == "B/s" else f"{value:.3f}"
+        return byte_rate(value) if unit == "B/s" else f"{value:.3f}"
 
     text = say(verdict[key])
     if key == "measured" and verdict["between"] is not None:
@@ -166,24 +151,32 @@ def quantity(verdict: dict[str, Any], key: str) -> str:
     return text if unit == "B/s" else f"{text} {unit}"
 
 
+_WAYS = ("pinned_to", "pageable_to", "pinned_from", "pageable_from")
+"""Copies to and from a GPU."""
+
+
 def facts(data: dict[str, Any]) -> list[tuple[str, str]]:
     """Timers, kernel copies, devices, disk and GPUs in a line each; or why they were not measured."""
     found: list[tuple[str, str]] = []
     timer = data["timer"]
     if timer is not None:
         found += [
-            ("clock", f"{timer['reading']:.0f} ns to read; resolution {timer['resolution']} ns"),
-            ("system call", f"{timer['system_call']:.0f} ns"),
+            (
+                "clock",
+                duration(timer["reading"] / 1e9)
+                + f" to read; resolution {duration(timer['resolution'] / 1e9)}",
+            ),
+            ("system call", duration(timer["system_call"] / 1e9)),
             (
                 "timers",
-                "late by {:.1f} us (half), {:.1f} us (99 %), {:.1f} us (most)".format(
-                    *(timer[key] / 1e3 for key in ("late_half", "late_99", "late_most"))
+                "late by {} (half), {} (99 %), {} (most)".format(
+                    *(duration(timer[key] / 1e9) for key in ("late_half", "late_99", "late_most"))
                 ),
             ),
-            ("longest gap", f"{timer['longest_gap'] / 1e3:.0f} us without the CPU"),
+            ("longest gap", f"{duration(timer['longest_gap'] / 1e9)} without the CPU"),
         ]
     for one in data["kernel"].get("measured", []):
-        said = f"{rate(one['out']['best'])} out, {rate(one['into']['best'])} in"
+        said = f"{byte_rate(one['out']['best'])} out, {byte_rate(one['into']['best'])} in"
         found.append((f"kernel copies, {size(one['bytes'])}", said))
     for device in data["devices"]:
         link = device["link"]
@@ -192,20 +185,21 @@ def facts(data: dict[str, Any]) -> list[tuple[str, str]]:
         else:
             below = ", below its best" if link["below_its_best"] else ""
             said = (
-                f"PCI Express {link['generation']}, {link['lanes']} lanes: {rate(link['bytes_per_s'])}, "
-                f"{rate(link['payload_per_s'])} of payload{below}"
+                f"PCI Express {link['generation']}, {link['lanes']} lanes: {byte_rate(link['bytes_per_s'])}, "
+                f"{byte_rate(link['payload_per_s'])} of payload{below}"
             )
         found.append((f"{device['kind']} {device['name']}", said))
     block = data["block"]
     if "measured" in block:
         one = block["measured"]
-        said = f"{rate(one['write']['best'])} to it, {rate(one['read']['best'])} from it"
+        said = f"{byte_rate(one['write']['best'])} to it, {byte_rate(one['read']['best'])} from it"
         found.append((f"disk {one['device']}, past the page cache", said))
     else:
         found.append(("disk", f"not measured: {block['not_measured']}"))
     for one in data["gpus"].get("measured", []):
-        to = f"{rate(one['pinned_to']['best'])} pinned, {rate(one['pageable_to']['best'])} pageable to it"
-        out = f"{rate(one['pinned_from']['best'])} and {rate(one['pageable_from']['best'])} from it"
+        best = {way: byte_rate(one[way]["best"]) for way in _WAYS}
+        to = f"{best['pinned_to']} pinned, {best['pageable_to']} pageable to it"
+        out = f"{best['pinned_from']} and {best['pageable_from']} from it"
         found.append((f"GPU {one['name']}", f"{to}; {out}"))
     if "not_measured" in data["gpus"]:
         found.append(("GPUs", f"not measured: {data['gpus']['not_measured']}"))

@@ -1,56 +1,105 @@
-"""Figures as people read them: rates, shares and changes with the unit that suits them."""
+"""Figures as people read them, in terminal, page and claims: rates, sizes, times, shares and changes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
-_RATES = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
-_BITS = (("Tbit", 1e12), ("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0))
+from engpass.units import UNITS, largest_unit, plain
 
 
 def rate(bit_per_s: float | None) -> str:
     """A rate with the unit that suits it, two decimals."""
-    return "" if bit_per_s is None else _scaled(bit_per_s, _RATES)
+    return "" if bit_per_s is None else _fixed(bit_per_s, "bit/s")
+
+
+def byte_rate(bytes_per_s: float) -> str:
+    """A rate in bytes, as memories and buses are rated, two decimals."""
+    return _fixed(bytes_per_s, "B/s")
 
 
 def bits(amount: float) -> str:
     """An amount of bits with the unit that suits it, two decimals."""
-    return _scaled(amount, _BITS)
+    return _fixed(amount, "bit")
 
 
-def _scaled(value: float, units: tuple[tuple[str, float], ...]) -> str:
-    for unit, size in units[:-1]:
-        if abs(value) >= size:
-            return f"{value / size:.2f} {unit}"
-    return f"{value:.0f} {units[-1][0]}"
+def size(count: int) -> str:
+    """A size in bytes, in powers of 1024."""
+    unit = largest_unit("B", count, binary=True)
+    return f"{count / unit.factor:g} {unit.name}"
 
 
 def percent(share: float | None) -> str:
-    """A share as per cent; a small one is not rounded to nothing."""
+    """A share as per cent; a small one has two decimals and is not rounded to nothing."""
     if share is None:
         return ""
-    if 0 < abs(share) < 0.0005:
-        return "< 0.1 %"
-    return f"{share * 100:.1f} %"
+    if 0 < abs(share) < 0.00005:
+        return "< 0.01 %"
+    small = 0 < abs(share) < 0.0005
+    return f"{share * 100:.{2 if small else 1}f} %"
 
 
 def duration(seconds: float | None) -> str:
     """A time with the unit that suits it, three digits."""
     if seconds is None:
         return ""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
+    rounded = float(f"{seconds:.3g}")
+    return largest_unit("s", rounded).say(rounded, 3)
+
+
+_SAID: Mapping[str, Callable[[float], str]] = {"bit/s": rate, "B/s": byte_rate, "s": duration, "": percent}
+
+
+def quantity(value: float, base: str) -> str:
+    """A value in its base unit (`bit/s`, `B/s`, `B`, `s`, none for a share, else as counted) as text."""
+    if base in _SAID:
+        return _SAID[base](value)
+    return f"{value:,.0f} {base}" if base != "B" and value == int(value) else _fixed(value, base)
+
+
+def both(low: float, high: float, base: str) -> str:
+    """Two values in their base unit, both in the unit that suits the larger: `21.41 to 21.56 Mbit/s`."""
+    unit = largest_unit(base, float(f"{max(abs(low), abs(high)):.5g}"))
+    parts = [value / unit.factor for value in (low, high)]
+    if base == "s":
+        return f"{plain(float(f'{parts[0]:.3g}'))} to {plain(float(f'{parts[1]:.3g}'))} {unit.name}"
+    digits = 0 if unit.name in _WHOLE else 1 if base == "" else 2
+    return f"{parts[0]:.{digits}f} to {parts[1]:.{digits}f} {unit.name}"
+
+
+def written(unit: str, decimals: int, *values: float) -> str:
+    """Values in their base unit as a text that they stand beside is written: in its unit, with its decimals.
+
+    Less than one of that unit has three digits; what is counted has no decimals. Several values are joined
+    by `to`.
+    """
+    base, factor = UNITS[unit]
+    numbers = [value / float(factor) for value in values]
+    largest = max(map(abs, numbers))
+    if unit in _WHOLE or (base in _COUNTED and all(number == int(number) for number in numbers)):
+        decimals = 0
+    elif base and 0 < largest < 1:
+        decimals = min(9, max(decimals, 2 - math.floor(math.log10(largest))))
+    return f"{' to '.join(f'{number:,.{decimals}f}' for number in numbers)} {unit}"
+
+
+def _fixed(value: float, base: str) -> str:
+    # Rounded first: 999 999 bit/s are 1.00 Mbit/s, not 1000.00 kbit/s.
+    unit = largest_unit(base, float(f"{value:.5g}"))
+    return f"{value / unit.factor:.{0 if unit.name in _WHOLE else 2}f} {unit.name}"
+
+
+_COUNTED = ("cells", "packets")
+_WHOLE = ("bit/s", "bit", "B")
+"""Units of which there are no parts."""
 
 
 def change(before: float, after: float) -> str:
     """From one rate to another, in the unit of the larger: `6.10 → 21.80 Mbit/s`."""
-    largest = max(abs(before), abs(after))
-    unit, size = next(((u, s) for u, s in _RATES if largest >= s), _RATES[-1])
-    digits = 0 if size == 1.0 else 2
-    return f"{before / size:.{digits}f} → {after / size:.{digits}f} {unit}"
+    unit = largest_unit("bit/s", max(abs(before), abs(after)))
+    digits = 0 if unit.name in _WHOLE else 2
+    return f"{before / unit.factor:.{digits}f} → {after / unit.factor:.{digits}f} {unit.name}"
 
 
 def share_change(before: float, after: float) -> str:
@@ -61,10 +110,9 @@ def share_change(before: float, after: float) -> str:
 
 def time_change(before: float | None, after: float | None) -> str:
     """From one time to another, in the unit of the longer: `747 → 14.1 ms`."""
-    longest = max((one for one in (before, after) if one is not None), default=0.0)
-    unit, size = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3)) if longest >= s), ("us", 1e-6))
-    texts = ["none" if one is None else f"{one / size:.3g}" for one in (before, after)]
-    return f"{texts[0]} → {texts[1]} {unit}"
+    unit = largest_unit("s", max((one for one in (before, after) if one is not None), default=0.0))
+    texts = ["none" if one is None else plain(float(f"{one / unit.factor:.3g}")) for one in (before, after)]
+    return f"{texts[0]} → {texts[1]} {unit.name}"
 
 
 def count(number: int, noun: str) -> str:
@@ -79,7 +127,7 @@ def named(key: str) -> str:
 
 def counted(key: str, value: float) -> str:
     """A figure of an outcome as text: a count, or a time."""
-    return f"{value * 1e3:.3g} ms" if key.endswith("_s") else f"{value:,.0f}"
+    return duration(value) if key.endswith("_s") else f"{value:,.0f}"
 
 
 def lateness(found: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from engpass import _engpass
+from engpass.units import UNITS
 
 Path = tuple[str, ...]
 
@@ -37,22 +38,6 @@ def join(parts: Sequence[str]) -> str:
         part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part, ensure_ascii=False)
         for part in parts
     )
-
-
-_UNITS_OF: Mapping[str, Mapping[str, int | str]] = {
-    "B": {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
-    "bit/s": {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9},
-    "B/s": {"B/s": 1, "kB/s": 10**3, "MB/s": 10**6, "GB/s": 10**9},
-    "s": {"ps": "1e-12", "ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": 1, "min": 60},
-    "": {"%": "0.01"},
-    "cells": {"cell": 1, "cells": 1},
-    "packets": {"packet": 1, "packets": 1},
-    "cells/s": {"cells/s": 1},
-}
-UNITS: Mapping[str, tuple[str, Decimal]] = {
-    name: (base, Decimal(factor)) for base, units in _UNITS_OF.items() for name, factor in units.items()
-}
-"""Units as written: the base unit, and what one of it is there. Shares have the empty unit."""
 
 
 @dataclass(frozen=True)
@@ -176,10 +161,17 @@ def _put(tables: dict[str, Any], path: Path, value: object) -> None:
     for part in path[:-1]:
         inner = tables.get(part)
         if not isinstance(inner, dict):
-            inner = tables[part] = {} if inner is None else {"kind": inner}
+            inner = tables[part] = _table(part, inner)
         tables = inner
     if path:
         tables[path[-1]] = value
+
+
+def _table(key: str, value: object) -> dict[str, Any]:
+    """The table that stands for a plain value: one rate is that of both directions, a word names a kind."""
+    if value is None:
+        return {}
+    return {"forward": value, "backward": value} if key == "rate" else {"kind": value}
 
 
 @functools.cache

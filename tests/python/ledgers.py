@@ -31,11 +31,13 @@ def link(start: str, end: str, forward: dict[str, Any], back: dict[str, Any]) ->
     for name, amount in back["ledger"].items():
         total[name] = total.get(name, 0) + amount
     return {
-        "capacity_cells": 3_532_075,
         "ledger": total,
         "capacity": forward["capacity"] + back["capacity"],
         "unit": UNIT,
-        "directions": [{"from": start, "to": end, **forward}, {"from": end, "to": start, **back}],
+        "directions": [
+            {"from": start, "to": end, "capacity_cells": 3_532_075, **forward},
+            {"from": end, "to": start, "capacity_cells": 3_532_075, **back},
+        ],
     }
 
 

@@ -32,17 +32,49 @@ TOPOLOGY: dict[str, Any] = {
         {"name": "atomis5", "kind": "atm switch"},
     ],
     "links": [
-        {"name": "sender", "ends": ["ss2", "atomis5"], "medium": "oc-3c", "rate_bit_per_s": 155_520_000},
-        {"name": "receiver", "ends": ["atomis5", "ss20"], "medium": "oc-3c", "rate_bit_per_s": 155_520_000},
-        {"name": "load", "ends": ["generator", "atomis5"], "medium": "oc-3c", "rate_bit_per_s": 155_520_000},
+        {
+            "name": "sender",
+            "ends": ["ss2", "atomis5"],
+            "medium": "oc-3c",
+            "rates_bit_per_s": [155_520_000, 155_520_000],
+        },
+        {
+            "name": "receiver",
+            "ends": ["atomis5", "ss20"],
+            "medium": "oc-3c",
+            "rates_bit_per_s": [155_520_000, 155_520_000],
+        },
+        {
+            "name": "load",
+            "ends": ["generator", "atomis5"],
+            "medium": "oc-3c",
+            "rates_bit_per_s": [155_520_000, 155_520_000],
+        },
     ],
     "circuits": [
-        {"name": "data", "from": "ss2", "to": "ss20"},
-        {"name": "interference", "from": "generator", "to": "ss20"},
+        {"name": "data", "from": "ss2", "to": "ss20", "route": ["ss2", "atomis5", "ss20"]},
+        {
+            "name": "interference",
+            "from": "generator",
+            "to": "ss20",
+            "route": ["generator", "atomis5", "ss20"],
+        },
     ],
     "flows": [
-        {"name": "stream", "kind": "udp-stream", "from": "ss2", "to": "ss20"},
-        {"name": "interference", "kind": "cbr", "from": "generator", "to": "ss20"},
+        {
+            "name": "stream",
+            "kind": "udp-stream",
+            "from": "ss2",
+            "to": "ss20",
+            "route": ["ss2", "atomis5", "ss20"],
+        },
+        {
+            "name": "interference",
+            "kind": "cbr",
+            "from": "generator",
+            "to": "ss20",
+            "route": ["generator", "atomis5", "ss20"],
+        },
     ],
 }
 
@@ -189,6 +221,11 @@ def outcome(
     variant: str, engine: str, repeat: int, sweep: dict[str, Any], flows: dict[str, Any]
 ) -> dict[str, Any]:
     stream = flows["stream"]
+    for name, flow in flows.items():
+        first = {"stream": ("sender", "ss2"), "interference": ("load", "generator")}[name]
+        steps = [(*first, "atomis5"), ("receiver", "atomis5", "ss20")]
+        named = [dict(zip(("link", "from", "to"), step, strict=True)) for step in steps]
+        flow["paths"] = [{"share": 1.0, "steps": named}]
     lost = stream.get("lost_datagrams", 0)
     return {
         "variant": variant,

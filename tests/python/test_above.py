@@ -1,8 +1,9 @@
-"""Goodputs above their limit have a reason, in tables, explanations and reports."""
+"""Fair shares and bounds in tables, explanations and reports, and goodputs above a bound."""
 
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -10,66 +11,53 @@ from rich.console import Console
 
 import engpass
 from engpass import above
-from engpass.above import Got, Network
+from engpass.above import Got
 from engpass.cli.tables import summary
 from engpass.explain import explain
 from engpass.explain.choose import choose_in
 from engpass.report.page import render
 from engpass.store import Store
-
-NETWORK = Network(
-    {
-        "a": frozenset({("host", "x"), ("link", "l")}),
-        "b": frozenset({("host", "y"), ("link", "l")}),
-        "far": frozenset({("host", "z")}),
-    },
-    frozenset({"late"}),
-)
+from engpass.store.arrow import table
 
 
 def got(
-    flow: str, goodput: float, limit: float = 10.0, kind: str = "tcp-stream", engine: str = "simulate"
+    flow: str,
+    goodput: float,
+    bound: float = 10.0,
+    kind: str = "tcp-stream",
+    engine: str = "simulate",
+    place: int = 0,
 ) -> Got:
-    return Got((), engine, flow, kind, goodput, limit)
+    return Got(place, engine, flow, kind, goodput, bound)
 
 
-def test_who_leaves_its_share_to_another_is_named() -> None:
-    all_ = [got("a", 12), got("b", 8), got("far", 1), got("late", 9)]
-    assert above.notes(all_, NETWORK)[0] == (
-        "`a` is above its limit by 20.0 % (simulate): `b` gets less than its own limit there, and what flows "
-        "share the limit divides fairly"
-    )
-    # What shares nothing with it leaves it nothing; a flow whose way is not known may.
-    assert "`b`" not in above.reason(got("far", 12), all_[:3], NETWORK)
-    assert above.reason(got("far", 12), all_, NETWORK).startswith("`late` does not send all the time")
+def test_an_engine_above_a_bound_has_one_note_with_its_reason() -> None:
+    backlog = "the backlog at the end of the warm-up counts, too; a longer `duration` makes it matter less"
+    (note,) = above.notes([got("a", 12), got("b", 8)])
+    assert note == f"`a` is above its bound by 20.0 % (simulate): {backlog}"
+    real, _ = above.notes([got("a", 12, engine="measure"), got("a", 11)])
+    assert real.startswith("`a` is above its bound by 20.0 % (measure): ")
+    assert "the real ones give more" in real
 
 
 def test_many_flows_share_a_sentence() -> None:
-    ways = {f"f{i}": frozenset({("link", "l")}) for i in range(8)}
     some = [got(f"f{i}", 10 + i - 3) for i in range(8)]
-    other = [Got(1, "simulate", one.flow, one.kind, 10, 10) for one in some]
-    (note,) = above.notes([*some, *other], Network(ways, ()))
-    who = "`f4`, `f5`, `f6` and 1 more are above their limits by up to 40.0 %"
-    assert note.startswith(f"{who} (simulate at 1 of 2 points): `f0` gets less than its own limit")
+    other = [got(one.flow, 10, place=1) for one in some]
+    (note,) = above.notes([*some, *other])
+    who = "`f4`, `f5`, `f6` and 1 more are above their bounds by up to 40.0 %"
+    assert note.startswith(f"{who} (simulate at 1 of 2 points): the backlog")
 
 
-@pytest.mark.parametrize(
-    ("one", "why"),
-    [
-        (got("a", 12, kind="poisson"), "drawn at random"),
-        (got("a", 12, engine="measure"), "the real ones give more"),
-        (got("a", 12), "a longer `duration`"),
-    ],
-)
-def test_a_flow_alone_has_other_reasons(one: Got, why: str) -> None:
-    assert why in above.reason(one, [one, got("b", 10)], NETWORK)
+def test_a_goodput_at_its_bound_has_no_note() -> None:
+    assert above.notes([got("a", 10.04), got("b", 9)]) == []
+    assert above.notes([got("a", 99, kind="cbr"), got("b", 9)]) == []
+    (note,) = above.notes([got("a", 5, bound=0.0), got("b", 9)])
+    assert note.startswith("`a` is above its bound (simulate): the backlog")
 
 
-def test_what_is_at_its_limit_is_not_above_it() -> None:
-    assert above.notes([got("a", 10.04), got("b", 9)], NETWORK) == []
-    assert above.notes([got("a", 99, kind="cbr"), got("b", 9)], NETWORK) == []
-    (note,) = above.notes([got("a", 5, limit=0.0), got("b", 9)], NETWORK)
-    assert note.startswith("`a` is above its limit (simulate): `b` gets less")
+def test_a_run_without_bounds_compares_with_the_fair_share() -> None:
+    assert above.bound({"goodput_bit_per_s": 3.0}) == 3.0
+    assert above.bound({"goodput_bit_per_s": 3.0, "bound_bit_per_s": 4.0}) == 4.0
 
 
 BOTH_WAYS = """
@@ -105,21 +93,44 @@ def both_ways(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_a_sender_that_starves_is_the_reason_everywhere(both_ways: Path, tmp_path: Path) -> None:
+def test_a_flow_above_its_fair_share_stays_below_its_bound_everywhere(
+    both_ways: Path, tmp_path: Path
+) -> None:
     testbed = engpass.load(both_ways)
-    why = "`out` gets less than its own limit there"
     with Store.open(tmp_path / "s.db") as store:
         testbed.run(["limit", "simulate"], store=store)
         record = store.run()
         written = io.StringIO()
         summary(store, record, Console(file=written, width=200))
-        assert "`in` is above its limit by" in written.getvalue()
-        assert why in written.getvalue()
+        said = written.getvalue()
+        assert "Fair share" in said
+        assert "Bound" in said
+        assert "above" not in said
         page = render(record, store.outcomes(record.id))
-        assert "<code>out</code> gets less than its own limit there" in page
+        assert "Fair share <span" in page
+        assert "more than its fair share and" in page
+        assert "above its bound" not in page
+        rows = table(record, store.raw_outcomes(record.id)).to_pylist()
+    flows = {row["flow"]: row for row in rows if row["engine"] == "limit"}
+    assert flows["in"]["bound_bit_per_s"] > flows["in"]["goodput_bit_per_s"]
     finding = explain(choose_in(testbed, None, [], "in"), advice=False).finding
     assert finding.key == "limit"
-    assert why in finding.evidence
+    limits = r"more than its fair share of [\d.]+ Mbit/s; its bound is [\d.]+ Mbit/s"
+    assert re.search(limits, finding.evidence)
+
+
+def test_one_column_says_limit_where_fair_share_and_bound_agree(both_ways: Path, tmp_path: Path) -> None:
+    text = both_ways.read_text().replace('kind = "tcp-stream"', 'kind = "udp-stream"', 1)
+    alone = tmp_path / "alone.toml"
+    alone.write_text(text[: text.index("[traffic.in]")] + text[text.index("[run]") :])
+    with Store.open(tmp_path / "s.db") as store:
+        engpass.load(alone).run(["limit", "simulate"], store=store)
+        record = store.run()
+        written = io.StringIO()
+        summary(store, record, Console(file=written, width=200))
+        assert " Limit " in written.getvalue()
+        assert "Bound" not in written.getvalue()
+        assert "Limit <span" in render(record, store.outcomes(record.id))
 
 
 def test_who_starves_is_told_of_whom_and_may_gain_by_the_others_way(both_ways: Path) -> None:

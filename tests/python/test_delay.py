@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from typing import Any
 
@@ -84,9 +83,9 @@ class Shelf:
     def __init__(self, outcomes: list[dict[str, Any]]) -> None:
         self.outcomes = outcomes
 
-    def raw_outcomes(self, _run: str, ranges: list[range]) -> list[tuple[int, str]]:
+    def read_outcomes(self, _run: str, ranges: list[range]) -> list[tuple[int, dict[str, Any]]]:
         wanted = {position for one in ranges for position in one}
-        return [(at, json.dumps(one)) for at, one in enumerate(self.outcomes) if at in wanted]
+        return [(at, one) for at, one in enumerate(self.outcomes) if at in wanted]
 
 
 def two_engines() -> list[dict[str, Any]]:

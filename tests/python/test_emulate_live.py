@@ -175,8 +175,9 @@ def test_without_a_shaper_nothing_comes(cli: Cli) -> None:
     point = found["emulate overrun"]
     # A sender that has no CPU leaves room in the full queue. A datagram needs 165 free places, beside the 25
     # cells of its own that leave meanwhile, and 13 % of the line is left: 1250 cells that were not sent.
-    (books,) = (side["ledger"] for side in point["links"]["in"]["directions"] if side["from"] == "near")
-    unsent = point["links"]["in"]["capacity_cells"] * books.get("idle: host", 0) / sum(books.values())
+    (side,) = (side for side in point["links"]["in"]["directions"] if side["from"] == "near")
+    books = side["ledger"]
+    unsent = side["capacity_cells"] * books.get("idle: host", 0) / sum(books.values())
     assert point["flows"]["stream"]["received_datagrams"] <= 2 + unsent / 1250
     assert any(drop["flow"] == "stream" and drop["cells"] > 1000 for drop in point["drops"])
 

@@ -14,6 +14,7 @@ from engpass import gallery
 from engpass.explain import Explanation, explain
 from engpass.explain.choose import choose_in
 from engpass.explain.service import Needs, Served
+from engpass.losses import Losses
 from engpass.testbed import load
 
 CALL = gallery.study("bufferbloat").testbed
@@ -115,11 +116,11 @@ def test_the_command_prints_gains_and_trades_with_all_flows(cli: Cli) -> None:
     shown = cli("explain", "call.toml", "--variant", "drop-tail", "--flow", "call").stdout
     gains = shown[shown.index("What helps, simulated") : shown.index("What helps at a price, simulated")]
     assert gains.splitlines()[1:6] == [
-        "      Flow                    Goodput      Delay p99           Loss",
+        "      Flow                    Goodput      Delay p99            Loss",
         "  queue by `fq-codel` instead of `drop-tail` at `isp` towards `home` (setting)",
         "  --set 'router.isp.queue={ fq-codel = { limit = \"1000 packets\" } }'",
-        "      call         1.49 → 1.50 Mbit/s    747 → 14 ms    0.3 → 0.0 %",
-        "      download   13.97 → 13.74 Mbit/s  747 → 20.1 ms    0.1 → 0.1 %",
+        "      call         1.49 → 1.50 Mbit/s    747 → 14 ms     0.3 → 0.0 %",
+        "      download   13.97 → 13.74 Mbit/s  747 → 20.1 ms     0.1 → 0.1 %",
     ]
     assert "let `call` go first" in shown[shown.index("What helps at a price") :]
     made = json.loads(
@@ -211,9 +212,9 @@ def test_a_queue_may_take_an_idle_round_trip_or_5_ms() -> None:
 
 
 def test_losses_harm_datagrams_from_one_in_a_thousand_on_and_tcp_by_its_goodput_only() -> None:
-    assert not PACED.loses(Served(1.5e6, loss=0.001))
-    assert PACED.loses(Served(1.5e6, loss=0.0011))
-    assert not TCP.loses(Served(14e6, loss=0.3))
+    assert not PACED.loses(Served(1.5e6, losses=Losses(10_000, 10)))
+    assert PACED.loses(Served(1.5e6, losses=Losses(10_000, 11)))
+    assert not TCP.loses(Served(14e6, losses=Losses(10_000, 3000)))
 
 
 def test_a_sender_without_a_pace_does_not_suffer_from_the_queue_that_it_fills_itself() -> None:
@@ -228,7 +229,7 @@ def test_the_score_falls_with_each_of_the_three() -> None:
     best = PACED.score(Served(1.5e6, delay=0.02))
     assert best == 1.0
     assert PACED.score(Served(0.75e6, delay=0.02)) == pytest.approx(0.5)
-    assert PACED.score(Served(1.5e6, loss=0.1, delay=0.02)) == pytest.approx(0.9)
+    assert PACED.score(Served(1.5e6, losses=Losses(10_000, 1000), delay=0.02)) == pytest.approx(0.9)
     assert PACED.score(Served(1.5e6, delay=0.36)) == pytest.approx(0.1)
 
 
@@ -238,7 +239,7 @@ def test_the_score_falls_with_each_of_the_three() -> None:
         (Served(1.5e6, delay=0.02), False, False),
         (Served(1.48e6, delay=0.02), True, False),
         (Served(1.4e6, delay=0.02), True, True),
-        (Served(1.5e6, loss=0.002, delay=0.02), True, True),
+        (Served(1.5e6, losses=Losses(10_000, 20), delay=0.02), True, True),
         (Served(1.5e6, delay=0.03), True, False),
         (Served(1.5e6, delay=0.04), True, True),
     ],

@@ -58,7 +58,7 @@ def test_sums_balance_whatever_their_units(several: list[Books]) -> None:
 
 def test_nothing_is_the_sum_of_nothing() -> None:
     assert ledger.add([]) is None
-    assert ledger.directions({"links": {"wire": {"capacity_cells": 3, "directions": []}}}) == []
+    assert ledger.directions({"links": {"wire": {"directions": []}}}) == []
     assert ledger.directions({}) == []
 
 
@@ -140,59 +140,10 @@ def test_books_that_do_not_balance_are_refused(damage: Callable[[dict[str, Any]]
 
 
 def test_a_slim_outcome_has_the_same_books() -> None:
-    outcome = {"links": {**links(0.2, 0.1, 0.5), "old": {"capacity_cells": 1, "directions": []}}, "flows": {}}
+    outcome = {"links": {**links(0.2, 0.1, 0.5), "old": {"directions": []}}, "flows": {}}
     before = ledger.directions(outcome)
     kept = ledger.slim(copy.deepcopy(outcome))
     assert ledger.directions(kept) == before
     assert "old" not in kept["links"]
-    assert "capacity_cells" not in kept["links"]["sender"]
+    assert all("capacity_cells" not in side for side in kept["links"]["sender"]["directions"])
     assert "links" not in ledger.slim({"links": {"old": {"directions": []}}})
-
-
-TOPOLOGY = {
-    "nodes": [
-        {"name": "a", "kind": "host"},
-        {"name": "b", "kind": "host"},
-        {"name": "relay", "kind": "host"},
-        {"name": "s", "kind": "ethernet switch"},
-        {"name": "t", "kind": "router"},
-    ],
-    "links": [
-        {"name": "up", "ends": ["a", "relay"]},
-        {"name": "down", "ends": ["relay", "b"]},
-        {"name": "first", "ends": ["s", "a"]},
-        {"name": "second", "ends": ["a", "s"]},
-        {"name": "middle", "ends": ["s", "t"]},
-        {"name": "last", "ends": ["b", "t"]},
-    ],
-}
-
-
-def test_a_route_takes_the_first_links_and_no_host_in_between() -> None:
-    way = [("first", "a", "s"), ("middle", "s", "t"), ("last", "t", "b")]
-    ways = ledger.Ways(TOPOLOGY)
-    assert ways.route("a", "b") == way
-    assert ways.route("b", "a") == [(link, end, start) for link, start, end in reversed(way)]
-    assert ways.route("a", "nobody") == ways.route("a", "a") == []
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcstuvw"), st.sampled_from("abcstuvw")), max_size=16))
-def test_a_route_is_the_first_of_the_shortest(pairs: list[tuple[str, str]]) -> None:
-    drawn = [{"name": f"l{at}", "ends": list(pair)} for at, pair in enumerate(pairs) if pair[0] != pair[1]]
-    nodes = [{"name": name, "kind": "host" if name in "abc" else "router"} for name in "abcstuvw"]
-    found = ledger.Ways({"nodes": nodes, "links": drawn}).route("a", "b")
-    # Breadth first over the links in the order of the file.
-    came: dict[str, tuple[str, str, str]] = {}
-    queue = ["a"]
-    for node in queue:
-        for link in drawn if node == "a" or node not in "abc" else ():
-            ends = list(link["ends"])
-            if node in ends:
-                other = ends[1 - ends.index(node)]
-                if other != "a" and other not in came:
-                    came[other] = (str(link["name"]), node, other)
-                    queue.append(other)
-    expected = [came["b"]] if "b" in came else []
-    while expected and expected[0][1] != "a":
-        expected.insert(0, came[expected[0][1]])
-    assert found == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,13 @@ S = 10**9
 
 
 def link(name: str, ends: list[str], framing: str = "packets", **more: Any) -> dict[str, Any]:
-    base = {"name": name, "ends": ends, "framing": framing, "rate_bit_per_s": 10_000_000, "mtu_bytes": 1500}
+    base = {
+        "name": name,
+        "ends": ends,
+        "framing": framing,
+        "rates_bit_per_s": [10_000_000, 10_000_000],
+        "mtu_bytes": 1500,
+    }
     return base | {"overhead_bytes": 0, "vlan": False} | more
 
 
@@ -50,9 +57,17 @@ def hosts(**changes: dict[str, Any]) -> dict[str, Any]:
     return {name: {"host": None, "changes": changes.get(name)} for name in ("a", "b")}
 
 
+def path(made: dict[str, Any], receiver: str) -> dict[str, Any]:
+    """From `a` over the first link to the receiver, or over `r`."""
+    names = {tuple(one["ends"]): one["name"] for one in reversed(made["links"])}
+    hops = [("a", receiver)] if ("a", receiver) in names else [("a", "r"), ("r", receiver)]
+    return {"share": 1.0, "steps": [{"link": names[hop], "from": hop[0], "to": hop[1]} for hop in hops]}
+
+
 def kept(
     made: dict[str, Any], of: Flow, ends: dict[str, Any], told: dict[str, Any] | None = None, **limits: Any
 ) -> Kept:
+    of = replace(of, paths=tuple(path(made, receiver) for receiver in of.receivers))
     found = books(made, [of], ends, told or hosts(), limits)
     # Whoever reads them checks that they balance, and that a link is the sum of its directions.
     assert ledger.directions({"links": found.links}) or not found.links

@@ -34,7 +34,11 @@ def why(
     return found["bottleneck"], found["sentence"]
 
 
-LINK = {"goodput_bit_per_s": 100e6, "bottleneck": "link `wan`"}
+def limited_by(name: str, kind: str) -> dict[str, Any]:
+    return {"goodput_bit_per_s": 100e6, "bottleneck": name, "candidates": [{"name": name, "kind": kind}]}
+
+
+LINK = limited_by("link `wan`", "link")
 CBR = {"kind": "cbr", "rate_bit_per_s": 80_000_000}
 
 
@@ -48,6 +52,11 @@ def test_a_link_that_gives_nearly_all_it_can() -> None:
     name, said = why({"goodput_bit_per_s": 97e6}, limit=LINK)
     assert name == "link `wan`"
     assert said == "link `wan` limits `bulk`: the flow gets 97 % of what it lets through at most"
+
+
+def test_the_cpu_of_a_host_called_uplink_is_no_link() -> None:
+    name, _ = why({"goodput_bit_per_s": 99e6}, limit=limited_by("host `uplink`", "sending-host"))
+    assert name == "unknown"
 
 
 def test_of_full_lines_the_one_behind_the_losses_is_the_bottleneck() -> None:

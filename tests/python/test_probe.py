@@ -20,9 +20,10 @@ from engpass import _engpass
 from engpass.cli import files
 from engpass.cli.probed import show
 from engpass.error import EngpassError
-from engpass.probe import FIGURES, facts, probe, rate, size
+from engpass.probe import FIGURES, facts, probe
 from engpass.report.page import render_probe
 from engpass.report.probe import figures
+from engpass.say import byte_rate, size
 from report_probe import full, probed
 
 
@@ -52,7 +53,7 @@ def test_the_bottom_line_says_what_cannot_be_trusted(some: dict[str, Any]) -> No
     assert "no more than" not in made.sentence
     assert "4.00 GB/s of payload could leave this host" in made.sentence
     assert any(doubt.endswith("the best: copy in memory (copy-string of 8 KiB)") for doubt in made.doubts)
-    assert any("other work took 25 % of the CPUs" in doubt for doubt in made.doubts)
+    assert any("other work took 25.0 % of the CPUs" in doubt for doubt in made.doubts)
     assert "not steady" in made.sentence
     sure = [{**one, "confirmed": True} for one in made.data["basis"]]
     calm = probed({**made.data, "basis": sure, "others": 0.0, "timer": {**made.data["timer"], "stolen": 0.0}})
@@ -125,7 +126,7 @@ def test_figures_follow_what_was_measured(some: dict[str, Any]) -> None:
 
 
 def test_quantities_read_well() -> None:
-    assert [rate(value) for value in (15e9, 2.5e6, 900)] == ["15.00 GB/s", "2.50 MB/s", "0.90 kB/s"]
+    assert [byte_rate(value) for value in (15e9, 2.5e6, 900)] == ["15.00 GB/s", "2.50 MB/s", "900.00 B/s"]
     assert [size(count) for count in (8192, 3 << 20, 1 << 31, 5)] == ["8 KiB", "3 MiB", "2 GiB", "5 B"]
 
 

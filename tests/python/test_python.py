@@ -17,7 +17,7 @@ import pytest
 import engpass
 from conftest import POINTS, TESTBED
 from engpass import lab
-from engpass.campaign import Point
+from engpass.campaign import Point, build
 from engpass.lab import Job, Progress
 from engpass.store.record import Finished
 
@@ -99,8 +99,9 @@ def test_a_run_gives_points_to_pandas_and_polars(testbed_file: Path) -> None:
     assert table.column_names == [
         "point", "engine", "variant", "repeat", "seed", "traffic.stream.message", "flow", "kind",
         "goodput_bit_per_s", "offered_bit_per_s", "sent_datagrams", "received_datagrams", "lost_datagrams",
-        "in_flight_datagrams", "idle_delay_s", "delay_min_s", "delay_p50_s", "delay_p90_s", "delay_p99_s",
-        "delay_p999_s", "delay_max_s", "sent_cells", "lost_cells", "bottleneck", "next", "sentence",
+        "in_flight_datagrams", "bound_bit_per_s", "idle_delay_s", "delay_min_s", "delay_p50_s", "delay_p90_s",
+        "delay_p99_s", "delay_p999_s", "delay_max_s", "sent_cells", "lost_cells", "bottleneck", "next",
+        "sentence", "bound_bottleneck", "bound_sentence",
         "efci_pdus",
     ]  # fmt: skip
     assert table.schema.field("traffic.stream.message").type == pa.float64()
@@ -147,6 +148,22 @@ def test_points_run_on_an_executor_of_the_callers(kind: Any, testbed_file: Path)
         assert executor.submit(int, "1").result() == 1, "a caller's executor stays open"
     assert result.outcomes == lan.run().outcomes
     assert result.record.environment["executor"] == kind.__name__
+
+
+def _become_another_build() -> None:
+    # In a process of its own, which ends with the executor.
+    setattr(lab, "build", lambda: "fedcba9876543210")  # noqa: B010 (not a name that `lab` exports)
+
+
+def test_a_worker_with_another_build_refuses_its_points(testbed_file: Path) -> None:
+    spawn = __import__("multiprocessing").get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=_become_another_build) as executor:
+        result = engpass.load(testbed_file).run(engines=["limit"], executor=executor)
+    assert result.outcomes == []
+    assert len(result.failures) == result.record.points_total
+    error = result.failures[0].error
+    assert f"has build fedcba9876543210 of Engpass, and the campaign {build()}" in error
+    assert "help: install the same wheel on every worker" in error
 
 
 def test_an_executor_that_is_shut_down_is_an_error(testbed_file: Path) -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
+import pytest
+
 from conftest import POINTS, Cli
+from engpass import lab
+from engpass.campaign import Point
+from engpass.error import EngpassError
+from test_report_page import Reader, points
 
 
 def test_a_run_becomes_a_page_and_pictures(cli: Cli, testbed_file: Path) -> None:
@@ -65,3 +73,33 @@ def test_a_run_without_all_its_points_is_told(cli: Cli, testbed_file: Path) -> N
     assert f"Only 4 of {POINTS} points are done." in (cli.directory / "report.html").read_text(
         encoding="utf-8"
     )
+
+
+@pytest.mark.parametrize("failed", [None, 9], ids=["complete", "with a failed point"])
+def test_the_csv_of_the_page_has_the_rows_and_columns_of_export(
+    failed: int | None, cli: Cli, testbed_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = lab.work
+
+    def work_but_one(job: lab.Job, point: Point) -> tuple[str, float]:
+        if point.position == failed:
+            raise EngpassError("this point fails")
+        return work(job, point)
+
+    monkeypatch.setattr(lab, "work", work_but_one)
+    cli("run", testbed_file.name, "--engine", "limit,simulate", code=0 if failed is None else 1)
+    cli("report", "last", "-o", "page.html")
+    page = points(Reader((cli.directory / "page.html").read_text(encoding="utf-8")))
+    exported = list(csv.DictReader(io.StringIO(cli("export", "last").stdout)))
+    assert list(page[0]) == list(exported[0])
+    assert len(page[0]) >= 24
+    assert [[_value(cell) for cell in row.values()] for row in page] == [
+        [_value(cell) for cell in row.values()] for row in exported
+    ]
+
+
+def _value(cell: str) -> float | str:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engpass import say
+from engpass.claims.checks.base import Interval
+from engpass.claims.quantity import say as say_in_a_claim
+from engpass.units import UNITS, unit_for
 
 
 def test_lateness_of_nothing_is_no_lateness() -> None:
@@ -10,4 +15,71 @@ def test_lateness_of_nothing_is_no_lateness() -> None:
     assert say.lateness(found) == "no packet was carried yet"
     assert say.lateness({}) == "no packet was carried yet"
     told = say.lateness({**found, "packets": 7, "p50_ns": 12_000, "max_ns": 2_000_000})
-    assert told == "packets are late: half by 12 us, 99 % by 0 us, 99.9 % by 0 us, at most 2 ms"
+    assert told == "packets are late: half by 12 us, 99 % by 0 s, 99.9 % by 0 s, at most 2 ms"
+
+
+@pytest.mark.parametrize(
+    ("bit_per_s", "said"),
+    [
+        (0, "0 bit/s"),
+        (999, "999 bit/s"),
+        (269_000, "269.00 kbit/s"),
+        (999_996, "1.00 Mbit/s"),
+        (155_520_000, "155.52 Mbit/s"),
+        (1.6e12, "1.60 Tbit/s"),
+    ],
+)
+def test_a_rate_has_two_decimals_and_the_largest_unit_that_it_fills(bit_per_s: float, said: str) -> None:
+    assert say.rate(bit_per_s) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 s"),
+        (12e-6, "12 us"),
+        (999.9e-6, "1 ms"),
+        (0.0141234, "14.1 ms"),
+        (5e-8, "50 ns"),
+        (75, "75 s"),
+    ],
+)
+def test_a_time_has_three_digits_and_the_largest_unit_that_it_fills(seconds: float, said: str) -> None:
+    assert say.duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0, "0.0 %"), (0.0004, "0.04 %"), (0.00001, "< 0.01 %"), (0.0277, "2.8 %"), (1, "100.0 %")],
+)
+def test_a_small_share_is_not_nothing(share: float, said: str) -> None:
+    assert say.percent(share) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "base", "said"),
+    [
+        (1.6e12, "bit/s", "1.60 Tbit/s"),
+        (12e-6, "s", "12 us"),
+        (0.0004, "", "0.04 %"),
+        (16e8, "B/s", "1.60 GB/s"),
+    ],
+)
+def test_terminal_page_and_claims_write_a_value_alike(value: float, base: str, said: str) -> None:
+    """A time of 12 us had four forms: 12 us, 0.012 ms, 12 µs and 12.00 us."""
+    assert say_in_a_claim(value, base) == say.quantity(value, base) == said
+    if base == "s":
+        assert say.counted("smoothed_rtt_s", value) == unit_for("s", [value]).say(value) == said
+
+
+def test_a_value_beside_a_claim_has_the_unit_and_decimals_of_the_claim() -> None:
+    accept = Interval(0.2e6, 0.3e6, "bit/s", "", 2, "Mbit/s")
+    assert accept.say(0.26e6) == "0.260 Mbit/s"
+    assert accept.say_range(0.25e6, 0.26e6) == "0.250 to 0.260 Mbit/s"
+    assert accept.say_range(0.26e6, 0.26e6) == "0.260 Mbit/s"
+    assert Interval(192, 192, "cells", "", 2, "cells").say(192) == "192 cells"
+
+
+def test_a_file_may_write_every_unit_that_a_figure_is_shown_in() -> None:
+    for base, value in (("bit/s", 1e12), ("B/s", 1e9), ("B", 1e9), ("s", 1e-12)):
+        assert unit_for(base, [value]).name in UNITS

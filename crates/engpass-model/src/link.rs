@@ -1,11 +1,16 @@
 //! Links: full duplex, point to point.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::complaint::{Complaints, LONGEST};
 use crate::queue::Queue;
-use crate::unit::{Duration, Rate, Share, Size};
+use crate::unit::{Duration, Quantity, Rate, Share, Size};
 use crate::wire::Medium;
 
 /// A full-duplex link between two nodes.
@@ -16,8 +21,8 @@ pub struct Link {
     pub ends: [String; 2],
     /// The medium, which gives line rate and framing.
     pub medium: Medium,
-    /// Line rate; only for `atm` and `point-to-point`, where it is required.
-    pub rate: Option<Rate>,
+    /// Line rate, the same both ways or one for each direction; only for `atm` and `point-to-point`, where it is required.
+    pub rate: Option<LineRate>,
     /// Propagation delay, one way. It cannot be zero.
     #[serde(default = "default_delay")]
     pub delay: Duration,
@@ -40,6 +45,78 @@ pub struct Link {
     pub queue: Option<Queue>,
 }
 
+/// Line rate of a link: `"100 Mbit/s"` both ways, or `{ forward = "100 Mbit/s", backward = "1 Mbit/s" }`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineRate {
+    /// The same rate in both directions.
+    Both(Rate),
+    /// A rate for each direction.
+    Each(DirectedRates),
+}
+
+/// Line rates of the two directions of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirectedRates {
+    /// Line rate from the first of `ends` to the second.
+    pub forward: Rate,
+    /// Line rate from the second of `ends` to the first.
+    pub backward: Rate,
+}
+
+impl LineRate {
+    /// Rates in bit/s of the transmitters at the two ends, in the order of `ends`.
+    pub const fn of_ends(self) -> [u64; 2] {
+        match self {
+            Self::Both(rate) => [rate.0; 2],
+            Self::Each(rates) => [rates.forward.0, rates.backward.0],
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for LineRate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = LineRate;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let rate = Rate::EXAMPLE;
+                write!(
+                    f,
+                    "a rate in quotes, like \"{rate}\", or `{{ forward = \"{rate}\", backward = \"1 Mbit/s\" }}`"
+                )
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<LineRate, E> {
+                Rate::parse(text).map(LineRate::Both).map_err(E::custom)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<LineRate, A::Error> {
+                DirectedRates::deserialize(MapAccessDeserializer::new(table)).map(LineRate::Each)
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl Serialize for LineRate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Both(rate) => rate.serialize(serializer),
+            Self::Each(rates) => rates.serialize(serializer),
+        }
+    }
+}
+
+impl JsonSchema for LineRate {
+    fn schema_name() -> Cow<'static, str> {
+        "LineRate".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let both = generator.subschema_for::<Rate>();
+        let each = generator.subschema_for::<DirectedRates>();
+        json_schema!({ "title": "a line rate", "anyOf": [both, each], "examples": [Rate::EXAMPLE] })
+    }
+}
+
 /// Packets taken out of their order: a share of them, drawn at random, arrives later and is overtaken.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +133,11 @@ fn default_delay() -> Duration {
 }
 
 impl Link {
+    /// Line rates in bit/s of the transmitters at the two ends, in the order of `ends`; `None` where the medium needs a `rate` and there is none.
+    pub fn line_rates(&self) -> Option<[u64; 2]> {
+        self.medium.line_rate().map(|rate| [rate; 2]).or(self.rate.map(LineRate::of_ends))
+    }
+
     /// What is wrong with the values, those apart whose limits depend on the medium.
     pub fn check(&self, complaints: &mut Complaints) {
         complaints.positive(&["delay"], self.delay, LONGEST);
@@ -73,5 +155,26 @@ impl Link {
         if let Some(queue) = &self.queue {
             queue.check_below(complaints);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_rate_is_one_rate_or_one_for_each_direction() {
+        let read = |json: serde_json::Value| serde_json::from_value::<LineRate>(json);
+        let plain = read(serde_json::json!("100 Mbit/s")).expect("it is a rate");
+        assert_eq!(plain.of_ends(), [100_000_000; 2]);
+        let table = serde_json::json!({ "forward": "100 Mbit/s", "backward": "1 Mbit/s" });
+        let each = read(table.clone()).expect("it has both rates");
+        assert_eq!(each.of_ends(), [100_000_000, 1_000_000]);
+        assert_eq!(serde_json::to_value(each).expect("it is data"), table);
+        assert!(read(serde_json::json!({ "forward": "100 Mbit/s" })).is_err());
+        assert!(
+            read(serde_json::json!({ "forward": "1 bit/s", "backward": "1 bit/s", "up": "1 bit/s" }))
+                .is_err()
+        );
     }
 }

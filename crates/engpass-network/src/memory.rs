@@ -94,6 +94,8 @@ mod point {
 mod outcome {
     pub(super) const FLOW: [u64; 3] = [400, 2_000, 300];
     pub(super) const LINK: [u64; 3] = [2_200, 7_300, 900];
+    /// A link of a flow's path.
+    pub(super) const STEP: [u64; 3] = [130, 900, 60];
 }
 
 /// Bytes of lines of a timeline: as numbers, as text, and as lists of Python.
@@ -114,7 +116,10 @@ mod agent {
 pub fn memory(testbed: &Testbed, topology: &Topology, engine: Engine) -> Memory {
     let (flows, links) = (topology.flows.len() as u64, topology.links.len() as u64);
     let hosts = topology.hosts as u64;
-    let parts = |[flow, link]: [[u64; 3]; 2]| [0, 1, 2].map(|form| flows * flow[form] + links * link[form]);
+    let steps = topology.flows.iter().map(|flow| flow.route.len() as u64).sum::<u64>();
+    let parts = |[flow, link]: [[u64; 3]; 2]| {
+        [0, 1, 2].map(|form| flows * flow[form] + links * link[form] + steps * outcome::STEP[form])
+    };
     let [given, value, text] = match engine {
         Engine::Simulate => parts([outcome::FLOW, outcome::LINK]),
         // It has a table for each flow, and none for links.
@@ -328,7 +333,7 @@ impl Estimate<'_> {
     }
 
     fn rate(&self, port: usize) -> f64 {
-        self.topology.links[port / 2].line_rate as f64
+        self.topology.links[port / 2].lines[port % 2].rate as f64
     }
 
     fn delay(&self, port: usize) -> f64 {

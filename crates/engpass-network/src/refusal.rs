@@ -76,7 +76,8 @@ fn refused(name: &str, traffic: &Traffic, cause: &str) -> String {
 fn is_unfelt(traffic: &Traffic, topology: &Topology, flow: usize) -> bool {
     let Traffic::RequestResponse(config) = traffic else { return false };
     let Some(every) = config.every.filter(|every| every.0 > 0) else { return false };
-    let lines = topology.flows[flow].route.iter().map(|hop| topology.links[hop.link].line_rate);
+    let lines =
+        topology.flows[flow].route.iter().map(|hop| topology.links[hop.link].line_from(hop.from).rate);
     let Some(slowest) = lines.min() else { return false };
     // With the longer of the two transports' headers for each message.
     let bytes = config.request.bytes() + config.response.bytes() + 2 * (IP_HEADER_BYTES + TCP_HEADER_BYTES);

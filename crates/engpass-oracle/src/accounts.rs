@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::{Encapsulation, Framing};
-use engpass_testbed::topology::LinkEnds;
+use engpass_testbed::topology::{Line, LinkEnds};
 
 use crate::books::{Carried, Cut};
 use crate::cell::LineId;
@@ -35,20 +35,20 @@ struct Unit {
 }
 
 impl Unit {
-    fn of(link: &LinkEnds) -> Self {
-        match link.framing {
+    fn of(line: Line) -> Self {
+        match line.framing {
             Framing::Cells { slot } => {
                 // Bits of the line in a slot, in lowest terms: parts / parts of a bit.
                 let (num, den) = slot.ratio();
                 let (bits, of) =
-                    (u128::from(num) * u128::from(link.line_rate), u128::from(den) * 1_000_000_000_000);
+                    (u128::from(num) * u128::from(line.rate), u128::from(den) * 1_000_000_000_000);
                 let common = gcd(bits, of);
                 let (grain, parts) = (bits / common, of / common);
                 let framing = grain - 424 * parts;
                 Self { pace: (num.into(), den.into()), parts, grain, framing, around: 0 }
             }
             framing => {
-                let bits = u128::from(link.line_rate);
+                let bits = u128::from(line.rate);
                 let common = gcd(8_000_000_000_000, bits);
                 let pace = (8_000_000_000_000 / common, bits / common);
                 let around = if framing == Framing::Ethernet { u128::from(PREAMBLE + GAP) } else { 0 };
@@ -76,7 +76,8 @@ impl Engine<'_> {
 
     fn accounts_of(&self, at: u64, line: LineId) -> Accounts {
         let link = &self.topology.links[line.link];
-        let unit = Unit::of(link);
+        let own = link.lines[line.end];
+        let unit = Unit::of(own);
         let at = at.max(self.books.from());
         let mut accounts = Accounts::new();
         let mut put = |account: &str, parts: u128| {
@@ -97,13 +98,13 @@ impl Engine<'_> {
             cut_off += unit.before(at, cut) - unit.before(from, cut);
         }
         let cut_off = cut_off * unit.grain / unit.pace.0;
-        let capacity = u128::from(at - from) * u128::from(link.line_rate) * unit.parts / 1_000_000_000_000;
+        let capacity = u128::from(at - from) * u128::from(own.rate) * unit.parts / 1_000_000_000_000;
         let idle = capacity - units * unit.grain - cut_off;
         let framed = |parts: u128| match link.medium.frames_idle_time() {
             true => parts * unit.framing / unit.grain,
             false => 0,
         };
-        let cells = matches!(link.framing, Framing::Cells { .. });
+        let cells = matches!(own.framing, Framing::Cells { .. });
         let physical = if cells { units * unit.framing } else { carriers * unit.around * 8 };
         put("physical framing", physical + framed(cut_off) + framed(idle));
         put("idle", idle - framed(idle));
@@ -153,7 +154,7 @@ impl Engine<'_> {
             layers.push(("IP headers", IP_HEADER_BYTES));
             layers.push(("transport headers", header));
             let ip = IP_HEADER_BYTES + bytes;
-            match link.framing {
+            match link.lines[0].framing {
                 Framing::Cells { .. } => {
                     let sdu = self.encapsulation(datagram).sdu(ip);
                     layers.push(("encapsulation", sdu - ip));

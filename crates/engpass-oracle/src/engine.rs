@@ -278,7 +278,7 @@ impl<'a> Engine<'a> {
 /// Both ends of the links that carry cells, or of the others.
 fn ends(topology: &Topology, cells: bool) -> impl Iterator<Item = LineId> {
     let of = move |framing| matches!(framing, Framing::Cells { .. }) == cells;
-    let links = topology.links.iter().enumerate().filter(move |(_, ends)| of(ends.framing));
+    let links = topology.links.iter().enumerate().filter(move |(_, ends)| of(ends.lines[0].framing));
     links.flat_map(|(link, _)| [0, 1].map(|end| LineId { link, end }))
 }
 
@@ -286,7 +286,7 @@ fn ends(topology: &Topology, cells: bool) -> impl Iterator<Item = LineId> {
 fn lines(testbed: &Testbed, topology: &Topology) -> BTreeMap<LineId, Line> {
     let line = |id: LineId| {
         let link = &topology.links[id.link];
-        let Framing::Cells { slot } = link.framing else { unreachable!("it carries cells") };
+        let Framing::Cells { slot } = link.lines[id.end].framing else { unreachable!("it carries cells") };
         let classes = match kind(topology, link.ends[id.end]) {
             NodeKind::Switch(switch) => match &testbed.switches[switch] {
                 Switch::Atm(config) if matches!(config.schedule, Schedule::Priority(_)) => 2,

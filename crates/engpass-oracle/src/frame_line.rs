@@ -88,7 +88,8 @@ impl FrameLine {
     pub(crate) fn new(testbed: &Testbed, topology: &Topology, link: usize, end: usize, seed: u64) -> Self {
         let ends: &LinkEnds = &topology.links[link];
         let name = format!("{}.{}", ends.name, topology.nodes[ends.ends[end]]);
-        let (gap, around) = if ends.framing == Framing::Ethernet { (GAP, PREAMBLE + GAP) } else { (0, 0) };
+        let line = ends.lines[end];
+        let (gap, around) = if line.framing == Framing::Ethernet { (GAP, PREAMBLE + GAP) } else { (0, 0) };
         let latency = match kind(topology, ends.ends[1 - end]) {
             NodeKind::Switch(switch) => match &testbed.switches[switch] {
                 Switch::Ethernet(config) => config.latency.0,
@@ -97,10 +98,10 @@ impl FrameLine {
             _ => 0,
         };
         let discipline = |config: &Queue| {
-            Discipline::new(config, ends.line_rate, Stream::new(seed, format_args!("queue.{name}")))
+            Discipline::new(config, line.rate, Stream::new(seed, format_args!("queue.{name}")))
         };
         Self {
-            byte: Pace::of_bits(8, ends.line_rate),
+            byte: Pace::of_bits(8, line.rate),
             gap,
             around,
             delay: ends.delay.ps() + latency,

@@ -64,7 +64,8 @@ fn parts(share: Share) -> u64 {
 impl Shaper {
     /// A shaper that has emitted nothing.
     pub(crate) fn new(testbed: &Testbed, topology: &Topology, vc: &Vc) -> Self {
-        let Framing::Cells { slot } = topology.links[vc.lines[0].link].framing else {
+        let first = vc.lines[0];
+        let Framing::Cells { slot } = topology.links[first.link].lines[first.end].framing else {
             panic!("the oracle knows ATM links only")
         };
         let shaping = topology.circuits[vc.circuit].shaping.filter(|_| vc.forward);
@@ -233,7 +234,10 @@ impl Engine<'_> {
         let mut at = now;
         for line in &self.vcs[vc].lines {
             let link = &self.topology.links[line.link];
-            let Framing::Cells { slot } = link.framing else { panic!("the oracle knows ATM links only") };
+            // It comes back against the direction of the cells.
+            let Framing::Cells { slot } = link.lines[1 - line.end].framing else {
+                panic!("the oracle knows ATM links only")
+            };
             at += link.delay.ps() + after(slot, 1);
         }
         self.agenda.put(at, Group::Answer, (vc, 0), Event::Answer { vc, marked });

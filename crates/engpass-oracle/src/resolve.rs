@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use engpass_model::circuit::Category;
+use engpass_model::link::LineRate;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{Basis, FramedRate, Share};
 use engpass_model::wire::{Encapsulation, Framing};
-use engpass_testbed::topology::{CircuitPath, FlowPath, Hop, Leg, LinkEnds, NodeId, NodeKind};
+use engpass_testbed::topology::{CircuitPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use crate::rate;
@@ -22,13 +23,17 @@ pub fn resolve(testbed: &Testbed) -> Topology {
     let nodes: Vec<String> = nodes.cloned().collect();
     let node = |name: &str| nodes.iter().position(|known| known == name).expect("a node of the testbed");
     let links = testbed.links.iter().map(|(name, link)| {
-        let line_rate = link.medium.line_rate().or(link.rate.map(|rate| rate.0)).expect("a link has a rate");
+        let rates = match (link.medium.line_rate(), link.rate) {
+            (Some(rate), _) => [rate, rate],
+            (None, Some(LineRate::Both(rate))) => [rate.0, rate.0],
+            (None, Some(LineRate::Each(rates))) => [rates.forward.0, rates.backward.0],
+            (None, None) => panic!("link `{name}` has no rate"),
+        };
         LinkEnds {
             name: name.clone(),
             ends: [node(&link.ends[0]), node(&link.ends[1])],
             medium: link.medium,
-            line_rate,
-            framing: link.medium.framing(line_rate),
+            lines: rates.map(|rate| Line { rate, framing: link.medium.framing(rate) }),
             delay: link.delay.time(),
             mtu: link.mtu.map_or(1500, |mtu| mtu.bytes()),
             overhead: link.overhead.map_or(0, |overhead| overhead.bytes()),
@@ -53,7 +58,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
     let mut circuits: Vec<CircuitPath> = Vec::new();
     for (name, circuit) in &testbed.circuits {
         let route = path(&circuit.from, &circuit.to);
-        let first = &links[route[0].link];
+        let first = line_of(&links, route[0]);
         let shaping = circuit.shaping.map(|rate| pace(rate, circuit.counts, first));
         let policing = circuit.policing.as_ref();
         circuits.push(CircuitPath {
@@ -129,7 +134,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             route.reverse();
             route = route.iter().map(|hop| Hop { link: hop.link, from: hop.to, to: hop.from }).collect();
         }
-        let first = &links[route[0].link];
+        let first = line_of(&links, route[0]);
         let cells = rate.and_then(|(rate, counts, _)| pace(rate, counts, first));
         let (from, to) = (node(from), node(to));
         let mtu = circuits[circuit].mtu;
@@ -178,16 +183,22 @@ fn over_links(links: &[LinkEnds], name: &str, route: Vec<Hop>) -> FlowPath {
     }
 }
 
-fn slot(link: &LinkEnds) -> Pace {
-    match link.framing {
+/// The line that a hop takes.
+fn line_of(links: &[LinkEnds], hop: Hop) -> Line {
+    let link = &links[hop.link];
+    if link.ends[0] == hop.from { link.lines[0] } else { link.lines[1] }
+}
+
+fn slot(line: Line) -> Pace {
+    match line.framing {
         Framing::Cells { slot } => slot,
-        _ => panic!("`{}` is not ATM", link.name),
+        _ => panic!("the line carries no cells"),
     }
 }
 
-/// Pace of the cells at a rate on a link.
-fn pace(rate: FramedRate, counts: Option<Basis>, link: &LinkEnds) -> Option<Pace> {
-    rate::pace(rate, counts, link.line_rate, slot(link))
+/// Pace of the cells at a rate on a line.
+fn pace(rate: FramedRate, counts: Option<Basis>, line: Line) -> Option<Pace> {
+    rate::pace(rate, counts, line.rate, slot(line))
 }
 
 /// The route with the fewest links, all of them ATM or none, through no host; of several the one whose links come first in the file.

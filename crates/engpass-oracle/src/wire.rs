@@ -21,7 +21,8 @@ pub(crate) fn ethernet_padding(link: &LinkEnds, ip: u64) -> u64 {
 
 /// Bytes that an IP packet takes of a line that carries frames.
 pub(crate) fn line_bytes(link: &LinkEnds, ip: u64) -> u64 {
-    match link.framing {
+    // Both directions have the same framing; only the slot of a cell differs.
+    match link.lines[0].framing {
         Framing::Ethernet => PREAMBLE + ethernet_header(link) + ip + ethernet_padding(link, ip) + GAP,
         Framing::Packets => link.overhead + ip,
         Framing::Cells { .. } => panic!("`{}` carries cells", link.name),

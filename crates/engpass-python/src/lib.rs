@@ -325,7 +325,7 @@ fn graph(point: &engpass_testbed::Point) -> Value {
                 "name": link.name,
                 "ends": link.ends.map(|end| &topology.nodes[end]),
                 "medium": config.medium,
-                "rate_bit_per_s": link.line_rate,
+                "rates_bit_per_s": link.lines.map(|line| line.rate),
             })
         })
         .collect();

@@ -1,6 +1,7 @@
 //! The ways of packets between all hosts, whether or not the file has traffic there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::iter::successors;
 
 use engpass_model::switch::Switch;
 
@@ -8,7 +9,66 @@ use crate::testbed::Testbed;
 use crate::topology::{FlowPath, Leg, NodeId, NodeKind, Topology};
 use crate::ways::Ways;
 
+/// The router to which a node sends the packets for one end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gateway {
+    /// The host or router that sends.
+    pub at: NodeId,
+    /// The link at which the receiving host is reached, and this host.
+    pub to: (usize, NodeId),
+    /// The link at which the router receives, and the router.
+    pub via: (usize, NodeId),
+}
+
 impl Topology {
+    /// The gateways of all hosts and routers towards every end of a link at a host: the first router on the shortest path over links that carry
+    /// frames, ties by the order of the links in the file. Packets that meet no router on their path have none.
+    pub fn gateways(&self) -> Vec<Gateway> {
+        let mut at: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        for (index, link) in self.links.iter().enumerate().filter(|(_, link)| !link.medium.is_atm()) {
+            link.ends.iter().for_each(|end| at[*end].push(index));
+        }
+        let other = |link: usize, node: NodeId| {
+            let [one, two] = self.links[link].ends;
+            if one == node { two } else { one }
+        };
+        let is_router = |node| matches!(self.kind(node), NodeKind::Router(_));
+        let mut found = Vec::new();
+        for (target, last) in (0..self.hosts).flat_map(|host| at[host].iter().map(move |link| (host, *link)))
+        {
+            // Breadth first from the receiver: the distance of every node from it, in links.
+            let mut distance = vec![None; self.nodes.len()];
+            let (first, mut queue) = (other(last, target), VecDeque::new());
+            distance[target] = Some(0);
+            distance[first] = Some(1);
+            queue.push_back(first);
+            while let Some(node) = queue.pop_front() {
+                let onward = at[node].iter().filter(|_| node >= self.hosts).map(|link| other(*link, node));
+                for next in onward {
+                    if distance[next].is_none() {
+                        distance[next] = distance[node].map(|links: usize| links + 1);
+                        queue.push_back(next);
+                    }
+                }
+            }
+            let next_hop = |node: NodeId| {
+                let closer = |link: &&usize| match other(**link, node) {
+                    next if next == target => **link == last,
+                    next => next >= self.hosts && distance[next].map(|links| links + 1) == distance[node],
+                };
+                at[node].iter().find(closer).map(|link| (*link, other(*link, node)))
+            };
+            let senders = (0..self.nodes.len()).filter(|node| *node < self.hosts || is_router(*node));
+            for sender in senders.filter(|node| *node != target && distance[*node].is_some()) {
+                let via =
+                    successors(next_hop(sender), |(_, node)| (*node != target).then(|| next_hop(*node))?)
+                        .find(|(_, node)| is_router(*node));
+                found.extend(via.map(|via| Gateway { at: sender, to: (last, target), via }));
+            }
+        }
+        found
+    }
+
     /// The way of packets from every host to every other that they can reach, by sender, then by receiver; each is named `FROM to TO`.
     ///
     /// It is the one that the first traffic between the two takes, its own direction before the other; where there is none, the first

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::codes::CODES;
 use crate::schema::without_null;
-use crate::shape::{SHAPES, generator};
+use crate::shape::{SHAPES, generator, table_forms};
 
 /// Families with their kinds, the kinds with their keys: type, help, default; the words that a medium or an
 /// encapsulation can be; the codes of diagnostics.
@@ -72,8 +72,10 @@ fn keys(schema: &Value) -> Vec<Value> {
             "default": written(&inner["default"]),
             "example": inner["examples"][0],
         }));
-        if inner["properties"].is_object() {
-            for mut below in keys(inner) {
+        let forms = table_forms(inner);
+        let table = if let [only] = forms[..] { only } else { inner };
+        if table["properties"].is_object() {
+            for mut below in keys(table) {
                 below["key"] = format!("{key}.{}", below["key"].as_str().unwrap_or_default()).into();
                 all.push(below);
             }

@@ -34,6 +34,7 @@ pub mod topology;
 mod tree;
 mod ways;
 
+pub use between::Gateway;
 pub use campaign::{Campaign, Point, load};
 pub use catalogue::catalogue;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};

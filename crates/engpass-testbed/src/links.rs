@@ -9,7 +9,7 @@ use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
 use crate::read::Draft;
-use crate::topology::{LinkEnds, NodeId, NodeKind, node_kind};
+use crate::topology::{Line, LinkEnds, NodeId, NodeKind, node_kind};
 
 /// The MTU of an Ethernet or point-to-point link that names none, in bytes.
 const DEFAULT_MTU: u64 = 1500;
@@ -40,13 +40,14 @@ pub(crate) fn links(draft: &Draft, checker: &mut Checker<'_>, faulty: &Faulty) -
     let mut links = Vec::new();
     for (name, link) in &draft.links {
         let Some(link) = link else { continue };
-        let unknown = ["medium", "rate"].iter().any(|key| faulty.has(&["link", name, key]));
+        let reported = |key: &&str| faulty.has(&["link", name, key]) || faulty.within(&["link", name, key]);
+        let unknown = ["medium", "rate"].iter().any(reported);
         if unknown || draft.is_astray("link", name) {
             continue;
         }
         let end = |name: &String| node_id(draft, name);
         let (Some(a), Some(b)) = (end(&link.ends[0]), end(&link.ends[1])) else { continue };
-        let Some(line_rate) = link.medium.line_rate().or(link.rate.map(|rate| rate.0)) else { continue };
+        let Some(rates) = link.line_rates() else { continue };
         if !fits(draft, checker, name, link, [a, b]) {
             continue;
         }
@@ -54,8 +55,7 @@ pub(crate) fn links(draft: &Draft, checker: &mut Checker<'_>, faulty: &Faulty) -
             name: name.clone(),
             ends: [a, b],
             medium: link.medium,
-            line_rate,
-            framing: link.medium.framing(line_rate),
+            lines: rates.map(|rate| Line::new(link.medium, rate)),
             delay: link.delay.time(),
             mtu: link.mtu.map_or(DEFAULT_MTU, |mtu| mtu.bytes()),
             overhead: link.overhead.map_or(0, |overhead| overhead.bytes()),

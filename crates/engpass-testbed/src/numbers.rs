@@ -13,7 +13,7 @@ use engpass_model::wire::aal5::{CELL_BITS, TRAILER_BYTES};
 use serde_json::{Map, Value, json};
 
 use crate::campaign::Point;
-use crate::topology::{FlowPath, LinkEnds, NodeKind};
+use crate::topology::{FlowPath, LinkEnds, NodeId, NodeKind, Path};
 
 const PS_PER_NS: u64 = 1000;
 /// Congestion control does not depend on it.
@@ -41,7 +41,14 @@ pub fn numbers(point: &Point) -> Value {
         };
         Some((name.clone(), json!({ "kind": kind, "delay_ns": ns(delay) })))
     });
-    let flows = testbed.traffic.iter().map(|(name, traffic)| flow(point, name, traffic));
+    let ways = topology.between_hosts(testbed);
+    let flows = testbed.traffic.iter().zip(&topology.flows);
+    let flows =
+        flows.map(|((name, traffic), path)| flow(point, name, traffic, &paths(point, traffic, path, &ways)));
+    let end = |(link, node): (usize, NodeId)| json!([topology.links[link].name, topology.nodes[node]]);
+    let gateways = topology.gateways().into_iter().map(
+        |gateway| json!({ "at": topology.nodes[gateway.at], "to": end(gateway.to), "via": end(gateway.via) }),
+    );
     json!({
         "run": {
             "duration_ns": ns(testbed.run.duration),
@@ -53,9 +60,21 @@ pub fn numbers(point: &Point) -> Value {
         "hosts": hosts.collect::<Map<String, Value>>(),
         "between": between.collect::<Map<String, Value>>(),
         "links": topology.links.iter().map(|ends| link(point, ends)).collect::<Vec<_>>(),
-        "ways": topology.between_hosts(testbed).iter().map(|path| way(point, path)).collect::<Vec<_>>(),
+        "ways": ways.iter().map(|path| way(point, path)).collect::<Vec<_>>(),
+        "gateways": gateways.collect::<Vec<_>>(),
         "flows": flows.collect::<Vec<_>>(),
     })
+}
+
+/// The paths of a traffic: one to each receiver.
+fn paths(point: &Point, traffic: &Traffic, first: &FlowPath, ways: &[FlowPath]) -> Vec<Path> {
+    let topology = &point.topology;
+    let Traffic::Multicast(config) = traffic else { return vec![topology.path(&first.route)] };
+    let to = |name: &String| {
+        let way = ways.iter().find(|way| way.from == first.from && topology.nodes[way.to] == *name);
+        topology.path(&way.expect("every member of a group can be reached").route)
+    };
+    config.to.iter().map(to).collect()
 }
 
 fn ns(time: Duration) -> u64 {
@@ -71,7 +90,8 @@ fn way(point: &Point, path: &FlowPath) -> Value {
     let topology = &point.topology;
     let circuit = path.circuit.map(|index| {
         let circuit = &topology.circuits[index];
-        let Framing::Cells { slot } = topology.links[path.route[0].link].framing else {
+        let first = path.route[0];
+        let Framing::Cells { slot } = topology.links[first.link].line_from(first.from).framing else {
             unreachable!("a circuit crosses ATM links")
         };
         let pace = circuit.shaping.filter(|_| path.forward).unwrap_or(slot);
@@ -85,13 +105,15 @@ fn way(point: &Point, path: &FlowPath) -> Value {
     json!({
         "from": topology.nodes[path.from],
         "to": topology.nodes[path.to],
+        // The end of a link at which the receiver is reached.
+        "last_link": topology.links[path.route[path.route.len() - 1].link].name,
         "mtu_bytes": path.path_mtu,
         "circuit": circuit,
     })
 }
 
 fn link(point: &Point, link: &LinkEnds) -> Value {
-    let framing = match link.framing {
+    let framing = match link.lines[0].framing {
         Framing::Cells { .. } => "cells",
         Framing::Ethernet => "ethernet",
         Framing::Packets => "packets",
@@ -101,7 +123,8 @@ fn link(point: &Point, link: &LinkEnds) -> Value {
         "ends": link.ends.map(|end| &point.topology.nodes[end]),
         "medium": link.medium,
         "framing": framing,
-        "rate_bit_per_s": link.line_rate,
+        // Of the transmitter at each end, as `queues`.
+        "rates_bit_per_s": link.lines.map(|line| line.rate),
         "mtu_bytes": link.mtu,
         "overhead_bytes": link.overhead,
         "vlan": link.vlan,
@@ -127,7 +150,7 @@ fn queue(queue: &Queue) -> Value {
     })
 }
 
-fn flow(point: &Point, name: &str, traffic: &Traffic) -> Value {
+fn flow(point: &Point, name: &str, traffic: &Traffic, paths: &[Path]) -> Value {
     let (from, to) = traffic.ends();
     let (start, stop) = traffic.window();
     let mut flow = json!({
@@ -135,6 +158,7 @@ fn flow(point: &Point, name: &str, traffic: &Traffic) -> Value {
         "kind": traffic.kind(),
         "from": from,
         "to": [to],
+        "paths": paths,
         "start_ns": start.map_or(0, ns),
         "stop_ns": stop.map(ns),
         "priority": traffic.priority(),

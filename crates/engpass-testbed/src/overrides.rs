@@ -137,6 +137,9 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
         let made = Node { origin: change.key.clone(), value: Value::Table(Arc::default()) };
         let entry =
             table.entry(part.clone()).or_insert_with(|| Entry { key: change.key.clone(), node: made });
+        if path[0] == "link" && depth == 2 && part == "rate" {
+            split_rate(&mut entry.node);
+        }
         let what = entry.node.what();
         match &mut entry.node.value {
             Value::Table(inner) => table = Arc::make_mut(inner),
@@ -153,6 +156,15 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
     let last = path.last().expect("a path has at least one part");
     table.insert(last.clone(), Entry { key: change.key.clone(), node: change.node.clone() });
     Ok(())
+}
+
+/// Turns the one rate of a link into a rate for each direction, so that a path can change one of them.
+fn split_rate(rate: &mut Node) {
+    if let Value::Text(_) = rate.value {
+        let each = || Entry { key: rate.origin.clone(), node: rate.clone() };
+        let table = ["forward", "backward"].map(|key| (key.to_string(), each()));
+        rate.value = Value::Table(Arc::new(Table::from_iter(table)));
+    }
 }
 
 /// The complaint about a path that leads to nothing in this tree, where no value of it can be put there.

@@ -7,7 +7,7 @@ use engpass_model::wire::Framing;
 
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
-use crate::topology::LinkEnds;
+use crate::topology::{Line, LinkEnds};
 
 /// A rate and what is asked of it.
 #[derive(Clone, Copy)]
@@ -24,13 +24,13 @@ pub(crate) struct Wanted {
 /// No cell is further from the next, in picoseconds: an hour. The longest PDU, of 1366 cells, then takes 57 of the 106 days that time has after a run.
 const LONGEST_GAP: u64 = 3_600_000_000_000_000;
 
-/// The pace of a rate on the first link of its route; `Some(None)` for a rate of zero, `None` after a complaint, or
-/// when the link is not known.
+/// The pace of a rate on the first line of its route, which is a link and the transmitter's line; `Some(None)` for a rate of zero, `None` after a
+/// complaint, or when the link is not known.
 pub(crate) fn pace(
     checker: &mut Checker<'_>,
     wanted: Wanted,
     path: &[&str],
-    link: Option<&LinkEnds>,
+    first: Option<(&LinkEnds, Line)>,
 ) -> Option<Option<Pace>> {
     let written = checker.written(path);
     let key = path.last().copied().unwrap_or("rate");
@@ -45,16 +45,16 @@ pub(crate) fn pace(
         let message = format!("`{key}` is {written}: nothing would ever be sent");
         return complain("out-of-range", message, "give more than zero".into());
     }
-    let cells_of = |link: &LinkEnds| match link.framing {
-        Framing::Cells { slot } => Some((link.line_rate, slot)),
+    let cells_of = |(_, line): (&LinkEnds, Line)| match line.framing {
+        Framing::Cells { slot } => Some((line.rate, slot)),
         Framing::Ethernet | Framing::Packets => None,
     };
     if let (FramedRate::Bits(rate, None), None) = (wanted.rate, wanted.counts) {
         let message = format!("`{written}` does not say which bits it counts");
-        return complain("ambiguous-rate", message, readings(&written, rate, link.and_then(cells_of)));
+        return complain("ambiguous-rate", message, readings(&written, rate, first.and_then(cells_of)));
     }
-    let link = link?;
-    let (line_rate, slot) = cells_of(link)?;
+    let (line_rate, slot) = cells_of(first?)?;
+    let (link, _) = first?;
     // A basis in the text comes before that of the table; a share needs none.
     let basis = wanted.counts.unwrap_or(Basis::Line);
     match try_cell_pace(wanted.rate, basis, line_rate, slot) {

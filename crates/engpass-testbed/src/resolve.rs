@@ -13,7 +13,9 @@ use crate::graph::Graph;
 use crate::links::{self, node_id};
 use crate::rates::{self, Wanted};
 use crate::read::Draft;
-use crate::topology::{CircuitPath, FlowPath, Hop, Leg, LinkEnds, NodeId, NodeKind, Topology, reversed};
+use crate::topology::{
+    CircuitPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology, reversed,
+};
 use crate::tree::Node;
 use crate::ways::Ways;
 
@@ -74,6 +76,12 @@ pub(crate) struct Resolver<'a> {
     circuits: Vec<Option<CircuitPath>>,
 }
 
+/// The first link of a route, and the line that the route takes of it.
+fn first_line<'l>(links: &'l [LinkEnds], route: &[Hop]) -> (&'l LinkEnds, Line) {
+    let link = &links[route[0].link];
+    (link, link.line_from(route[0].from))
+}
+
 impl Resolver<'_> {
     fn node(&self, name: &str) -> NodeId {
         node_id(self.draft, name).expect("references were checked before")
@@ -114,16 +122,17 @@ impl Resolver<'_> {
                 self.no_atm_path(&base, &format!("circuit `{name}`"), from, to);
             }
         }
-        let first = route.as_ref().map(|route| &self.links[route[0].link]);
+        let first = route.as_ref().map(|route| first_line(self.links, route));
         let uncounted = self.faulty.has(&[base[0], base[1], "counts"]);
         let shaping = circuit.shaping.filter(|_| !uncounted).map_or(Some(None), |rate| {
             let wanted = Wanted { rate, counts: circuit.counts, zero: false, bounded: true };
             rates::pace(&mut self.checker, wanted, &[base[0], base[1], "shaping"], first)
         });
-        let fastest = circuit.adaptive.as_ref().zip(first).and_then(|(adaptive, link)| match link.framing {
-            Framing::Cells { slot } => adaptive.fastest(slot),
-            Framing::Ethernet | Framing::Packets => None,
-        });
+        let fastest =
+            circuit.adaptive.as_ref().zip(first).and_then(|(adaptive, (_, line))| match line.framing {
+                Framing::Cells { slot } => adaptive.fastest(slot),
+                Framing::Ethernet | Framing::Packets => None,
+            });
         let policing = match &circuit.policing {
             None => Some(None),
             Some(_) if uncounted || self.faulty.has(&[base[0], base[1], "policing", "counts"]) => Some(None),
@@ -198,7 +207,7 @@ impl Resolver<'_> {
         let cells = match wanted {
             None => None,
             Some(wanted) => {
-                let first = route.as_ref().map(|route| &self.links[route[0].link]);
+                let first = route.as_ref().map(|route| first_line(self.links, route));
                 rates::pace(&mut self.checker, wanted, &["traffic", name, "rate"], first)?
             }
         };

@@ -170,6 +170,10 @@ fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Js
     if schema["type"] == "object" || schema["properties"].is_object() {
         return Some(schema);
     }
+    let tables = table_forms(schema);
+    if let [only] = tables[..] {
+        return Some(only);
+    }
     // A family: the table whose one key is the kind; of a table with several the reader itself complains.
     if node.table().is_none_or(|table| table.len() != 1) {
         return None;
@@ -177,10 +181,13 @@ fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Js
     let has = |key: &Json| {
         key.as_str().is_some_and(|key| node.table().is_some_and(|table| table.contains_key(key)))
     };
-    let choices = schema["anyOf"].as_array().into_iter().flatten();
-    choices
-        .filter(|choice| choice["type"] == "object")
-        .find(|choice| choice["required"].as_array().is_some_and(|keys| keys.iter().all(has)))
+    tables.into_iter().find(|choice| choice["required"].as_array().is_some_and(|keys| keys.iter().all(has)))
+}
+
+/// The tables among the forms that a value of this schema may have: one for each kind of a family, or one beside a plain value.
+pub(crate) fn table_forms(schema: &Json) -> Vec<&Json> {
+    let forms = schema["anyOf"].as_array().into_iter().flatten();
+    forms.filter(|form| form["type"] == "object").collect()
 }
 
 /// A value of this schema as a file would write it.

@@ -6,6 +6,7 @@ use engpass_model::shape::PolicingAction;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::Share;
 use engpass_model::wire::{Encapsulation, Framing, Medium, ethernet};
+use serde::Serialize;
 
 /// Index of a node: hosts first, in the order of the file, then switches, then routers.
 pub type NodeId = usize;
@@ -54,6 +55,16 @@ impl Topology {
         }
     }
 
+    /// The path over these hops, of all packets of a flow.
+    pub fn path(&self, route: &[Hop]) -> Path {
+        let step = |hop: &Hop| Step {
+            link: self.links[hop.link].name.clone(),
+            from: self.nodes[hop.from].clone(),
+            to: self.nodes[hop.to].clone(),
+        };
+        Path { share: 1.0, steps: route.iter().map(step).collect() }
+    }
+
     /// The largest IP packet of a leg, in bytes.
     pub fn mtu(&self, leg: Leg) -> u64 {
         match leg {
@@ -80,10 +91,8 @@ pub struct LinkEnds {
     pub ends: [NodeId; 2],
     /// Medium.
     pub medium: Medium,
-    /// Line rate in bit/s.
-    pub line_rate: u64,
-    /// Framing at this rate; for ATM the slot of a cell.
-    pub framing: Framing,
+    /// The line of the transmitter at each end, in the order of `ends`.
+    pub lines: [Line; 2],
     /// Propagation delay, positive.
     pub delay: Time,
     /// Largest IP packet in bytes on Ethernet and point-to-point links.
@@ -103,14 +112,40 @@ pub struct LinkEnds {
     pub queues: [Option<Queue>; 2],
 }
 
+/// One direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Line rate in bit/s.
+    pub rate: u64,
+    /// Framing at this rate; for ATM the slot of a cell.
+    pub framing: Framing,
+}
+
+impl Line {
+    /// A line of this medium at `rate` bit/s.
+    pub fn new(medium: Medium, rate: u64) -> Self {
+        Self { rate, framing: medium.framing(rate) }
+    }
+}
+
 impl LinkEnds {
+    /// Place of `node`, one of the two nodes, in `ends`.
+    pub fn end_of(&self, node: NodeId) -> usize {
+        usize::from(self.ends[0] != node)
+    }
+
+    /// The line of the transmitter at `node`, one of the two nodes.
+    pub fn line_from(&self, node: NodeId) -> Line {
+        self.lines[self.end_of(node)]
+    }
+
     /// Bytes that an IP packet takes of a line that carries frames: on Ethernet with preamble, header, tag, padding, FCS and
     /// gap.
     ///
     /// # Panics
     /// On an ATM link: what a packet takes there depends on its circuit.
     pub fn line_bytes(&self, ip_bytes: u64) -> u64 {
-        match self.framing {
+        match self.lines[0].framing {
             Framing::Ethernet => ethernet::line_bytes(ip_bytes, self.vlan),
             Framing::Packets => self.overhead + ip_bytes,
             Framing::Cells { .. } => panic!("a line of cells carries no frames"),
@@ -134,6 +169,26 @@ impl Hop {
     pub fn back(self) -> Self {
         Self { link: self.link, from: self.to, to: self.from }
     }
+}
+
+/// A path that packets of a flow take, as outcomes have it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Path {
+    /// Share of the flow's packets that take it, 0 to 1. Each member of a multicast group gets all of them.
+    pub share: f64,
+    /// Links from the sender to the receiver.
+    pub steps: Vec<Step>,
+}
+
+/// A link of a path, in the direction in which it is taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Name of the link.
+    pub link: String,
+    /// Node that sends.
+    pub from: String,
+    /// Node that receives.
+    pub to: String,
 }
 
 /// The same way back.

@@ -202,7 +202,7 @@ message = "64 KiB"
     let campaign = load(&source(text), &[], None).unwrap_or_else(|found| panic!("{found}"));
     let point = campaign.point("base", &[]).unwrap();
     assert_eq!(point.topology.circuits[0].mtu, 1492);
-    assert_eq!(point.topology.links[1].line_rate, 8_000_000);
+    assert_eq!(point.topology.links[1].lines.map(|line| line.rate), [8_000_000; 2]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Ways through random networks of hosts, switches, routers and circuits, against trying every way there is.
 
+use engpass_testbed::Gateway;
 use engpass_testbed::topology::{Leg, Topology};
 use engpass_testbed::{Source, load};
 use proptest::prelude::*;
@@ -106,6 +107,32 @@ impl Network {
                 ways.into_iter().filter(|way| way.iter().any(|step| step.circuit == Some(circuit))).collect(),
             ),
         }
+    }
+
+    /// The gateways towards each link of each host: the first router on the best path that arrives over this link.
+    fn gateways(&self) -> Vec<Gateway> {
+        let pass = |node| matches!(self.kinds[node], Kind::Frames | Kind::Router);
+        let mut found = Vec::new();
+        let hosts = (0..self.kinds.len()).filter(|node| self.kinds[*node] == Kind::Host);
+        let ends = hosts.flat_map(|host| (0..self.links.len()).map(move |link| (link, host))).filter(
+            |(link, host)| {
+                let (ends, cells) = self.links[*link];
+                ends.contains(host) && !cells
+            },
+        );
+        for to in ends {
+            let arrives = |step: &Step| !step.ends.contains(&to.1) || step.links == [to.0];
+            let steps: Vec<Step> = self.steps(false).into_iter().filter(arrives).collect();
+            for at in (0..self.kinds.len()).filter(|at| *at != to.1) {
+                if !matches!(self.kinds[at], Kind::Host | Kind::Router) {
+                    continue;
+                }
+                let path = best(every_way(&steps, &pass, at, to.1)).unwrap_or_default();
+                let router = path.iter().find(|step| self.kinds[step.ends[1]] == Kind::Router);
+                found.extend(router.map(|step| Gateway { at, to, via: (step.links[0], step.ends[1]) }));
+            }
+        }
+        found
     }
 
     fn name(&self, node: usize) -> String {
@@ -217,6 +244,7 @@ proptest! {
                     prop_assert_eq!(&got, &way, "{}", source.text);
                     let route: Vec<usize> = topology.flows[0].route.iter().map(|hop| hop.link).collect();
                     prop_assert_eq!(route, got.iter().flat_map(|step| step.links.clone()).collect::<Vec<_>>());
+                    prop_assert_eq!(topology.gateways(), network.gateways(), "{}", source.text);
                     prop_assert_eq!(topology.flows[0].circuit, if got.len() == 1 { got[0].circuit } else { None });
                 }
             }

@@ -15,15 +15,14 @@ def propose(at: Situation) -> Iterator[Proposal]:
     """Double the buffer of each port that loses; in a steady overload a larger one only fills later."""
     if at.overload:
         return
-    for drop in ports.losing(at, ports.ROOM):
-        node, _, end = drop.place.partition(" -> ")
+    for node, end in ports.losing(at, ports.ROOM):
         if ports.is_atm(at, node):
             amount = at.settings.amount("switch", node, "output_buffer")
             words = f"raise the buffer of `{node}` to {{}}"
             path = ("switch", node, "output_buffer")
             yield from doubling("buffer", Cost.SETTING, path, amount, words)
             continue
-        queue = ports.queue(at, drop.place)
+        queue = ports.queue(at, node, end)
         steps = tuple(
             Candidate(
                 f"raise the buffer of `{node}` towards `{end}` to {limit}",

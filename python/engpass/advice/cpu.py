@@ -8,6 +8,7 @@ from decimal import Decimal
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.advice.shaping import circuit_of
 from engpass.explain.situation import Situation
+from engpass.limiter import CPUS, limiting_kind
 from engpass.settings import Amount, join
 
 # Where neither file nor catalogue has a value: IEEE 802.3 and RFC 2225 section 5.
@@ -28,8 +29,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _limited_by_host(at: Situation) -> bool:
-    name = str(at.limited.get("bottleneck") or "")
-    return name in {f"host `{host}`" for host in at.ends}
+    return limiting_kind(at.limited) in CPUS
 
 
 def _larger_packets(at: Situation) -> Iterator[Proposal]:

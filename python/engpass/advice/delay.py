@@ -30,8 +30,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 def _packets(at: Situation, hop: Hop) -> Iterator[Proposal]:
     node, end = hop.start, hop.end
-    queue = ports.queue(at, hop.place)
-    for step in ports.others(at, hop.place):
+    queue = ports.queue(at, hop.start, hop.end)
+    for step in ports.others(at, hop.start, hop.end):
         yield Proposal("delay", Cost.SETTING, (step,))
     smaller = tuple(
         Candidate(

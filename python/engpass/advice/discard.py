@@ -11,8 +11,7 @@ from engpass.explain.situation import Situation
 
 def propose(at: Situation) -> Iterator[Proposal]:
     """Every other one of the catalogue; the core refuses those that need settings of their own."""
-    for drop in ports.losing(at):
-        node = drop.place.partition(" -> ")[0]
+    for node, end in ports.losing(at):
         if ports.is_atm(at, node):
             now = at.settings.get("switch", node, "discard")
             known = at.settings.choices("switch", node, "discard")
@@ -20,5 +19,5 @@ def propose(at: Situation) -> Iterator[Proposal]:
             words = f"let `{node}` discard by `{{}}` instead of `{current}`"
             yield from others("discard", Cost.SETTING, ("switch", node, "discard"), known, now, words)
             continue
-        for step in ports.others(at, drop.place):
+        for step in ports.others(at, node, end):
             yield Proposal("discard", Cost.SETTING, (step,))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.explain.finding import DAMAGED
 from engpass.explain.situation import Hop, Situation
-from engpass.settings import join
+from engpass.settings import Path, join
 
 _LEAST = 0.005
 
@@ -45,10 +45,15 @@ def _holds_back(at: Situation, hop: Hop) -> bool:
 
 def _faster(at: Situation, hop: Hop) -> Iterator[Proposal]:
     path = ("link", hop.link)
-    rate = at.settings.amount(*path, "rate")
+    which: Path = (*path, "rate")
+    words = f"raise the rate of link `{hop.link}` to {{}}"
+    if isinstance(at.settings.get(*which), Mapping):
+        ends = at.settings.get(*path, "ends")
+        which = (*which, "forward" if ends[0] == hop.start else "backward")
+        words = f"raise the rate of link `{hop.link}` from `{hop.start}` to `{hop.end}` to {{}}"
+    rate = at.settings.amount(*which)
     if rate is not None:
-        words = f"raise the rate of link `{hop.link}` to {{}}"
-        yield from doubling("line", Cost.HARDWARE, (*path, "rate"), rate, words, steps=3)
+        yield from doubling("line", Cost.HARDWARE, which, rate, words, steps=3)
         return
     medium = at.settings.get(*path, "medium")
     media = at.settings.choices(*path, "medium")

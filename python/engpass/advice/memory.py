@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.explain.situation import Situation
+from engpass.limiter import limits_receiver, limits_sender
 from engpass.settings import Amount, join
 
 _LEAST = 0.005
@@ -45,7 +46,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
         memory, bus = (at.settings.get("host", host, key) for key in ("memory", "io_bus"))
         if not isinstance(memory, Mapping) and not isinstance(bus, Mapping):
             continue
-        if not _holds_back(at, host, side):
+        if not _holds_back(at, side):
             continue
         yield from _ways(at, host, at.flow, at.kind, side)
         # What another flow leaves of the same memory and bus is this one's.
@@ -60,9 +61,9 @@ def propose(at: Situation) -> Iterator[Proposal]:
             yield from _faster(host, "io_bus", bus, keys, words)
 
 
-def _holds_back(at: Situation, host: str, side: str) -> bool:
-    """Whether the limit names the host, or the flow waits for its CPU, which stands for memory and bus."""
-    if str(at.limited.get("bottleneck") or "").endswith(f"host `{host}`"):
+def _holds_back(at: Situation, side: str) -> bool:
+    """Whether the host at that end limits the flow: by itself, or by its CPU, which does the copies."""
+    if (limits_sender if side == "send" else limits_receiver)(at.limited):
         return True
     if side == "send":
         return at.idle("CPU") >= _LEAST

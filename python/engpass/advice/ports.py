@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from engpass.advice.base import Candidate
-from engpass.explain.situation import Drop, Situation
+from engpass.explain.situation import Situation
 from engpass.settings import Amount, join, keys
 
 ROOM = ("buffer full", "discard policy", "CLP threshold")
@@ -59,13 +59,10 @@ def kinds() -> dict[str, dict[str, dict[str, Any]]]:
     return keys(_FAMILY)
 
 
-def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[Drop]:
-    """The flow's losses in queues, the worst port first."""
-    ports: dict[str, Drop] = {}
-    for drop in at.own_drops:
-        if drop.cause in causes and at.is_switch(drop.place.partition(" -> ")[0]):
-            ports.setdefault(drop.place, drop)
-    return list(ports.values())
+def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[tuple[str, str]]:
+    """The ports whose queues lose datagrams of the flow, node and neighbour, the worst first."""
+    ports = (at.port(drop.place) for drop in at.own_drops if drop.cause in causes)
+    return list(dict.fromkeys(port for port in ports if port is not None and at.is_switch(port[0])))
 
 
 def is_atm(at: Situation, node: str) -> bool:
@@ -73,9 +70,8 @@ def is_atm(at: Situation, node: str) -> bool:
     return node in at.settings.names("switch") and at.settings.kind("switch", node) == "atm"
 
 
-def queue(at: Situation, place: str) -> Queue:
+def queue(at: Situation, node: str, end: str) -> Queue:
     """The discipline of the port of a packet node towards its neighbour."""
-    node, _, end = place.partition(" -> ")
     family = "switch" if node in at.settings.names("switch") else "router"
     path: tuple[str, ...] = (family, node, "queue")
     given = None
@@ -93,10 +89,9 @@ def queue(at: Situation, place: str) -> Queue:
     return Queue(path, str(given or _DEFAULT), {})
 
 
-def others(at: Situation, place: str) -> Iterator[Candidate]:
+def others(at: Situation, node: str, end: str) -> Iterator[Candidate]:
     """Every other discipline for the port of a packet node, if it needs no settings of its own."""
-    node, _, end = place.partition(" -> ")
-    current = queue(at, place)
+    current = queue(at, node, end)
     if current.kind == "token-bucket":
         # A rate that was agreed on, not a choice of discipline.
         return

@@ -11,8 +11,6 @@ from engpass.advice.base import Candidate, Cost, Proposal
 from engpass.explain.situation import Hop, Situation
 from engpass.settings import Amount, join
 
-_SECONDS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
-
 
 def propose(at: Situation) -> Iterator[Proposal]:
     """Shape the circuit to the free cell rate; pace a UDP application to the limit."""
@@ -74,6 +72,6 @@ def _measured(at: Situation) -> float:
 
     def seconds(key: str) -> float:
         amount = Amount.read(at.settings.get("run", key))
-        return float(amount.number) * _SECONDS.get(amount.unit, 0.0) if amount else 0.0
+        return float(amount.in_base()[0]) if amount else 0.0
 
     return seconds("duration") - seconds("warmup")

@@ -314,6 +314,7 @@ class _Reader:
             known[0].unit,
             text,
             max(2, *(bound.decimals for bound in known)),
+            known[0].name,
         )
 
     def _around(self, at: _Place, middle: Quantity, tolerance: str) -> Interval:
@@ -328,7 +329,7 @@ class _Reader:
             cause = f"`{tolerance}` is no tolerance of `{middle}`"
             raise self.fail(at, cause, "give it in the same unit", "tolerance")
         bounds = (middle.value - half, middle.value + half)
-        return Interval(*bounds, middle.unit, f"±{tolerance}", max(2, middle.decimals))
+        return Interval(*bounds, middle.unit, f"±{tolerance}", max(2, middle.decimals), middle.name)
 
     def _quantity(self, at: _Place, text: str, key: str) -> Quantity:
         try:

@@ -138,7 +138,7 @@ def _service(made: Explanation) -> Table:
     at = made.at
     shown = grid("", "Simulated", "Compare with")
     idle = at.limited.get("idle_delay_s")
-    shown.add_row(*plain("goodput", say.rate(at.goodput), f"limit {say.rate(at.limit)}"))
+    shown.add_row(*plain("goodput", say.rate(at.goodput), at.limit_text))
     shown.add_row(*plain("loss", say.percent(at.served.loss), ""))
     idle_path = f"idle path {say.duration(idle)}" if idle else ""
     shown.add_row(*plain("delay p50", say.duration(at.served.half), idle_path))

@@ -1,9 +1,10 @@
-"""`engpass limit`: the most each flow can get."""
+"""`engpass limit`: the fair share and the bound of each flow."""
 
 from __future__ import annotations
 
 from itertools import islice
 
+from engpass import above
 from engpass.cli import console, options
 
 
@@ -13,7 +14,7 @@ def command(
     variant: options.Variants = None,
     as_json: options.Json = False,
 ) -> None:
-    """The most each flow can get: from line rate to goodput, stage by stage, and the bottleneck.
+    """The fair share of each flow, from line rate to goodput, with its bottleneck; and its bound.
 
     Closed forms at the file's own values; the sweep is not expanded.
     """
@@ -38,8 +39,9 @@ def command(
         for flow, result in islice(flows.items(), MOST_FLOWS):
             title = f"{flow}, variant {name}" if testbed.has_variants else flow
             out.print(waterfall(title, result))
-            if sentence := result.get("sentence"):
-                out.print(sentence, markup=False, soft_wrap=True)
+            out.print(result["sentence"], markup=False, soft_wrap=True)
+            if above.differ(result["goodput_bit_per_s"], above.bound(result)):
+                out.print(result["bound_sentence"], markup=False, soft_wrap=True)
             if idle := result.get("idle_delay_s"):
                 what = "a segment" if result["kind"] == "tcp-stream" else "a message"
                 out.print(f"idle delay: {what} takes {duration(idle)} one way if it meets nothing else")

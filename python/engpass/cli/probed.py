@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from engpass.probe import OUTCOMES, Probed, facts, quantity, rate, size, sockets
+from engpass.probe import OUTCOMES, Probed, facts, quantity, sockets
+from engpass.say import byte_rate, size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,7 +62,7 @@ def _paths(data: dict[str, Any], out: Console) -> None:
             [
                 ceiling["path"],
                 *(
-                    "not measured" if ceiling[key] is None else rate(ceiling[key])
+                    "not measured" if ceiling[key] is None else byte_rate(ceiling[key])
                     for key in ("from_memory", "from_cache")
                 ),
             ]
@@ -77,7 +78,7 @@ def _sockets(data: dict[str, Any], out: Console) -> None:
     rows = [
         [
             sockets(one),
-            rate(one["rate"]["median"]),
+            byte_rate(one["rate"]["median"]),
             f"{one['send_cpu']:.3f}",
             f"{one['receive_cpu']:.3f}",
             "" if one["copied"] is None else f"{100 * one['copied']:.0f} %",

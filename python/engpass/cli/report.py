@@ -88,7 +88,7 @@ def _outcomes(store: Store, run_id: str) -> list[dict[str, Any]]:
     """The outcomes without what the report does not show: of the links it shows the ledgers."""
     from engpass.ledger import slim
 
-    return [slim(json.loads(text)) for _, text in store.raw_outcomes(run_id)]
+    return [slim(outcome) for _, outcome in store.read_outcomes(run_id)]
 
 
 def _claims(path: Path) -> tuple[Sequence[dict[str, Any]], Sequence[str]]:

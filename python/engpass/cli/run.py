@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -213,8 +212,8 @@ def _tell_imprecise(store: Store, record: RunRecord) -> None:
     first = plan.positions("measure", plan.variants[0], 0).start
     last = plan.positions("measure", plan.variants[-1], plan.sweep_points - 1).stop
     told = [
-        json.loads(text).get("measured", {}).get("precision")
-        for _, text in store.raw_outcomes(record.id, [range(first, last)])
+        outcome.get("measured", {}).get("precision")
+        for _, outcome in store.read_outcomes(record.id, [range(first, last)])
     ]
     asked = [one for one in told if one is not None]
     missed = sum(not one["reached"] for one in asked)

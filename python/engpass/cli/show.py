@@ -69,8 +69,6 @@ def command(
 
 def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
     """Print the books of every direction that anybody could have used, per variant."""
-    import json
-
     from engpass import ledger, say
     from engpass.cli.explanation import accounts
 
@@ -79,8 +77,8 @@ def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
         shelves = {engine: ledger.Sums() for engine in plan.engines}
         for engine, shelf in shelves.items():
             for index in range(plan.sweep_points):
-                for _, text in store.raw_outcomes(record.id, [plan.positions(engine, variant, index)]):
-                    shelf.add(json.loads(text))
+                for _, outcome in store.read_outcomes(record.id, [plan.positions(engine, variant, index)]):
+                    shelf.add(outcome)
         kept = {engine: shelf for engine, shelf in shelves.items() if shelf.outcomes}
         if not kept:
             console.tell(f"no point of `{variant}` has a ledger")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from engpass import above
 from engpass.apart import FAR, apart
+from engpass.losses import Losses
 from engpass.remarks import Remarks
 from engpass.say import duration, percent, rate
 
@@ -124,9 +124,9 @@ class _Cell:
     goodput: list[float] = field(default_factory=list)
     offered: list[float] = field(default_factory=list)
     delays: dict[str, list[float]] = field(default_factory=dict)
-    sent: int = 0
-    lost: int = 0
-    limit: float | None = None
+    losses: list[Losses] = field(default_factory=list)
+    fair: float | None = None
+    bound: float | None = None
     invalid: int = 0
 
     @property
@@ -138,8 +138,7 @@ class _Cell:
         self.invalid += not valid
         self.goodput.append(flow["goodput_bit_per_s"])
         self.offered.append(flow["offered_bit_per_s"])
-        self.sent += flow.get("sent_datagrams") or 0
-        self.lost += flow.get("lost_datagrams") or 0
+        self.losses.append(Losses.of(flow))
         for column, key in _DELAYS.items():
             # Not every engine knows one-way delays.
             if flow.get(key) is not None:
@@ -148,21 +147,20 @@ class _Cell:
     def texts(self) -> dict[str, str]:
         """The figures by column; a figure that no engine told has none."""
         mean = self.mean
+        limits = {"Limit": rate(self.fair), "Fair share": rate(self.fair), "Bound": rate(self.bound)}
         if mean is None:
-            return {"Limit": rate(self.limit)}
+            return limits
         offered = _mean(self.offered)
         half = (max(self.goodput) - min(self.goodput)) / 2
         spread = percent(half / mean if mean else 0.0) if len(self.goodput) > 1 else ""
-        # Some that are lost in a window were sent before it: no more than all.
-        loss = percent(min(1.0, self.lost / self.sent)) if self.sent else ""
         mark = " invalid" if self.invalid else ""
         return {
             "Goodput": rate(mean) + mark,
             "Spread": spread,
             "Offered": rate(offered),
-            "Loss": loss,
+            "Loss": percent(Losses.sum(self.losses).share),
             **{column: duration(_mean(one)) for column, one in self.delays.items()},
-            "Limit": rate(self.limit),
+            **limits,
         }
 
 
@@ -171,15 +169,14 @@ _Cells = dict[tuple[str, int, str, str], _Cell]
 
 
 def summary(store: Store, record: RunRecord, out: Console) -> None:
-    """Print goodput, loss, delay and limit per variant and swept value; thinned for a long sweep."""
+    """Print goodput, loss, delay and limits per variant and swept value; thinned for a long sweep."""
     plan = record.plan
     shown, wanted = _shown(plan)
     engines = [name for name in plan.engines if name != "limit"]
     cells: _Cells = {}
     kinds: dict[str, str] = {}
     remarks = Remarks()
-    for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
-        outcome = json.loads(text)
+    for position, outcome in store.read_outcomes(record.id, _ranges(sorted(wanted))):
         remarks.add(outcome)
         for name, flow in outcome["flows"].items():
             kinds[name] = flow["kind"]
@@ -187,7 +184,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
             for engine in engines if outcome["engine"] == "limit" and engines else [outcome["engine"]]:
                 cell = cells.setdefault((*wanted[position], name, engine), _Cell())
                 if outcome["engine"] == "limit":
-                    cell.limit = flow["goodput_bit_per_s"]
+                    cell.fair, cell.bound = flow["goodput_bit_per_s"], above.bound(flow)
                 else:
                     cell.add(flow, valid=outcome.get("valid", True))
     flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
@@ -200,9 +197,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     if len(engines) > 1 and "simulate" in engines:
         notes.append(f"apart: goodput against that of `simulate`; more than {percent(FAR)} has a `!`")
     got = _got(cells, kinds)
-    if any(one.above for one in got):
-        of = above.of_run(record.topology, record.text, record.variants, record.overrides)
-        notes += above.notes(got, of)
+    notes += above.notes(got)
     notes += remarks.lines()
     for note in notes:
         out.print(note, markup=False, soft_wrap=True)
@@ -217,6 +212,10 @@ def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]
         notes.append(
             "delay: one way, of datagrams or TCP segments, mean of the repeats; `show --delays` has more"
         )
+    if _has_two_limits(cells.values()):
+        notes.append(
+            "fair share: max-min fair among the flows; bound: the most for the flow itself, in the whole run"
+        )
     repeated = any(len(cell.goodput) > 1 for cell in cells.values())
     if repeated and "Spread" not in left_out:
         notes.append("spread: half of the greatest less the least, of the mean")
@@ -224,11 +223,11 @@ def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]
 
 
 def _got(cells: _Cells, kinds: dict[str, str]) -> list[above.Got]:
-    """What the flows got where both a goodput and a limit are known."""
+    """The goodputs of the flows that have a bound."""
     return [
-        above.Got((variant, index), engine, flow, kinds[flow], cell.mean, cell.limit)
+        above.Got((variant, index), engine, flow, kinds[flow], cell.mean, cell.bound)
         for (variant, index, flow, engine), cell in cells.items()
-        if cell.mean is not None and cell.limit is not None
+        if cell.mean is not None and cell.bound is not None
     ]
 
 
@@ -273,8 +272,7 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
     """Print delays and round trips per variant, swept value and flow, a table of each."""
     shown, wanted = _shown(record.plan)
     found: dict[str, _Times] = {time: {} for time in _TIMES}
-    for position, text in store.raw_outcomes(record.id, _ranges(sorted(wanted))):
-        outcome = json.loads(text)
+    for position, outcome in store.read_outcomes(record.id, _ranges(sorted(wanted))):
         if outcome["engine"] == "simulate":
             for name, flow in outcome["flows"].items():
                 _add_times(found, (*wanted[position], name), flow)
@@ -352,7 +350,8 @@ def _summary_table(
     delays = [column for column in _DELAYS if any(column in cell.delays for cell in cells.values())]
     other = ["Apart"] if compared else []
     spread = ["Spread"] if any(len(cell.goodput) > 1 for cell in cells.values()) else []
-    figures = ["Goodput", *spread, "Offered", "Loss", *delays, "Limit", *other]
+    limits = ["Fair share", "Bound"] if _has_two_limits(cells.values()) else ["Limit"]
+    figures = ["Goodput", *spread, "Offered", "Loss", *delays, *limits, *other]
     chosen = sorted(
         (key for key in cells if key[2] in places),
         key=lambda key: (plan.variants.index(key[0]), key[1], places[key[2]], engines.index(key[3])),
@@ -372,6 +371,14 @@ def _summary_table(
             table.add_row(*plain(*(row[place] for place in kept)))
         table.add_section()
     return table, left_out
+
+
+def _has_two_limits(cells: Iterable[_Cell]) -> bool:
+    """Whether some flow has a fair share and another bound."""
+    return any(
+        cell.fair is not None and cell.bound is not None and above.differ(cell.fair, cell.bound)
+        for cell in cells
+    )
 
 
 def _too_wide(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
@@ -398,8 +405,9 @@ def _apart(cells: _Cells, key: tuple[str, int, str, str]) -> str:
     means = {name: cell.mean for name, cell in both.items() if cell is not None and cell.mean is not None}
     if engine == "simulate" or len(means) < 2:
         return ""
-    limit = next((cell.limit for cell in both.values() if cell is not None and cell.limit is not None), None)
-    if limit is not None:
-        means["limit"] = limit
+    bounds = (cell.bound for cell in both.values() if cell is not None)
+    bound = next((one for one in bounds if one is not None), None)
+    if bound is not None:
+        means["limit"] = bound
     other = next(one for one in apart(means) if one.engine == engine)
     return ("" if other.share is None else f"{other.share * 100:+.1f} %") + (" !" if other.far else "")

@@ -80,6 +80,7 @@ class Explanation:
             "goodput_bit_per_s": at.goodput,
             "offered_bit_per_s": at.offered,
             "limit_bit_per_s": at.limit,
+            "bound_bit_per_s": at.bound,
             "loss": at.served.loss,
             "delay_p50_s": at.served.half,
             "delay_p99_s": at.served.delay,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from engpass import above, say
 from engpass.explain.service import GOODPUT
 from engpass.explain.situation import FULL, Drop, Hop, Situation
+from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 
 DAMAGED = "damaged on the line"
 """The cause of losses that no queue decides."""
@@ -66,13 +66,33 @@ def _at_limit(at: Situation) -> Finding:
 
 
 def _over_limit(at: Situation) -> Finding:
-    """The limit of a flow that gets more, and why it does."""
-    evidence = f"its limit is {say.rate(at.limit)}, but {_above(at)}"
-    return Finding("limit", _limiter(at), evidence, "limits")
+    """The limit of a flow that gets more than its fair share: others leave it some of theirs."""
+    got = f"it gets {say.rate(at.goodput)}, more than its fair share of {say.rate(at.limit)}"
+    if at.goodput > (1 + above.AT) * at.bound:
+        evidence = f"{got} and its bound of {say.rate(at.bound)}: {above.reason('simulate')}"
+    elif above.differ(at.limit, at.bound):
+        evidence = f"{got}; its bound is {say.rate(at.bound)}"
+    else:
+        evidence = got
+    at_bound = at.goodput >= GOODPUT * at.bound
+    limiter = _limiter(at, "bound_bottleneck" if at_bound else "bottleneck")
+    return Finding("limit", limiter, evidence, "limits")
 
 
-def _limiter(at: Situation) -> str:
-    return str(at.limited.get("bottleneck") or "its limit")
+_WINDOWS = {
+    "send-buffer": "the send buffer of host `{start}`",
+    "receive-buffer": "the receive buffer of host `{end}`",
+    "window-field": "the window of `{flow}`, which is not scaled",
+}
+
+
+def _limiter(at: Situation, key: str = "bottleneck") -> str:
+    """The bottleneck of the limit engine, or with another `key` that of the bound, in words."""
+    name = str(at.limited.get(key) or at.limited.get("bottleneck") or "its limit")
+    if name != "socket buffers":
+        return name
+    start, end = at.ends
+    return _WINDOWS[at.limited["window"]["set_by"]].format(start=start, end=end, flow=at.flow)
 
 
 def _harmed(at: Situation) -> Finding | None:
@@ -101,7 +121,7 @@ def _queue(at: Situation) -> str:
         return _buffer(fullest)
     if at.hops and at.hops[0].idle < FULL:
         return f"the NIC of host `{at.hops[0].start}`"
-    if "host `" in _limiter(at):
+    if limits_sender(at.limited) or limits_receiver(at.limited):
         return _limiter(at)
     start, end = at.ends
     return _buffer(fullest) if fullest is not None else f"a queue of host `{start}` or `{end}`"
@@ -128,25 +148,6 @@ def _held(at: Situation) -> Finding:
     drop = at.own_drops[0]
     because = f"because {where(drop, at)} loses {what(drop, at)}"
     return Finding(waiting.key, waiting.bottleneck, f"{waiting.evidence}, {because}")
-
-
-def _above(at: Situation) -> str:
-    """Why the flow has more than its limit."""
-    flows = at.outcomes[0]["flows"]
-    means = {
-        name: math.fsum(float(one["flows"][name]["goodput_bit_per_s"]) for one in at.outcomes)
-        / len(at.outcomes)
-        for name in flows
-    }
-    every = [
-        above.Got(
-            (), "simulate", name, str(flow.get("kind", "")), means[name], float(limit["goodput_bit_per_s"])
-        )
-        for name, flow in flows.items()
-        if (limit := at.limits["flows"].get(name)) is not None
-    ]
-    own = next(one for one in every if one.flow == at.flow)
-    return above.reason(own, every, above.network(at.topology, [at.settings.tables]))
 
 
 def _shared(at: Situation) -> Finding | None:
@@ -183,8 +184,9 @@ def _lost(at: Situation) -> Finding | None:
 
 def where(drop: Drop, at: Situation) -> str:
     """The place of a loss in words."""
-    start, arrow, end = drop.place.partition(" -> ")
-    if arrow and at.is_switch(start) and drop.cause != DAMAGED:
+    port = at.port(drop.place)
+    start, end = port or (drop.place, "")
+    if port and at.is_switch(start) and drop.cause != DAMAGED:
         thing = (
             "the policer"
             if drop.cause == "policer"
@@ -193,7 +195,7 @@ def where(drop: Drop, at: Situation) -> str:
             else "the buffer"
         )
         return f"{thing} of `{start}` towards `{end}`"
-    if arrow:
+    if port:
         return f"the line from `{start}` to `{end}`"
     kind = "router" if at.is_switch(start) else "host"
     return f"{drop.cause} at {kind} `{start}`"
@@ -233,9 +235,8 @@ def _waiting(at: Situation) -> Finding | None:
 def _busy(at: Situation, cpu: str, doing: str) -> tuple[str, str]:
     """What the CPU of the sender stands for, and whom else it serves."""
     start, _ = at.ends
-    limiting = str(at.limited.get("bottleneck") or "")
-    if limiting.endswith(f"of host `{start}`"):
-        cpu, doing = limiting, "it is busy"
+    if limits_sender(at.limited) and limiting_kind(at.limited) not in CPUS:
+        cpu, doing = _limiter(at), "it is busy"
     others = at.beside(start)
     if others:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(name for name, _, _ in others[:3]))

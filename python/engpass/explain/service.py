@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engpass.losses import NO_LOSSES, Losses
+
 GOODPUT = 0.97
 """From this share of its limit on, a flow has what there is."""
 
@@ -39,29 +41,30 @@ class Served:
 
     goodput: float
     """In bit/s."""
-    loss: float = 0.0
-    """The share of the datagrams sent that were lost."""
+    losses: Losses = NO_LOSSES
+    """Datagrams sent and lost."""
     half: float | None = None
     """The delay in seconds that 50 % do not exceed; `None` of generators, and where nothing arrived."""
     delay: float | None = None
     """The delay that 99 % do not exceed."""
 
+    @property
+    def loss(self) -> float:
+        """The share of the datagrams sent that were lost."""
+        return self.losses.share or 0.0
+
     @staticmethod
     def of(flow: Mapping[str, Any]) -> Served:
         """The figures of a flow in an outcome."""
-        sent = flow.get("sent_datagrams")
-        # Datagrams that are lost in a window may have been sent before it: no more than all.
-        loss = min(1.0, (flow.get("lost_datagrams") or 0) / sent) if sent else 0.0
-        return Served(
-            float(flow["goodput_bit_per_s"]), loss, flow.get("delay_p50_s"), flow.get("delay_p99_s")
-        )
+        delays = flow.get("delay_p50_s"), flow.get("delay_p99_s")
+        return Served(float(flow["goodput_bit_per_s"]), Losses.of(flow), *delays)
 
     @staticmethod
     def mean(repeats: Sequence[Served]) -> Served:
-        """The mean of at least one repeat."""
+        """The mean of at least one repeat, with the loss of all together."""
         return Served(
             math.fsum(one.goodput for one in repeats) / len(repeats),
-            math.fsum(one.loss for one in repeats) / len(repeats),
+            Losses.sum(one.losses for one in repeats),
             _mean([one.half for one in repeats]),
             _mean([one.delay for one in repeats]),
         )

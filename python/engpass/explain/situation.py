@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engpass import ledger
+from engpass import above, ledger, say
 from engpass.above import GENERATORS
 from engpass.explain.service import Needs, Served
 from engpass.ledger import Books, Direction
@@ -109,8 +109,20 @@ class Situation:
 
     @property
     def limit(self) -> float:
-        """Most that the flow could get, in bit/s."""
+        """The fair share of the flow, in bit/s."""
         return float(self.limited.get("goodput_bit_per_s") or 0.0)
+
+    @property
+    def bound(self) -> float:
+        """The most that the flow can get, in bit/s, if the others leave it all that they can."""
+        return above.bound(self.limited)
+
+    @property
+    def limit_text(self) -> str:
+        """The fair share and the bound in words, as one limit where they are equal."""
+        if above.differ(self.limit, self.bound):
+            return f"fair share {say.rate(self.limit)}, bound {say.rate(self.bound)}"
+        return f"limit {say.rate(self.limit)}"
 
     @property
     def limited(self) -> Mapping[str, Any]:
@@ -143,14 +155,9 @@ class Situation:
         return ledger.together(self.outcomes)
 
     @functools.cached_property
-    def _ways(self) -> ledger.Ways:
-        return ledger.Ways(self.topology)
-
-    @functools.cached_property
     def hops(self) -> tuple[Hop, ...]:
-        """The way of the flow."""
-        start, end = self.ends
-        return tuple(self._hop(*hop) for hop in self._ways.route(start, end))
+        """The hops of the flow, from its sender on."""
+        return tuple(self._hop(*hop) for hop in ledger.route(self.outcomes[0], self.flow))
 
     @functools.cached_property
     def back(self) -> tuple[Hop, ...]:
@@ -158,8 +165,8 @@ class Situation:
         return tuple(self._hop(hop.link, hop.end, hop.start) for hop in reversed(self.hops))
 
     def _hop(self, link: str, start: str, end: str) -> Hop:
-        rate = self.limits["links"].get(link, {}).get("line_rate_bit_per_s")
-        cells = int(self.outcomes[0].get("links", {}).get(link, {}).get("capacity_cells") or 0)
+        rate = _of_direction(self.limits, link, start).get("line_rate_bit_per_s")
+        cells = int(_of_direction(self.outcomes[0], link, start).get("capacity_cells") or 0)
         side = self.books.get((link, start, end))
         return Hop(link, start, end, rate, cells, side.books if side else None)
 
@@ -197,7 +204,7 @@ class Situation:
             if flow["name"] != self.flow
             and flow["name"] in self.outcomes[0]["flows"]
             and flow.get("kind") not in GENERATORS
-            and way in self._ways.route(flow["from"], flow["to"])
+            and way in ledger.route(self.outcomes[0], str(flow["name"]))
         )
 
     @functools.cached_property
@@ -286,6 +293,16 @@ class Situation:
         books = self.tight.books if self.tight else None
         return books.share(account) if books else 0.0
 
+    def port(self, place: str) -> tuple[str, str] | None:
+        """The node of a port and its neighbour, by the place of a drop; `None` for a host or a router."""
+        for link in self.topology["links"]:
+            first, second = link["ends"]
+            for start, end in ((first, second), (second, first)):
+                # A name may hold an arrow: compare, do not split.
+                if place == f"{start} -> {end}":
+                    return start, end
+        return None
+
     def lost_at(self, cause: str) -> list[Drop]:
         """The flow's losses of one cause."""
         return [drop for drop in self.own_drops if drop.cause == cause]
@@ -293,3 +310,9 @@ class Situation:
     def is_switch(self, node: str) -> bool:
         """Whether a node is a switch or a router: it has queues of its own."""
         return node in self.settings.names("switch") or node in self.settings.names("router")
+
+
+def _of_direction(outcome: Mapping[str, Any], link: str, start: str) -> Mapping[str, Any]:
+    """The entry of an outcome for one direction of a link; empty where there is none."""
+    directions: list[Mapping[str, Any]] = outcome.get("links", {}).get(link, {}).get("directions", [])
+    return next((one for one in directions if one["from"] == start), {})

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engpass import ledger
+from engpass.ledger import Hop
 from engpass.measure.flows import Flow
 from engpass.measure.idle import Waits, divided, waits
-from engpass.measure.kept import Hop, Kept
+from engpass.measure.kept import Kept
 from engpass.measure.outcome import end_of
 from engpass.measure.segments import Tcp, subflows
 from engpass.measure.why import refused_by_socket
@@ -71,14 +72,10 @@ def books(
         for hop in ((name, *link["ends"]), (name, *reversed(link["ends"])))
         if hop[1] in results or hop[2] in results
     }
-    routes = ledger.Ways(_topology(numbers))
-    ways: dict[str, list[Hop]] = {}
     for flow in flows:
-        for receiver in flow.receivers:
-            hops = routes.route(flow.sender, receiver)
-            ways.setdefault(flow.name, hops)
-            if hops:
-                _Way(flow, receiver, hops, links, results, hosts, limits.get(flow.name)).book(sides.get)
+        for receiver, path in zip(flow.receivers, flow.paths, strict=True):
+            hops = ledger.hops(path)
+            _Way(flow, receiver, hops, links, results, hosts, limits.get(flow.name)).book(sides.get)
     window = numbers["run"]["duration_ns"] - numbers["run"]["warmup_ns"]
     notes: list[str] = []
     found: dict[str, Any] = {}
@@ -90,17 +87,11 @@ def books(
             found[name] = _closed(link, pair, window, notes)
     if unseen := [f"`{name}`" for name in links if name not in found]:
         notes.append(f"no agent stands at {_links(unseen)}: what crossed there was not counted")
-    return Kept(found, ways, notes, window / _S)
+    return Kept(found, {flow.name: ledger.hops(flow.paths[0]) for flow in flows}, notes, window / _S)
 
 
 def _links(names: Sequence[str]) -> str:
     return f"link {names[0]}" if len(names) == 1 else f"links {', '.join(names)}"
-
-
-def _topology(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    nodes = [{"name": name, "kind": "host"} for name in numbers["hosts"]]
-    nodes += [{"name": name, "kind": between["kind"]} for name, between in numbers["between"].items()]
-    return {"nodes": nodes, "links": numbers["links"]}
 
 
 def _grown(host: Mapping[str, Any] | None, *way: str) -> Any:  # noqa: ANN401 (whatever a kernel counts)
@@ -341,9 +332,9 @@ def _others(
 
 def _closed(link: Mapping[str, Any], pair: Sequence[Side], window: int, notes: list[str]) -> dict[str, Any]:
     """Both directions of a link, balanced by their idle time."""
-    capacity = link["rate_bit_per_s"] * window // _S
     directions = []
     for side in pair:
+        capacity = link["rates_bit_per_s"][link["ends"].index(side.hop[1])] * window // _S
         # Some of what TCP has sent still stands in the sender's own queue: that has not crossed.
         queued = min(side.accounts.get("in flight", 0), max(0, sum(side.accounts.values()) - capacity))
         if queued:

@@ -35,6 +35,8 @@ class Flow:
     send: Mapping[str, Any]
     receive: Mapping[str, Any]
     group: str | None = None
+    paths: tuple[Mapping[str, Any], ...] = ()
+    """The path to each receiver, as outcomes have it."""
 
     @property
     def asked_bit_per_s(self) -> float | None:
@@ -153,7 +155,7 @@ def _flow(flow: Mapping[str, Any], start: int, warmup: int, duration: int, seed:
     send["socket"], receive["socket"] = _sockets(flow, udp=udp)
     return Flow(
         flow["name"], kind, flow["from"], tuple(flow["to"]), start, warmup, duration, common, send, receive,
-        flow.get("group"),
+        flow.get("group"), tuple(flow["paths"]),
     )  # fmt: skip
 
 

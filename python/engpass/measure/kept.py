@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Hop = tuple[str, str, str]
-"""Link, transmitter, receiver."""
+from engpass.ledger import Hop
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def _flow(
         "sender_cpu_s_per_gb": cpu[flow.sender],
         "receiver_cpu_s_per_gb": cpu[flow.receivers[0]],
     }
-    found |= {"schedule_kept": flow.kept(sender)}
+    found |= {"paths": list(flow.paths), "schedule_kept": flow.kept(sender)}
     found |= explained(flow, found, ends, hosts, limit, kept.lines(flow.name))
     if (regularity := pacing(sender, first)) is not None:
         found["pacing"] = regularity

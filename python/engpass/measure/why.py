@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engpass import say
+from engpass.limiter import ON_LINKS, limiting_kind
 from engpass.measure.flows import Flow
 from engpass.measure.kept import Line
 
@@ -133,7 +134,7 @@ def _link(figures: Mapping[str, Any], limit: Mapping[str, Any] | None) -> list[F
     if limit is None or not limit.get("goodput_bit_per_s"):
         return []
     share = figures["goodput_bit_per_s"] / limit["goodput_bit_per_s"]
-    if share < _NEAR_LINK or "link" not in str(limit.get("bottleneck")):
+    if share < _NEAR_LINK or limiting_kind(limit) not in ON_LINKS:
         return []
     evidence = f"the flow gets {_share(share)} of what it lets through at most"
     if share > _MORE:

@@ -48,7 +48,8 @@ def held(
     circuits = _circuits(numbers, station.name)
     links = [link for link in numbers["links"] if station.name in link["ends"]]
     # Of several NICs the fastest stands for all: what is too fast for another waits in the model.
-    frames = [_own(link, mtu, 14 if tap else 0) for link in links if link["framing"] != "cells"]
+    counted = 14 if tap else 0
+    frames = [_own(link, station.name, mtu, counted) for link in links if link["framing"] != "cells"]
     nics = frames or list(circuits.values())
     if not nics:
         return []
@@ -102,9 +103,12 @@ def _burst(pace: Pace, mtu: int, slow: int, *, whole: bool) -> int:
     return burst if whole else max(burst, 2 * _SUPER_PACKET_BYTES)
 
 
-def _own(link: Mapping[str, Any], mtu: int, counted: int) -> Pace:
-    """A NIC of frames. The kernel counts IP packets, and `counted` bytes with them: a TUN device has none."""
-    rate = link["rate_bit_per_s"]
+def _own(link: Mapping[str, Any], host: str, mtu: int, counted: int) -> Pace:
+    """The pace of a host's NIC of frames.
+
+    The kernel counts IP packets, and `counted` bytes with them: a TUN device has none.
+    """
+    rate = link["rates_bit_per_s"][link["ends"].index(host)]
     if link["framing"] != "ethernet" and link["overhead_bytes"] == 0:
         return Pace(rate, "")
     if link["framing"] != "ethernet":

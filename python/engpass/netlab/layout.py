@@ -1,13 +1,12 @@
 """Which namespaces, links, addresses and routes a testbed becomes: pure, nothing is touched here.
 
 A host or router is a namespace, an Ethernet switch a namespace with a bridge in it, a link a pair of veth
-devices. What the bridges join is one segment and has one IPv4 network. Every other host has a route of its
-own, along the shortest way by number of links, ties by the order of the file, as in the model.
+devices. What the bridges join is one segment and has one IPv4 network. Hosts behind routers have a route
+each: the core names the gateways (`gateways` of `Campaign.numbers`).
 """
 
 from __future__ import annotations
 
-import heapq
 import ipaddress
 import re
 from collections.abc import Mapping
@@ -104,7 +103,16 @@ def layout(numbers: Mapping[str, Any]) -> Layout:
             nodes[name].ports.append(port)
             pair.append((name, port))
         pairs.append((pair[0], pair[1]))
-    ways = _routes(nodes, links)
+    at = {(links[port.link]["name"], name): port for name, node in nodes.items() for port in node.ports}
+    for gateway in numbers["gateways"]:
+        to, via = (at[link, name].address for link, name in (gateway["to"], gateway["via"]))
+        if to is not None and via is not None:
+            nodes[gateway["at"]].routes.append((to.ip, via.ip))
+    ways = {}
+    for way in numbers["ways"]:
+        address = at[way["last_link"], way["to"]].address
+        if address is not None:
+            ways[way["from"], way["to"]] = address.ip
     return Layout(nodes, pairs, ways)
 
 
@@ -208,64 +216,9 @@ def _shape(link: Mapping[str, Any], end: int) -> Shape:
         overhead, minimum = link["overhead_bytes"] - 14, 0
     queue = link["queues"][end]
     return Shape(
-        link["rate_bit_per_s"],
+        link["rates_bit_per_s"][end],
         overhead,
         minimum,
         queue["packets"] if queue else None,
         queue["bytes"] if queue else None,
     )
-
-
-def _routes(
-    nodes: dict[str, Node], links: list[dict[str, Any]]
-) -> dict[tuple[str, str], ipaddress.IPv4Address]:
-    ways: dict[tuple[str, str], tuple[tuple[int, tuple[int, ...]], ipaddress.IPv4Address]] = {}
-    for target in nodes.values():
-        if target.kind != "host":
-            continue
-        for port in target.ports:
-            if port.address is None:
-                continue
-            goal = port.address.ip
-            for name, (links_on_way, gateway) in _towards(nodes, links, target.name, port).items():
-                cost = (len(links_on_way), links_on_way)
-                best = ways.get((name, target.name))
-                if best is None or cost < best[0]:
-                    ways[name, target.name] = (cost, goal)
-                if gateway is not None:
-                    nodes[name].routes.append((goal, gateway))
-    return {ends: goal for ends, (_, goal) in ways.items()}
-
-
-def _towards(
-    nodes: dict[str, Node], links: list[dict[str, Any]], target: str, last: Port
-) -> dict[str, tuple[tuple[int, ...], ipaddress.IPv4Address | None]]:
-    """For every host and router its way to one port of a host, links from the first on, and the gateway."""
-    found: dict[str, tuple[tuple[int, ...], ipaddress.IPv4Address | None]] = {}
-    # A way that begins at a node: its links, and the address of the router that comes next on it.
-    begin = _other(links[last.link], target)
-    queue: list[tuple[int, tuple[int, ...], str, str | None]] = [(1, (last.link,), begin, None)]
-    done = {target}
-    while queue:
-        length, way, name, gateway = heapq.heappop(queue)
-        if name in done:
-            continue
-        done.add(name)
-        node = nodes[name]
-        if node.kind != "ethernet switch":
-            found[name] = (way, ipaddress.IPv4Address(gateway) if gateway else None)
-        if node.kind == "host":
-            continue
-        for port in node.ports:
-            if port.link in way:
-                continue
-            # A router is the gateway of those behind this port; a switch passes on what it heard.
-            next_gateway = str(port.address.ip) if port.address is not None else gateway
-            other = _other(links[port.link], name)
-            heapq.heappush(queue, (length + 1, (port.link, *way), other, next_gateway))
-    return found
-
-
-def _other(link: Mapping[str, Any], name: str) -> str:
-    one, other = link["ends"]
-    return str(other if one == name else one)

@@ -7,6 +7,7 @@ from typing import Any
 
 from engpass.netlab.kernel import INDEPENDENT, Kernel
 from engpass.netlab.layout import BRIDGE, LEAST_IPV6_BYTES, Layout, Node, Port, Shape
+from engpass.say import duration
 
 OWN_DELAY_NS = 100_000
 """A delay up to this is not told from what namespaces and the scheduler add by themselves."""
@@ -30,7 +31,7 @@ def cannot(numbers: Mapping[str, Any]) -> list[str]:
         if between["kind"] == "atm switch":
             reasons.append(f"`{name}` is an ATM switch")
         elif between["delay_ns"] > OWN_DELAY_NS:
-            reasons.append(f"`{name}` takes {_time(between['delay_ns'])} for a packet")
+            reasons.append(f"`{name}` takes {duration(between['delay_ns'] / 1e9)} for a packet")
     for link in numbers["links"]:
         reasons += [f"link `{link['name']}` {why}" for why in _link_cannot(link)]
     return list(dict.fromkeys(reasons))
@@ -41,7 +42,7 @@ def _link_cannot(link: Mapping[str, Any]) -> list[str]:
         return ["carries cells"]
     reasons = []
     if link["delay_ns"] > OWN_DELAY_NS:
-        reasons.append(f"has a delay of {_time(link['delay_ns'])}")
+        reasons.append(f"has a delay of {duration(link['delay_ns'] / 1e9)}")
     for key, word in (("jitter_ns", "jitter"), ("loses", "loss"), ("reorders", "reordering")):
         if link[key]:
             reasons.append(f"has {word}")
@@ -57,21 +58,14 @@ def notes(numbers: Mapping[str, Any]) -> list[str]:
     """What is carried a little differently from what the file says."""
     found = []
     for link in numbers["links"]:
-        rate = link["rate_bit_per_s"]
-        if rate >= UNSHAPED_BIT_PER_S:
+        fastest = max(link["rates_bit_per_s"])
+        if fastest >= UNSHAPED_BIT_PER_S:
             found.append(f"link `{link['name']}` is as fast as this machine: it is not held to its rate")
-        elif rate > WHOLE_FRAMES_BIT_PER_S:
+        elif fastest > WHOLE_FRAMES_BIT_PER_S:
             found.append(
                 f"link `{link['name']}` carries super-packets: preamble, gap and padding count once for each"
             )
     return found
-
-
-def _time(nanoseconds: int) -> str:
-    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:g} {unit}"
-    return f"{nanoseconds} ns"
 
 
 def build(kernel: Kernel, layout: Layout, names: Mapping[str, str]) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 from engpass import above
 from engpass.above import GENERATORS
+from engpass.losses import Losses
 from engpass.report.axes import Axis, axis_of
 from engpass.report.books import Line, Shelf
 from engpass.report.html import clean
 from engpass.report.record import Outcome, Run
-from engpass.report.units import PERCENT, Unit, unit_for
+from engpass.units import PERCENT, Unit, unit_for
 
 MAX_ROWS = 16_000
 MAX_SERIES = 24
@@ -29,7 +30,7 @@ _INVALID = "engpass invalid"
 
 @dataclass(frozen=True)
 class Spread:
-    """Repeats folded: mean, least and greatest."""
+    """Repeats folded: mean, least and greatest. The mean of a loss is that of all repeats together."""
 
     mean: float
     low: float
@@ -60,6 +61,8 @@ class Point:
     loss: Spread | None
     delay_p50: Spread | None = None
     delay_p99: Spread | None = None
+    bound: float | None = None
+    """The bound in bit/s; only of the limit engine, whose goodput is the fair share."""
     bottleneck: str | None = None
     next: str | None = None
     sentence: str | None = None
@@ -102,7 +105,7 @@ class Table:
     choices: tuple[Choice, ...]
     notes: tuple[str, ...]
     above: tuple[str, ...] = ()
-    """Why goodputs are above their limits, where they are; names in backticks."""
+    """Why goodputs are above their bounds, where they are; names in backticks."""
     lines: Mapping[str, Line] = field(default_factory=dict)
     """The line that stands for each flow, with its ledger at every point; empty where none was kept."""
 
@@ -115,6 +118,15 @@ class Table:
     def measured(self) -> tuple[str, ...]:
         """The engines that count datagrams: all but `limit`."""
         return tuple(engine for engine in self.engines if engine != "limit")
+
+    @cached_property
+    def limits(self) -> tuple[str, ...]:
+        """The columns of the limit engine: one where the fair share and the bound of every flow are equal."""
+        if "limit" not in self.engines:
+            return ()
+        pairs = ((point.goodput.mean, point.bound) for point in self.points)
+        two = any(bound is not None and above.differ(fair, bound) for fair, bound in pairs)
+        return ("Fair share", "Bound") if two else ("Limit",)
 
     @cached_property
     def delay(self) -> Unit | None:
@@ -187,8 +199,8 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         panels,
         tuple(choices),
         tuple(notes),
-        _above(run, points),
-        shelf.lines(run.topology, flows),
+        _above(points),
+        shelf.lines(flows),
     )
     bins = _bins(table)
     if axes and len(axes[0].texts) > bins:
@@ -200,18 +212,14 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
     return table
 
 
-def _above(run: Run, points: Sequence[Point]) -> tuple[str, ...]:
-    limits = {(p.variant, p.at, p.flow): p.goodput.mean for p in points if p.engine == "limit"}
-    got = [
-        above.Got(
-            (p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.mean, limits[p.variant, p.at, p.flow]
-        )
+def _above(points: Sequence[Point]) -> tuple[str, ...]:
+    bounds = {(p.variant, p.at, p.flow): p.bound for p in points if p.bound is not None}
+    got = (
+        above.Got((p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.mean, bound)
         for p in points
-        if p.engine != "limit" and (p.variant, p.at, p.flow) in limits
-    ]
-    if not any(one.above for one in got):
-        return ()
-    return tuple(above.notes(got, above.of_run(run.topology, run.text, run.variants, run.overrides)))
+        if p.engine != "limit" and (bound := bounds.get((p.variant, p.at, p.flow))) is not None
+    )
+    return tuple(above.notes(got))
 
 
 def _rate(axes: Sequence[Axis], bit_per_s: Sequence[float]) -> Unit:
@@ -251,12 +259,6 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
 def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping[str, Any]]) -> Point:
     variant, engine, at, flow = key
     last = results[-1]
-    # Some that are lost in a window were sent before it: no more than all.
-    losses = [
-        min(1.0, result["lost_datagrams"] / result["sent_datagrams"])
-        for result in results
-        if "lost_datagrams" in result and result.get("sent_datagrams")
-    ]
     return Point(
         variant=variant,
         engine=engine,
@@ -266,9 +268,10 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         repeats=len(results),
         goodput=Spread.of([float(result["goodput_bit_per_s"]) for result in results]),
         offered=Spread.of([float(result["offered_bit_per_s"]) for result in results]),
-        loss=Spread.of(losses) if losses else None,
+        loss=_loss(results),
         delay_p50=_spread_of(results, "delay_p50_s"),
         delay_p99=_spread_of(results, "delay_p99_s"),
+        bound=above.bound(last) if engine == "limit" else None,
         bottleneck=last.get("bottleneck"),
         next=last.get("next"),
         sentence=last.get("sentence"),
@@ -277,6 +280,14 @@ def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping
         ),
         invalid=next((result[_INVALID] for result in results if _INVALID in result), None),
     )
+
+
+def _loss(results: Sequence[Mapping[str, Any]]) -> Spread | None:
+    """The loss of all repeats together, and the least and the greatest of one."""
+    repeats = [Losses.of(result) for result in results]
+    shares = [share for repeat in repeats if (share := repeat.share) is not None]
+    together = Losses.sum(repeats).share
+    return None if together is None else Spread(together, min(shares), max(shares))
 
 
 def _spread_of(results: Sequence[Mapping[str, Any]], key: str) -> Spread | None:

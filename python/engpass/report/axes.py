@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from engpass.report.html import clean
-from engpass.report.units import Unit, unit_for
+from engpass.units import Unit, unit_for
 
 
 @dataclass(frozen=True)

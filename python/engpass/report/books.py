@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from engpass import ledger
-from engpass.ledger import Books
+from engpass.ledger import Books, Hop
+from engpass.report.html import clean
 from engpass.report.record import Outcome
 
 Place: TypeAlias = tuple[str, str, tuple[int, ...]]
@@ -31,7 +32,9 @@ class Shelf:
     """Takes the ledgers of outcomes and adds up those of the repeats."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, str, str], dict[Place, Books]] = {}
+        self._kept: dict[Hop, dict[Place, Books]] = {}
+        self._hops: dict[str, dict[Hop, None]] = {}
+        """The hops of each flow at any point."""
 
     def add(self, place: Place, outcome: Outcome) -> None:
         """The ledgers of an outcome; raises `EngpassError` where they do not balance."""
@@ -40,16 +43,14 @@ class Shelf:
             before = books.get(place)
             total = ledger.add([before, side.books]) if before else side.books
             books[place] = total or side.books
+        for flow in outcome["flows"]:
+            self._hops.setdefault(clean(flow), {}).update(dict.fromkeys(ledger.route(outcome, flow)))
 
-    def lines(self, topology: Mapping[str, Any], flows: Iterable[str]) -> dict[str, Line]:
-        """For each flow the line of its way that was busiest over all points."""
-        ends = {flow["name"]: (flow["from"], flow["to"]) for flow in topology.get("flows", ())}
-        ways = ledger.Ways(topology)
+    def lines(self, flows: Iterable[str]) -> dict[str, Line]:
+        """For each flow the line on its paths that was busiest over all points."""
         found = {}
         for flow in flows:
-            if flow not in ends:
-                continue
-            keys = [hop for hop in ways.route(*ends[flow]) if hop in self._kept]
+            keys = [hop for hop in self._hops.get(flow, ()) if hop in self._kept]
             if keys:
                 key = min(keys, key=lambda key: round(_idle(list(self._kept[key].values())), 9))
                 found[flow] = Line(*key, self._kept[key])

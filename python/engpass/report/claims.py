@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from engpass.claims import KINDS, summed
 from engpass.report.html import esc, prose, table
 from engpass.report.record import Claim
-from engpass.report.units import plain
+from engpass.units import plain
 
 _RESULTS = {
     "holds": ("good", "✓ holds"),

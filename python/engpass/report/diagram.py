@@ -12,7 +12,7 @@ from typing import Any
 from engpass.report import theme
 from engpass.report.html import esc
 from engpass.report.layout import MOST_FLOWS, Graph, Link, layers, read
-from engpass.report.units import say_rate
+from engpass.units import unit_for
 
 _BOX_WIDTH = 118.0
 _BOX_HEIGHT = 46.0
@@ -90,7 +90,8 @@ def describe(topology: Mapping[str, Any]) -> str:
     graph = read(topology)
     nodes = "; ".join(f"{name} ({kind})" for name, kind in graph.nodes)
     links = "; ".join(
-        f"{graph.nodes[link.ends[0]][0]} to {graph.nodes[link.ends[1]][0]}, {_capacity(link)}"
+        f"{graph.nodes[link.ends[0]][0]} to {graph.nodes[link.ends[1]][0]}, "
+        f"{', '.join(filter(None, [link.medium, *_rates(graph, link)]))}"
         for link in graph.links
     )
     flows = "; ".join(
@@ -122,9 +123,15 @@ def _sheet(graph: Graph, narrow: bool) -> _Sheet:
     return _Sheet(graph, places, 2 * _MARGIN + _BOX_WIDTH + step * max(0, len(rows) - 1), height, False)
 
 
-def _capacity(link: Link) -> str:
-    parts = [link.medium, say_rate(link.rate, 6) if link.rate else ""]
-    return ", ".join(part for part in parts if part)
+def _rates(graph: Graph, link: Link) -> list[str]:
+    """The line rate of a link, or that of each direction with the node that sends."""
+    if len(set(link.rates)) < 2:
+        return [unit_for("bit/s", [rate]).say(rate, 6) for rate in link.rates[:1]]
+    senders = (graph.nodes[end][0] for end in link.ends)
+    return [
+        f"{unit_for('bit/s', [rate]).say(rate, 6)} from {node}"
+        for rate, node in zip(link.rates, senders, strict=True)
+    ]
 
 
 def _along(sheet: _Sheet, a: int, b: int) -> tuple[float, float, float]:
@@ -186,11 +193,12 @@ def _label(sheet: _Sheet, link: Link, palette: Mapping[str, str]) -> tuple[str, 
     """
     ux, uy, length = _along(sheet, *link.ends)
     _, (x, y) = _path(sheet, link)
-    capacity = say_rate(link.rate, 6) if link.rate else ""
+    rates = _rates(sheet.graph, link)
     steep = abs(uy) > (0.2 if sheet.narrow else abs(ux))
     # A slope leaves little room before the next node.
     stacked = steep or abs(uy) > 0.3
-    second = [link.medium, capacity] if stacked else [f"{link.medium} · {capacity}".strip(" ·")]
+    stacked = stacked or len(rates) > 1
+    second = [link.medium, *rates] if stacked else [" · ".join(filter(None, [link.medium, *rates]))]
     lines = [_short(text, 26) for text in (link.name, *second) if text]
     width, height = max((len(line) for line in lines), default=0) * 6.4, 15.0 * len(lines)
     anchor = "start" if steep else "middle"

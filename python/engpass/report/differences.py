@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
+from engpass import say
 from engpass.above import GENERATORS
 from engpass.apart import FAR, Apart, apart, reference
 from engpass.report.aggregate import Point, Table
 from engpass.report.html import esc
 from engpass.report.html import table as html_table
-from engpass.report.units import plain, say_share
+from engpass.units import plain
 
 _MOST = 200
 """Rows at most: those that are far apart come before the others."""
@@ -68,7 +69,7 @@ def _base(table: Table) -> str:
 def _caption(table: Table, rows: int) -> str:
     caption = (
         f"Goodput in {esc(table.rate.name)}, and how far it is from that of <code>{esc(_base(table))}</code>;"
-        f" ✗ where it is more than {say_share(FAR)}"
+        f" ✗ where it is more than {say.percent(FAR)}"
     )
     if "limit" in table.engines:
         caption += ". <code>limit</code> is a bound: it is marked only where it is exceeded"

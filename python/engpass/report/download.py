@@ -4,24 +4,17 @@ import base64
 import csv
 import gzip
 import io
+import json
 from collections.abc import Iterable, Sequence
 
+from engpass.campaign import Plan, axes_from_json
+from engpass.columns import Columns
 from engpass.report.aggregate import Spread, Table
 from engpass.report.axes import axis_of
 from engpass.report.record import Outcome, Run
 
 MAX_ENCODED = 4_000_000
 """Characters of base64 that raw points may take; beyond, the repeats are folded."""
-
-_FIGURES = (
-    *(f"delay_{quantile}_s" for quantile in ("min", "p50", "p90", "p99", "p999", "max")),
-    "sent_datagrams",
-    "received_datagrams",
-    "lost_datagrams",
-    "in_flight_datagrams",
-    "sent_cells",
-    "lost_cells",
-)
 
 
 def encode(text: str) -> str:
@@ -32,39 +25,35 @@ def encode(text: str) -> str:
 
 
 def raw(run: Run, outcomes: Iterable[Outcome]) -> str:
-    """One line per point and flow, values in base units (bit/s, bytes, seconds, fractions)."""
-    paths = [axis_of(axis).path for axis in run.axes]
-    head = [
-        "variant",
-        "engine",
-        "repeat",
-        "seed",
-        *paths,
-        "flow",
-        "kind",
-        "goodput_bit_per_s",
-        "offered_bit_per_s",
-        *_FIGURES,
-    ]
-    return _csv(
-        head,
-        (
-            [
-                outcome["variant"],
-                outcome["engine"],
-                outcome.get("repeat", 0),
-                outcome.get("seed", 0),
-                *(outcome["sweep"].get(path, "") for path in paths),
-                flow,
-                result.get("kind", ""),
-                result["goodput_bit_per_s"],
-                result["offered_bit_per_s"],
-                *(result.get(figure, "") for figure in _FIGURES),
-            ]
-            for outcome in outcomes
-            for flow, result in outcome["flows"].items()
-        ),
-    )
+    """One line per point and flow, with the columns of `engpass export`."""
+    columns = Columns(run.axes)
+    places = _Places(run)
+    rows = [row for outcome in outcomes for row in columns.rows(places.of(outcome), outcome)]
+    names = columns.names(rows)
+    return _csv(names, ([row.get(name, "") for name in names] for row in rows))
+
+
+class _Places:
+    """Positions of outcomes in the plan of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._plan = Plan(
+            tuple(run.engines), tuple(run.variants), axes_from_json(json.dumps(list(run.axes))), run.repeats
+        )
+        self._axes = [axis_of(axis) for axis in run.axes]
+
+    def of(self, outcome: Outcome) -> int | None:
+        """The position of an outcome; `None` for a value or a repeat that the plan does not have."""
+        index = 0
+        for axis in self._axes:
+            at = axis.find(outcome["sweep"].get(axis.path))
+            if at is None:
+                return None
+            index = index * len(axis.texts) + at
+        if outcome["variant"] not in self._plan.variants:
+            return None
+        positions = self._plan.positions(outcome["engine"], outcome["variant"], index)
+        return positions[outcome["repeat"]] if outcome["repeat"] < len(positions) else None
 
 
 def folded(table: Table) -> str:

@@ -130,7 +130,7 @@ def _service(made: "Explanation") -> str:
     at = made.at
     idle = at.limited.get("idle_delay_s")
     rows = [
-        ["goodput", say.rate(at.goodput), f"limit {say.rate(at.limit)}"],
+        ["goodput", say.rate(at.goodput), at.limit_text],
         ["loss", say.percent(at.served.loss), ""],
         ["delay p50", say.duration(at.served.half), f"idle path {say.duration(idle)}" if idle else ""],
         ["delay p99", say.duration(at.served.delay), ""],

@@ -5,7 +5,7 @@ layer from a neighbour.
 """
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -27,7 +27,8 @@ class Link:
     name: str
     ends: tuple[int, int]
     medium: str
-    rate: float | None
+    rates: tuple[float, ...]
+    """Line rates in bit/s from the first end and from the second; empty where an old store has none."""
     parallel: int
     of: int
 
@@ -69,12 +70,13 @@ def read(topology: Mapping[str, Any]) -> Graph:
     of, before = Counter(pairs), Counter[tuple[int, int]]()
     links = []
     for (raw, ends), pair in zip(drawn, pairs, strict=True):
-        medium, rate = clean(raw.get("medium", "")), raw.get("rate_bit_per_s")
-        links.append(Link(clean(raw["name"]), (ends[0], ends[1]), medium, rate, before[pair], of[pair]))
+        medium, both = clean(raw.get("medium", "")), raw.get("rate_bit_per_s")
+        rates = tuple(raw.get("rates_bit_per_s", (both, both) if both else ()))
+        links.append(Link(clean(raw["name"]), (ends[0], ends[1]), medium, rates, before[pair], of[pair]))
         before[pair] += 1
-    circuits = tuple(_route(raw, "", index, links, of) for raw in topology.get("circuits", ()))
+    circuits = tuple(_route(raw, "", index, of) for raw in topology.get("circuits", ()))
     raw_flows = topology.get("flows", ())
-    flows = tuple(_route(raw, clean(raw.get("kind", "")), index, links, of) for raw in raw_flows)
+    flows = tuple(_route(raw, clean(raw.get("kind", "")), index, of) for raw in raw_flows)
     return Graph(nodes, tuple(links), circuits, flows, hidden)
 
 
@@ -109,37 +111,13 @@ def _route(
     raw: Mapping[str, Any],
     kind: str,
     index: Mapping[str, int],
-    links: Sequence[Link],
     joined: Container[tuple[int, int]],
 ) -> Route:
     start, end = str(raw.get("from", "")), str(raw.get("to", ""))
     nodes = tuple(index.get(str(node), -1) for node in raw.get("route", ()))
-    if len(nodes) < 2 or any((min(a, b), max(a, b)) not in joined for a, b in pairwise(nodes)):
-        # Runs were stored without routes once.
-        nodes = shortest(index[start], index[end], links) if start in index and end in index else ()
+    if any((min(a, b), max(a, b)) not in joined for a, b in pairwise(nodes)):
+        nodes = ()
     return Route(clean(raw.get("name", "")), kind, nodes, (clean(start), clean(end)))
-
-
-def shortest(start: int, end: int, links: Sequence[Link]) -> tuple[int, ...]:
-    """The nodes of the route with the fewest links, ties by the order of the links in the file.
-
-    Empty if there is none.
-    """
-    before: dict[int, int] = {start: start}
-    queue = [start]
-    for node in queue:
-        for link in links:
-            if node in link.ends:
-                other = link.ends[1] if link.ends[0] == node else link.ends[0]
-                if other not in before:
-                    before[other] = node
-                    queue.append(other)
-    if end not in before:
-        return ()
-    route = [end]
-    while route[-1] != start:
-        route.append(before[route[-1]])
-    return tuple(reversed(route))
 
 
 def layers(graph: Graph) -> list[list[int]]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from engpass.probe import FIGURES, OUTCOMES, facts, quantity, rate, size, sockets
+from engpass.probe import FIGURES, OUTCOMES, facts, quantity, sockets
 from engpass.report import theme
 from engpass.report.charts import for_page
 from engpass.report.figures import base
@@ -12,6 +12,7 @@ from engpass.report.figures.base import Block, Drawing
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.sections import block_key, line_key
+from engpass.say import byte_rate, size
 
 if TYPE_CHECKING:
     from engpass.probe import Probed
@@ -115,7 +116,7 @@ def _memory(data: dict[str, Any], threads: int) -> Drawing:
             "kernel": names[point["kernel"]],
             "kib": point["bytes"] / 1024,
             "rate": point["rate"]["best"] / 1e9,
-            "label": f"{rate(point['rate']['best'])} at {size(point['bytes'])}, {_repeats(point)}",
+            "label": f"{byte_rate(point['rate']['best'])} at {size(point['bytes'])}, {_repeats(point)}",
             "sure": point["confirmed"],
         }
         for point in points
@@ -187,7 +188,7 @@ def _paths(data: dict[str, Any]) -> Drawing:
             "path": ceiling["path"],
             "from": name,
             "rate": ceiling[key] / 1e9,
-            "label": rate(ceiling[key]),
+            "label": byte_rate(ceiling[key]),
         }
         for ceiling in roofline["ceilings"]
         for key, name, _ in _FROM
@@ -242,7 +243,7 @@ def _roofline(data: dict[str, Any]) -> Drawing:
             "path": ceiling["path"],
             "bus": over["bus"] / 1e9,
             "rate": ceiling["from_memory"] / 1e9,
-            "label": f"{rate(ceiling['from_memory'])} over a bus of {rate(over['bus'])}",
+            "label": f"{byte_rate(ceiling['from_memory'])} over a bus of {byte_rate(over['bus'])}",
         }
         for over in data["over_buses"]
         for ceiling in over["ceilings"]
@@ -302,7 +303,7 @@ def _reached(data: dict[str, Any]) -> list[dict[str, Any]]:
         {
             "path": paths[one["sending"]],
             "rate": one["rate"]["median"] / 1e9,
-            "label": rate(one["rate"]["median"]),
+            "label": byte_rate(one["rate"]["median"]),
         }
         for one in data["sockets"].get("measured", [])
         if one["receiving"] == "copy"
@@ -346,7 +347,7 @@ def _memory_section(data: dict[str, Any]) -> str:
     taken = [
         [
             esc(FIGURES[one["figure"]]),
-            rate(found[one["figure"]]),
+            byte_rate(found[one["figure"]]),
             esc(_NAMES.get(one["kernel"], one["kernel"])),
             size(one["bytes"]),
             str(one["threads"]),
@@ -404,7 +405,7 @@ def _model_section(data: dict[str, Any]) -> str:
     rows = [
         [
             esc(sockets(one)),
-            rate(one["rate"]["median"]),
+            byte_rate(one["rate"]["median"]),
             f"{one['send_cpu']:.3f}",
             f"{one['receive_cpu']:.3f}",
             "" if one["copied"] is None else f"{100 * one['copied']:.0f} %",

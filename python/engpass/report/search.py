@@ -5,9 +5,11 @@ from typing import Any
 
 import altair as alt
 
+from engpass.losses import Losses
 from engpass.report import theme
 from engpass.report.figures.base import HEIGHT, WIDTH, Drawing
 from engpass.say import percent
+from engpass.search.trial import Trial
 from engpass.store import SearchRecord
 
 _MBIT = 1e6
@@ -21,18 +23,39 @@ def figures(records: Sequence[SearchRecord]) -> dict[str, Drawing]:
     return found
 
 
-def _rows(records: Sequence[SearchRecord]) -> list[dict[str, Any]]:
+def _names(records: Sequence[SearchRecord]) -> list[str]:
+    """The name of each search in a chart: its message where several searches differ in it, else its flow."""
     several = len({record.settings.get("most_bit_per_s") for record in records}) > 1
     return [
+        f"{(record.result or {}).get('message_bytes', '')} B" if several else record.traffic
+        for record in records
+    ]
+
+
+def _rows(records: Sequence[SearchRecord]) -> list[dict[str, Any]]:
+    return [
         {
-            "search": f"{(record.result or {}).get('message_bytes', '')} B" if several else record.traffic,
+            "search": name,
             "offered": trial["load_bit_per_s"] / _MBIT,
             "received": trial["forwarded_bit_per_s"] / _MBIT,
             "loss": trial["loss"] * 100,
             "duration": trial["duration_s"],
         }
-        for record in records
+        for name, record in zip(_names(records), records, strict=True)
         for trial in record.trials
+    ]
+
+
+def _together(records: Sequence[SearchRecord]) -> list[dict[str, Any]]:
+    """The loss of all trials of a load together, by search and load."""
+    found: dict[tuple[str, float], list[Losses]] = {}
+    for name, record in zip(_names(records), records, strict=True):
+        for trial in record.trials:
+            losses = Trial.from_json(trial).losses
+            found.setdefault((name, trial["load_bit_per_s"] / _MBIT), []).append(losses)
+    return [
+        {"search": name, "offered": load, "loss": 100 * (Losses.sum(parts).share or 0.0)}
+        for (name, load), parts in found.items()
     ]
 
 
@@ -53,14 +76,11 @@ def _tooltip() -> list[alt.Tooltip]:
 
 def _loss(records: Sequence[SearchRecord]) -> Drawing:
     rows = _rows(records)
-    data = alt.InlineData(values=rows)
     x = alt.X("offered:Q").title("offered load in Mbit/s of payload").scale(zero=True)
     y = alt.Y("loss:Q").title("lost in %").scale(zero=True)
-    base = alt.Chart(data, width=WIDTH, height=HEIGHT)
-    # A load that was tried several times stands at the mean of its trials.
-    line = base.mark_line(strokeWidth=1).encode(
-        x=x, y=alt.Y("mean(loss):Q").title("lost in %"), color=_colour(rows)
-    )
+    folded = alt.Chart(alt.InlineData(values=_together(records)), width=WIDTH, height=HEIGHT)
+    line = folded.mark_line(strokeWidth=1).encode(x=x, y=y, color=_colour(rows))
+    base = alt.Chart(alt.InlineData(values=rows), width=WIDTH, height=HEIGHT)
     marks = base.mark_point(filled=True, size=45, opacity=0.8)
     return alt.layer(line, marks.encode(x=x, y=y, color=_colour(rows), tooltip=_tooltip())).properties(
         title="Loss against offered load"

@@ -16,7 +16,7 @@ from engpass.store import SearchRecord
 _PATH = "rfc6349"
 
 _SAYS = {
-    "loss": "Every mark is a trial; the line goes through the means of loads that were tried more than once.",
+    "loss": "Every mark is a trial; the line goes through the loss of all trials of a load together.",
     "received": "On the broken line all comes in that is offered.",
     "steps": "Each load was chosen by what had become of those before it. Broken lines are what was found.",
     "windows": "A window can fill the path when it holds the bandwidth-delay product. The broken line is the "

@@ -6,6 +6,7 @@ Everything from outside is escaped here.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from engpass import say
 from engpass.above import GENERATORS
 from engpass.report import theme
 from engpass.report.aggregate import Point, Spread, Table
@@ -15,8 +16,8 @@ from engpass.report.figures.base import Block, Key
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.record import File, Outcome, Run
-from engpass.report.units import plain, say_share, unit_for
 from engpass.report.words import DONE_BY, Stretch, bottlenecks
+from engpass.units import plain, unit_for
 
 MAX_TABLE = 160
 MAX_STRETCHES = 40
@@ -144,14 +145,14 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     engine = ["Engine"] if len(table.measured) > 1 else []
     head = ["Flow", "Variant", *(esc(axis.label) for axis in table.axes), *engine]
     unit = f'<span class="unit">{esc(table.rate.name)}</span>'
-    rates = [f"{name} {unit}" for name in ("Limit", "Goodput", "Least", "Greatest", "Offered")]
+    rates = [f"{name} {unit}" for name in ("Goodput", "Least", "Greatest", "Offered")]
     delays = (
         [f'{name} <span class="unit">{esc(table.delay.name)}</span>' for name in ("Delay p50", "Delay p99")]
         if table.delay is not None
         else []
     )
-    numbers = [*rates[1:], "Loss", *delays, "Repeats"] if table.measured else []
-    limit = rates[:1] if "limit" in table.engines else []
+    numbers = [*rates, "Loss", *delays, "Repeats"] if table.measured else []
+    limit = [f"{name} {unit}" for name in table.limits]
     rows = [row for key in shown for row in _point_rows(table, groups[key])]
     right = [*range(2, 2 + len(table.axes)), *range(len(head), len(head) + len(limit) + len(numbers))]
     grid = html_table(caption, [*head, *limit, *numbers], rows, numeric=right, kind="tall")
@@ -185,8 +186,9 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
         row += [esc(axis.texts[at]) for axis, at in zip(table.axes, point.at, strict=True)]
         if len(table.measured) > 1:
             row.append(esc(point.engine))
-        if "limit" in table.engines:
-            row.append(rate(limit.goodput.mean) if limit else blank)
+        if table.limits:
+            fair, bound = (limit.goodput.mean, limit.bound) if limit else (None, None)
+            row += [blank if one is None else rate(one) for one in (fair, bound)[: len(table.limits)]]
         if table.measured and point.engine == "limit":
             row += [blank] * (6 if table.delay is None else 8)
         elif table.measured:
@@ -195,7 +197,7 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
                 row[-3] += ' <span class="badge bad">invalid</span>'
             row += [
                 rate(point.offered.mean),
-                say_share(point.loss.mean) if point.loss else blank,
+                say.percent(point.loss.mean) if point.loss else blank,
                 *(delay(spread) for spread in (point.delay_p50, point.delay_p99) if table.delay is not None),
                 str(point.repeats),
             ]

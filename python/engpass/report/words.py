@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
+from engpass import say
+from engpass.above import AT, differ
 from engpass.apart import apart
 from engpass.report.aggregate import Point, Table
 from engpass.report.record import Run
-from engpass.report.units import say_rate, say_share, unit_for
 
 DONE_BY = {
     "limit": "computed in closed form",
@@ -49,19 +50,23 @@ def _result(table: Table, flow: str, variant: str) -> str:
     # One engine is quoted; the others stand beside it in the table of engines.
     quoted = next((name for name in table.measured if any(p.engine == name for p in mine)), None)
     measured = [p for p in mine if p.engine == quoted]
-    limits = {p.at: p.goodput.mean for p in mine if p.engine == "limit"}
+    limits = {p.at: p for p in mine if p.engine == "limit"}
     if not mine:
         return ""
     best = max(measured or mine, key=lambda p: p.goodput.mean)
     who = f"In `{variant}`, `{flow}`" if len(table.variants) > 1 else f"`{flow}`"
     verb = "reaches" if measured else "is limited to"
     most = "up to " if table.axes else ""
-    text = f"{who} {verb} {most}{say_rate(best.goodput.mean)}{_at(table, best)}"
+    text = f"{who} {verb} {most}{say.rate(best.goodput.mean)}{_at(table, best)}"
     if not measured:
         return text + "."
     limit = limits.get(best.at)
-    if limit:
-        text += f", {say_share(best.goodput.mean / limit)} of its limit"
+    if limit and limit.goodput.mean:
+        fair, bound = limit.goodput.mean, limit.bound
+        if bound and best.goodput.mean > fair * (1 + AT) and differ(fair, bound):
+            text += f", more than its fair share and {say.percent(best.goodput.mean / bound)} of its bound"
+        else:
+            text += f", {say.percent(best.goodput.mean / fair)} of its limit"
     text += _others(mine, best)
     return "; ".join(filter(None, (text, _loss(table, measured, best), _delay(table, measured)))) + "."
 
@@ -76,9 +81,9 @@ def _loss(table: Table, points: Sequence[Point], best: Point) -> str:
     if loss == 0:
         return "nothing is lost"
     if worst is best:
-        return f"{say_share(loss)} of the {_unit(best)} are lost"
-    low = say_rate(worst.goodput.mean, 3) if worst.goodput.mean else "nothing"
-    return f"the greatest loss is {say_share(loss)}{_at(table, worst)}, with {low} left"
+        return f"{say.percent(loss)} of the {_unit(best)} are lost"
+    low = say.rate(worst.goodput.mean) if worst.goodput.mean else "nothing"
+    return f"the greatest loss is {say.percent(loss)}{_at(table, worst)}, with {low} left"
 
 
 def _delay(table: Table, points: Sequence[Point]) -> str:
@@ -87,15 +92,14 @@ def _delay(table: Table, points: Sequence[Point]) -> str:
     if not known:
         return ""
     seconds, slowest = max(known, key=lambda one: one[0])
-    longest = unit_for("s", [seconds]).say(seconds, 3)
-    return f"the delay of 99 % is at most {longest}{_at(table, slowest)}"
+    return f"the delay of 99 % is at most {say.duration(seconds)}{_at(table, slowest)}"
 
 
 def _others(points: Sequence[Point], best: Point) -> str:
     """What other engines have at the same place, where that is something else."""
     there = {p.engine: p.goodput.mean for p in points if p.at == best.at}
     far = [one for one in apart(there) if one.far and one.engine not in ("limit", best.engine)]
-    said = [f"`{one.engine}` has {say_rate(one.value)}" for one in far]
+    said = [f"`{one.engine}` has {say.rate(one.value)}" for one in far]
     return f" ({' and '.join(said)})" if said else ""
 
 
@@ -165,7 +169,7 @@ def _stretch(table: Table, points: Sequence[Point]) -> Stretch:
         ]
         where = ", ".join([f"{table.axes[0].label} {where}", *rest])
     rates = [point.goodput.mean for point in points]
-    low, high = say_rate(min(rates)), say_rate(max(rates))
+    low, high = say.rate(min(rates)), say.rate(max(rates))
     return Stretch(
         points=len(points),
         where=where,

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engpass.error import EngpassError
+from engpass.losses import Losses
 
 KEPT = 0.98
 """A sender that reaches less of the asked load than this did not offer it."""
@@ -39,15 +40,20 @@ class Trial:
         return self.sent >= KEPT * self.asked
 
     @property
-    def loss(self) -> float:
-        """The share that did not come in.
+    def losses(self) -> Losses:
+        """The datagrams that should have come in, and those that did not.
 
-        What a sender could not offer counts as lost (RFC 9971 recommends to turn a severe deviation of the
-        offered from the intended load into loss): else its own limit would look like the network's.
+        A datagram that the sender could not offer counts as lost (RFC 9971 recommends to turn a severe
+        deviation of the offered from the intended load into loss): else the sender's own limit would look
+        like the network's.
         """
         expected = self.sent if self.kept else max(self.asked, self.sent)
-        received = self.sent - self.lost
-        return min(1.0, max(0.0, 1.0 - received / expected)) if expected else 0.0
+        return Losses(expected, max(0, expected - (self.sent - self.lost)))
+
+    @property
+    def loss(self) -> float:
+        """The share that did not come in."""
+        return self.losses.share or 0.0
 
     @property
     def forwarded(self) -> float:

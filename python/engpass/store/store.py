@@ -17,6 +17,7 @@ from engpass.store import schema
 from engpass.store.database import Database, open_database
 from engpass.store.record import Failure, Finished, RunRecord
 from engpass.store.searches import Searches, SearchRecord
+from engpass.upgrade import upgrade
 
 if TYPE_CHECKING:
     import os
@@ -102,7 +103,15 @@ class Store:
 
     def outcomes(self, run_id: str) -> list[dict[str, Any]]:
         """Outcomes of a run in the order of its points; points that failed are not among them."""
-        return [json.loads(text) for _, text in self.raw_outcomes(run_id)]
+        return [outcome for _, outcome in self.read_outcomes(run_id)]
+
+    def read_outcomes(
+        self, run_id: str, positions: Sequence[range] | None = None
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Positions and outcomes in order, of all points or of ascending ranges, as this version has them."""
+        topology = self.run(run_id).topology
+        for position, text in self.raw_outcomes(run_id, positions):
+            yield position, upgrade(json.loads(text), topology)
 
     def raw_outcomes(
         self, run_id: str, positions: Sequence[range] | None = None

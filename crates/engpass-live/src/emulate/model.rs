@@ -8,7 +8,7 @@ use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_network::simulate::SimError;
 use engpass_network::simulate::outside::{Output as Told, Outside, Packet};
-use engpass_testbed::topology::{LinkEnds, NodeKind};
+use engpass_testbed::topology::{Line, NodeKind};
 use engpass_testbed::{Point, Topology};
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ pub(super) struct Model {
     /// Those to one host each, and behind them those to groups.
     ways: Vec<Way>,
     single: u32,
-    /// The most that links carry of what their books count, by name, in bit/s.
-    rates: BTreeMap<String, u64>,
+    /// The most that lines carry of what their books count, by the names of link and transmitter, in bit/s.
+    rates: BTreeMap<(String, String), u64>,
     /// Words for places of losses, by the number that stands for them.
     places: BTreeMap<u32, String>,
     /// Routers at which packets are lost that have been through too many, likewise.
@@ -56,21 +56,26 @@ impl Model {
         let mut ways: Vec<Way> = ways.collect();
         let single = ways.len() as u32;
         ways.extend(groups(point, &mut network, &ways, segments));
-        let rates = point.topology.links.iter().map(|link| (link.name.clone(), most(link))).collect();
+        let mut rates = BTreeMap::new();
+        for link in &point.topology.links {
+            for (line, from) in link.lines.iter().zip(link.ends) {
+                rates.insert((link.name.clone(), point.topology.nodes[from].clone()), most(line));
+            }
+        }
         let (places, expired, told) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         Ok(Self { network, ways, single, rates, places, expired, told, capturing: None })
     }
 }
 
-/// The most bits that a link carries in a second, counted as in [`LineSeen::bits`](engpass_network::simulate::outside::LineSeen::bits): of
+/// The most bits that a line carries in a second, counted as in [`LineSeen::bits`](engpass_network::simulate::outside::LineSeen::bits): of
 /// cells 424 each, without the framing of a line that has one.
-fn most(link: &LinkEnds) -> u64 {
-    match link.framing {
+fn most(line: &Line) -> u64 {
+    match line.framing {
         Framing::Cells { slot } => {
             let (ps, cells) = slot.ratio();
             (424 * 1_000_000_000_000 * u128::from(cells) / u128::from(ps)) as u64
         }
-        Framing::Ethernet | Framing::Packets => link.line_rate,
+        Framing::Ethernet | Framing::Packets => line.rate,
     }
 }
 
@@ -227,10 +232,11 @@ impl Network for Model {
 
     fn seen(&mut self) -> Value {
         let lines = self.network.seen().into_iter().map(|line| {
-            let rate = self.rates.get(&line.link).copied();
+            let key = (line.link, line.from);
+            let rate = self.rates.get(&key).copied();
             json!({
-                "link": line.link,
-                "from": line.from,
+                "link": key.0,
+                "from": key.1,
                 "to": line.to,
                 "rate_bit_per_s": rate,
                 "bits": line.bits,

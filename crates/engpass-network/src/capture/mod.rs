@@ -66,7 +66,7 @@ impl<W: Write> File<W> {
         let link = &topology.links[point.link];
         let names = point.ports.iter().map(|port| {
             let [from, to] = [port % 2, 1 - port % 2].map(|end| &topology.nodes[link.ends[end]]);
-            (*port, format!("{}.{from}", link.name), format!("{from} -> {to}"), link.line_rate)
+            (*port, format!("{}.{from}", link.name), format!("{from} -> {to}"), link.lines[port % 2].rate)
         });
         let mut file = Self {
             names: names.collect(),

@@ -34,7 +34,7 @@ impl Point {
             return Err(format!("the testbed has no `{text}`\nhelp: it has {known}"));
         };
         let ends = &topology.links[link];
-        let form = || Form::choose(wanted, ends.framing, &ends.name);
+        let form = || Form::choose(wanted, ends.lines[0].framing, &ends.name);
         let Some(node) = node else {
             return Ok(Self { link, ports: vec![2 * link, 2 * link + 1], form: form()? });
         };

@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 
 use engpass_model::circuit::Category;
 use engpass_model::host::{CpuCost, DataPath, Transfer};
-use engpass_model::queue::Queue;
 use engpass_model::schedule::Schedule;
-use engpass_model::shape::PolicingAction;
-use engpass_model::source::Traffic;
+use engpass_model::source::{Poisson, TcpStream, Traffic, poisson};
 use engpass_model::switch::Switch;
-use engpass_model::tcp::TcpConfig;
-use engpass_model::tcp::parameters::AckCounting;
 use engpass_model::time::{Pace, SECOND};
-use engpass_model::wire::Encapsulation;
-use engpass_model::wire::ip::{Fragments, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
-use engpass_testbed::topology::{FlowPath, Hop, Leg, NodeId, NodeKind};
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, MAX_UDP_PAYLOAD, UDP_HEADER_BYTES};
+use engpass_testbed::topology::{FlowPath, Hop, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
+use super::acks::Sharing;
+use super::bound::Span;
+use super::certain::Certain;
+use super::connection::{Connection, Window, connection};
 use super::fill::Use;
-use super::layers::{Layer, Layers, Wire};
+use super::layers::Layers;
 use super::outcome::CandidateKind;
+use super::way::Unit;
 
 /// What is shared. The order of the variants means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +48,8 @@ pub(super) enum Resource {
     Closed(usize, NodeId),
     /// What a flow's application offers, in units.
     Application(usize),
+    /// Payload bits per second that the windows of a flow's connections let through.
+    Window(usize),
 }
 
 /// All resources, by index.
@@ -81,6 +83,11 @@ impl Resources {
         }
     }
 
+    /// Every resource in words, with its index.
+    pub(super) fn named(&self) -> impl Iterator<Item = (String, usize)> {
+        self.index.iter().map(|(resource, place)| (format!("{resource:?}"), *place))
+    }
+
     /// Index of the direction of `link` that begins at `from`, if anything uses it.
     pub(super) fn line(&self, link: usize, from: NodeId) -> Option<usize> {
         self.index.get(&Resource::Line(link, from)).copied()
@@ -92,16 +99,35 @@ pub(super) struct Limiter {
     pub(super) kind: CandidateKind,
     pub(super) name: String,
     pub(super) resources: Vec<usize>,
-    /// For a link of the route: its index and the layers of a unit on it.
-    pub(super) line: Option<(usize, Layers)>,
+    /// For a link of the route: the hop and the layers of a unit on it.
+    pub(super) line: Option<(Hop, Layers)>,
     /// For a shaper or policer: its circuit.
     pub(super) circuit: Option<usize>,
     /// For memory, I/O bus and turns: the way of the data, and what a byte needs on it.
     pub(super) data: Option<(DataPath, Transfer)>,
+    /// Bound of the flow's goodput by these resources over the counted time, in bit/s; `None` if the flow alone on the resources decides it.
+    pub(super) at_most: Option<f64>,
+    /// Generators that certainly take a part of a line, and that part as a share of its capacity in the counted time.
+    pub(super) certain: (Vec<usize>, f64),
+    /// Fair share in the long run, in bit/s, where the resources together allow less than each of them alone; else infinite.
+    pub(super) in_the_long_run: f64,
+}
+
+/// The amount of a resource that a flow uses.
+#[derive(Clone, Copy)]
+pub(super) struct Need {
+    /// Amount per unit, if all segments are full and every acknowledgement arrives.
+    pub(super) unit: f64,
+    /// Least amount per bit of payload.
+    pub(super) least: f64,
+    /// Bits of payload in the counted time that may use none of it.
+    pub(super) ahead: f64,
 }
 
 /// A flow and its needs.
 pub(super) struct Demand<'a> {
+    /// Index of the flow.
+    pub(super) flow: usize,
     pub(super) name: &'a str,
     pub(super) traffic: &'a Traffic,
     pub(super) path: &'a FlowPath,
@@ -113,8 +139,10 @@ pub(super) struct Demand<'a> {
     pub(super) weight: f64,
     /// Payload bits of a unit.
     pub(super) payload_bits: f64,
-    /// Segments that one acknowledgement acknowledges; 0 for what is no TCP.
-    pub(super) segments_per_ack: f64,
+    /// The connections of a `tcp-stream`.
+    pub(super) connection: Option<Connection>,
+    /// The counted time, as far as it can use it.
+    pub(super) span: Span,
     /// Picoseconds from the beginning of a unit until its receiver has it, if it meets nothing else; `None` for a generator.
     pub(super) idle_delay: Option<u64>,
     /// Needs of one unit, in the order in which it meets them.
@@ -123,21 +151,89 @@ pub(super) struct Demand<'a> {
 }
 
 impl Demand<'_> {
-    pub(super) fn add(&mut self, kind: CandidateKind, name: String, needs: &[(usize, f64)]) {
+    /// Adds a limiter over some resources, unless the flow needs none of them.
+    pub(super) fn add(
+        &mut self,
+        kind: CandidateKind,
+        name: String,
+        needs: &[(usize, f64)],
+    ) -> Option<&mut Limiter> {
         let needs: Vec<_> = needs.iter().filter(|(_, amount)| *amount > 0.0).copied().collect();
-        // What costs nothing limits nothing.
+        // A need of zero limits nothing.
         if needs.is_empty() {
-            return;
+            return None;
         }
         self.uses.extend(needs.iter().map(|(resource, amount)| Use { resource: *resource, amount: *amount }));
         let resources = needs.iter().map(|(resource, _)| *resource).collect();
-        self.limiters.push(Limiter { kind, name, resources, line: None, circuit: None, data: None });
+        let (at_most, in_the_long_run) = (None, f64::INFINITY);
+        self.limiters.push(Limiter {
+            kind,
+            name,
+            resources,
+            line: None,
+            circuit: None,
+            data: None,
+            at_most,
+            certain: (Vec::new(), 0.0),
+            in_the_long_run,
+        });
+        self.limiters.last_mut()
+    }
+
+    /// Adds a limiter over one resource; the counted time has `supply` of it.
+    pub(super) fn add_bounded(
+        &mut self,
+        kind: CandidateKind,
+        name: String,
+        (resource, need): (usize, Need),
+        supply: f64,
+    ) -> Option<&mut Limiter> {
+        let most = self.span.rate(supply / need.least + need.ahead);
+        let limiter = self.add(kind, name, &[(resource, need.unit)])?;
+        limiter.at_most = Some(most);
+        Some(limiter)
+    }
+
+    /// Seconds that a unit occupies a resource if the flow has it alone.
+    pub(super) fn time(&self, resources: &Resources, resource: usize) -> f64 {
+        let needs = self.uses.iter().filter(|need| need.resource == resource).map(|need| need.amount);
+        needs.sum::<f64>() / resources.capacities[resource]
+    }
+
+    /// The need of data: an amount per unit and the least amount per bit of payload.
+    pub(super) fn need(&self, unit: f64, least: f64) -> Need {
+        Need { unit, least, ahead: 0.0 }
+    }
+
+    /// The need of acknowledgements that take the amount `ack` each. Fewer than the receiver sends are enough.
+    pub(super) fn need_of_ack(&self, connection: &Connection, ack: f64) -> Need {
+        Need {
+            unit: ack / connection.segments_per_ack,
+            least: ack * connection.least_acks,
+            // The last windows are acknowledged after the end. Where one acknowledgement per window is enough, the SYN-ACK replaces the
+            // missing one.
+            ahead: if self.span.warm || connection.certain { self.windows(connection) } else { 0.0 },
+        }
+    }
+
+    /// Bits of payload that all of its windows hold.
+    pub(super) fn windows(&self, connection: &Connection) -> f64 {
+        8.0 * connection.window.bytes as f64 * self.streams()
+    }
+
+    /// Connections of a `tcp-stream`; 1 of anything else.
+    pub(super) fn streams(&self) -> f64 {
+        match self.traffic {
+            Traffic::TcpStream(config) => f64::from(config.streams),
+            _ => 1.0,
+        }
     }
 }
 
 /// The needs of every flow, in the order of the file.
 pub(super) fn demands<'a>(testbed: &'a Testbed, topology: &'a Topology) -> (Resources, Vec<Demand<'a>>) {
-    let mut builder = Builder { testbed, topology, resources: Resources::default() };
+    let (certain, sharing) = (Certain::new(testbed, topology), Sharing::new(topology));
+    let mut builder = Builder { testbed, topology, resources: Resources::default(), certain, sharing };
     let demands: Vec<_> = testbed
         .traffic
         .iter()
@@ -162,76 +258,19 @@ fn class(testbed: &Testbed, topology: &Topology, path: &FlowPath, generator: boo
     2 * u8::from(!privileged) + u8::from(!generator)
 }
 
-/// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
-const TIMESTAMPS_BYTES: u64 = 12;
-
-/// A connection that is open.
-struct Tcp {
-    /// Payload of a full segment, in bytes.
-    segment: u64,
-    /// Header of every segment, options included, in bytes.
-    header: u64,
-    /// Full segments that one acknowledgement acknowledges.
-    segments_per_ack: f64,
-}
-
-/// What a flow is counted in.
-enum Unit<'u> {
-    /// A generator's cell.
-    Cell,
-    /// A message or segment: on each leg the IP payloads of its packets, the first of which begins with the transport
-    /// header.
-    Packets { transport: u64, lengths: &'u [Vec<u64>] },
-}
-
-impl Unit<'_> {
-    /// What it takes of a line.
-    fn on(&self, piece: &Piece) -> Layers {
-        match self {
-            Self::Cell => piece.wire.cell().expect("a generator sends over ATM links"),
-            Self::Packets { transport, lengths } => piece.wire.packets(*transport, &lengths[piece.leg]),
-        }
-    }
-
-    /// Bits of its longest frame, without physical framing.
-    fn longest(&self, piece: &Piece) -> f64 {
-        match self {
-            Self::Cell => 0.0,
-            Self::Packets { lengths, .. } => {
-                let longest = lengths[piece.leg].iter().max().copied().unwrap_or(0);
-                frame_bits(&piece.wire.packets(0, &[longest]))
-            }
-        }
-    }
-}
-
-/// Bits of cells or frames, without physical framing.
-fn frame_bits(layers: &Layers) -> f64 {
-    (layers.line() - layers.parts(Layer::Physical)) as f64 / layers.parts_per_bit() as f64
-}
-
-/// A link of a way.
-struct Piece {
-    /// Which leg it is in.
-    leg: usize,
-    /// The circuit it is in, and whether that is taken forward.
-    circuit: Option<(usize, bool)>,
-    /// Its place in the leg.
-    position: usize,
-    hop: Hop,
-    wire: Wire,
-}
-
 pub(super) struct Builder<'a> {
     pub(super) testbed: &'a Testbed,
     pub(super) topology: &'a Topology,
     pub(super) resources: Resources,
+    pub(super) certain: Certain,
+    pub(super) sharing: Sharing,
 }
 
 impl<'a> Builder<'a> {
     fn demand(&mut self, flow: usize, name: &'a str, traffic: &'a Traffic, path: &'a FlowPath) -> Demand<'a> {
         let generator = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
         let mut demand = Demand {
+            flow,
             name,
             traffic,
             path,
@@ -239,70 +278,144 @@ impl<'a> Builder<'a> {
             class: class(self.testbed, self.topology, path, generator),
             weight: 1.0,
             payload_bits: 0.0,
-            segments_per_ack: 0.0,
+            connection: None,
+            span: Span::new(&self.testbed.run, traffic),
             idle_delay: None,
             uses: Vec::new(),
             limiters: Vec::new(),
         };
         match traffic {
-            Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
-                // What is drawn is taken as if every datagram were of the mean length.
-                let (message, rate) = traffic.datagrams().expect("it sends datagrams");
-                let packets = self.fragments(path, message + UDP_HEADER_BYTES);
-                self.route(&mut demand, &Unit::Packets { transport: UDP_HEADER_BYTES, lengths: &packets });
-                let forwarded: Vec<f64> = packets.iter().map(|packets| packets.len() as f64).collect();
-                self.routers(&mut demand, &forwarded);
-                // What is cut on the way comes in pieces.
-                let [sent, received] = [packets.first(), packets.last()]
-                    .map(|packets| packets.map_or(0, |all| all.len() as u64));
-                self.hosts(
-                    &mut demand,
-                    flow,
-                    |cost| cost.datagram(message, sent) as f64,
-                    |cost| cost.datagram(message, received) as f64,
-                );
-                demand.idle_delay = Some(self.idle_datagram(traffic, path, message));
-                if let Some(rate) = rate {
-                    self.offers(&mut demand, flow, rate.0 as f64);
-                }
-            }
-            Traffic::TcpStream(config) => {
-                let tcp = self.tcp(path, &config.tcp, config.message.bytes());
-                let packets = self.fragments(path, tcp.header + tcp.segment);
-                self.route(&mut demand, &Unit::Packets { transport: tcp.header, lengths: &packets });
-                demand.weight /= f64::from(config.streams);
-                demand.segments_per_ack = tcp.segments_per_ack;
-                let acks = 1.0 / tcp.segments_per_ack;
-                let forwarded: Vec<f64> = packets.iter().map(|packets| packets.len() as f64 + acks).collect();
-                self.routers(&mut demand, &forwarded);
-                let writes = tcp.segment as f64 / config.message.bytes().max(1) as f64;
-                let reading = |cost: &CpuCost| {
-                    cost.segment() as f64 + cost.bytes(tcp.segment) as f64 + cost.ack() as f64 * acks
-                };
-                let writing = |cost: &CpuCost| writes * cost.write() as f64 + reading(cost);
-                self.hosts(&mut demand, flow, writing, reading);
-                self.acknowledgements(&mut demand, &tcp);
-                let payload = tcp.segment.min(config.message.bytes());
-                demand.idle_delay = Some(self.idle_segment(traffic, path, tcp.header, payload));
-                if let Some(rate) = config.rate {
-                    self.offers(&mut demand, flow, rate.0 as f64 * f64::from(config.streams));
-                }
-            }
+            Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => self.datagrams(&mut demand),
+            Traffic::TcpStream(config) => self.segments(&mut demand, config),
             Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
                 panic!("`unmodelled` refuses traffic that the model does not carry")
             }
-            Traffic::Cbr(_) => self.generator(&mut demand, flow, Pace::per_second),
-            Traffic::OnOff(config) => self.generator(&mut demand, flow, |pace| config.mean(pace)),
+            Traffic::Cbr(_) => {
+                let cells = path.cells.map_or(0.0, |pace| demand.span.even(pace));
+                self.generator(&mut demand, Pace::per_second, cells)
+            }
+            Traffic::OnOff(config) => {
+                let times = [config.on.0, config.off.0];
+                let cells = path.cells.map_or(0.0, |pace| demand.span.bursts(pace, times, config.lengths));
+                self.generator(&mut demand, |pace| config.mean(pace), cells)
+            }
         }
         demand
     }
 
-    /// An application that writes this much payload in a second, in bit/s, and no more.
-    fn offers(&mut self, demand: &mut Demand<'_>, flow: usize, bit_per_s: f64) {
-        let offered = self.resources.get(Resource::Application(flow), || bit_per_s);
+    fn datagrams(&mut self, demand: &mut Demand<'a>) {
+        let path = demand.path;
+        // The fair share takes every drawn datagram as one of the mean length.
+        let (message, rate) = demand.traffic.datagrams().expect("it sends datagrams");
+        let drawn =
+            matches!(demand.traffic, Traffic::Poisson(Poisson { sizes: poisson::Sizes::Exponential, .. }));
+        let packets = self.fragments(path, message + UDP_HEADER_BYTES);
+        let unit =
+            if drawn { Unit::Drawn { lengths: &packets } } else { Unit::Datagram { lengths: &packets } };
+        self.route(demand, &unit);
+        self.routers(demand, &unit);
+        // The receiver handles the fragments of routers, too.
+        let count = |packets: Option<&Vec<u64>>| packets.map_or(0, |all| all.len() as u64);
+        let (sent, received) = (count(packets.first()), count(packets.last()));
+        let bits = demand.payload_bits;
+        let time = |fragments: u64, mtu: u64| {
+            (
+                move |cost: &CpuCost| cost.datagram(message, fragments) as f64,
+                move |cost: &CpuCost| {
+                    if !drawn {
+                        return cost.datagram(message, fragments) as f64 / bits;
+                    }
+                    // The longest datagrams, in full packets, cost least per byte.
+                    let most = MAX_UDP_PAYLOAD as f64;
+                    cost.datagram_start() as f64 / (8.0 * most)
+                        + cost.fragment(0) as f64 / (8 * (mtu - IP_HEADER_BYTES)) as f64
+                        + cost.byte().ps() / 8.0
+                },
+            )
+        };
+        self.hosts(demand, time(sent, path.mtu), time(received, path.path_mtu), 0.0);
+        demand.idle_delay = Some(self.idle_datagram(demand.traffic, path, message));
+        let Some(rate) = rate else { return };
+        let span = demand.span;
+        let even = Pace::of_bits(8 * message.max(1), rate.0);
+        let offered = match demand.traffic {
+            Traffic::Poisson(config) => {
+                let gap = Pace::of_bits(8, config.rate.0).after(message);
+                span.poisson(message, gap, config.sizes)
+            }
+            Traffic::UdpOnOff(config) => {
+                let pace = Pace::of_bits(8 * message.max(1), config.rate.0);
+                span.bursts(pace, [config.on.0, config.off.0], config.lengths) * bits
+            }
+            _ => span.even(even) * bits,
+        };
+        self.offers(demand, rate.0 as f64, offered);
+    }
+
+    fn segments(&mut self, demand: &mut Demand<'a>, config: &TcpStream) {
+        let path = demand.path;
+        let mut tcp = connection(self.testbed, self.topology, path, config);
+        let acks = self.certain_acks(path, config, &tcp);
+        if acks > tcp.least_acks {
+            (tcp.least_acks, tcp.certain) = (acks, true);
+        }
+        demand.connection = Some(tcp);
+        let packets = self.fragments(path, tcp.header + tcp.segment);
+        let unit = Unit::Segment { header: tcp.header, segment: tcp.segment, lengths: &packets };
+        self.route(demand, &unit);
+        demand.weight /= f64::from(config.streams);
+        self.routers(demand, &unit);
+        let message = config.message.bytes().max(1) as f64;
+        let (acks, bits) = (1.0 / tcp.segments_per_ack, (8 * tcp.segment) as f64);
+        let reading = |cost: &CpuCost| {
+            cost.segment() as f64 + cost.bytes(tcp.segment) as f64 + cost.ack() as f64 * acks
+        };
+        // Full segments cost least per byte.
+        let least_reading = |cost: &CpuCost| {
+            cost.segment() as f64 / bits + cost.byte().ps() / 8.0 + cost.ack() as f64 * tcp.least_acks
+        };
+        let writes = tcp.segment as f64 / message;
+        let writing = |cost: &CpuCost| writes * cost.write() as f64 + reading(cost);
+        let least_writing = |cost: &CpuCost| cost.write() as f64 / (8.0 * message) + least_reading(cost);
+        let ack = demand.need_of_ack(&tcp, 1.0);
+        let acks_ahead = ack.ahead * ack.least;
+        self.hosts(demand, (writing, least_writing), (reading, least_reading), acks_ahead);
+        self.acknowledgements(demand, &tcp);
+        self.window(demand, &tcp);
+        let payload = tcp.segment.min(config.message.bytes());
+        demand.idle_delay = Some(self.idle_segment(demand.traffic, path, tcp.header, payload));
+        if let Some(rate) = config.rate {
+            let streams = f64::from(config.streams);
+            let writes = demand.span.even(Pace::of_bits(8 * config.message.bytes().max(1), rate.0));
+            self.offers(demand, rate.0 as f64 * streams, writes * 8.0 * message * streams);
+        }
+    }
+
+    /// Adds the limiter of one window per round trip on every connection.
+    fn window(&mut self, demand: &mut Demand<'a>, tcp: &Connection) {
+        let Window { round_trip, .. } = tcp.window;
+        let windows = demand.windows(tcp);
+        let capacity = windows * SECOND as f64 / round_trip;
+        let resource = self.resources.get(Resource::Window(demand.flow), || capacity);
+        let time = demand.span.seconds() * SECOND as f64;
+        // An acknowledgement at the end of the warm-up lets a whole window out at once.
+        let ahead = if demand.span.warm { windows } else { 0.0 };
+        let most = demand.span.rate(8.0 * tcp.window.bytes_within(time) * demand.streams() + ahead);
+        let needs = [(resource, demand.payload_bits)];
+        if let Some(limiter) = demand.add(CandidateKind::SocketBuffers, "socket buffers".to_owned(), &needs) {
+            limiter.at_most = Some(most);
+        }
+    }
+
+    /// Adds the limiter of an application that writes `bit_per_s` of payload, and at most `most` bits in the counted time.
+    fn offers(&mut self, demand: &mut Demand<'_>, bit_per_s: f64, most: f64) {
+        let offered = self.resources.get(Resource::Application(demand.flow), || bit_per_s);
         // The payload of a message: an empty one has no rate of payload.
-        let payload = demand.payload_bits;
-        demand.add(CandidateKind::Application, application(demand.name), &[(offered, payload)]);
+        let (payload, at_most) = (demand.payload_bits, demand.span.rate(most));
+        let name = application(demand.name);
+        if let Some(limiter) = demand.add(CandidateKind::Application, name, &[(offered, payload)]) {
+            limiter.at_most = Some(at_most);
+        }
     }
 
     /// The IP payloads of the packets that carry a datagram on each leg: cut by the host for the first one, and by routers
@@ -316,155 +429,8 @@ impl<'a> Builder<'a> {
         }
         legs
     }
-
-    /// What two hosts agree on: the smaller segment size, and timestamps if both have them (RFC 7323 section 3.2).
-    fn tcp(&self, path: &FlowPath, own: &TcpConfig, message: u64) -> Tcp {
-        // TCP finds the path MTU (RFC 1191).
-        let of = |host: NodeId| own.over(&self.testbed.hosts[host].tcp).resolve(path.path_mtu);
-        let (sender, receiver) = (of(path.from), of(path.to));
-        let timestamps = sender.timestamps && receiver.timestamps;
-        let options = if timestamps { TIMESTAMPS_BYTES } else { 0 };
-        // RFC 6691: the segment size counts the options of a segment.
-        let segment = sender.mss.min(receiver.mss) - options;
-        // Where bytes count, an acknowledgement waits for so many full segments; the one that completes them may bring
-        // nearly one more where segments end with writes.
-        let tails = sender.write_boundaries
-            && !message.is_multiple_of(segment)
-            && receiver.ack_counting != AckCounting::Segments;
-        Tcp {
-            segment,
-            header: TCP_HEADER_BYTES + options,
-            segments_per_ack: f64::from(receiver.ack_every + u32::from(tails)),
-        }
-    }
-
-    /// The links of some legs, with the circuits they are in.
-    fn pieces(&self, legs: impl Iterator<Item = Leg>) -> Vec<Piece> {
-        let mut pieces = Vec::new();
-        for (index, leg) in legs.enumerate() {
-            let circuit = match leg {
-                Leg::Link(_) => None,
-                Leg::Circuit { circuit, forward } => Some((circuit, forward)),
-            };
-            // Where there are no cells, no encapsulation is needed.
-            let encapsulation = circuit.map_or(Encapsulation::default(), |(circuit, _)| {
-                self.topology.circuits[circuit].encapsulation
-            });
-            for (position, hop) in self.topology.hops(leg).into_iter().enumerate() {
-                let wire = Wire::new(&self.topology.links[hop.link], encapsulation);
-                pieces.push(Piece { leg: index, circuit, position, hop, wire });
-            }
-        }
-        pieces
-    }
-
-    /// Lines, token buckets, policers and shapers on the way. Generators are not shaped.
-    fn route(&mut self, demand: &mut Demand<'a>, unit: &Unit<'_>) {
-        let pieces = self.pieces(demand.path.legs.iter().copied());
-        let first = pieces.first().expect("a route has a hop");
-        let layers = unit.on(first);
-        demand.weight = frame_bits(&layers);
-        demand.payload_bits = layers.parts(Layer::Payload) as f64 / layers.parts_per_bit() as f64;
-        for piece in &pieces {
-            let layers = unit.on(piece);
-            self.police(demand, piece, layers.cells() as f64);
-            let hop = piece.hop;
-            let line =
-                self.resources.get(Resource::Line(hop.link, hop.from), || piece.wire.capacity() as f64);
-            let name = format!("link `{}`", self.topology.links[hop.link].name);
-            demand.add(CandidateKind::Link, name, &[(line, layers.line() as f64)]);
-            demand.limiters.last_mut().expect("a unit takes some of a line").line = Some((hop.link, layers));
-            self.tokens(demand, piece, frame_bits(&layers), unit.longest(piece));
-        }
-        let shaped = if demand.generator { &[] } else { pieces.as_slice() };
-        for piece in shaped {
-            self.shape(demand, piece, unit.on(piece).cells() as f64);
-        }
-    }
-
-    /// The shaper where a circuit begins, for `cells` a unit.
-    fn shape(&mut self, demand: &mut Demand<'a>, piece: &Piece, cells: f64) {
-        let (Some((circuit, true)), 0) = (piece.circuit, piece.position) else { return };
-        let Some(pace) = self.topology.circuits[circuit].shaping else { return };
-        let shaper = self.resources.get(Resource::Shaper(circuit), || pace.per_second());
-        let name = format!("shaper of circuit `{}`", self.topology.circuits[circuit].name);
-        demand.add(CandidateKind::Shaper, name, &[(shaper, cells)]);
-        demand.limiters.last_mut().expect("a unit has cells").circuit = Some(circuit);
-    }
-
-    /// The policer before the second link of a circuit, for `cells` a unit.
-    fn police(&mut self, demand: &mut Demand<'a>, piece: &Piece, cells: f64) {
-        let (Some((circuit, true)), 1) = (piece.circuit, piece.position) else { return };
-        // What is tagged goes on.
-        let Some((pace, _, PolicingAction::Discard)) = self.topology.circuits[circuit].policing else {
-            return;
-        };
-        let policer = self.resources.get(Resource::Policer(circuit), || pace.per_second());
-        let name = format!("policer of circuit `{}`", self.topology.circuits[circuit].name);
-        demand.add(CandidateKind::Policer, name, &[(policer, cells)]);
-        demand.limiters.last_mut().expect("a unit has cells").circuit = Some(circuit);
-    }
-
-    /// The token bucket of the transmitter, for so many bits of frames a unit, of which the longest has `longest`. Where
-    /// cells are sent it is left out: no rule says what packets are long there before they are cells.
-    fn tokens(&mut self, demand: &mut Demand<'a>, piece: &Piece, bits: f64, longest: f64) {
-        let (None, hop) = (piece.circuit, piece.hop) else { return };
-        let link = &self.topology.links[hop.link];
-        let queue = &link.queues[usize::from(link.ends[0] != hop.from)];
-        let Some(Queue::TokenBucket(bucket)) = queue else { return };
-        // What is longer than the bucket is lost.
-        let passes = longest <= bucket.burst.bytes() as f64 * 8.0;
-        let resource =
-            if passes { Resource::Bucket(hop.link, hop.from) } else { Resource::Closed(hop.link, hop.from) };
-        let tokens = self.resources.get(resource, || if passes { bucket.rate.0 as f64 } else { 0.0 });
-        let name = format!("token bucket of `{}` on link `{}`", self.topology.nodes[hop.from], link.name);
-        demand.add(CandidateKind::TokenBucket, name, &[(tokens, bits)]);
-    }
-
-    /// The routers on the way, which take their time for every packet of a unit that comes to them: so many on each leg.
-    fn routers(&mut self, demand: &mut Demand<'a>, packets: &[f64]) {
-        let path = demand.path;
-        for (leg, packets) in path.legs.iter().zip(packets) {
-            let Some(hop) = self.topology.hops(*leg).last().copied() else { continue };
-            let NodeKind::Router(index) = self.topology.kind(hop.to) else { continue };
-            let time = packets * self.testbed.routers[index].per_packet.0 as f64;
-            let needs = [(self.resources.get(Resource::Cpu(hop.to), || SECOND as f64), time)];
-            let name = format!("router `{}`", self.topology.nodes[hop.to]);
-            demand.add(CandidateKind::Router, name, &needs);
-        }
-    }
-
-    /// The other direction of every link: packets without payload, one for so many segments.
-    fn acknowledgements(&mut self, demand: &mut Demand<'a>, tcp: &Tcp) {
-        for piece in self.pieces(demand.path.legs.iter().rev().map(|leg| leg.back())) {
-            let ack = piece.wire.packet(tcp.header, 0);
-            let cells = ack.cells() as f64 / tcp.segments_per_ack;
-            self.shape(demand, &piece, cells);
-            self.police(demand, &piece, cells);
-            self.tokens(demand, &piece, frame_bits(&ack) / tcp.segments_per_ack, frame_bits(&ack));
-            let hop = piece.hop;
-            let line =
-                self.resources.get(Resource::Line(hop.link, hop.from), || piece.wire.capacity() as f64);
-            let name = format!("acknowledgements on link `{}`", self.topology.links[hop.link].name);
-            demand.add(
-                CandidateKind::Acknowledgements,
-                name,
-                &[(line, ack.line() as f64 / tcp.segments_per_ack)],
-            );
-        }
-    }
-
-    /// A generator with this mean rate of cells, which its pace tells. It has no host cost and no shaper.
-    fn generator(&mut self, demand: &mut Demand<'a>, flow: usize, rate: impl Fn(Pace) -> f64) {
-        let cells = demand.path.cells.map_or(0.0, rate);
-        let offered = self.resources.get(Resource::Application(flow), || cells);
-        // First in the order: what it offers is what its first line meets.
-        demand.add(CandidateKind::Application, application(demand.name), &[(offered, 1.0)]);
-        self.route(demand, &Unit::Cell);
-        demand.limiters.rotate_left(1);
-    }
 }
 
-fn application(name: &str) -> String {
+pub(super) fn application(name: &str) -> String {
     format!("application `{name}`")
 }

@@ -6,6 +6,7 @@ use engpass_model::time::SECOND;
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 use engpass_testbed::topology::FlowPath;
 
+use super::ROUNDING;
 use super::demand::{Builder, Demand, Resource};
 use super::idle::{Packet, arrivals};
 use super::outcome::CandidateKind;
@@ -31,6 +32,9 @@ const RECEIVING: Kinds = Kinds {
     bus: CandidateKind::ReceivingBus,
     host: CandidateKind::ReceivingHost,
 };
+
+/// CPU time of a host in picoseconds: per unit, and at least per bit of payload.
+pub(super) type Times<U, B> = (U, B);
 
 impl<'a> Builder<'a> {
     /// Picoseconds that a UDP message takes to its receiver if it meets nothing else.
@@ -61,19 +65,31 @@ impl<'a> Builder<'a> {
             .map(|(side, host)| self.testbed.hosts[host].occupation(side, traffic.data_path(side)))
     }
 
-    /// Both ends, given the CPU time of a unit in picoseconds. Pauses do not count: they are chance, and a run may meet none.
-    pub(super) fn hosts(
+    /// Both ends, given the CPU times of each. Pauses do not count: they are random, and a run may have none. `acks_ahead` acknowledgements may
+    /// arrive after the end.
+    pub(super) fn hosts<S, LS, R, LR>(
         &mut self,
         demand: &mut Demand<'a>,
-        flow: usize,
-        sending: impl Fn(&CpuCost) -> f64,
-        receiving: impl Fn(&CpuCost) -> f64,
-    ) {
-        self.host(demand, flow, Side::Send, sending);
-        self.host(demand, flow, Side::Receive, receiving);
+        sending: Times<S, LS>,
+        receiving: Times<R, LR>,
+        acks_ahead: f64,
+    ) where
+        S: Fn(&CpuCost) -> f64,
+        LS: Fn(&CpuCost) -> f64,
+        R: Fn(&CpuCost) -> f64,
+        LR: Fn(&CpuCost) -> f64,
+    {
+        self.host(demand, Side::Send, sending, acks_ahead);
+        self.host(demand, Side::Receive, receiving, acks_ahead);
     }
 
-    fn host(&mut self, demand: &mut Demand<'a>, flow: usize, side: Side, time: impl Fn(&CpuCost) -> f64) {
+    fn host(
+        &mut self,
+        demand: &mut Demand<'a>,
+        side: Side,
+        (time, least): Times<impl Fn(&CpuCost) -> f64, impl Fn(&CpuCost) -> f64>,
+        acks_ahead: f64,
+    ) {
         let (node, kinds) = match side {
             Side::Send => (demand.path.from, SENDING),
             Side::Receive => (demand.path.to, RECEIVING),
@@ -82,18 +98,32 @@ impl<'a> Builder<'a> {
         let host = self.testbed.hosts.get(name).expect("a flow begins and ends at a host");
         let own = demand.traffic.data_path(side);
         let busy = time(&host.work(side, own));
-        self.data(demand, flow, (side, time(&host.occupation(side, own))), host, &kinds);
+        // `simulate` has one CPU for the whole way of the data: no engine is faster.
+        let whole = host.occupation(side, own);
+        let before = demand.limiters.len();
+        let supply = SECOND as f64 * demand.span.seconds() + acks_ahead * whole.ack() as f64;
+        let least = least(&whole);
+        self.data(demand, (side, time(&whole), demand.span.rate(supply / least)), host, &kinds);
+        let parts = demand.limiters[before..].iter().flat_map(|limiter| &limiter.resources);
+        let slowest =
+            parts.map(|part| demand.time(&self.resources, *part)).fold(busy / SECOND as f64, f64::max);
         let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
-        demand.add(kinds.host, format!("host `{name}`"), &[(cpu, busy)]);
+        // Where one of them takes all the time, that is what limits.
+        let whole_time = time(&whole) / SECOND as f64;
+        let is_one = whole_time <= slowest * (1.0 + ROUNDING);
+        let in_the_long_run = if is_one { f64::INFINITY } else { demand.payload_bits / whole_time };
+        let need = (cpu, demand.need(busy, least));
+        if let Some(limiter) = demand.add_bounded(kinds.host, format!("host `{name}`"), need, supply) {
+            limiter.in_the_long_run = in_the_long_run;
+        }
     }
 
-    /// Memory and I/O bus of a host, and the turns that a path takes which is no pipeline: `turns` is all of them, in
-    /// picoseconds a unit, as `simulate` counts them.
+    /// Memory and I/O bus of a host, and the turns of CPU and DMA on a path that is no pipeline: `turns` is the sum of them in picoseconds per
+    /// unit, as `simulate` counts them, and `most` their bound in bit/s.
     fn data(
         &mut self,
         demand: &mut Demand<'a>,
-        flow: usize,
-        (side, turns): (Side, f64),
+        (side, turns, most): (Side, f64, f64),
         host: &Host,
         kinds: &Kinds,
     ) {
@@ -106,13 +136,12 @@ impl<'a> Builder<'a> {
         let before = demand.limiters.len();
         if transfer.then_dma.is_some() {
             // Every connection takes turns by itself.
-            let streams = match demand.traffic {
-                Traffic::TcpStream(config) => config.streams,
-                _ => 1,
-            };
-            let time = self.resources.get(Resource::Turns(flow, node), || SECOND as f64 * f64::from(streams));
+            let streams = demand.streams();
+            let time = self.resources.get(Resource::Turns(demand.flow, node), || SECOND as f64 * streams);
             let name = format!("copies and DMA of host `{name}`");
-            demand.add(kinds.path, name, &[(time, turns)]);
+            if let Some(limiter) = demand.add(kinds.path, name, &[(time, turns)]) {
+                limiter.at_most = Some(most);
+            }
         }
         if let Some(memory) = &host.memory {
             let resource = self.resources.get(Resource::Memory(node), || memory.bandwidth.0 as f64);

@@ -4,7 +4,7 @@ use engpass_model::switch::Switch;
 use engpass_model::time::Pace;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use engpass_model::wire::{Encapsulation, Framing, ethernet};
-use engpass_testbed::topology::{Hop, Leg, NodeId, NodeKind};
+use engpass_testbed::topology::{Hop, Leg, Line, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use super::layers::Wire;
@@ -79,8 +79,9 @@ pub(super) fn arrivals(
 /// A line of frames takes packets to its other end.
 fn frames(topology: &Topology, hop: Hop, packets: &mut [Packet]) {
     let link = &topology.links[hop.link];
-    let mut line = Server::new(Pace::of_bits(8, link.line_rate));
-    let gap = if link.framing == Framing::Ethernet { ethernet::GAP_BYTES } else { 0 };
+    let Line { rate, framing } = link.line_from(hop.from);
+    let mut line = Server::new(Pace::of_bits(8, rate));
+    let gap = if framing == Framing::Ethernet { ethernet::GAP_BYTES } else { 0 };
     for packet in packets {
         let (_, left) = line.serve(packet.at, link.line_bytes(packet.payload + IP_HEADER_BYTES), gap);
         packet.at = left + link.delay.ps();
@@ -97,14 +98,15 @@ fn cells(
 ) {
     let slots: Vec<_> = hops
         .iter()
-        .map(|hop| match topology.links[hop.link].framing {
+        .map(|hop| match topology.links[hop.link].line_from(hop.from).framing {
             Framing::Cells { slot } => slot,
             Framing::Ethernet | Framing::Packets => unreachable!("a circuit is made of ATM links"),
         })
         .collect();
     let mut shaper = Server::new(shaping.unwrap_or(slots[0]));
     let mut lines: Vec<_> = slots.into_iter().map(Server::new).collect();
-    let wire = Wire::new(&topology.links[hops[0].link], encapsulation);
+    let first = &topology.links[hops[0].link];
+    let wire = Wire::new(first, first.end_of(hops[0].from), encapsulation);
     for packet in packets {
         let handed = packet.at;
         for _ in 0..wire.packets(0, &[packet.payload]).cells() {

@@ -177,18 +177,19 @@ enum Carrier {
 }
 
 impl Wire {
-    /// The line of `link`, for packets in this `encapsulation` if it carries cells.
-    pub fn new(link: &LinkEnds, encapsulation: Encapsulation) -> Self {
-        let (parts_per_bit, carrier) = match link.framing {
+    /// The line of the transmitter at end `end` of `link`, for packets in this `encapsulation` if it carries cells.
+    pub fn new(link: &LinkEnds, end: usize, encapsulation: Encapsulation) -> Self {
+        let line = link.lines[end];
+        let (parts_per_bit, carrier) = match line.framing {
             Framing::Cells { slot } => {
                 // The slot's time times the line rate: bits of the line in a slot, in lowest terms.
-                let (cell, parts_per_bit) = slot.stretched(link.line_rate, SECOND).ratio();
+                let (cell, parts_per_bit) = slot.stretched(line.rate, SECOND).ratio();
                 (parts_per_bit, Carrier::Cells { cell, encapsulation })
             }
             Framing::Ethernet => (1, Carrier::Ethernet { tagged: link.vlan }),
             Framing::Packets => (1, Carrier::Packets { overhead: link.overhead }),
         };
-        Self { line_rate: link.line_rate, parts_per_bit, carrier }
+        Self { line_rate: line.rate, parts_per_bit, carrier }
     }
 
     /// Parts per second that the line has.
@@ -280,6 +281,28 @@ impl Wire {
             Carrier::Ethernet { tagged } => Some(ethernet::padding(IP_HEADER_BYTES, tagged)),
             Carrier::Packets { .. } => Some(0),
         }
+    }
+
+    /// Length of the gap behind a frame, in parts of a bit.
+    pub(super) const fn gap(&self) -> u64 {
+        match self.carrier {
+            Carrier::Ethernet { .. } => 8 * ethernet::GAP_BYTES * self.parts_per_bit,
+            Carrier::Cells { .. } | Carrier::Packets { .. } => 0,
+        }
+    }
+
+    /// The least amount per bit of payload in packets with a transport header of `transport` bytes and at most `most` bytes of payload; `of` gives
+    /// the amount of a packet.
+    pub(super) fn least(&self, transport: u64, most: u64, of: impl Fn(&Layers) -> f64) -> f64 {
+        let packet = self.packet(transport, most);
+        let padding = packet.parts(Layer::Padding) / (8 * self.parts_per_bit);
+        // Fewer bytes in full cells may be better than the most with a cell of padding.
+        let full = match self.carrier {
+            Carrier::Cells { .. } => most.saturating_sub(CELL_PAYLOAD_BYTES - padding),
+            Carrier::Ethernet { .. } | Carrier::Packets { .. } => 0,
+        };
+        let of_a_bit = |payload: u64| of(&self.packet(transport, payload)) / (8 * payload) as f64;
+        of_a_bit(most).min(of_a_bit(full.max(1).min(most)))
     }
 
     /// A UDP datagram of `message` bytes, cut into fragments for `mtu`.

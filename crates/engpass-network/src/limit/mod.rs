@@ -4,7 +4,11 @@
 //! ([`layers`] for the lines); these are shared max-min fairly; and each of them alone is a candidate for the
 //! bottleneck. The page `docs/limit.md` has the formulas, their sources and what is left out.
 
+mod acks;
 mod alike;
+mod bound;
+mod certain;
+mod connection;
 mod demand;
 mod fill;
 mod hosts;
@@ -13,15 +17,20 @@ pub mod layers;
 mod outcome;
 mod sentence;
 mod stages;
+mod way;
 
 pub use outcome::{
-    Candidate, CandidateKind, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit, Stage, Taken,
+    Candidate, CandidateKind, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit, SetBy, Stage, Taken,
+    WindowLimit,
 };
 
 use engpass_testbed::{Testbed, Topology};
 
+use connection::Connection;
 use demand::{Demand, Resources, demands};
+use engpass_model::time::SECOND;
 use fill::{Allocation, allocate};
+use layers::Layer;
 
 /// The limit of every flow, and what all of them at their limits take of every link.
 ///
@@ -54,6 +63,15 @@ pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
         })
         .collect();
     LimitOutcome { flows, links }
+}
+
+/// Every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it, per second.
+#[doc(hidden)]
+pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
+    let (resources, demands) = demands(testbed, topology);
+    let all = allocate(&resources.capacities, &demands, None);
+    let used = |resource: usize| resources.users[resource].iter().map(|flow| all.of(*flow, resource)).sum();
+    resources.named().map(|(name, place)| (name, resources.capacities[place], used(place))).collect()
 }
 
 /// What a flow would get if it needed nothing but one of its limiters, the other flows all they need.
@@ -96,7 +114,8 @@ impl Alone {
             first.truncate(sentence::NAMED);
         }
         let others = Others { count: self.others.len(), share: self.share, first };
-        Answer { limiter, goodput: self.goodput, own: self.own, others }
+        let goodput = self.goodput.min(limiter.in_the_long_run);
+        Answer { limiter, goodput, own: self.own, others }
     }
 }
 
@@ -117,10 +136,20 @@ fn flow_limit(
     let bottleneck = smallest(None).expect("every flow crosses a link");
     let next = smallest(Some(bottleneck)).map(|next| &answers[next]);
     let goodput = answers[bottleneck].goodput;
+    let bounds: Vec<f64> = demand.limiters.iter().map(|limiter| bound(resources, demand, limiter)).collect();
+    let tightest = (0..bounds.len()).fold(0, |tightest, one| {
+        // Rounding must not decide between equal bounds: the first of them wins.
+        if bounds[one] < bounds[tightest] * (1.0 - ROUNDING) { one } else { tightest }
+    });
     FlowLimit {
         kind: demand.traffic.kind(),
+        paths: vec![topology.path(&topology.flows[flow].route)],
         goodput_bit_per_s: goodput,
         offered_bit_per_s: goodput,
+        bound_bit_per_s: bounds[tightest],
+        bound_bottleneck: demand.limiters[tightest].name.clone(),
+        bound_sentence: sentence::bound(topology, resources, demands, flow, tightest, bounds[tightest]),
+        window: window(topology, demand),
         idle_delay_s: demand.idle_delay.map(|ps| ps as f64 / 1e12),
         bottleneck: answers[bottleneck].limiter.name.clone(),
         next: next.map(|next| next.limiter.name.clone()),
@@ -128,13 +157,55 @@ fn flow_limit(
         stages: stages::stages(topology, demand, answers),
         candidates: answers
             .iter()
-            .map(|answer| Candidate {
+            .zip(&bounds)
+            .map(|(answer, bound)| Candidate {
                 name: answer.limiter.name.clone(),
                 kind: answer.limiter.kind,
                 goodput_bit_per_s: answer.goodput,
+                bound_bit_per_s: *bound,
             })
             .collect(),
     }
+}
+
+/// Relative differences below this come from rounding: times of hosts are whole picoseconds.
+const ROUNDING: f64 = 1e-6;
+
+/// The bound of a flow's goodput by one limiter, in bit/s.
+fn bound(resources: &Resources, demand: &Demand<'_>, limiter: &demand::Limiter) -> f64 {
+    limiter.at_most.unwrap_or_else(|| {
+        let times = limiter.resources.iter().map(|resource| demand.time(resources, *resource));
+        let units = demand.span.seconds() / times.fold(0.0, f64::max);
+        demand.span.rate(units * demand.payload_bits)
+    })
+}
+
+/// The window of each of a flow's connections.
+fn window(topology: &Topology, demand: &Demand<'_>) -> Option<WindowLimit> {
+    let connection = demand.connection?;
+    let (_, product, filling) = filling(topology, demand, &connection);
+    Some(WindowLimit {
+        bytes: connection.window.bytes,
+        set_by: connection.window.set_by,
+        round_trip_s: connection.window.round_trip / SECOND as f64,
+        bandwidth_delay_product_bytes: product,
+        filling_bytes: filling,
+    })
+}
+
+/// The narrowest line on a flow's path: the name of its link, its bandwidth-delay product, and the payload in flight on each connection that
+/// fills it, both in bytes.
+fn filling<'t>(topology: &'t Topology, demand: &Demand<'_>, connection: &Connection) -> (&'t str, f64, f64) {
+    let lines = demand.limiters.iter().filter_map(|limiter| limiter.line);
+    let rates = lines.map(|(hop, layers)| {
+        let link = &topology.links[hop.link];
+        let rate = link.line_from(hop.from).rate as f64;
+        (link.name.as_str(), rate, rate * layers.parts(Layer::Payload) as f64 / layers.line() as f64)
+    });
+    let narrowest = rates.min_by(|one, other| one.2.total_cmp(&other.2));
+    let (name, line, payload) = narrowest.expect("every flow crosses a link");
+    let bytes = |rate: f64| rate * connection.window.round_trip / SECOND as f64 / 8.0;
+    (name, bytes(line), bytes(payload) / demand.streams())
 }
 
 /// What `flow` would get if it needed nothing but `limiter`, the other flows all they need.
@@ -182,16 +253,14 @@ fn link_limit(
         DirectionLimit {
             from: topology.nodes[from].clone(),
             to: topology.nodes[to].clone(),
+            line_rate_bit_per_s: ends.line_from(from).rate as f64,
             // An empty sum of floats is -0.0, which no reader wants to see.
             utilisation: taken.iter().map(|taken| taken.share).fold(0.0, |sum, share| sum + share).min(1.0),
             taken,
         }
     };
     let [one, other] = ends.ends;
-    LinkLimit {
-        line_rate_bit_per_s: ends.line_rate as f64,
-        directions: vec![direction(one, other), direction(other, one)],
-    }
+    LinkLimit { directions: vec![direction(one, other), direction(other, one)] }
 }
 
 /// A share from 0 to 1; of nothing, nothing.

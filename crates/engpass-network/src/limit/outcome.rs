@@ -1,5 +1,6 @@
 //! What the `limit` engine answers. Rates are in bit/s; none is ever infinite or not a number.
 
+use engpass_testbed::topology::Path;
 use indexmap::IndexMap;
 use serde::Serialize;
 
@@ -17,10 +18,22 @@ pub struct LimitOutcome {
 pub struct FlowLimit {
     /// Kind of traffic, as in the file.
     pub kind: &'static str,
+    /// Paths of its packets.
+    pub paths: Vec<Path>,
     /// Payload that can arrive: of messages, or the 48 bytes of a generator's cells.
     pub goodput_bit_per_s: f64,
     /// Payload to offer for that: the same.
     pub offered_bit_per_s: f64,
+    /// The most goodput that this flow can reach over the counted time. No engine of the model exceeds it, apart from the backlog at the end of
+    /// the warm-up.
+    pub bound_bit_per_s: f64,
+    /// Name of the candidate with the smallest bound.
+    pub bound_bottleneck: String,
+    /// The bound and its bottleneck in words.
+    pub bound_sentence: String,
+    /// The window of each connection; only of a `tcp-stream`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowLimit>,
     /// One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in seconds; `None` for generators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_delay_s: Option<f64>,
@@ -35,6 +48,33 @@ pub struct FlowLimit {
     /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts with their memories and buses, application, and
     /// for TCP the acknowledgements.
     pub candidates: Vec<Candidate>,
+}
+
+/// The window that socket buffers give a TCP connection, and the window that would fill the line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WindowLimit {
+    /// Most payload in flight, in bytes.
+    pub bytes: u64,
+    /// The reason for this size.
+    pub set_by: SetBy,
+    /// The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds.
+    pub round_trip_s: f64,
+    /// Line rate of the narrowest line on the path, times the round trip.
+    pub bandwidth_delay_product_bytes: f64,
+    /// Payload in flight that fills this line: the size that both socket buffers of each connection need.
+    pub filling_bytes: f64,
+}
+
+/// The reason for the size of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SetBy {
+    /// The receive buffer is the window.
+    ReceiveBuffer,
+    /// The window field has no scale (RFC 7323 section 2).
+    WindowField,
+    /// The send buffer is smaller than the announced window.
+    SendBuffer,
 }
 
 /// One step of the waterfall.
@@ -53,8 +93,15 @@ pub struct Candidate {
     pub name: String,
     /// What it is.
     pub kind: CandidateKind,
-    /// Goodput if nothing else limited this flow.
+    /// Goodput if nothing else limited this flow and the others had their fair shares.
     pub goodput_bit_per_s: f64,
+    /// The bound if nothing else limited this flow; infinite, and left out of JSON, where a random source has no bound.
+    #[serde(skip_serializing_if = "is_infinite")]
+    pub bound_bit_per_s: f64,
+}
+
+fn is_infinite(rate: &f64) -> bool {
+    rate.is_infinite()
 }
 
 /// What limits.
@@ -87,6 +134,8 @@ pub enum CandidateKind {
     ReceivingBus,
     /// CPU of the receiving host.
     ReceivingHost,
+    /// Socket buffers: a window in each round trip.
+    SocketBuffers,
     /// The rate that the application offers.
     Application,
     /// A link in the other direction, which carries a TCP connection's acknowledgements.
@@ -96,8 +145,6 @@ pub enum CandidateKind {
 /// A link with all flows at their limits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkLimit {
-    /// Line rate, each way.
-    pub line_rate_bit_per_s: f64,
     /// The two directions, that from the link's first end first.
     pub directions: Vec<DirectionLimit>,
 }
@@ -109,6 +156,8 @@ pub struct DirectionLimit {
     pub from: String,
     /// Node that receives.
     pub to: String,
+    /// Line rate.
+    pub line_rate_bit_per_s: f64,
     /// Share of the line that is taken, physical framing included, 0 to 1.
     pub utilisation: f64,
     /// By whom, in the order of the file.

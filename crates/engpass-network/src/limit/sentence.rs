@@ -8,7 +8,7 @@ use engpass_testbed::Topology;
 
 use super::demand::{Demand, Resources};
 use super::layers::Layer;
-use super::outcome::CandidateKind;
+use super::outcome::{CandidateKind, SetBy};
 use super::{Answer, Others};
 
 /// "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at
@@ -23,19 +23,64 @@ pub(super) fn sentence(
 ) -> String {
     let demand = &demands[flow];
     let limiter = bottleneck.limiter;
-    let plural = |kind| {
-        use CandidateKind::{Acknowledgements, ReceivingPath, SendingPath};
-        matches!(kind, Acknowledgements | ReceivingPath | SendingPath)
-    };
     let verb = if plural(limiter.kind) { "limit" } else { "limits" };
     let goodput = rate(bottleneck.goodput);
-    let reason = reason(topology, resources, demands, flow, bottleneck);
+    let users = &resources.users[limiter.resources[0]];
+    let shared = match users.len() - 1 {
+        0 => String::new(),
+        count => {
+            let others = users.iter().copied().filter(|other| *other != flow);
+            format!(", shared with {}", list(&names(demands, others), count))
+        }
+    };
+    let reason = reason(topology, resources, demands, flow, bottleneck, &shared);
+    let reason = match limiter.kind {
+        CandidateKind::Acknowledgements if bottleneck.others.count == 0 => {
+            let connection = demand.connection.expect("only TCP has acknowledgements");
+            match connection.segments_per_ack.round() as u64 {
+                0 | 1 => "one for every segment fills it".to_owned(),
+                2 => "one for every second segment fills it".to_owned(),
+                count => format!("one for every {count} segments fills it"),
+            }
+        }
+        _ => reason,
+    };
     let next = next.map_or(String::new(), |next| {
         let is = if plural(next.limiter.kind) { "are" } else { "is" };
         format!("; next {is} {} at {}", next.limiter.name, rate(next.goodput))
     });
     let loss = losses(topology, demand);
     format!("{} {verb} `{}` to {goodput}: {reason}{next}{loss}", limiter.name, demand.name)
+}
+
+/// "link `down` bounds `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line".
+pub(super) fn bound(
+    topology: &Topology,
+    resources: &Resources,
+    demands: &[Demand<'_>],
+    flow: usize,
+    tightest: usize,
+    bound: f64,
+) -> String {
+    let demand = &demands[flow];
+    let limiter = &demand.limiters[tightest];
+    let (others, share) = &limiter.certain;
+    let first = others.iter().copied().take(NAMED).collect();
+    let others = Others { count: others.len(), share: *share, first };
+    let answer = Answer { limiter, goodput: bound, own: 0.0, others };
+    let verb = if plural(limiter.kind) { "bound" } else { "bounds" };
+    let reason = reason(topology, resources, demands, flow, &answer, "");
+    let late = match demand.span.late() {
+        late if late > 0.0 => format!("; it starts when {} of the counted time are over", per_cent(late)),
+        _ => String::new(),
+    };
+    let name = &limiter.name;
+    format!("{name} {verb} `{}` to {}: {reason}{late}", demand.name, rate(bound))
+}
+
+fn plural(kind: CandidateKind) -> bool {
+    use CandidateKind::{Acknowledgements, ReceivingPath, SendingPath, SocketBuffers};
+    matches!(kind, Acknowledgements | ReceivingPath | SendingPath | SocketBuffers)
 }
 
 /// Random loss on the way, which no closed form here counts.
@@ -56,18 +101,11 @@ fn reason(
     demands: &[Demand<'_>],
     flow: usize,
     bottleneck: &Answer<'_>,
+    shared: &str,
 ) -> String {
     let demand = &demands[flow];
     let limiter = bottleneck.limiter;
     let first = limiter.resources[0];
-    let users = &resources.users[first];
-    let shared = match users.len() - 1 {
-        0 => String::new(),
-        count => {
-            let others = users.iter().copied().filter(|other| *other != flow);
-            format!(", shared with {}", list(&names(demands, others), count))
-        }
-    };
     match limiter.kind {
         CandidateKind::Link if bottleneck.others.count == 0 => {
             let (_, layers) = limiter.line.expect("a link has layers");
@@ -79,18 +117,15 @@ fn reason(
         }
         CandidateKind::Link => format!("{} of the line", takers(demands, &bottleneck.others)),
         CandidateKind::Acknowledgements if bottleneck.others.count == 0 => {
-            match demand.segments_per_ack.round() as u64 {
-                0 | 1 => "one for every segment fills it".to_owned(),
-                2 => "one for every second segment fills it".to_owned(),
-                count => format!("one for every {count} segments fills it"),
-            }
+            "one for every window fills it".to_owned()
         }
         CandidateKind::Acknowledgements => format!("{} of the line", takers(demands, &bottleneck.others)),
         CandidateKind::Shaper | CandidateKind::Policer => {
             let cells = resources.capacities[first];
             let circuit = &topology.circuits[limiter.circuit.expect("a shaper has a circuit")];
-            let link = &topology.links[circuit.route[0].link];
-            let share = match link.framing {
+            let first = circuit.route[0];
+            let link = &topology.links[first.link];
+            let share = match link.line_from(first.from).framing {
                 Framing::Cells { slot } => {
                     format!(", {} of link `{}`", per_cent(cells / slot.per_second()), link.name)
                 }
@@ -136,9 +171,32 @@ fn reason(
             };
             format!("{verb} a {} takes {}{shared}", unit(demand), duration(time))
         }
+        CandidateKind::SocketBuffers => in_flight(topology, demand),
         CandidateKind::Application if bottleneck.goodput > 0.0 => "it offers no more".to_owned(),
         CandidateKind::Application => "it is switched off".to_owned(),
     }
+}
+
+/// "the receive buffer of `b` lets 3.15 MB be in flight for a round trip of 90 ms; the bandwidth-delay product of link `wan` is 112.51 MB, and
+/// socket buffers of 105.92 MB would fill it".
+fn in_flight(topology: &Topology, demand: &Demand<'_>) -> String {
+    let connection = demand.connection.expect("only TCP has a window");
+    let host = |node: usize| &topology.nodes[node];
+    let held = match connection.window.set_by {
+        SetBy::ReceiveBuffer => format!("the receive buffer of `{}` lets", host(demand.path.to)),
+        SetBy::SendBuffer => format!("the send buffer of `{}` lets", host(demand.path.from)),
+        SetBy::WindowField => "without window scaling the window lets".to_owned(),
+    };
+    let each = if demand.streams() > 1.0 { " on each connection" } else { "" };
+    let (line, product, filling) = super::filling(topology, demand, &connection);
+    format!(
+        "{held} {} be in flight{each} for a round trip of {}; the bandwidth-delay product of link `{line}` is {}, and socket buffers of {}{each} \
+         would fill it",
+        bytes(connection.window.bytes as f64),
+        duration(connection.window.round_trip),
+        bytes(product),
+        bytes(filling)
+    )
 }
 
 /// "message of 1024 B".
@@ -183,10 +241,20 @@ fn per_cent(share: f64) -> String {
 /// Two decimals of the largest unit that fits.
 fn rate(bit_per_s: f64) -> String {
     match bit_per_s {
+        r if r >= 1e12 => format!("{:.2} Tbit/s", r / 1e12),
         r if r >= 1e9 => format!("{:.2} Gbit/s", r / 1e9),
         r if r >= 1e6 => format!("{:.2} Mbit/s", r / 1e6),
         r if r >= 1e3 => format!("{:.2} kbit/s", r / 1e3),
         r => format!("{r:.0} bit/s"),
+    }
+}
+
+fn bytes(count: f64) -> String {
+    match count {
+        n if n >= 1e9 => format!("{:.2} GB", n / 1e9),
+        n if n >= 1e6 => format!("{:.2} MB", n / 1e6),
+        n if n >= 1e3 => format!("{:.2} kB", n / 1e3),
+        n => format!("{n:.0} B"),
     }
 }
 
@@ -198,12 +266,13 @@ fn byte_rate(bytes_per_s: f64) -> String {
     }
 }
 
+/// A time with the unit that suits it, three digits.
 fn duration(ps: f64) -> String {
-    match ps {
-        t if t >= SECOND as f64 => format!("{:.2} s", t / 1e12),
-        t if t >= 1e9 => format!("{:.2} ms", t / 1e9),
-        t if t >= 1e6 => format!("{:.2} µs", t / 1e6),
-        t if t >= 1e3 => format!("{:.2} ns", t / 1e3),
-        t => format!("{t:.0} ps"),
-    }
+    const UNITS: [(f64, &str); 5] =
+        [(SECOND as f64, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1.0, "ps")];
+    let digits = |value: f64| format!("{value:.2e}").parse::<f64>().expect("a number was written");
+    // The rounded time decides: 999.9 us is 1 ms.
+    let rounded = digits(ps);
+    let (factor, unit) = UNITS.into_iter().find(|(factor, _)| rounded >= *factor).unwrap_or((1.0, "ps"));
+    format!("{} {unit}", digits(rounded / factor))
 }

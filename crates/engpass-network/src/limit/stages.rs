@@ -17,9 +17,9 @@ pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer
         .filter(|answer| answer.limiter.kind == CandidateKind::Link)
         .min_by(|one, other| one.goodput.total_cmp(&other.goodput))
         .expect("every flow crosses a link");
-    let (index, layers) = link.limiter.line.expect("a link has layers");
-    let ends = &topology.links[index];
-    let line_rate = ends.line_rate as f64;
+    let (hop, layers) = link.limiter.line.expect("a link has layers");
+    let ends = &topology.links[hop.link];
+    let line_rate = ends.line_from(hop.from).rate as f64;
 
     let mut stages = Waterfall(vec![Stage { name: "line rate".to_owned(), rate_bit_per_s: line_rate }]);
     let own = line_rate * link.own;
@@ -46,6 +46,7 @@ pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer
             CandidateKind::ReceivingMemory => "memory of the receiver",
             CandidateKind::ReceivingBus => "I/O bus of the receiver",
             CandidateKind::ReceivingHost => "receiving host",
+            CandidateKind::SocketBuffers => "socket buffers: window per round trip",
             CandidateKind::Application => "application",
             CandidateKind::Acknowledgements => "acknowledgements",
         };
@@ -60,7 +61,7 @@ pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer
 
 /// Layers that a medium takes, in steps from the outside to the inside.
 fn steps(link: &LinkEnds, demand: &Demand<'_>) -> Vec<(&'static str, &'static [Layer])> {
-    let mut steps: Vec<(&'static str, &'static [Layer])> = match link.framing {
+    let mut steps: Vec<(&'static str, &'static [Layer])> = match link.lines[0].framing {
         Framing::Cells { .. } => {
             vec![("physical framing", &[Layer::Physical]), ("cell headers", &[Layer::CellHeader])]
         }
@@ -77,7 +78,7 @@ fn steps(link: &LinkEnds, demand: &Demand<'_>) -> Vec<(&'static str, &'static [L
     if demand.generator {
         return steps;
     }
-    if matches!(link.framing, Framing::Cells { .. }) {
+    if link.medium.is_atm() {
         steps.push(("AAL5 padding and trailer", &[Layer::Padding, Layer::Trailer]));
         steps.push(("encapsulation", &[Layer::Encapsulation]));
     }

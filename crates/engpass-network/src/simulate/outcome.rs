@@ -3,7 +3,7 @@
 use engpass_model::element::Generator;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
-use engpass_testbed::topology::LinkEnds;
+use engpass_testbed::topology::{LinkEnds, Path};
 use engpass_testbed::{Testbed, Topology};
 use serde::Serialize;
 
@@ -35,6 +35,8 @@ pub struct SimOutcome {
 pub struct Flow {
     /// Kind of traffic.
     pub kind: &'static str,
+    /// Paths of its packets.
+    pub paths: Vec<Path>,
     /// Payload received, in bit/s.
     pub goodput_bit_per_s: f64,
     /// Payload sent, in bit/s.
@@ -79,9 +81,6 @@ pub struct TcpCounts {
 /// What went over a link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkUse {
-    /// Cells that one direction could have carried; `None` on a link that carries frames.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub capacity_cells: Option<u64>,
     /// Where the bit-times of both directions went, by account: `docs/ledger.md`. In parts of a bit, as `unit` says.
     pub ledger: Accounts,
     /// The sum of all accounts: all bit-times of both directions.
@@ -99,6 +98,9 @@ pub struct Direction {
     pub from: String,
     /// Node at the other end.
     pub to: String,
+    /// Cells that it could have carried; `None` on a link that carries frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_cells: Option<u64>,
     /// What it carried.
     #[serde(flatten)]
     pub carried: Carried,
@@ -231,6 +233,7 @@ impl Network {
                 name.clone(),
                 Flow {
                     kind: traffic.kind(),
+                    paths: vec![topology.path(&topology.flows[index].route)],
                     goodput_bit_per_s: bits(tally.received_bytes, tally.received) / seconds,
                     offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
                     sent_datagrams: sent,
@@ -267,12 +270,15 @@ impl Network {
 
     fn links(&self, topology: &Topology, measured: u64) -> Result<Vec<(String, LinkUse)>, SimError> {
         let mut links = Vec::with_capacity(topology.links.len());
-        for (link, LinkEnds { name, ends, .. }) in topology.links.iter().enumerate() {
-            let capacity_cells = self.capacity(topology, link, measured);
+        for (link, LinkEnds { name, ends, lines, .. }) in topology.links.iter().enumerate() {
             let mut directions = Vec::with_capacity(2);
             let (mut ledger, mut capacity, mut parts_per_bit) = (Accounts::default(), 0, 1);
             for end in 0..2 {
                 let port = link * 2 + end;
+                let capacity_cells = match lines[end].framing {
+                    Framing::Cells { slot } => Some(slot.ended_within(measured)),
+                    Framing::Ethernet | Framing::Packets => None,
+                };
                 let (carried, vcs) = self.carried(port);
                 let cells = capacity_cells.map(|_| carried.sent());
                 let closed = self.fabric.ledger.close(topology, port, cells)?;
@@ -282,6 +288,7 @@ impl Network {
                 directions.push(Direction {
                     from: topology.nodes[ends[end]].clone(),
                     to: topology.nodes[ends[1 - end]].clone(),
+                    capacity_cells,
                     carried,
                     utilisation: (measured - closed.idle) as f64 / measured as f64,
                     ledger: closed.accounts,
@@ -292,7 +299,7 @@ impl Network {
                 });
             }
             let unit = if parts_per_bit == 1 { "bit".to_owned() } else { format!("1/{parts_per_bit} bit") };
-            links.push((name.clone(), LinkUse { capacity_cells, ledger, capacity, unit, directions }));
+            links.push((name.clone(), LinkUse { ledger, capacity, unit, directions }));
         }
         Ok(links)
     }
@@ -318,13 +325,6 @@ impl Network {
             counts.smoothed_rtt_s = counts.smoothed_rtt_s.or(rtt.map(|rtt| rtt.ps() as f64 / 1e12));
         }
         counts
-    }
-
-    fn capacity(&self, topology: &Topology, link: usize, measured: u64) -> Option<u64> {
-        match topology.links[link].framing {
-            Framing::Cells { slot } => Some(slot.ended_within(measured)),
-            Framing::Ethernet | Framing::Packets => None,
-        }
     }
 
     /// Cells that a generator put on its NIC's line: in the window, and ever.

@@ -61,6 +61,9 @@ fn counted(text: &str, overrides: &[(&str, &str)]) -> [u64; 2] {
     [estimate, most.cast_unsigned()]
 }
 
+/// A workload by name: its testbed, and what is set in it.
+type Case<'a> = (&'a str, String, Vec<(&'a str, &'a str)>);
+
 /// Estimates are within a factor of two where a run takes more than a megabyte.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
@@ -69,7 +72,7 @@ fn estimate_is_within_a_factor_of_two() {
     let queue = |packets: &str| format!("{{ drop-tail = {{ limit = \"{packets} packets\" }} }}");
     let (wide, narrow) = (queue("40000"), queue("100000"));
     let streams = "{ kind = \"tcp-stream\", from = \"a\", to = \"b\", message = \"64 KiB\", streams = 2000 }";
-    let cases: Vec<(&str, String, Vec<(&str, &str)>)> = vec![
+    let cases: Vec<Case<'_>> = vec![
         ("1,000 TCP flows", dumbbell(1000, OC3, SACK), vec![("run.duration", "500 ms")]),
         ("100 TCP flows, 10 Gbit/s", dumbbell(100, 10_000, SACK), vec![("run.duration", "500 ms")]),
         ("2,000 phones", phones(2000), vec![short]),

@@ -107,7 +107,7 @@ fn each_kind_says_why() {
     assert!(
         turns
             .sentence
-            .contains("on `one-copy` every message of 8000 B takes 74.00 µs of CPU, then 60.15 µs of DMA"),
+            .contains("on `one-copy` every message of 8000 B takes 74 us of CPU, then 60.2 us of DMA"),
         "{}",
         turns.sentence
     );

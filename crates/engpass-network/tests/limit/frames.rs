@@ -123,7 +123,7 @@ fn a_router_takes_its_time() {
     let flow = |traffic: &str| limits(&chain(&[gigabit, gigabit], &[router], traffic)).flows["t"].clone();
     let udp = flow(&stream("t", "udp-stream", 18));
     assert!(close(udp.goodput_bit_per_s, 100_000.0 * 18.0 * 8.0));
-    insta::assert_snapshot!(udp.sentence, @"router `n0` limits `t` to 14.40 Mbit/s: forwarding a message of 18 B takes 10.00 µs; next is link `l0` at 214.29 Mbit/s");
+    insta::assert_snapshot!(udp.sentence, @"router `n0` limits `t` to 14.40 Mbit/s: forwarding a message of 18 B takes 10 us; next is link `l0` at 214.29 Mbit/s");
     assert!(close(stage(&udp, "router"), udp.goodput_bit_per_s));
     let tcp = flow(&stream("t", "tcp-stream", 65_536));
     let router = tcp.candidates.iter().find(|candidate| candidate.kind == CandidateKind::Router).unwrap();
@@ -133,7 +133,7 @@ fn a_router_takes_its_time() {
     let half = flow(&shared);
     let (small, large) = (518.0, 1018.0);
     assert!(close(half.goodput_bit_per_s, 100_000.0 * 472.0 * 8.0 * large / (small + large)), "{half:?}");
-    assert!(half.sentence.contains("takes 10.00 µs, shared with `other`"), "{}", half.sentence);
+    assert!(half.sentence.contains("takes 10 us, shared with `other`"), "{}", half.sentence);
 }
 
 /// A packet of 9000 bytes becomes seven on a link with an MTU of 1500: 6 · 1480 + 100 bytes of IP payload.

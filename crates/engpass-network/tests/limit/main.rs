@@ -1,16 +1,23 @@
 //! The `limit` engine against published formulas and numbers, and its laws as properties.
 
 mod alike;
+mod bounds;
 mod copies;
 mod costs;
 mod frames;
 mod idle;
 mod laws;
 mod layers;
+#[path = "../networks/mod.rs"]
+mod networks;
+mod paths;
 mod published;
 mod shared;
 mod simulated;
+mod tight;
 mod without;
+
+use engpass_oracle::resolve;
 
 use engpass_network::limit::{FlowLimit, LimitOutcome, limit};
 use engpass_testbed::{Source, load};

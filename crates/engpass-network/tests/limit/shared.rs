@@ -159,7 +159,7 @@ fn a_host_is_shared() {
     let flow = &outcome.flows["stream"];
     assert!(close(flow.goodput_bit_per_s, alone / 2.0));
     assert!(
-        flow.sentence.contains("sending a message of 9000 B takes 2.15 ms, shared with `other`"),
+        flow.sentence.contains("sending a message of 9000 B takes 2.14 ms, shared with `other`"),
         "{}",
         flow.sentence
     );

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use engpass_model::discard::{Discard, Epd};
+use engpass_model::link::{DirectedRates, LineRate};
 use engpass_model::schedule::Schedule;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
-use engpass_model::unit::FillLevel;
-use engpass_model::wire::{Framing, Medium};
+use engpass_model::unit::{FillLevel, Rate};
+use engpass_model::wire::Medium;
 use engpass_network::limit::limit;
 use engpass_network::simulate::{BookSeen, Carried, Drop, SimOutcome, simulate};
 use engpass_testbed::{Testbed, Topology};
@@ -134,7 +135,7 @@ fn place(drop: &Drop, topology: &Topology, flow: usize) -> Place {
     if drop.cause == "damaged on the line" {
         return Place::Line { link, end };
     }
-    if matches!(topology.links[link].framing, Framing::Cells { .. }) {
+    if topology.links[link].medium.is_atm() {
         let cause = match drop.cause {
             "buffer full" => Cause::Full,
             "CLP threshold" => Cause::LowPriority,
@@ -204,6 +205,29 @@ fn a_generator_that_goes_first_meets_itself() {
         seen.flows[1].lost + seen.flows[1].marked > 0
     });
     assert_eq!(lost_or_marked, [true, false, true, false, false]);
+}
+
+/// A generator goes before a stream at a port whose line is slower than the generator, or faster, and the line back is the other of the two.
+#[test]
+fn a_port_goes_by_the_rate_of_its_own_direction() {
+    let lost = [(20, 200), (200, 20)].map(|(down, up)| {
+        let mut testbed = bench("20 ms");
+        hosts(&mut testbed, &["a", "g", "c"]);
+        switch(&mut testbed, "x", 60, Schedule::Priority(Default::default()));
+        link(&mut testbed, ["a", "x"], Medium::Oc3c);
+        for (ends, forward, backward) in [(["g", "x"], 100, 200), (["x", "c"], down, up)] {
+            link(&mut testbed, ends, Medium::Atm);
+            let [forward, backward] = [forward, backward].map(|mbit_s| Rate(mbit_s * 1_000_000));
+            testbed.links[&ends.join("-")].rate = Some(LineRate::Each(DirectedRates { forward, backward }));
+        }
+        circuit(&mut testbed, "a", "c");
+        udp(&mut testbed, "a", "c", 1000);
+        cbr(&mut testbed, "g", "c", q("30 %"));
+        assert_eq!(difference(&testbed, 1), Ok(()), "{down} down, {up} up");
+        let outcome = fast(&testbed, &resolve(&testbed), 1);
+        outcome.flows[1].lost > 0
+    });
+    assert_eq!(lost, [true, false]);
 }
 
 /// What the two engines see differently.

@@ -7,6 +7,8 @@ mod by_hand;
 mod captured;
 mod contended;
 mod fast;
+mod file;
+#[path = "../networks/mod.rs"]
 mod networks;
 mod outside;
 mod properties;

@@ -9,7 +9,7 @@ use engpass_model::source::Traffic;
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
 use engpass_model::unit::Share;
-use engpass_model::wire::Framing;
+use engpass_model::wire::{Framing, Medium};
 use engpass_testbed::topology::{FlowPath, Hop, Leg, LinkEnds};
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
@@ -58,12 +58,13 @@ fn fates(seen: &Observed) -> Result<(), TestCaseError> {
 fn books_balance(topology: &Topology, seen: &Observed) -> Result<(), TestCaseError> {
     for (&(link, end), accounts) in &seen.accounts {
         let ends = &topology.links[link];
-        let parts = match ends.framing {
+        let line = ends.lines[end];
+        let parts = match line.framing {
             // Bits of the line in a slot, as a fraction in lowest terms: the denominator is what a bit has of parts.
-            Framing::Cells { slot } => slot.stretched(ends.line_rate, SECOND).ratio().1,
+            Framing::Cells { slot } => slot.stretched(line.rate, SECOND).ratio().1,
             _ => 1,
         };
-        let bits = u128::from(seen.at) * u128::from(ends.line_rate);
+        let bits = u128::from(seen.at) * u128::from(line.rate);
         let total: u128 = accounts.values().sum();
         prop_assert_eq!(total, bits * u128::from(parts) / u128::from(SECOND), "link {} end {}", link, end);
     }
@@ -264,6 +265,11 @@ fn random_networks_meet_everything() {
         meet("cells all round a ring of links of 1 ps", ring == Some(1));
         meet("against a circuit", topology.flows.iter().any(|flow| !flow.forward));
         meet("three hops or more", topology.flows.iter().any(|flow| flow.route.len() > 2));
+        meet("a rate for each direction", {
+            let unequal = |hop: &Hop| topology.links[hop.link].lines[0] != topology.links[hop.link].lines[1];
+            let mut flows = topology.flows.iter().zip(&seen.flows);
+            flows.any(|(path, flow)| flow.received > 0 && path.route.iter().any(unequal))
+        });
         meet("both directions of a circuit", {
             let used: Vec<usize> = topology
                 .flows
@@ -406,7 +412,8 @@ fn random_networks_of_frames_meet_everything() {
         met.meet("jitter", on_way(|link| link.jitter.ps() > 0));
         met.meet("reordering", on_way(|link| link.reorder.is_some()));
         met.meet("a VLAN tag", on_way(|link| link.vlan));
-        met.meet("point to point", on_way(|link| link.framing == Framing::Packets));
+        met.meet("point to point", on_way(|link| link.medium == Medium::PointToPoint));
+        met.meet("a rate for each direction", on_way(|link| link.lines[0] != link.lines[1]));
     }
     met.enough();
 }

@@ -4,7 +4,7 @@
 
 use engpass_model::circuit::Circuit;
 use engpass_model::complaint::{Complaints, FASTEST, LONGEST};
-use engpass_model::link::Link;
+use engpass_model::link::{LineRate, Link};
 use engpass_model::source::Traffic;
 use engpass_model::unit::{Duration, Rate, Share};
 use engpass_model::wire::Medium;
@@ -210,10 +210,19 @@ fn link(
         }
         (None, Some(rate)) => {
             // A full queue of the slowest line of cells is sent within 49 days: those of frames may take for ever.
-            let slowest = if atm { 1_000 } else { 1 };
-            complaints.between(&["rate"], rate.0, (slowest, FASTEST), "bit/s", "no line has that rate");
+            let bounds = (if atm { 1_000 } else { 1 }, FASTEST);
+            let mut check = |path: &[&'static str], rate: Rate| {
+                complaints.between(path, rate.0, bounds, "bit/s", "no line has that rate");
+            };
+            match rate {
+                LineRate::Both(rate) => check(&["rate"], rate),
+                LineRate::Each(rates) => {
+                    check(&["rate", "forward"], rates.forward);
+                    check(&["rate", "backward"], rates.backward);
+                }
+            }
         }
-        (None, None) if !faulty.has(&["link", name, "rate"]) => {
+        (None, None) if !faulty.has(&["link", name, "rate"]) && !faulty.within(&["link", name, "rate"]) => {
             let message = format!("`rate` is missing in `{}`", crate::path::join(&["link", name]));
             let help = format!("a link of medium `{medium}` says its rate: add `rate = \"155.52 Mbit/s\"`");
             checker.report(&["link", name, "rate"], Diagnostic::error("missing-key", message).help(help));

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from engpass.claims.curves import Curve
 from engpass.claims.quantity import Quantity
+from engpass.say import written
 
 Curves = Callable[[str, str], Curve]
 """Returns the curve of a variant (first) and a quantity (second) of the claim's campaign, engine and flow."""
@@ -25,6 +26,16 @@ class Interval:
     text: str
     decimals: int = 2
     """Decimals with which tables show a number that is compared with the bounds."""
+    name: str = ""
+    """The unit in which the claim is written, for such numbers too; empty for a number without one."""
+
+    def say(self, value: float) -> str:
+        """A value in the base unit as the claim would write it."""
+        return written(self.name, self.decimals, value)
+
+    def say_range(self, low: float, high: float) -> str:
+        """Two values as the claim would write them; one of them if they are the same."""
+        return written(self.name, self.decimals, *((low,) if low == high else (low, high)))
 
     def __contains__(self, value: float) -> bool:
         # Rounding of the last bit decides no claim.

@@ -36,7 +36,7 @@ class Cliff(Check):
         place = (edge[0].x + edge[1].x) / 2
         above = curve.between(None, edge[0].x).least().value
         end = curve.samples[-1]
-        said = f"{say(place, curve.x_unit)}; {say(above, curve.unit)} before"
+        said = f"{needed(accept).say(place)}; {say(above, curve.unit)} before"
         said += f", {say(end.value, curve.unit)} at {end.text}"
         deep = above >= self.least.value and end.value <= self.most.value
         return Verdict(said, deep and place in needed(accept))

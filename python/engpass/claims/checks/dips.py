@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed, say_reach
 from engpass.claims.curves import Curve
-from engpass.claims.quantity import Quantity, say, say_range
+from engpass.claims.quantity import Quantity, say_range
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Dips(Check):
         curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
         low, all_ = count(curve, self.below.value), len(curve.samples)
         least, greatest = curve.least().value, curve.greatest().value
-        said = f"{say(low / all_, '')}: {low} of {all_} sizes; {say_range(least, greatest, curve.unit)}"
+        said = f"{needed(accept).say(low / all_)}: {low} of {all_} sizes"
+        said += f"; {say_range(least, greatest, curve.unit)}"
         deep = self.deepest is None or least < self.deepest.value
         high = self.highest is None or greatest >= self.highest.value
         return Verdict(said, deep and high and low / all_ in needed(accept))

@@ -10,7 +10,7 @@ from typing import ClassVar
 from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed
 from engpass.claims.curves import Sample
 from engpass.claims.missing import NoDataError
-from engpass.claims.quantity import Quantity, say
+from engpass.claims.quantity import Quantity
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Oscillation(Check):
         period = (tops[-1].x - tops[0].x) / periods
         step = min(after.x - before.x for before, after in pairwise(curve.samples))
         even = all(abs(b.x - a.x - period) <= step * (1 + 1e-9) for a, b in pairwise(tops))
-        said = f"{say(period, curve.x_unit)}; {periods} periods, from {tops[0].text} to {tops[-1].text}"
+        said = f"{needed(accept).say(period)}; {periods} periods, from {tops[0].text} to {tops[-1].text}"
         if not even:
             said += ", uneven"
         return Verdict(said, even and periods >= self.periods.value and period in needed(accept))

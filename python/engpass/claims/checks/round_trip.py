@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed
-from engpass.claims.quantity import Quantity, say_range
+from engpass.claims.quantity import Quantity
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class RoundTrip(Check):
         shortest = curves(self.variant, "shortest round trip").between(low, high).least()
         longest = curves(self.variant, "longest round trip").between(low, high).greatest()
         inside = shortest.value in needed(accept) and longest.value in needed(accept)
-        return Verdict(say_range(shortest.value, longest.value, "s", needed(accept).decimals), inside)
+        return Verdict(needed(accept).say_range(shortest.value, longest.value), inside)
 
     def criterion(self) -> str:
         """The flows that are looked at."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from engpass.claims.checks.base import Check, Curves, Interval, Verdict, bounds, needed, say_reach
 from engpass.claims.curves import Curve
-from engpass.claims.quantity import Quantity, say, say_range
+from engpass.claims.quantity import Quantity
 
 STATISTICS = ("each", "mean", "greatest", "least")
 
@@ -44,17 +44,17 @@ class Value(Check):
         curve = curves(self.variant, self.quantity)
         curve = curve.between(*self.reach()) if self.at is None else curve.only(self.at.value)
         curve = self._scaled(curve)
-        decimals = needed(accept).decimals
+        accepted = needed(accept)
         least, greatest = curve.least(), curve.greatest()
         if self.statistic == "each":
-            inside = least.value in needed(accept) and greatest.value in needed(accept)
-            return Verdict(say_range(least.value, greatest.value, curve.unit, decimals), inside)
+            inside = least.value in accepted and greatest.value in accepted
+            return Verdict(accepted.say_range(least.value, greatest.value), inside)
         if self.statistic == "mean":
             mean = math.fsum(sample.value for sample in curve.samples) / len(curve.samples)
-            return Verdict(f"{say(mean, curve.unit, decimals)} on average", mean in needed(accept))
+            return Verdict(f"{accepted.say(mean)} on average", mean in accepted)
         sample = greatest if self.statistic == "greatest" else least
         where = f" at {sample.text}" if sample.text else ""
-        return Verdict(f"{say(sample.value, curve.unit, decimals)}{where}", sample.value in needed(accept))
+        return Verdict(f"{accepted.say(sample.value)}{where}", sample.value in accepted)
 
     def _scaled(self, curve: Curve) -> Curve:
         if self.per is not None:

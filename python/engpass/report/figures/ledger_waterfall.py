@@ -12,7 +12,7 @@ from engpass.report.aggregate import Table
 from engpass.report.books import Place
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
-from engpass.report.units import PERCENT, unit_for
+from engpass.units import PERCENT, unit_for
 
 
 def chart(

@@ -9,7 +9,7 @@ import altair as alt
 from engpass.report import theme
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
-from engpass.report.units import Unit, unit_for
+from engpass.units import Unit, unit_for
 
 _LEVELS = (
     ("congestion_window_bytes", "congestion window", "s1"),

@@ -11,7 +11,7 @@ import altair as alt
 from engpass.report import theme
 from engpass.report.aggregate import Point, Table
 from engpass.report.figures import base
-from engpass.report.units import unit_for
+from engpass.units import unit_for
 
 MAX_VARIANTS = theme.SERIES
 """Bars of a stage at most: as many as there are colours, for nothing but its colour tells a bar's variant."""

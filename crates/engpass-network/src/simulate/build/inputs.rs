@@ -100,7 +100,7 @@ impl Builder<'_> {
                 let before = self.origins[port][index].expect("only lines lead to a switch");
                 let channel = self.pass_line(before, port).unwrap_or_else(|| {
                     self.ports[port].upstream.push(before);
-                    Channel::new(self.slots[before / 2])
+                    Channel::new(self.slots[before])
                 });
                 self.channels[port].push(channel);
             }
@@ -152,7 +152,7 @@ impl Builder<'_> {
     /// kept while they are, where no warm-up cuts them.
     fn pass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
         let [channel] = self.channels[line].as_slice() else { return None };
-        let slot = self.slots[line / 2].after(1);
+        let slot = self.slots[line].after(1);
         if self.outside
             || channel.generated_pace() <= slot
             || !channel.is_even() && self.window.from.is_some()
@@ -171,7 +171,7 @@ impl Builder<'_> {
         let later = if even { slot } else { 0 };
         source.passed = Some((line, later));
         if !even {
-            source.generator = source.generator.clone().through(self.slots[line / 2], self.window.end);
+            source.generator = source.generator.clone().through(self.slots[line], self.window.end);
         }
         let channel = Channel::generated(source.generator.clone().shifted(later + delay));
         self.channels[line].clear();
@@ -234,7 +234,7 @@ impl Builder<'_> {
         if self.ports[port].rules[only.vc as usize].policer.is_some() {
             return None;
         }
-        let slot = self.slots[port / 2].after(1);
+        let slot = self.slots[port].after(1);
         let mut channels = self.channels[port].iter();
         let place = channels.position(|channel| {
             channel.is_even()

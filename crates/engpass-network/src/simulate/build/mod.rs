@@ -17,7 +17,7 @@ use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
-use engpass_testbed::topology::{Hop, LinkEnds};
+use engpass_testbed::topology::{Hop, Line};
 use engpass_testbed::{Testbed, Topology};
 
 use crate::simulate::adapt::Adapting;
@@ -133,13 +133,13 @@ impl Network {
     }
 }
 
-/// The time of a cell on every link; on one that carries frames nobody asks for it.
+/// The time of a cell on the line of every port; unused where the line carries frames.
 fn slots(topology: &Topology) -> Vec<Pace> {
-    let slot = |link: &LinkEnds| match link.framing {
+    let slot = |line: &Line| match line.framing {
         Framing::Cells { slot } => slot,
-        Framing::Ethernet | Framing::Packets => Pace::of_bits(CELL_BITS, link.line_rate),
+        Framing::Ethernet | Framing::Packets => Pace::of_bits(CELL_BITS, line.rate),
     };
-    topology.links.iter().map(slot).collect()
+    topology.links.iter().flat_map(|link| &link.lines).map(slot).collect()
 }
 
 /// What a flow has come to before anything has happened.
@@ -167,7 +167,7 @@ impl Builder<'_> {
         let count = if carry_cells { links.len() * 2 } else { 0 };
         self.ports.reserve_exact(count);
         for port in 0..count {
-            let slot = self.slots[port / 2];
+            let slot = self.slots[port];
             self.ports.push(Port {
                 queue: self.queue(self.node_of(port), slot),
                 rules: vec![Rule::default(); self.topology.circuits.len() * 2],
@@ -222,7 +222,7 @@ impl Builder<'_> {
                     rule.policer = Some(VirtualScheduling::new(pace, tolerance));
                     rule.tags = action == PolicingAction::Tag;
                 }
-                let slot = self.slots[hops[0] / 2];
+                let slot = self.slots[hops[0]];
                 let pace = circuit.shaping.filter(|_| forward).unwrap_or(slot);
                 let mut delays: Vec<u64> = hops.iter().map(|port| self.delay_of(*port)).collect();
                 let mut transit: Vec<u64> = hops.iter().map(|port| self.ports[*port].lookahead).collect();
@@ -233,7 +233,8 @@ impl Builder<'_> {
                 }
                 let config = self.testbed.circuits.get_index(index).filter(|_| forward);
                 let adapting = config.and_then(|(_, config)| config.adaptive.as_ref()).map(|adaptive| {
-                    let slots = hops.iter().map(|port| self.slots[port / 2].after(1));
+                    // Answers come back against the direction of the cells: on the other port of each link.
+                    let slots = hops.iter().map(|port| self.slots[port ^ 1].after(1));
                     self.adapting.push(Adapting {
                         vc,
                         nic: hops[0],

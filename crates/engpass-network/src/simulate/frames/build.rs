@@ -2,7 +2,6 @@
 
 use engpass_model::random::Stream;
 use engpass_model::switch::Switch;
-use engpass_model::wire::Framing;
 use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
@@ -24,7 +23,7 @@ impl Frames {
         window: Window,
     ) -> Result<Self, SimError> {
         let mut frames = Self::default();
-        let carries = |link: &&LinkEnds| !matches!(link.framing, Framing::Cells { .. });
+        let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
         frames.places.reserve_exact(2 * topology.links.len());
         frames.routes.reserve_exact(2 * topology.flows.len());

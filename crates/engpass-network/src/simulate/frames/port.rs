@@ -161,11 +161,12 @@ impl FramePort {
         lottery: impl Fn(&str) -> Stream,
     ) -> Self {
         let around = link.line_bytes(u64::from(u16::MAX)) - u64::from(u16::MAX);
-        let (gap, physical) = match link.framing {
+        let line = link.lines[end];
+        let (gap, physical) = match line.framing {
             Framing::Ethernet => (ethernet::GAP_BYTES, ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES),
             _ => (0, 0),
         };
-        let discipline = link.queues[end].as_ref().map(|queue| queue.build(lottery("queue"), link.line_rate));
+        let discipline = link.queues[end].as_ref().map(|queue| queue.build(lottery("queue"), line.rate));
         let waiting = match discipline {
             None => Waiting::All,
             Some(Discipline::Arrival(admission)) => match admission.only_limit() {
@@ -176,7 +177,7 @@ impl FramePort {
                 Waiting::Service(Box::new(Service { scheduler, asked: u64::MAX, held_since: None }))
             }
         };
-        let pace = Pace::of_bits(8, link.line_rate);
+        let pace = Pace::of_bits(8, line.rate);
         let mut port = Self {
             clock: Clock::new(pace, (physical as u32, gap)),
             per_byte: pace.ratio().0,
@@ -676,6 +677,7 @@ mod tests {
     use engpass_model::queue::{DropTail, Ecn, Queue};
     use engpass_model::unit::{QueueLimit, Share};
     use engpass_model::wire::Medium;
+    use engpass_testbed::topology::Line;
 
     fn port(rate: u64) -> FramePort {
         let queue = Queue::DropTail(DropTail { limit: QueueLimit::packets(100_000), ecn_threshold: None });
@@ -683,8 +685,7 @@ mod tests {
             name: "line".into(),
             ends: [0, 1],
             medium: Medium::PointToPoint,
-            line_rate: rate,
-            framing: Framing::Packets,
+            lines: [Line::new(Medium::PointToPoint, rate); 2],
             delay: Time(1),
             mtu: 1500,
             overhead: 0,

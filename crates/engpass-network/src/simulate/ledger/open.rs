@@ -80,7 +80,7 @@ impl Ledger {
         };
         ledger.lines.reserve_exact(topology.links.len() * 2);
         for port in 0..topology.links.len() * 2 {
-            ledger.lines.push(Line::new(&topology.links[port / 2], window));
+            ledger.lines.push(Line::new(&topology.links[port / 2], port % 2, window));
         }
         ledger.first.reserve_exact(flows + endpoints + 1);
         for (flow, traffic) in opening.testbed.traffic.values().enumerate().take(flows) {
@@ -122,7 +122,7 @@ impl Ledger {
                 u128::from(num) * u128::from(line.ticks_per_ps) > u128::from(line.ticks) * u128::from(den)
             };
             for &port in &vc.hops {
-                let wire = Wire::new(&opening.topology.links[port / 2], encapsulation);
+                let wire = Wire::new(&opening.topology.links[port / 2], port % 2, encapsulation);
                 let shaped = vc.adapting.is_some() || slower(&self.lines[port]);
                 self.add_book(&lane, port, wire, (flow.mtu, &[]), shaped);
             }
@@ -136,7 +136,7 @@ impl Ledger {
                     least = mtu;
                 }
                 let port = opening.frames.ports[step.port as usize].port as usize;
-                let wire = Wire::new(&opening.topology.links[port / 2], Default::default());
+                let wire = Wire::new(&opening.topology.links[port / 2], port % 2, Default::default());
                 self.add_book(&lane, port, wire, (flow.mtu, &cuts), false);
             }
         }
@@ -216,10 +216,12 @@ impl Ledger {
 }
 
 impl Line {
-    fn new(link: &LinkEnds, window: Window) -> Self {
-        let wire = Wire::new(link, Default::default());
+    /// Empty books of the transmitter at end `end` of a link.
+    fn new(link: &LinkEnds, end: usize, window: Window) -> Self {
+        let line = link.lines[end];
+        let wire = Wire::new(link, end, Default::default());
         let byte = 8 * wire.nothing().parts_per_bit();
-        let (slot, grain, physical, header, unit) = match (link.framing, wire.cell()) {
+        let (slot, grain, physical, header, unit) = match (line.framing, wire.cell()) {
             (Framing::Cells { slot }, Some(cell)) => {
                 let parts = |layer| cell.parts(layer);
                 let around = (parts(Layer::Physical), parts(Layer::CellHeader));
@@ -227,7 +229,7 @@ impl Line {
             }
             _ => {
                 let physical = wire.packet(0, 0).parts(Layer::Physical);
-                (Pace::of_bits(8, link.line_rate), byte, physical, 0, byte)
+                (Pace::of_bits(8, line.rate), byte, physical, 0, byte)
             }
         };
         let (ticks, ticks_per_ps) = slot.ratio();

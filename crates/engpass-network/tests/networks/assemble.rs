@@ -3,7 +3,7 @@
 use engpass_model::circuit::Circuit;
 use engpass_model::discard::{Discard, Epd, EpdPpd, Fba, SelectiveDrop};
 use engpass_model::host::{Cost, Host, Pauses};
-use engpass_model::link::Link;
+use engpass_model::link::{DirectedRates, LineRate, Link};
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::{Policing, PolicingAction};
 use engpass_model::source::{Cbr, Live, OnOff, Traffic, UdpStream};
@@ -15,12 +15,12 @@ use engpass_testbed::{Run, Testbed};
 use indexmap::IndexMap;
 
 use super::{
-    CircuitDraw, GeneratorDraw, Graph, HostDraw, LevelDraw, RateDraw, Shape, SwitchDraw, TcpDraw, TimesDraw,
-    UdpDraw, tcp,
+    CircuitDraw, GeneratorDraw, Graph, HostDraw, LevelDraw, LinkDraw, RateDraw, Shape, SwitchDraw, TcpDraw,
+    TimesDraw, UdpDraw, tcp,
 };
 
 /// Cells over all hops that a run may make.
-const AFFORDABLE: u64 = 6_000;
+const AFFORDABLE: u64 = 7_500;
 
 /// A rate in bit/s at which a slot takes a whole number of picoseconds.
 const ROUND_RATE: u64 = 42_400_000;
@@ -48,16 +48,24 @@ pub(super) fn two(ends: (usize, usize), hosts: usize) -> [String; 2] {
     [format!("h{from}"), format!("h{to}")]
 }
 
-/// Bits of cells per second on a link.
-fn cell_bits(link: &Link) -> u64 {
-    let line_rate = line_rate(link);
+/// Bits of cells per second on a line of this rate.
+fn cell_bits(link: &Link, line_rate: u64) -> u64 {
     let Framing::Cells { slot } = link.medium.framing(line_rate) else { unreachable!("all links are ATM") };
     let (num, den) = slot.ratio();
     u64::try_from(424 * u128::from(SECOND) * u128::from(den) / u128::from(num)).expect("a rate fits")
 }
 
-fn line_rate(link: &Link) -> u64 {
-    link.medium.line_rate().or(link.rate.map(|rate| rate.0)).expect("a link has a rate")
+/// A rate, or one for each direction.
+pub(super) fn rate(both: u64, backward: Option<u64>) -> LineRate {
+    match backward {
+        None => LineRate::Both(Rate(both)),
+        Some(backward) => LineRate::Each(DirectedRates { forward: Rate(both), backward: Rate(backward) }),
+    }
+}
+
+/// The mean of the line rates of a link, in bit/s.
+pub(super) fn mean_rate(link: &Link) -> u64 {
+    link.line_rates().expect("a link has a rate").iter().sum::<u64>() / 2
 }
 
 /// One draw for every host of a cycle: the draws in turn, each with its host.
@@ -79,7 +87,7 @@ impl Parts {
         for circuit in &mut self.circuits {
             circuit.shaping = shaping;
         }
-        if self.graph.links[0].1.is_multiple_of(3) {
+        if self.graph.links[0].delay.is_multiple_of(3) {
             self.round();
         }
         let rate = self.udp.first().and_then(|stream| stream.rate);
@@ -93,7 +101,7 @@ impl Parts {
     /// Make the slot of all links a whole number of picoseconds, and rates and tolerances of policers multiples of it: cells then arrive at the
     /// very limit of a policer.
     fn round(&mut self) {
-        self.graph.links[0].0 = Medium::Atm;
+        self.graph.links[0].medium = Medium::Atm;
         self.graph.round = true;
         for ((parts, way), tolerance, _) in
             self.circuits.iter_mut().filter_map(|circuit| circuit.policing.as_mut())
@@ -125,7 +133,10 @@ impl Parts {
         let first = |host: &str| links.values().find(|link| link.ends.iter().any(|end| end == host));
         let first = |host: &str| first(host).expect("a host has a link");
         let circuits = self.circuits(hosts, &first);
-        let rates: u64 = (0..hosts).map(|host| cell_bits(first(&format!("h{host}"))) / 424).sum();
+        let rates: u64 = (0..hosts)
+            .map(|host| first(&format!("h{host}")))
+            .map(|link| cell_bits(link, mean_rate(link)) / 424)
+            .sum();
         let (turned, duration, warmup) = self.run;
         let affordable = AFFORDABLE * (SECOND / 1000) / (rates / 1000 + 1);
         let duration = (affordable.min(SECOND / 20) / 1000 * duration).max(SECOND / 5_000);
@@ -175,13 +186,14 @@ impl Parts {
             ends.push([format!("h{host}"), format!("s{}", switch % switches)]);
         }
         let link = |(i, mut ends): (usize, [String; 2])| {
-            let (medium, delay, _) = if graph.alike { draws[0] } else { draws[i] };
+            let LinkDraw { medium, delay, rate, .. } = if graph.alike { draws[0] } else { draws[i] };
             let delay = if let Shape::Cycle(longest) = graph.shape { 1 + delay % longest } else { delay };
-            if draws[i].2 {
+            if draws[i].turned {
                 ends.reverse();
             }
-            let rate = if graph.round { ROUND_RATE } else { 1_000_000 + delay % 100_000 * 1000 };
-            let rate = (medium == Medium::Atm).then_some(Rate(rate));
+            let rate =
+                if graph.round { LineRate::Both(Rate(ROUND_RATE)) } else { self::rate(rate.0, rate.1) };
+            let rate = (medium == Medium::Atm).then_some(rate);
             let name = format!("l{i}");
             (
                 name,
@@ -206,12 +218,14 @@ impl Parts {
     fn circuits<'a>(&self, hosts: usize, first: &impl Fn(&str) -> &'a Link) -> IndexMap<String, Circuit> {
         let circuit = |(i, draw): (usize, &CircuitDraw)| {
             let [from, to] = two(draw.ends, hosts);
-            let shaping =
-                draw.shaping.filter(|_| draw.adaptive.is_none()).map(|rate| framed(rate, first(&from)));
+            let shaping = draw
+                .shaping
+                .filter(|_| draw.adaptive.is_none())
+                .map(|rate| framed(rate, first(&from), &from));
             // Without a switch there is nothing to police.
             let policing =
                 draw.policing.filter(|_| self.graph.switches() > 0).map(|(rate, tolerance, tags)| {
-                    let (rate, counts) = framed(rate, first(&from));
+                    let (rate, counts) = framed(rate, first(&from), &from);
                     // Cells with CLP = 1 cannot be tagged.
                     let action = match tags && draw.clp == 0 {
                         true => PolicingAction::Tag,
@@ -295,7 +309,7 @@ impl Parts {
                     (from, to, None)
                 }
             };
-            let (rate, counts) = framed(draw.rate, first(&from));
+            let (rate, counts) = framed(draw.rate, first(&from), &from);
             let (start, stop) = instants(draw.times);
             let traffic = match draw.on_off {
                 None => Traffic::Cbr(Cbr { from, to, rate, counts, circuit, start, stop }),
@@ -396,13 +410,14 @@ fn switch(draw: &SwitchDraw) -> Switch {
     })
 }
 
-/// A share of a link's cells, said in one of eight ways, and the `counts` beside it.
-fn framed((parts, way): RateDraw, link: &Link) -> (FramedRate, Option<Basis>) {
+/// A share of the cells that a link carries from a node, said in one of eight ways, and the `counts` beside it.
+fn framed((parts, way): RateDraw, link: &Link, from: &str) -> (FramedRate, Option<Basis>) {
+    let line_rate = link.line_rates().expect("a link has a rate")[usize::from(link.ends[0] != from)];
     let of =
         |rate: u64| Rate(u64::try_from(u128::from(rate) * u128::from(parts) / 10_000).expect("a rate fits"));
-    let line = of(line_rate(link));
-    let cells = of(cell_bits(link));
-    let payload = of(cell_bits(link) / 424 * 384);
+    let line = of(line_rate);
+    let cells = of(cell_bits(link, line_rate));
+    let payload = of(cell_bits(link, line_rate) / 424 * 384);
     match way {
         0 if parts == 0 => (FramedRate::Share(Share(0)), None),
         0 => (FramedRate::CellsPerSecond((cells.0 / 424).max(1)), None),

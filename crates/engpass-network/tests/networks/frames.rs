@@ -25,7 +25,7 @@ use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
 pub(crate) use port::port;
 
 /// Bytes that the hosts' lines can carry in a run, all together.
-const AFFORDABLE: u64 = 250_000;
+const AFFORDABLE: u64 = 300_000;
 
 /// A switch or a router.
 #[derive(Clone, Debug)]
@@ -42,8 +42,10 @@ struct LinkDraw {
     /// On links between hosts and routers; elsewhere Ethernet.
     point_to_point: bool,
     medium: Medium,
-    /// Rate of a point-to-point link in bit/s, and bytes around its packets.
-    rate: (u64, u64),
+    /// Line rates in bit/s of both directions of a point-to-point link, or of each.
+    rate: (u64, Option<u64>),
+    /// Bytes around the packets of a point-to-point link.
+    overhead: u64,
     delay: u64,
     /// Whether the ends change places.
     turned: bool,
@@ -90,7 +92,8 @@ fn node() -> impl Strategy<Value = NodeDraw> {
 fn link() -> impl Strategy<Value = LinkDraw> {
     use Medium::{Ethernet1g, Ethernet10, Ethernet100};
     let mtu = prop_oneof![68u64..=300, 300u64..=1500, 1500u64..=9000];
-    let rate = (prop_oneof![64_000u64..=2_000_000, 2_000_000u64..=50_000_000], 0u64..=12);
+    let rate = || prop_oneof![64_000u64..=2_000_000, 2_000_000u64..=50_000_000];
+    let rate = ((rate(), weighted(0.5, rate())), 0u64..=12);
     let late = || prop_oneof![1u64..=1_000, 1_000u64..=10_000_000, 10_000_000u64..=2_000_000_000];
     let chance =
         (weighted(0.15, 1u64..=3_000), weighted(0.2, late()), weighted(0.15, (1u64..=5_000, late())));
@@ -104,8 +107,21 @@ fn link() -> impl Strategy<Value = LinkDraw> {
         weighted(0.3, queue()),
     )
         .prop_map(|((point_to_point, medium, rate), delay, turned, mtu, vlan, chance, queue)| {
-            let (loss, jitter, reorder) = chance;
-            LinkDraw { point_to_point, medium, rate, delay, turned, mtu, vlan, loss, jitter, reorder, queue }
+            let ((rate, overhead), (loss, jitter, reorder)) = (rate, chance);
+            LinkDraw {
+                point_to_point,
+                medium,
+                rate,
+                overhead,
+                delay,
+                turned,
+                mtu,
+                vlan,
+                loss,
+                jitter,
+                reorder,
+                queue,
+            }
         })
 }
 
@@ -148,10 +164,8 @@ impl Parts {
     fn testbed(self) -> Testbed {
         let hosts = if self.nodes.is_empty() { 2 } else { self.at.len() };
         let links = self.links(hosts);
-        let rate =
-            |link: &Link| link.medium.line_rate().or(link.rate.map(|rate| rate.0)).expect("it has a rate");
         let at_hosts = links.values().filter(|link| link.ends.iter().any(|end| end.starts_with('h')));
-        let rates: u64 = at_hosts.map(rate).sum();
+        let rates: u64 = at_hosts.map(assemble::mean_rate).sum();
         let (parts, warmup) = self.run;
         let affordable = u128::from(AFFORDABLE) * 8 * u128::from(SECOND) / u128::from(rates);
         let duration = (affordable as u64).min(SECOND) / 1000 * parts;
@@ -211,10 +225,10 @@ impl Parts {
             let link = Link {
                 ends,
                 medium: if point_to_point { Medium::PointToPoint } else { draw.medium },
-                rate: point_to_point.then_some(Rate(draw.rate.0)),
+                rate: point_to_point.then(|| assemble::rate(draw.rate.0, draw.rate.1)),
                 delay: Duration(draw.delay),
                 mtu: mtu.map(Size),
-                overhead: point_to_point.then_some(Size(draw.rate.1)),
+                overhead: point_to_point.then_some(Size(draw.overhead)),
                 vlan: draw.vlan && !point_to_point,
                 jitter: own.jitter.map(Duration),
                 loss: own.loss.map(share),

@@ -3,7 +3,8 @@
 use engpass_testbed::{Source, Testbed, load};
 use proptest::prelude::*;
 
-use super::{Drawn, frames, network_with_tcp, text::text};
+use crate::networks::text::text;
+use crate::networks::{Drawn, frames, network_with_tcp};
 use crate::resolve::resolve;
 
 fn is_what_its_file_says(testbed: &Testbed) -> Result<(), TestCaseError> {

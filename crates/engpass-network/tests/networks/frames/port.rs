@@ -71,7 +71,8 @@ fn link() -> LinkDraw {
     LinkDraw {
         point_to_point: false,
         medium: Medium::Ethernet10,
-        rate: (0, 0),
+        rate: (0, None),
+        overhead: 0,
         delay: 1_000_000,
         turned: false,
         mtu: None,

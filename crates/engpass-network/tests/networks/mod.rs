@@ -4,11 +4,10 @@
 //! shrinks part by part. `resolve` gives the matching topology, `text::text` the file that says the same.
 
 mod assemble;
-mod file;
 mod frames;
 mod memory;
 mod tcp;
-mod text;
+pub(crate) mod text;
 
 use engpass_model::circuit::Category;
 use engpass_model::discard::Discard;
@@ -50,12 +49,23 @@ struct Graph {
     second: Option<(usize, usize)>,
     /// All links of the first medium and delay: this makes cells of several links arrive in one instant.
     alike: bool,
-    /// Medium, delay in picoseconds, whether the ends change places.
-    links: Vec<(Medium, u64, bool)>,
+    links: Vec<LinkDraw>,
     /// By how many places the links are turned round in the file.
     turned: usize,
     /// ATM links at a rate of their own have a slot of whole picoseconds.
     round: bool,
+}
+
+/// A link of an ATM network.
+#[derive(Clone, Copy, Debug)]
+struct LinkDraw {
+    medium: Medium,
+    /// Propagation delay in picoseconds.
+    delay: u64,
+    /// Whether the ends change places.
+    turned: bool,
+    /// Line rates in bit/s of both directions, or of each, where the medium is `atm`.
+    rate: (u64, Option<u64>),
 }
 
 /// Picoseconds and bytes of a host.
@@ -201,7 +211,9 @@ fn graph() -> impl Strategy<Value = Graph> {
     let longest = prop_oneof![Just(1u64), 1u64..=10_000, 10_000u64..=20_000_000];
     let shape =
         prop_oneof![6 => select(vec![Line, Line, Star, Ring, Ring, Wire]), 1 => longest.prop_map(Cycle)];
-    let link = (medium(), delay(), any::<bool>());
+    let rate = || (1_000u64..=100_000).prop_map(|kbit_s| kbit_s * 1_000);
+    let link = (medium(), delay(), any::<bool>(), (rate(), weighted(0.6, rate())))
+        .prop_map(|(medium, delay, turned, rate)| LinkDraw { medium, delay, turned, rate });
     let second = weighted(0.2, (0usize..5, 0usize..4));
     (shape, 1usize..=3, vec(0usize..4, 2..=5), second, any::<bool>(), vec(link, 10), 0usize..10).prop_map(
         |(shape, switches, hosts, second, alike, links, turned)| Graph {
@@ -217,7 +229,7 @@ fn graph() -> impl Strategy<Value = Graph> {
     )
 }
 
-/// A medium; `Atm` stands for 1 to 100 Mbit/s, which the assembly chooses.
+/// A medium of cells.
 fn medium() -> impl Strategy<Value = Medium> {
     use Medium::{Atm, Ds1, Ds3Direct, Ds3Plcp, E1, E3, E3G751, Oc3c, Oc12c, Sts1, Taxi100, Utp25};
     prop_oneof![

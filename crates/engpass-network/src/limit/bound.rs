@@ -1,0 +1,141 @@
+//! The time that counts for a bound, and the most that an application offers in it.
+//!
+//! A bound counts the units between two instants, therefore it holds for runs of any length. The bound of a random source fails with a probability
+//! of at most [`UNLIKELY`].
+
+use engpass_model::source::{Traffic, on_off, poisson};
+use engpass_model::time::{Pace, SECOND};
+use engpass_testbed::Run;
+
+/// Probability that a random source offers more than its bound.
+const UNLIKELY: f64 = 1e-9;
+
+/// The counted time of a run, as far as one flow can use it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// The instant from which it counts, in picoseconds: the end of the warm-up, or its own start if that is later.
+    pub(super) from: u64,
+    /// The end of the run, in picoseconds.
+    pub(super) until: u64,
+    /// The instant at which its application stops, in picoseconds.
+    stop: u64,
+    /// The flow may have sent before the counted time.
+    pub(super) warm: bool,
+    /// The counted time, in picoseconds.
+    counted: u64,
+}
+
+impl Span {
+    pub(super) fn new(run: &Run, traffic: &Traffic) -> Self {
+        let (start, stop) = traffic.window();
+        let (start, until) = (start.map_or(0, |start| start.0), run.duration.0);
+        let warmup = run.warmup.map_or(0, |warmup| warmup.0);
+        let stop = stop.map_or(until, |stop| stop.0.min(until));
+        let from = warmup.max(start).min(until);
+        Self { from, until, stop, warm: start < warmup, counted: until - warmup }
+    }
+
+    /// Seconds in which it can be served.
+    pub(super) fn seconds(&self) -> f64 {
+        (self.until - self.from) as f64 / SECOND as f64
+    }
+
+    /// Share of the counted time before its start.
+    pub(super) fn late(&self) -> f64 {
+        1.0 - (self.until - self.from) as f64 / self.counted as f64
+    }
+
+    /// `bits` over the counted time, in bit/s.
+    pub(super) fn rate(&self, bits: f64) -> f64 {
+        bits * SECOND as f64 / self.counted as f64
+    }
+
+    /// Picoseconds in which its application offers something.
+    fn offering(&self) -> u64 {
+        self.stop.saturating_sub(self.from)
+    }
+
+    /// Most units of this pace, the first at any instant.
+    pub(super) fn even(&self, pace: Pace) -> f64 {
+        (pace.ended_within(self.offering()) + 1) as f64
+    }
+
+    /// Most messages or cells of bursts with these means of on- and off-times in picoseconds, and a `pace` within a burst.
+    pub(super) fn bursts(&self, pace: Pace, [on, off]: [u64; 2], lengths: on_off::Lengths) -> f64 {
+        let time = self.offering();
+        match lengths {
+            on_off::Lengths::Fixed => {
+                let begun = time / (on + off) + 1;
+                let whole = begun as f64 * lengths.units_in(on, pace);
+                // Parts of one burst more, at the two ends.
+                whole.min((pace.ended_within(time) + begun + 1) as f64)
+            }
+            on_off::Lengths::Exponential => {
+                let gap = pace.after(1) as f64;
+                // The time from one unit to the next: a gap, or what is left of the on-time and an off-time.
+                unlikely(time as f64, |rate| {
+                    let ends = 1.0 / on as f64;
+                    let goes_on = libm::exp(-(ends + rate) * gap);
+                    let pauses = ends / (ends + rate) * (1.0 - goes_on) / (1.0 + rate * off as f64);
+                    goes_on + pauses
+                })
+            }
+        }
+    }
+
+    /// Most bits of a Poisson process of datagrams, with the mean of their lengths in bytes and of their gaps in picoseconds.
+    pub(super) fn poisson(&self, message: u64, gap: u64, sizes: poisson::Sizes) -> f64 {
+        let time = self.offering() as f64;
+        let count = unlikely(time, |rate| 1.0 / (1.0 + rate * gap as f64));
+        let bytes = match sizes {
+            poisson::Sizes::Fixed => count * message as f64,
+            poisson::Sizes::Exponential => {
+                // Chernoff's bound of a compound Poisson process: exp(-(sqrt(x) - sqrt(n))^2) for x means of lengths in n gaps. Whole bytes are
+                // at most one more.
+                let mean = time / (gap.max(2) - 1) as f64;
+                let root = mean.sqrt() + (-libm::log(UNLIKELY)).sqrt();
+                message as f64 * (root * root + 1.0) + count
+            }
+        };
+        8.0 * bytes
+    }
+}
+
+/// The number of events that a renewal process exceeds within `time` picoseconds with a probability of at most [`UNLIKELY`]; `transform` is the
+/// Laplace transform of a gap, the mean of exp(-rate · gap).
+///
+/// Chernoff's bound: the probability that `n` times add up to less than `time` is at most exp(rate · time) · transform(rate)^n, for every rate.
+fn unlikely(time: f64, transform: impl Fn(f64) -> f64) -> f64 {
+    if time <= 0.0 {
+        return 1.0;
+    }
+    let count = |exponent: f64| {
+        let rate = libm::exp(exponent);
+        // Drawn times are cut to whole picoseconds, two of them at most.
+        let each = -libm::log(transform(rate)) - 2.0 * rate;
+        if each > 0.0 { (rate * time - libm::log(UNLIKELY)) / each } else { f64::INFINITY }
+    };
+    // The best rate, by golden section of its logarithm: from one in a hundred times the time to one in a picosecond.
+    let golden = (5f64.sqrt() - 1.0) / 2.0;
+    let (mut low, mut high) = (-libm::log(100.0 * time), 0.0);
+    for _ in 0..100 {
+        let width = golden * (high - low);
+        if count(high - width) <= count(low + width) { high = low + width } else { low = high - width }
+    }
+    // The first comes at any instant.
+    count((low + high) / 2.0) + 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1000 expected datagrams: Poisson's own tail has 1200 with a chance of 5e-10.
+    #[test]
+    fn a_poisson_bound_is_near_the_tail_of_the_distribution() {
+        let most = unlikely(1e12, |rate| 1.0 / (1.0 + rate * 1e9));
+        assert!((1190.0..1215.0).contains(&most), "{most}");
+        let many = unlikely(1e15, |rate| 1.0 / (1.0 + rate * 1e9));
+        assert!((1.005..1.008).contains(&(many / 1e6)), "{many}");
+    }
+}

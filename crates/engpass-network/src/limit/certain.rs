@@ -1,0 +1,217 @@
+//! The part of a line that other flows certainly take.
+//!
+//! Only a `cbr` generator never slows down. It certainly loses nothing where only other generators can be in its way: on the line of its own
+//! host, and at the first port that it shares, if the port serves its class first and has room for every cell that can wait there.
+
+use std::collections::BTreeMap;
+
+use engpass_model::circuit::Category;
+use engpass_model::discard::Discard;
+use engpass_model::schedule::Schedule;
+use engpass_model::shape::PolicingAction;
+use engpass_model::source::Traffic;
+use engpass_model::switch::{AtmSwitch, Switch};
+use engpass_model::time::Pace;
+use engpass_model::wire::Framing;
+use engpass_model::wire::aal5::{MAX_SDU_BYTES, cells};
+use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_testbed::topology::{Hop, Leg, NodeId};
+use engpass_testbed::{Testbed, Topology};
+
+use super::bound::Span;
+
+/// Cells of a generator that certainly leave a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    /// Index of the generator.
+    pub(super) flow: usize,
+    pace: Pace,
+    /// Start and end of the generator, in picoseconds.
+    begins: u64,
+    stops: u64,
+    /// Picoseconds from when the generator sends a cell until the cell has left the line: at least and at most.
+    lag: [u64; 2],
+}
+
+impl Taken {
+    /// Cells that leave the line in the time in which another flow is served.
+    pub(super) fn cells(&self, span: &Span) -> u64 {
+        let first = self.begins.max(span.from.saturating_sub(self.lag[0]));
+        let last = self.stops.min(span.until.saturating_sub(self.lag[1]));
+        self.pace.ended_within(last.saturating_sub(first).saturating_sub(1))
+    }
+}
+
+/// A line by its link and the node that sends.
+type Line = (usize, NodeId);
+
+/// The cells that generators certainly send on every line.
+#[derive(Default)]
+pub(super) struct Certain(BTreeMap<Line, Vec<Taken>>);
+
+/// A generator on its way to where it meets others.
+struct Course {
+    flow: usize,
+    pace: Pace,
+    /// Place in its route of the first line that others use, too.
+    meets: usize,
+}
+
+impl Certain {
+    pub(super) fn new(testbed: &Testbed, topology: &Topology) -> Self {
+        let mut users: BTreeMap<Line, Vec<usize>> = BTreeMap::new();
+        let mut courses = Vec::new();
+        if !testbed.traffic.values().any(|traffic| matches!(traffic, Traffic::Cbr(_))) {
+            return Self::default();
+        }
+        for (flow, (traffic, path)) in testbed.traffic.values().zip(&topology.flows).enumerate() {
+            for hop in &path.route {
+                users.entry((hop.link, hop.from)).or_default().push(flow);
+                if matches!(traffic, Traffic::TcpStream(_)) {
+                    users.entry((hop.link, hop.to)).or_default().push(flow);
+                }
+            }
+        }
+        let of = |hop: &Hop| &users[&(hop.link, hop.from)];
+        for (flow, (traffic, path)) in testbed.traffic.values().zip(&topology.flows).enumerate() {
+            if let (Traffic::Cbr(_), Some(pace)) = (traffic, path.cells) {
+                let meets = path.route.iter().position(|hop| of(hop).len() > 1);
+                courses.push(Course { flow, pace, meets: meets.unwrap_or(path.route.len()) });
+            }
+        }
+        let mut certain = Self::default();
+        for course in &courses {
+            certain.follow(testbed, topology, &courses, course, of);
+        }
+        certain
+    }
+
+    /// Cells that generators certainly take of a line, those of `flow` apart.
+    pub(super) fn on(&self, hop: Hop, flow: usize) -> impl Iterator<Item = &Taken> {
+        let all = self.0.get(&(hop.link, hop.from)).into_iter().flatten();
+        all.filter(move |taken| taken.flow != flow)
+    }
+
+    /// Notes the cells of a generator on the lines that it has alone, and on the first one that it shares.
+    fn follow<'u>(
+        &mut self,
+        testbed: &Testbed,
+        topology: &Topology,
+        courses: &[Course],
+        course: &Course,
+        users: impl Fn(&Hop) -> &'u Vec<usize>,
+    ) {
+        let path = &topology.flows[course.flow];
+        let (start, stop) = testbed.traffic[course.flow].window();
+        let circuit = &topology.circuits[path.circuit.expect("a generator has a circuit")];
+        let polices = path.forward && matches!(circuit.policing, Some((_, _, PolicingAction::Discard)));
+        let mut lag = 0;
+        for (place, hop) in path.route.iter().enumerate() {
+            let link = &topology.links[hop.link];
+            let Framing::Cells { slot } = link.line_from(hop.from).framing else { return };
+            if !course.pace.is_at_least(slot) || (polices && place == 1) {
+                return;
+            }
+            let waits = if place < course.meets {
+                0
+            } else if place == 0 {
+                let others = users(hop).iter().filter(|flow| **flow != course.flow);
+                match behind_nic(testbed, topology, hop, slot, others.copied(), courses) {
+                    Some(waits) => waits,
+                    None => return,
+                }
+            } else if !goes_first(topology, course.flow) {
+                return;
+            } else {
+                let classmates = users(hop).iter().copied().filter(|flow| goes_first(topology, *flow));
+                match behind_classmates(testbed, topology, hop, slot, classmates.collect(), courses) {
+                    Some(waits) => waits,
+                    None => return,
+                }
+            };
+            let least = lag + slot.at_least();
+            let taken = Taken {
+                flow: course.flow,
+                pace: course.pace,
+                begins: start.map_or(0, |start| start.0),
+                stops: stop.map_or(u64::MAX, |stop| stop.0),
+                // Instants are rounded up, on every line anew.
+                lag: [least, least.saturating_add(waits).saturating_add(place as u64 + 1)],
+            };
+            self.0.entry((hop.link, hop.from)).or_default().push(taken);
+            if place == course.meets {
+                return;
+            }
+            lag = least + link.delay.ps();
+        }
+    }
+}
+
+/// Whether some circuit on the way of a flow is served before those of the other category.
+fn goes_first(topology: &Topology, flow: usize) -> bool {
+    topology.flows[flow].legs.iter().any(|leg| match leg {
+        Leg::Circuit { circuit, .. } => topology.circuits[*circuit].category == Category::Cbr,
+        Leg::Link(_) => false,
+    })
+}
+
+/// Longest wait of a cell behind the frames of others in the memory of the same NIC, in picoseconds; `None` if generators alone fill the line.
+fn behind_nic(
+    testbed: &Testbed,
+    topology: &Topology,
+    hop: &Hop,
+    slot: Pace,
+    others: impl Iterator<Item = usize>,
+    courses: &[Course],
+) -> Option<u64> {
+    let host = &testbed.hosts[&topology.nodes[hop.from]];
+    // The shortest datagram has a cell for its headers. One frame enters an empty memory, however long it is.
+    let shortest = IP_HEADER_BYTES + UDP_HEADER_BYTES;
+    let mut waiting = (host.nic_buffer.bytes() / shortest + cells(MAX_SDU_BYTES)) as f64;
+    let own = courses.iter().filter(|course| topology.flows[course.flow].route[0] == *hop);
+    let load: f64 = own.map(|course| course.pace.per_second() / slot.per_second()).sum();
+    for other in others {
+        match testbed.traffic[other] {
+            Traffic::Cbr(_) => waiting += 1.0,
+            // Its bursts have no bound here.
+            Traffic::OnOff(_) => return None,
+            _ => {}
+        }
+    }
+    let slots = (waiting + 2.0) / (1.0 - load);
+    (load < 1.0 && slots < 1e9).then(|| slot.after(slots as u64 + 1))
+}
+
+/// Longest wait of a cell behind others of its class at a port that serves this class first, in picoseconds; `None` if it may be lost there.
+fn behind_classmates(
+    testbed: &Testbed,
+    topology: &Topology,
+    hop: &Hop,
+    slot: Pace,
+    classmates: Vec<usize>,
+    courses: &[Course],
+) -> Option<u64> {
+    let Some(Switch::Atm(switch)) = testbed.switches.get(&topology.nodes[hop.from]) else { return None };
+    if !loses_only_when_full(switch) {
+        return None;
+    }
+    let mut load = 0.0;
+    for flow in &classmates {
+        let course = courses.iter().find(|course| course.flow == *flow)?;
+        // A generator that met others before arrives in clumps.
+        if topology.flows[*flow].route.get(course.meets) != Some(hop) {
+            return None;
+        }
+        load += course.pace.per_second() / slot.per_second();
+    }
+    // Each has one cell at any instant, one more comes while another class is served, and one while the count is rounded.
+    let most = classmates.len() as u64 + 2;
+    (load <= 1.0 && switch.output_buffer.0 >= most).then(|| slot.after(most))
+}
+
+/// True if the first class of a switch drops cells only when its buffer is full.
+fn loses_only_when_full(switch: &AtmSwitch) -> bool {
+    matches!(switch.schedule, Schedule::Priority(_))
+        && matches!(switch.discard, Discard::Tail(_) | Discard::Ppd(_))
+        && switch.clp_threshold.is_none()
+}

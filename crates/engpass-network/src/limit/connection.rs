@@ -1,0 +1,139 @@
+//! The terms of a TCP connection, and the rate that its window allows.
+
+use engpass_model::host::Side;
+use engpass_model::source::TcpStream;
+use engpass_model::tcp::parameters::{AckCounting, Nagle, SendBufferRule, TcpParameters};
+use engpass_model::wire::ip::TCP_HEADER_BYTES;
+use engpass_testbed::topology::{FlowPath, Leg, NodeId};
+use engpass_testbed::{Testbed, Topology};
+
+use super::idle::{Packet, arrivals};
+use super::outcome::SetBy;
+
+/// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
+const TIMESTAMPS_BYTES: u64 = 12;
+
+/// A connection that is open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Connection {
+    /// Payload of a full segment, in bytes.
+    pub(super) segment: u64,
+    /// Header of every segment, options included, in bytes.
+    pub(super) header: u64,
+    /// Full segments that one acknowledgement acknowledges.
+    pub(super) segments_per_ack: f64,
+    /// Least number of acknowledgements per bit of payload.
+    pub(super) least_acks: f64,
+    /// True if more than one acknowledgement per window certainly arrives.
+    pub(super) certain: bool,
+    /// True if all segments are full, except one at a time.
+    pub(super) full_segments: bool,
+    pub(super) window: Window,
+}
+
+/// The payload that may be in flight, and its shortest round trip.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// Most payload bytes that are sent and not acknowledged.
+    pub(super) bytes: u64,
+    pub(super) set_by: SetBy,
+    /// Picoseconds from sending a full segment to handling its acknowledgement on an idle path.
+    pub(super) round_trip: f64,
+    /// Most payload bytes in flight in short segments, and the round trip of the shortest segment in picoseconds.
+    pub(super) shorter: (u64, f64),
+}
+
+impl Window {
+    /// Most payload bytes that successive windows let through in `time` picoseconds.
+    pub(super) fn bytes_within(&self, time: f64) -> f64 {
+        let (shorter, trip) = self.shorter;
+        (self.bytes - shorter) as f64 * time / self.round_trip + shorter as f64 * time / trip
+    }
+}
+
+/// The connections of a `tcp-stream`.
+pub(super) fn connection(
+    testbed: &Testbed,
+    topology: &Topology,
+    path: &FlowPath,
+    config: &TcpStream,
+) -> Connection {
+    // TCP finds the path MTU (RFC 1191).
+    let of = |host: NodeId| config.tcp.over(&testbed.hosts[host].tcp).resolve(path.path_mtu);
+    let (sender, receiver) = (of(path.from), of(path.to));
+    let message = config.message.bytes();
+    // Timestamps if both hosts have them (RFC 7323 section 3.2).
+    let options = if sender.timestamps && receiver.timestamps { TIMESTAMPS_BYTES } else { 0 };
+    // The smaller segment size; it counts the options of a segment (RFC 6691).
+    let segment = sender.mss.min(receiver.mss) - options;
+    // A receiver that counts bytes waits for `ack_every` full segments. If segments end with writes, the last of them may
+    // bring nearly one segment more.
+    let tails = sender.write_boundaries
+        && !message.is_multiple_of(segment)
+        && receiver.ack_counting != AckCounting::Segments;
+    let header = TCP_HEADER_BYTES + options;
+    let (bytes, set_by) = in_flight(&sender, &receiver, segment, message);
+    let round_trip = |payload: u64| round_trip(testbed, topology, path, config, header, payload);
+    // Nagle's rule lets one short segment be in flight (RFC 896, and Minshall's modification).
+    let nagles = matches!(sender.nagle, Nagle::Rfc896 | Nagle::Minshall) && !sender.write_boundaries;
+    let full_segments = nagles && message >= segment && bytes >= 2 * segment;
+    let shorter = if full_segments { segment } else { bytes };
+    Connection {
+        segment,
+        header,
+        segments_per_ack: f64::from(receiver.ack_every + u32::from(tails)),
+        // One per window is enough.
+        least_acks: 1.0 / (8 * bytes) as f64,
+        certain: false,
+        full_segments,
+        window: Window {
+            bytes,
+            set_by,
+            round_trip: round_trip(segment.min(message).min(bytes)),
+            shorter: (shorter, round_trip(1)),
+        },
+    }
+}
+
+/// Most payload bytes that are sent and not acknowledged, and the reason.
+fn in_flight(sender: &TcpParameters, receiver: &TcpParameters, segment: u64, message: u64) -> (u64, SetBy) {
+    let scales = sender.window_scaling && receiver.window_scaling;
+    let field = 65_535;
+    // The least scale that announces the buffer (RFC 7323 section 2.2), and windows in its units, rounded up.
+    let scale = (0..14).find(|scale| receiver.receive_buffer >> scale <= field).unwrap_or(14);
+    let scale = if scales { scale } else { 0 };
+    let buffer = receiver.receive_buffer.max(receiver.receive_minimum_segments * segment);
+    let most = field << scale;
+    let announced = buffer.min(most).next_multiple_of(1 << scale).min(most);
+    let kept = match sender.send_buffer_rule {
+        SendBufferRule::Bytes => sender.send_buffer,
+        // Sent bytes do not count.
+        SendBufferRule::HighWater => u64::MAX,
+        // An empty buffer takes a whole write.
+        SendBufferRule::WholeWrites => sender.send_buffer.max(message),
+    };
+    if kept < announced {
+        (kept, SetBy::SendBuffer)
+    } else {
+        (announced, if buffer > most && !scales { SetBy::WindowField } else { SetBy::ReceiveBuffer })
+    }
+}
+
+/// Picoseconds from sending a segment of `payload` bytes to handling its acknowledgement, on an idle path.
+fn round_trip(
+    testbed: &Testbed,
+    topology: &Topology,
+    path: &FlowPath,
+    config: &TcpStream,
+    header: u64,
+    payload: u64,
+) -> f64 {
+    let (sender, receiver) = (&testbed.hosts[path.from], &testbed.hosts[path.to]);
+    let writes = sender.occupation(Side::Send, config.send_path);
+    let reads = receiver.occupation(Side::Receive, config.receive_path);
+    let hosts = writes.segment() + reads.segment() + reads.bytes(payload) + reads.ack() + writes.ack();
+    let crossing =
+        |legs: &[Leg], payload: u64| arrivals(testbed, topology, legs, vec![Packet { payload, at: 0 }])[0].at;
+    let back: Vec<Leg> = path.legs.iter().rev().map(|leg| leg.back()).collect();
+    (hosts + crossing(&path.legs, header + payload) + crossing(&back, header)) as f64
+}

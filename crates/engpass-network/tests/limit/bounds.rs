@@ -1,0 +1,136 @@
+//! No engine exceeds a bound: a law over the random networks of the oracle.
+
+use engpass_model::source::Traffic;
+use engpass_model::tcp::TcpParameters;
+use engpass_model::tcp::parameters::SendBufferRule;
+use engpass_model::time::{Pace, SECOND};
+use engpass_network::limit::{limit, uses};
+use engpass_network::simulate::{Flow, SimOutcome, simulate};
+use engpass_testbed::topology::FlowPath;
+use engpass_testbed::{Testbed, Topology};
+use proptest::prelude::*;
+
+use crate::networks::{Drawn, frames, network, network_with_tcp, port};
+use crate::resolve::resolve;
+
+fn simulated(testbed: &Testbed, topology: &Topology, seed: u64) -> SimOutcome {
+    simulate(testbed, topology, seed, &|| false).expect("a random network is simulated")
+}
+
+/// Payload bytes that a flow has not delivered when counting begins: on their way, waiting at its host, or due.
+///
+/// `seen` is what a run has come to that ends there.
+fn backlog(testbed: &Testbed, path: &FlowPath, traffic: &Traffic, seen: &Flow, seed: u64) -> f64 {
+    let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0);
+    let start = traffic.window().0.map_or(0, |start| start.0);
+    let due = |pace: Pace| if warmup < start { 0 } else { pace.ended_within(warmup - start) + 1 };
+    let received = seen.goodput_bit_per_s * warmup as f64 / SECOND as f64 / 8.0;
+    match traffic {
+        Traffic::UdpStream(config) => {
+            let message = config.message.bytes();
+            let gone = seen.received_datagrams + seen.lost_datagrams;
+            let begun = match config.rate {
+                Some(rate) => due(Pace::of_bits(8 * message.max(1), rate.0)),
+                // The CPU works at one more.
+                None => seen.sent_datagrams + 1,
+            };
+            (begun.max(seen.sent_datagrams + 1) - gone.min(begun)) as f64 * message as f64
+        }
+        Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
+            let (mut at, mut bytes) = (start, 0);
+            for arrival in traffic.arrivals(seed, &path.name).expect("it has arrivals") {
+                at = at.saturating_add(arrival.gap.ps());
+                if at > warmup {
+                    break;
+                }
+                bytes += arrival.bytes;
+            }
+            bytes as f64 - received
+        }
+        Traffic::TcpStream(config) => {
+            let of = |host: usize| -> TcpParameters {
+                config.tcp.over(&testbed.hosts[host].tcp).resolve(path.path_mtu)
+            };
+            let sender = of(path.from);
+            let message = config.message.bytes();
+            let buffer = match sender.send_buffer_rule {
+                SendBufferRule::Bytes => sender.send_buffer,
+                SendBufferRule::HighWater => sender.send_buffer + message,
+                SendBufferRule::WholeWrites => sender.send_buffer.max(message),
+            };
+            let written = buffer as f64 * f64::from(config.streams);
+            let waiting = config.rate.map_or(0.0, |rate| {
+                let due = due(Pace::of_bits(8 * message, rate.0)) * message * u64::from(config.streams);
+                (due as f64 - received).max(0.0)
+            });
+            seen.in_flight_datagrams as f64 * sender.mss as f64 + written + waiting
+        }
+        Traffic::Cbr(_) | Traffic::OnOff(_) => 48.0 * seen.in_flight_datagrams as f64,
+        Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
+            unreachable!("no engine of the model knows them")
+        }
+    }
+}
+
+/// Bytes that each flow has not delivered when counting begins; none without a warm-up.
+fn backlogs(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<f64> {
+    let Some(warmup) = testbed.run.warmup.filter(|warmup| warmup.0 > 0) else {
+        return vec![0.0; topology.flows.len()];
+    };
+    let mut before = testbed.clone();
+    (before.run.duration, before.run.warmup) = (warmup, None);
+    let seen = simulated(&before, topology, seed);
+    let flows = testbed.traffic.values().zip(&topology.flows).zip(&seen.flows);
+    flows.map(|((traffic, path), (_, flow))| backlog(testbed, path, traffic, flow, seed)).collect()
+}
+
+/// No flow gets more than its bound and its backlog, and at their fair shares all flows together take no more than there is.
+fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
+    let topology = &resolve(testbed);
+    let outcome = limit(testbed, topology);
+    let simulated = simulated(testbed, topology, seed);
+    let counted = testbed.run.duration.0 - testbed.run.warmup.map_or(0, |warmup| warmup.0);
+    let bytes = |rate: f64| rate * counted as f64 / SECOND as f64 / 8.0;
+    for ((name, flow), backlog) in simulated.flows.iter().zip(backlogs(testbed, topology, seed)) {
+        let limits = &outcome.flows[name];
+        let (got, most) = (bytes(flow.goodput_bit_per_s), bytes(limits.bound_bit_per_s));
+        prop_assert!(
+            got <= most * (1.0 + 1e-9) + backlog + 1e-3,
+            "`{}` gets {} bytes of {} and {} of backlog: {}\n{:#?}",
+            name,
+            got,
+            most,
+            backlog,
+            limits.bound_sentence,
+            limits.candidates
+        );
+    }
+    for (name, capacity, used) in uses(testbed, topology) {
+        prop_assert!(used <= capacity * (1.0 + 1e-9), "{} has {}, and {} is used", name, capacity, used);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn no_flow_over_circuits_exceeds_its_bound(Drawn(testbed) in network(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_tcp_over_circuits_exceeds_its_bound(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_flow_of_frames_exceeds_its_bound(Drawn(testbed) in frames(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_flow_through_a_crowded_port_exceeds_its_bound(Drawn(testbed) in port(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+}

@@ -1,0 +1,37 @@
+"""The share of datagrams that are lost, of one flow or over repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Counts of datagrams: a share over repeats is the ratio of their sums, not a mean of ratios."""
+
+    sent: int = 0
+    lost: int = 0
+
+    @staticmethod
+    def of(flow: Mapping[str, Any]) -> Losses:
+        """The counts of a flow in an outcome; none where the engine does not count both."""
+        sent, lost = flow.get("sent_datagrams"), flow.get("lost_datagrams")
+        return Losses() if sent is None or lost is None else Losses(sent, lost)
+
+    @staticmethod
+    def sum(parts: Iterable[Losses]) -> Losses:
+        """The counts of all repeats together."""
+        parts = list(parts)
+        return Losses(sum(part.sent for part in parts), sum(part.lost for part in parts))
+
+    @property
+    def share(self) -> float | None:
+        """The share of the datagrams sent that were lost, 0 to 1; `None` where none was sent."""
+        # A datagram that is lost within the window may have been sent before it.
+        return min(1.0, self.lost / self.sent) if self.sent else None
+
+
+NO_LOSSES = Losses()
+"""Nothing was counted."""

@@ -1,0 +1,111 @@
+"""Links with a rate for each direction: who reads the rate of a line takes that of its transmitter."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engpass import ledger
+from engpass.explain import explain
+from engpass.explain.choose import choose_in
+from engpass.measure.books import books
+from engpass.netlab import veth
+from engpass.netlab.hold import held
+from engpass.netlab.layout import layout, stations
+from engpass.report.diagram import describe, diagram
+from engpass.settings import Settings
+from engpass.testbed import loads
+
+THIN = """\
+[host.a]
+[host.b]
+[link.access]
+ends = ["a", "b"]
+medium = "point-to-point"
+rate = { forward = "20 Mbit/s", backward = "1 Mbit/s" }
+[traffic.down]
+kind = "tcp-stream"
+from = "a"
+to = "b"
+message = "64 kB"
+[run]
+duration = "500 ms"
+"""
+PLAIN = THIN.replace('{ forward = "20 Mbit/s", backward = "1 Mbit/s" }', '"20 Mbit/s"')
+BACKWARD = "link.access.rate.backward"
+
+
+def numbers(text: str = THIN) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(loads(text).campaign.numbers("base", []))
+    return found
+
+
+def test_set_changes_one_direction_of_a_plain_rate() -> None:
+    changed = loads(PLAIN, {BACKWARD: "1 Mbit/s"})
+    assert changed.topology == loads(THIN).topology
+    settings = Settings.at(PLAIN, "base", (), ((BACKWARD, "1 Mbit/s"),))
+    rates = {"forward": "20 Mbit/s", "backward": "1 Mbit/s"}
+    assert (
+        settings.get("link", "access", "rate")
+        == rates
+        == Settings.at(THIN, "base", (), ()).get("link", "access", "rate")
+    )
+
+
+def test_a_sweep_runs_over_the_rate_of_one_direction() -> None:
+    run = loads(PLAIN + f'[sweep]\n"{BACKWARD}" = ["10 kbit/s", "20 Mbit/s"]\n').run(["simulate"])
+    carried = [
+        {side["from"]: side["capacity"] for side in outcome["links"]["access"]["directions"]}
+        for outcome in run.outcomes
+    ]
+    assert carried == [{"a": 10_000_000, "b": 5_000}, {"a": 10_000_000, "b": 10_000_000}]
+
+
+def test_the_drawing_says_both_rates() -> None:
+    topology = loads(THIN).topology
+    assert "a to b, point-to-point, 20 Mbit/s from a, 1 Mbit/s from b" in describe(topology)
+    assert "1 Mbit/s from b" in diagram(topology)
+    assert "a to b, point-to-point, 20 Mbit/s." in describe(loads(PLAIN).topology)
+
+
+def test_each_end_of_a_link_is_held_to_its_own_rate() -> None:
+    made = numbers()
+    plan = layout(made)
+    (at_a,), (at_b,) = (plan.nodes[node].ports for node in "ab")
+    assert (at_a.shape.rate_bit_per_s, at_b.shape.rate_bit_per_s) == (20_000_000, 1_000_000)
+    hosts = stations(made)
+    for host, rate in (("a", "20000000bit"), ("b", "1000000bit")):
+        (line,) = held(made, hosts[host], hosts, 1500, 1, whole=True)
+        assert f"tbf rate {rate}" in line
+    fast = numbers(THIN.replace("20 Mbit/s", "100 Gbit/s"))
+    assert veth.notes(fast) == ["link `access` is as fast as this machine: it is not held to its rate"]
+
+
+def test_measured_books_have_the_capacity_of_each_direction() -> None:
+    second = 10**9
+    made = numbers() | {"run": {"duration_ns": second, "warmup_ns": 0, "seed": 1}}
+    results = {host: {"flows": [], "before": {"at_ns": 0}, "after": {"at_ns": second}} for host in ("a", "b")}
+    hosts = {name: {"host": None, "changes": None} for name in ("a", "b")}
+    kept = books(made, [], results, hosts, {})
+    assert {side.start: side.books.capacity for side in ledger.directions({"links": kept.links})} == {
+        "a": 20_000_000,
+        "b": 1_000_000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("sender", "direction", "words"),
+    [("a", "forward", "from `a` to `b` to"), ("b", "backward", "from `b` to `a` to")],
+)
+def test_advice_raises_the_rate_of_the_direction_that_is_full(
+    sender: str, direction: str, words: str
+) -> None:
+    receiver = "b" if sender == "a" else "a"
+    text = THIN.replace('from = "a"\nto = "b"', f'from = "{sender}"\nto = "{receiver}"')
+    made = explain(choose_in(loads(text), "base", [], None))
+    assert made.advice is not None
+    (line,) = [change for change in made.advice.changes if change.kind == "line"]
+    assert words in line.text
+    assert dict(line.set).keys() == {f"link.access.rate.{direction}"}

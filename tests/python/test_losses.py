@@ -1,0 +1,77 @@
+"""The loss over repeats is the ratio of the sums, wherever it is shown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Cli
+from engpass.explain.service import Served
+from engpass.losses import Losses
+from engpass.report.aggregate import tabulate
+from engpass.report.search import figures
+from engpass.store import Finished, Store
+from engpass.testbed import load
+from test_report_search import record, trial
+
+# Two repeats: 50 of 100 lost, and 0 of 1000. The mean of the two ratios is 25 %.
+REPEATS = ((100, 50), (1000, 0))
+TOGETHER = 50 / 1100
+
+
+def flow(sent: int, lost: int) -> dict[str, Any]:
+    rates = {"goodput_bit_per_s": 1e6, "offered_bit_per_s": 1e6}
+    return {"kind": "udp-stream", **rates, "sent_datagrams": sent, "lost_datagrams": lost}
+
+
+def test_losses_add_up_to_the_ratio_of_the_sums() -> None:
+    parts = [Losses.of(flow(*repeat)) for repeat in REPEATS]
+    assert Losses.sum(parts).share == TOGETHER
+    assert Losses.sum([]).share is None
+    assert Losses(10, 12).share == 1.0
+
+
+def test_losses_that_an_engine_does_not_count_have_no_share() -> None:
+    assert Losses.of({"sent_datagrams": 5}).share is None
+    assert Losses.of({"sent_datagrams": 0, "lost_datagrams": 0}).share is None
+
+
+def test_show_and_page_give_the_same_loss(cli: Cli, testbed_file: Path) -> None:
+    text = testbed_file.read_text()
+    testbed_file.write_text(text[: text.index("[sweep]")])
+    testbed = load(testbed_file)
+    path = testbed_file.parent / "engpass.db"
+    with Store.open(path) as store:
+        plan = testbed.plan(["simulate"], None, 2)
+        started = testbed.start(plan, store)
+        finished = []
+        for repeat, counts in enumerate(REPEATS):
+            point = plan.point(repeat)
+            outcome = {"variant": "base", "engine": "simulate", "repeat": repeat, "seed": 1, "sweep": {}}
+            outcome |= {"flows": {"stream": flow(*counts)}, "links": {}, "drops": []}
+            finished.append(Finished(point.position, 0.0, json.dumps(outcome), None))
+        store.write(started.run_id, started._session, finished)
+        run = store.run(started.run_id)
+        (point_of_page,) = tabulate(run, list(store.outcomes(run.id))).points
+    loss = point_of_page.loss
+    assert loss is not None
+    assert (loss.mean, loss.low, loss.high) == (TOGETHER, 0.0, 0.5)
+    assert "4.5 %" in cli("show", "last").stdout
+
+
+def test_the_service_of_repeats_has_the_loss_of_all_together() -> None:
+    assert Served.mean([Served.of(flow(*repeat)) for repeat in REPEATS]).loss == TOGETHER
+
+
+def test_the_loss_of_a_load_is_that_of_all_its_trials_together() -> None:
+    short = trial(2e7, 50) | {"sent": 100, "asked": 100, "duration_s": 0.1}
+    made = replace(record("frame-loss", None, [short, trial(2e7, 0)]), settings={"most_bit_per_s": 1})
+    chart = figures([made])["loss"].to_dict()
+    line = chart["layer"][0]
+    assert line["encoding"]["y"]["field"] == "loss"
+    (row,) = chart["datasets"][line["data"]["name"]]
+    assert row["loss"] == pytest.approx(100 * TOGETHER)

@@ -1,0 +1,101 @@
+"""Names in a file may be any words, and no kind and no place is read from them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from engpass.advice import memory, ports
+from engpass.explain.choose import choose_in
+from engpass.explain.finding import where
+from engpass.explain.situation import Drop, Situation
+from engpass.limiter import limiting_kind, limits_receiver, limits_sender
+from engpass.settings import Settings
+from engpass.testbed import loads
+
+
+def flow(name: str, kind: str) -> dict[str, Any]:
+    candidates = [{"name": name, "kind": kind, "goodput_bit_per_s": 1e6}]
+    return {
+        "kind": "udp-stream",
+        "goodput_bit_per_s": 1e6,
+        "offered_bit_per_s": 1e6,
+        "bottleneck": name,
+        "candidates": candidates,
+    }
+
+
+def situation(limit: dict[str, Any], *nodes: str) -> Situation:
+    """A flow over the nodes in a row, the middle ones routers."""
+    ends = [{"name": f"l{i}", "ends": pair} for i, pair in enumerate(itertools.pairwise(nodes))]
+    topology = {
+        "nodes": [
+            {"name": node, "kind": "host" if node in (nodes[0], nodes[-1]) else "router"} for node in nodes
+        ],
+        "links": ends,
+        "flows": [{"name": "f", "kind": "udp-stream", "from": nodes[0], "to": nodes[-1]}],
+    }
+    settings = Settings({"router": {node: {} for node in nodes[1:-1]}})
+    outcome = {"flows": {"f": {**flow("", ""), "sent_datagrams": 100}}, "links": {}}
+    return Situation(settings, topology, "f", (outcome,), {"flows": {"f": limit}, "links": {}})
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("link `of host `a`", "link"), ("router `memory of host `a`", "router")]
+)
+def test_a_link_or_router_named_like_a_host_is_no_host(name: str, kind: str) -> None:
+    limit = flow(name, kind)
+    assert limiting_kind(limit) == kind
+    assert not limits_sender(limit)
+    assert not limits_receiver(limit)
+    at = situation(limit, "a", "b")
+    assert not memory._holds_back(at, "send")
+
+
+def test_the_limit_of_a_sender_is_no_limit_of_the_receiver() -> None:
+    limit = flow("memory of host `a`", "sending-memory")
+    assert limits_sender(limit)
+    assert not limits_receiver(limit)
+
+
+def test_a_limit_without_candidates_has_no_kind() -> None:
+    assert limiting_kind({"bottleneck": "link `wan`"}) == ""
+    assert limiting_kind(None) == ""
+
+
+def test_a_port_of_a_node_with_an_arrow_in_its_name_is_found() -> None:
+    at = situation(flow("link `l0`", "link"), "a", "r -> s", "b")
+    drop = Drop("r -> s -> b", "buffer full", "f", 0, 1)
+    assert at.port(drop.place) == ("r -> s", "b")
+    assert where(drop, at) == "the buffer of `r -> s` towards `b`"
+    at.__dict__["drops"] = (drop,)
+    assert ports.losing(at) == [("r -> s", "b")]
+
+
+def test_a_loss_within_a_host_with_an_arrow_in_its_name_is_no_loss_on_a_line() -> None:
+    at = situation(flow("link `l0`", "link"), "a", "x -> y")
+    assert where(Drop("x -> y", "receive buffer", "f", 0, 1), at) == "receive buffer at host `x -> y`"
+
+
+def test_names_like_our_words_are_explained() -> None:
+    text = """
+    [host."link"]
+    cost = { per_datagram = "1 ms" }
+    [host."a -> b"]
+    [link."of host `link"]
+    ends = ["link", "a -> b"]
+    medium = "ethernet-100"
+    [traffic."other: f"]
+    kind = "udp-stream"
+    from = "link"
+    to = "a -> b"
+    message = "1 kB"
+    [run]
+    duration = "20 ms"
+    """
+    from engpass.explain import explain
+
+    made = explain(choose_in(loads(text), None, [], None), advice=False)
+    assert made.finding.bottleneck in ("host `link`", "the CPU of host `link`")
