@@ -8,9 +8,9 @@ STAMP := $(VENV)/.installed
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
 # The steps of `make prove`, each a target of its own below: what takes too long for `make test`.
-PROOFS := prove-breaks prove-documents
+PROOFS := prove-properties prove-mutations prove-breaks prove-documents
 
-.PHONY: help run test prove $(PROOFS) check bench gen pages docs dev rust-test python-test fmt clean
+.PHONY: help run test prove $(PROOFS) check bench gen pages docs dev rust-test python-test python-alone-test fmt clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -33,16 +33,30 @@ dev: $(STAMP) ## build the core and install the package into .venv
 run: $(STAMP) ## reproduce the Kyoto study: progress, table of claims, report
 	$(BIN)/engpass reproduce kyoto-1997 --report out/kyoto-1997.html
 
-test: $(STAMP) rust-test python-test ## all tests
+# Rust and Python use a core each, and each prints its results when it ends. Then come the tests that judge real time.
+test: ## all tests
+	$(MAKE) --no-print-directory --output-sync=target -j2 rust-test python-test
+	$(MAKE) --no-print-directory python-alone-test
 
 # Doc comments have no examples to run, and examples are built by the lints.
 rust-test:
 	cargo test --workspace --exclude engpass-python --lib --bins --tests --quiet
 
 python-test: $(STAMP)
-	$(BIN)/pytest -q tests/python
+	$(BIN)/pytest -q tests/python -m "not alone and not prove"
+
+python-alone-test: $(STAMP)
+	$(BIN)/pytest -q tests/python -m "alone and not prove"
 
 prove: $(PROOFS) ## what takes too long for `test`, or needs privileges
+
+# Ten times the cases of `make test`: proptest and Hypothesis run 256 and 100 where a property does not say how many.
+prove-properties: $(STAMP)
+	PROPTEST_CASES=2560 cargo test --workspace --exclude engpass-python --lib --tests --quiet
+	$(BIN)/pytest -q tests/python --hypothesis-profile prove -m "hypothesis and not prove"
+
+prove-mutations: $(STAMP)
+	$(BIN)/python tools/mutations.py
 
 prove-breaks: $(STAMP)
 	$(BIN)/python tools/prove_breaks.py

@@ -18,6 +18,8 @@ import own_world
 
 # No test looks at a clock: a machine may stand still for longer than any example takes.
 settings.register_profile("untimed", deadline=None)
+# `make prove` runs ten times as many examples.
+settings.register_profile("prove", deadline=None, max_examples=1000)
 settings.load_profile("untimed")
 
 HERE = Path(__file__).parent
@@ -26,6 +28,14 @@ HERE = Path(__file__).parent
 def pytest_sessionstart() -> None:
     """Separate the testbeds of these tests from others on this machine."""
     own_world.enter()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of every module that judges real time: `make test` runs nothing beside them."""
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item.module, "when_it_keeps_up"):
+            item.add_marker("alone")
 
 
 # Two hosts on a wire, small enough to run in no time.

@@ -192,7 +192,7 @@ fn changed(text: &str, change: &Change) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(engpass_cases::cases(400))]
 
     #[test]
     fn a_good_file_changed_at_random(changes in proptest::collection::vec(change(), 1..5)) {
@@ -208,7 +208,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(engpass_cases::cases(60))]
 
     #[test]
     fn any_set(path in "((traffic|host|run|sweep|variant|switch)\\.(stream|ss2|free|seed|atomis5)(\\.[a-z_]{1,8})?|\\PC{0,20})", value in "\\PC{0,20}") {

@@ -70,7 +70,7 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(engpass_cases::cases(200))]
 
     #[test]
     fn every_mistake_is_reported_once(chosen in proptest::sample::subsequence(MISTAKES, 1..=MISTAKES.len())) {

@@ -222,7 +222,7 @@ fn taken(topology: &Topology) -> Vec<Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(engpass_cases::cases(1500))]
 
     #[test]
     fn the_way_is_the_best_of_all_that_there_are(network in networks(), over in any::<prop::sample::Index>()) {

@@ -112,7 +112,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #![proptest_config(engpass_cases::cases(20_000))]
         #[test]
         fn a_quick_logarithm_is_exact(bits: u64, shift in 11u32..64, near in -3i64..3, mean: u64, small in 0u32..64) {
             let mean = mean >> small;

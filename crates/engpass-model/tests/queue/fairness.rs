@@ -44,7 +44,7 @@ fn shares(queue: &Queue, flows: &[Vec<u32>]) -> Vec<Vec<u64>> {
 const MAX: u64 = 1518;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(engpass_cases::cases(64))]
 
     /// Shreedhar and Varghese, lemma 2 and theorem 2: flows that always have packets differ by at most a quantum and a largest
     /// packet from the start on, and over any interval by a quantum and two of them.

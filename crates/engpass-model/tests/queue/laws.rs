@@ -75,7 +75,7 @@ fn causes(queue: &Queue) -> &'static [Cause] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(engpass_cases::cases(100))]
 
     /// Every packet is sent or lost, once; flows keep their order; limits hold; marks are only given to what takes them; and
     /// the same arrivals give the same result. (`port` checks the books and the promises of the trait at every step.)

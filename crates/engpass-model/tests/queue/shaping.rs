@@ -31,7 +31,7 @@ fn by_definition(rate: u64, burst: u64, arrivals: &[(Time, Packet)]) -> Vec<Time
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(engpass_cases::cases(200))]
 
     #[test]
     fn packets_leave_at_the_first_instant_with_tokens_enough(

@@ -70,8 +70,6 @@ fn any_parameters() -> impl Strategy<Value = TcpParameters> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn every_byte_arrives_once(
         a in any_parameters(),
@@ -108,8 +106,6 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn a_flight_is_what_goes_out_segment_by_segment(
         a in any_parameters(),

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod window;
 
 use common::{TWO, run};
 use engpass_model::time::SECOND;

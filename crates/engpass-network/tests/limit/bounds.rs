@@ -112,7 +112,7 @@ fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(engpass_cases::cases(1000))]
 
     #[test]
     fn no_flow_over_circuits_exceeds_its_bound(Drawn(testbed) in network(), seed in any::<u64>()) {

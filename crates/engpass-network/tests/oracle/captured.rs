@@ -11,7 +11,6 @@ use engpass_testbed::topology::Hop;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
-use crate::cases;
 use crate::networks::{Drawn, frames, network, network_with_tcp};
 use crate::resolve::resolve;
 
@@ -140,7 +139,7 @@ fn passed_before(topology: &Topology, all: &[Passing]) -> Result<(), TestCaseErr
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(engpass_cases::cases(300))]
 
     #[test]
     fn cells_are_captured_as_they_are_counted(Drawn(testbed) in network(), seed in any::<u64>()) {

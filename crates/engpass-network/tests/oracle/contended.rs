@@ -15,7 +15,6 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::cases;
 use crate::engine::Engine;
 use crate::fast::observed;
 use crate::outcome::{Observed, Place, compare};
@@ -253,7 +252,7 @@ fn both(text: &str, seed: u64) -> Result<Observed, String> {
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(engpass_cases::cases(256))]
 
     #[test]
     fn trains_that_meet_are_equal_to_cells(text in contended(), seed in any::<u64>()) {

@@ -15,7 +15,6 @@ use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
 use crate::bench::{bench, cbr, circuit, hosts, link, q, switch, udp};
-use crate::cases;
 use crate::engine::Engine;
 use crate::networks::{Drawn, frames, network, network_with_tcp, port};
 use crate::outcome::{
@@ -246,7 +245,7 @@ fn equal(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(cases(1000))]
+    #![proptest_config(engpass_cases::cases(1000))]
 
     #[test]
     fn trains_are_equal_to_cells_bit_for_bit(Drawn(testbed) in network(), seed in any::<u64>()) {

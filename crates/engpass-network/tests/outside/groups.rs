@@ -183,7 +183,7 @@ fn random_tree(between: &[(usize, bool)], homes: &[usize], paces: &[usize]) -> S
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(engpass_cases::cases(48))]
 
     /// On an idle network each member of a group gets a packet when it would get one that is sent to it alone, or as much later as routers take
     /// for copies; no line carries it twice, and the books balance.

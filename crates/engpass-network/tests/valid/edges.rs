@@ -266,7 +266,7 @@ fn draw(seed: u64, changes: usize) -> (String, Vec<(String, String)>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(engpass_cases::cases(4000))]
 
     #[test]
     fn what_check_accepts_is_simulated(seed in any::<u64>(), changes in 1usize..=6) {

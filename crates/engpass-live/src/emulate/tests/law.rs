@@ -367,7 +367,7 @@ fn a_damaged_record_is_named() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(engpass_cases::cases(300))]
 
     /// Whatever is wrong with a log: an error or a difference, or it did not matter.
     #[test]
@@ -400,7 +400,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(engpass_cases::cases(12))]
 
     /// However the turns fell: only what went in, and when, decides what comes out.
     #[test]

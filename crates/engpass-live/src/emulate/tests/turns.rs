@@ -233,7 +233,7 @@ fn stations_on_ethernet_get_frames_and_answers() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(engpass_cases::cases(60))]
 
     /// Whatever is sent: each packet is written once or lost, in the order of its sender, with the mark it got, and the store is empty again.
     #[test]

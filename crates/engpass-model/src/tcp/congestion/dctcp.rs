@@ -76,31 +76,72 @@ mod tests {
     use super::*;
     use crate::tcp::Profile;
 
+    /// An acknowledgment of `acked` bytes that ends at `upto`, with `next` as the next byte to be sent.
+    fn ack(acked: u64, upto: u64, next: u64, marked: bool) -> Ack {
+        Ack {
+            now: Time::ZERO,
+            acked,
+            delivered: acked,
+            total_delivered: 0,
+            in_flight_before: 0,
+            in_flight: 0,
+            next,
+            unacknowledged: upto,
+            rtt: None,
+            smoothed_rtt: None,
+            window_limited: false,
+            marked,
+            recovering: false,
+            lost: 0,
+            rate: None,
+        }
+    }
+
+    fn window() -> Window {
+        Window { threshold: 100_000, ..Window::new(&Profile::Linux6.parameters(1040)) }
+    }
+
     #[test]
     fn alpha_approaches_the_share_of_marks() {
-        let mut control = Control::default();
-        let mut window = Window { threshold: 100_000, ..Window::new(&Profile::Linux6.parameters(1040)) };
+        let (mut control, mut window) = (Control::default(), window());
         for round in 1..400u64 {
-            let ack = Ack {
-                now: Time::ZERO,
-                acked: 1000,
-                delivered: 1000,
-                total_delivered: 0,
-                in_flight_before: 0,
-                in_flight: 0,
-                next: round * 1000,
-                unacknowledged: round * 1000,
-                rtt: None,
-                smoothed_rtt: None,
-                window_limited: false,
-                marked: round % 4 == 0,
-                recovering: false,
-                lost: 0,
-                rate: None,
-            };
-            control.on_ack(&mut window, &ack);
+            control.on_ack(&mut window, &ack(1000, round * 1000, round * 1000, round % 4 == 0));
         }
         let share = control.alpha as f64 / ONE as f64;
         assert!((share - 0.25).abs() < 0.06, "{share}");
+    }
+
+    /// RFC 8257 section 3.3: alpha is updated once in an observation window, with g = 1/16. By hand, from alpha = 1:
+    ///
+    /// | M | alpha |
+    /// |---|---|
+    /// | 0 | 15/16 |
+    /// | 1/2 | 15/16 * 15/16 + 1/32 = 233/256 |
+    /// | 1 | 233/256 * 15/16 + 1/16 = 3751/4096 |
+    #[test]
+    fn alpha_moves_by_a_sixteenth_once_in_a_window() {
+        let (mut control, mut window) = (Control::default(), window());
+        // The acknowledgments of 1000, 7000 and 11 000 end a window: each lies beyond the byte that was next to be sent when the window began.
+        let acks = [
+            (ack(1000, 1000, 4000, false), ONE * 15 / 16),
+            (ack(1000, 2000, 5000, true), ONE * 15 / 16),
+            (ack(2000, 4000, 7000, true), ONE * 15 / 16),
+            (ack(3000, 7000, 9000, false), ONE * 233 / 256),
+            (ack(2000, 9000, 11_000, true), ONE * 233 / 256),
+            (ack(2000, 11_000, 13_000, true), ONE * 3751 / 4096),
+        ];
+        for (ack, alpha) in acks {
+            control.on_ack(&mut window, &ack);
+            assert_eq!(control.alpha, alpha, "{} is acknowledged", ack.unacknowledged);
+        }
+    }
+
+    /// RFC 8257 section 3.3: "cwnd = cwnd * (1 - DCTCP.Alpha / 2)".
+    #[test]
+    fn a_mark_takes_half_of_alpha_from_the_window() {
+        let mut window = Window { size: 64_000, ..window() };
+        let mut control = Control { alpha: ONE / 4, ..Control::default() };
+        control.on_signal(&mut window, Signal::Mark, 64_000, Time::ZERO);
+        assert_eq!((window.size, window.threshold), (56_000, 56_000));
     }
 }
