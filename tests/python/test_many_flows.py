@@ -59,7 +59,7 @@ def test_the_one_flow_with_delays_is_shown(cli: Cli, many: str, tmp_path: Path) 
 
 def test_limits_of_some_are_shown_and_json_has_all(cli: Cli, many: str) -> None:
     shown = cli("limit", many).stdout
-    assert shown.count("application `f") == 200
+    assert shown.count("idle delay: ") == 200
     assert "200 of 230 flows are shown; `--json` has all" in shown
     assert len(json.loads(cli("limit", many, "--json").stdout)["flows"]) == FLOWS
 

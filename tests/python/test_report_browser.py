@@ -240,7 +240,7 @@ def test_the_download_is_the_points(page: Page, tmp_path: Path) -> None:
     )
     page.wait("window.saved !== undefined")
     text = page.value("window.saved[1].text()")
-    assert text.startswith("variant,engine,repeat,seed,traffic.stream.message,flow,")
+    assert text.startswith("point,engine,variant,repeat,seed,traffic.stream.message,flow,")
     assert text.count("\n") == 1 + sum(len(outcome["flows"]) for outcome in outcomes)
     assert page.value("window.saved[0]") == f"engpass-{run.id}.csv"
 

@@ -181,12 +181,15 @@ def test_the_download_holds_every_outcome() -> None:
         "received_datagrams": "",
         "lost_datagrams": "",
         "in_flight_datagrams": "",
+        "bound_bit_per_s": "",
         "idle_delay_s": "",
         "sent_cells": "",
         "lost_cells": "",
         "bottleneck": "host `ss2`",
         "next": "link `receiver`",
         "sentence": "",
+        "bound_bottleneck": "",
+        "bound_sentence": "",
     }
 
 
