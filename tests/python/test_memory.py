@@ -95,7 +95,8 @@ def test_python_raises_unless_it_is_told_otherwise() -> None:
     assert pair.run(max_memory=200 * MIB).points.num_rows == 3
 
 
-def test_the_question_is_asked_at_a_terminal(program: Program) -> None:
+@pytest.mark.parametrize("answer", [b"n\n", b"\x04"], ids=["no", "end-of-input"])
+def test_the_question_is_asked_at_a_terminal(program: Program, answer: bytes) -> None:
     (program.directory / "crowd.toml").write_text(CROWD)
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -110,7 +111,7 @@ def test_the_question_is_asked_at_a_terminal(program: Program) -> None:
         said = b""
         while b"[y/N]" not in said:
             said += os.read(ours, 4096)
-        os.write(ours, b"n\n")
+        os.write(ours, answer)
         assert asked.wait(timeout=60) == 5
     os.close(ours)
     assert b"warning: this run needs about" in said

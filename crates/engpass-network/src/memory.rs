@@ -12,7 +12,7 @@ use engpass_model::source::{Traffic, Transport};
 use engpass_model::switch::Switch;
 use engpass_model::tcp::congestion::Congestion;
 use engpass_model::wire::aal5::CELL_BITS;
-use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{Hop, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
@@ -232,6 +232,7 @@ struct Load {
     /// Cells of generators, in bit/s.
     cells: f64,
     connections: f64,
+    flows: f64,
     /// Length of the longest packets, in bits; a cell's where there are none.
     bits: f64,
     /// Packets that the windows of TCP have beyond those on the lines.
@@ -311,7 +312,9 @@ impl Estimate<'_> {
             let of_tcp = load.surplus.min(queue);
             self.add(port, waiting * load.datagrams / load.all().max(1.0), of_tcp);
             let node = self.topology.links[port / 2].ends[port % 2];
-            if self.is_atm(port) && node >= self.topology.hosts {
+            // Trains of cells are whole where one flow waits and nothing is lost.
+            let meets = load.flows > 1.0 || waiting + of_tcp >= queue;
+            if meets && self.is_atm(port) && node >= self.topology.hosts {
                 self.packets.cells += (waiting + of_tcp) * load.bits / CELL_BITS as f64;
             }
         }
@@ -369,9 +372,11 @@ impl Estimate<'_> {
 
     /// Load the lines of a flow, and count the datagrams on them.
     fn load(&mut self, flow: usize) {
-        let path = &self.topology.flows[flow];
+        let topology = self.topology;
+        let path = &topology.flows[flow];
         let traffic = &self.testbed.traffic[flow];
         let ports: Vec<usize> = path.route.iter().map(|hop| self.port(*hop)).collect();
+        ports.iter().for_each(|port| self.loads[*port].flows += 1.0);
         if let Traffic::TcpStream(config) = traffic {
             for port in ports {
                 self.loads[port].connections += f64::from(config.streams);
@@ -386,10 +391,8 @@ impl Estimate<'_> {
             return;
         }
         let Some((payload, offered)) = traffic.datagrams() else { return };
-        let whole = payload + UDP_HEADER_BYTES + IP_HEADER_BYTES;
-        let bits = (whole.min(path.mtu).max(1) * 8) as f64;
-        let of_line = whole as f64 / payload.max(1) as f64;
-        let mut rate = offered.map_or(f64::INFINITY, |rate| rate.0 as f64 * of_line);
+        let mut per_second =
+            offered.map_or(f64::INFINITY, |rate| rate.0 as f64 / (payload.max(1) * 8) as f64);
         let receiver = self.host(path.to);
         let cost = receiver.occupation(Side::Receive, traffic.data_path(Side::Receive));
         let held = if cost.datagram(1, 1) == 0 {
@@ -399,19 +402,28 @@ impl Estimate<'_> {
             let buffer = traffic.receive_buffer().unwrap_or(receiver.receive_buffer);
             buffer.bytes() as f64 / payload.max(1) as f64
         };
-        for port in ports {
-            let line = self.rate(port);
-            let load = &mut self.loads[port];
-            load.bits = load.bits.max(bits);
-            // A source without a rate keeps its first line full.
-            load.datagrams += if rate.is_finite() { rate } else { 1.01 * line };
-            rate = rate.min(line);
-            // Cells are settled every 10 ms.
-            let settled = if self.is_atm(port) { 0.01 } else { 0.0 };
-            let on_line = rate * (self.delay(port) + settled) / bits;
-            self.add(port, on_line, 0.0);
+        let mut mtu = path.mtu;
+        for leg in &path.legs {
+            // Routers cut what is too long for the next leg, and only the receiver puts it together.
+            mtu = mtu.min(topology.mtu(*leg));
+            let fragments = Fragments::cut(&[UDP_HEADER_BYTES + payload], mtu);
+            let whole: u64 = fragments.iter().map(|fragment| (IP_HEADER_BYTES + fragment) * 8).sum();
+            let (whole, bits) = (whole as f64, whole as f64 / fragments.len() as f64);
+            for hop in topology.hops(*leg) {
+                let port = self.port(hop);
+                let line = self.rate(port);
+                let load = &mut self.loads[port];
+                load.bits = load.bits.max(bits);
+                // A source without a rate keeps its first line full.
+                load.datagrams += if per_second.is_finite() { per_second * whole } else { 1.01 * line };
+                per_second = per_second.min(line / whole);
+                // Cells are settled every 10 ms.
+                let settled = if self.is_atm(port) { 0.01 } else { 0.0 };
+                let on_line = per_second * fragments.len() as f64 * (self.delay(port) + settled);
+                self.add(port, on_line, 0.0);
+            }
         }
-        self.packets.datagrams += held.min(rate * seconds(self.testbed.run.duration.0) / bits);
+        self.packets.datagrams += held.min(per_second * seconds(self.testbed.run.duration.0));
     }
 
     /// Count the segments of a flow on its lines. The rest of its window goes to the queue of its slowest line.

@@ -116,7 +116,13 @@ def agreed(yes: bool, work: Callable[[int | None], T]) -> T:
         if not _is_terminal(sys.stdin) or not _is_terminal(sys.stderr):
             raise
         tell(f"warning: {error}")
-    if not typer.confirm("run it all the same?", err=True):
+    try:
+        wanted = typer.confirm("run it all the same?", err=True)
+    except typer.Abort:
+        # The end of the input is no answer.
+        tell("")
+        wanted = False
+    if not wanted:
         raise typer.Exit(NEEDS_MEMORY)
     return work(None)
 

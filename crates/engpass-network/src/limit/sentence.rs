@@ -117,7 +117,15 @@ fn reason(
         }
         CandidateKind::Link => format!("{} of the line", takers(demands, &bottleneck.others)),
         CandidateKind::Acknowledgements if bottleneck.others.count == 0 => {
-            "one for every window fills it".to_owned()
+            let connection = demand.connection.expect("only TCP has acknowledgements");
+            let ahead = "; a window that is acknowledged after the end counts, too";
+            if connection.certain {
+                // Acknowledgements that certainly arrive.
+                let segments = 1.0 / (connection.least_acks * 8.0 * connection.segment as f64);
+                format!("one for every {segments:.1} segments certainly comes and fills it{ahead}")
+            } else {
+                format!("one for every window fills it{}", if demand.span.warm { ahead } else { "" })
+            }
         }
         CandidateKind::Acknowledgements => format!("{} of the line", takers(demands, &bottleneck.others)),
         CandidateKind::Shaper | CandidateKind::Policer => {

@@ -85,6 +85,23 @@ fn estimate_is_within_a_factor_of_two() {
             UDP.into(),
             vec![("router.r.queue", &narrow), ("traffic.stream.rate", "20 Gbit/s")],
         ),
+        (
+            "fragments in a queue",
+            UDP.into(),
+            vec![
+                ("link.access.mtu", "9000 B"),
+                ("link.far.mtu", "68 B"),
+                ("router.r.queue", &narrow),
+                ("traffic.stream.message", "8000 B"),
+                ("traffic.stream.rate", "20 Gbit/s"),
+                ("run.duration", "20 ms"),
+            ],
+        ),
+        (
+            "cells in a queue that is never full",
+            CELLS.into(),
+            vec![("switch.s.output_buffer", "10000000 cells")],
+        ),
         ("2,000 connections", UDP.into(), vec![("traffic.stream", streams)]),
         ("cells in a queue", CELLS.into(), vec![]),
         ("150 circuits", circuits(150), vec![]),
