@@ -108,6 +108,27 @@ fn a_shaper_is_why_a_line_is_idle() {
     assert!((shaper - 0.84).abs() < 0.001, "{shaper}");
 }
 
+/// A line that is faster than the one before it waits for it: without a shaper nothing else holds cells back.
+#[test]
+fn a_faster_line_behind_a_slower_one_waits_for_upstream() {
+    let text = r#"
+        host = { a = {}, b = {} }
+        switch.s = { kind = "atm" }
+        link.slow = { ends = ["a", "s"], medium = "oc-3c" }
+        link.fast = { ends = ["s", "b"], medium = "oc-12c" }
+        circuit.c = { from = "a", to = "b" }
+        traffic.stream = { kind = "udp-stream", from = "a", to = "b", message = "9 kB" }
+        run = { duration = "100 ms" }
+    "#;
+    let idle = |overrides: &[(&str, &str)], name, node| {
+        let outcome = run(text, "base", overrides);
+        idle_names(&from(&outcome, name, node).ledger, 1_000_000).join(" ")
+    };
+    assert_eq!(idle(&[], "fast", "s"), "idle: upstream");
+    assert_eq!(idle(&[("circuit.c.shaping", "300000 cells/s")], "fast", "s"), "idle: shaper");
+    assert_eq!(idle(&[("circuit.c.shaping", "300000 cells/s")], "slow", "a"), "idle: shaper");
+}
+
 /// The collapse: of what the stream brings to the receiver, nearly nothing is of use.
 #[test]
 fn congestion_makes_dead_cells() {

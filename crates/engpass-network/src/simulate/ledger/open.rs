@@ -121,9 +121,11 @@ impl Ledger {
                 let (num, den) = vc.shaper.pace().ratio();
                 u128::from(num) * u128::from(line.ticks_per_ps) > u128::from(line.ticks) * u128::from(den)
             };
+            // A NIC that sends at the pace of its own line has no shaper, however fast the next lines are.
+            let shapes = vc.hops.first().is_some_and(|&port| slower(&self.lines[port]));
             for &port in &vc.hops {
                 let wire = Wire::new(&opening.topology.links[port / 2], port % 2, encapsulation);
-                let shaped = vc.adapting.is_some() || slower(&self.lines[port]);
+                let shaped = vc.adapting.is_some() || (shapes && slower(&self.lines[port]));
                 self.add_book(&lane, port, wire, (flow.mtu, &[]), shaped);
             }
         } else {
