@@ -249,3 +249,53 @@ def test_a_decline_harms_where_the_flow_then_lacks_what_it_needs(
 ) -> None:
     before = Served(1.5e6, delay=0.02)
     assert (PACED.declines(before, after), PACED.harmed(before, after)) == (declines, harmed)
+
+
+@pytest.mark.parametrize(
+    ("after", "spoils"),
+    [
+        (Served(48e3, losses=Losses(1000, 410), delay=0.02), False),
+        (Served(48e3, losses=Losses(1000, 430), delay=0.02), True),
+        (Served(44e3, losses=Losses(1000, 320), delay=0.02), False),
+        (Served(43e3, losses=Losses(1000, 320), delay=0.02), True),
+    ],
+)
+def test_a_shorter_delay_makes_up_for_no_great_loss_or_goodput(after: Served, spoils: bool) -> None:
+    before = Served(48e3, losses=Losses(1000, 320), delay=2.0)
+    assert PACED.score(after) > PACED.score(before)
+    assert PACED.spoils(before, after) is spoils
+
+
+def test_a_change_that_halves_the_goodput_of_a_call_does_not_help_it() -> None:
+    testbed = {
+        "name": "An upload beside a call",
+        "host": {"pc": {}, "server": {}},
+        "router": {"cpe": {"queue": {"drop-tail": {"limit": "256 packets"}}}},
+        "link": {
+            "lan": {"ends": ["pc", "cpe"], "medium": "ethernet-1g"},
+            "dsl": {
+                "ends": ["cpe", "server"],
+                "medium": "point-to-point",
+                "rate": {"forward": "1 Mbit/s", "backward": "16 Mbit/s"},
+                "delay": "15 ms",
+            },
+        },
+        "traffic": {
+            "backup": {"kind": "tcp-stream", "from": "pc", "to": "server", "message": "64 KiB"},
+            "call": {
+                "kind": "udp-stream",
+                "from": "pc",
+                "to": "server",
+                "message": "160 B",
+                "rate": "64 kbit/s",
+            },
+            "down": {"kind": "tcp-stream", "from": "server", "to": "pc", "message": "64 KiB"},
+        },
+        "run": {"duration": "8 s", "warmup": "2 s"},
+    }
+    advice = explain(choose_in(load(testbed), None, [], "call")).advice
+    assert advice is not None
+    assert "queue by `red` instead of `drop-tail` at `cpe` towards `server`" in advice.tried
+    changes = (*advice.changes, *advice.trades)
+    assert changes
+    assert all(change.after > 0.9 * change.before for change in changes)

@@ -311,9 +311,14 @@ def _change(proposal: Proposal, step: Candidate, at: Situation, before: _Flows, 
 
 
 def _helps(at: Situation, before: _Flows, after: _Flows) -> bool:
-    """Better with every seed, not only on average: else it is the seeds' doing."""
-    pairs = zip(before, after, strict=True)
-    return all(at.needs.score(b[at.flow]) < at.needs.score(a[at.flow]) for b, a in pairs)
+    """Whether the score rises with every seed, and neither goodput nor loss gets much worse.
+
+    A rise of the mean alone may come from the seeds.
+    """
+    pairs = [(b[at.flow], a[at.flow]) for b, a in zip(before, after, strict=True)]
+    rises = all(at.needs.score(b) < at.needs.score(a) for b, a in pairs)
+    old, new = (Served.mean(side) for side in zip(*pairs, strict=True))
+    return rises and not at.needs.spoils(old, new)
 
 
 def ranked(changes: Sequence[Change], missing: float) -> list[Change]:

@@ -34,6 +34,9 @@ needs no more.
 LEAST = 0.01
 """A goodput that changes by this share or less is about the same."""
 
+MUCH = 0.1
+"""A change that takes this share of the goodput, or loses this share of the datagrams more, is no help."""
+
 
 @dataclass(frozen=True)
 class Served:
@@ -125,6 +128,12 @@ class Needs:
     def harmed(self, before: Served, after: Served) -> bool:
         """Whether one of them is notably worse, and the flow then lacks it."""
         return any(worse and unmet for worse, unmet in self._changes(before, after))
+
+    def spoils(self, before: Served, after: Served) -> bool:
+        """Whether goodput or loss is so much worse that no shorter delay makes up for it."""
+        return after.goodput < (1 - MUCH) * before.goodput or (
+            not self.resends and after.loss > before.loss + MUCH
+        )
 
     def _changes(self, before: Served, after: Served) -> Iterator[tuple[bool, bool]]:
         """For goodput, loss and delay: whether it is notably worse, and whether the flow then lacks it."""
