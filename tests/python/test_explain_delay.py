@@ -299,3 +299,29 @@ def test_a_change_that_halves_the_goodput_of_a_call_does_not_help_it() -> None:
     changes = (*advice.changes, *advice.trades)
     assert changes
     assert all(change.after > 0.9 * change.before for change in changes)
+
+
+def late() -> dict[str, Any]:
+    """A download that starts in the last quarter of the run."""
+    return {
+        "name": "A late download",
+        "host": {"a": {}, "b": {}},
+        "link": {"l": {"ends": ["a", "b"], "medium": "ethernet-100", "delay": "5 ms"}},
+        "traffic": {"t": {"kind": "tcp-stream", "from": "a", "to": "b", "message": "64 KiB", "start": "3 s"}},
+        "run": {"duration": "4 s"},
+    }
+
+
+def test_a_flow_with_a_bound_below_its_fair_share_is_judged_by_its_bound() -> None:
+    made = explain(choose_in(load(late()), None, [], None))
+    bound = made.at.limited["bound_bit_per_s"]
+    assert bound == pytest.approx(made.at.limited["goodput_bit_per_s"] / 4, rel=0.01)
+    assert made.at.limit == made.at.needs.limit == bound
+    assert f"of its bound of {bound / 1e6:.2f} Mbit/s" in words(made)[0]
+    assert made.to_json()["limit_bit_per_s"] == bound
+
+
+def test_the_yardstick_of_an_outcome_without_a_bound_is_the_fair_share() -> None:
+    assert Needs.of({"goodput_bit_per_s": 2e6}).limit == 2e6
+    assert Needs.of({"goodput_bit_per_s": 2e6, "bound_bit_per_s": 3e6}).limit == 2e6
+    assert Needs.of({}).limit == 0.0

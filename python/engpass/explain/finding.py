@@ -61,16 +61,20 @@ def find(at: Situation) -> Finding:
 
 def _at_limit(at: Situation) -> Finding:
     """The limit of a flow that has its limit."""
-    evidence = f"it gets {say.rate(at.goodput)} of its limit of {say.rate(at.limit)}"
-    return Finding("limit", _limiter(at), evidence, "limits")
+    evidence = f"it gets {say.rate(at.goodput)} of its {at.limit_name} of {say.rate(at.limit)}"
+    key = "bound_bottleneck" if at.limit_name == "bound" else "bottleneck"
+    return Finding("limit", _limiter(at, key), evidence, "limits")
 
 
 def _over_limit(at: Situation) -> Finding:
-    """The limit of a flow that gets more than its fair share: others leave it some of theirs."""
-    got = f"it gets {say.rate(at.goodput)}, more than its fair share of {say.rate(at.limit)}"
-    if at.goodput > (1 + above.AT) * at.bound:
+    """The limit of a flow that gets more than its fair share or its bound."""
+    got = f"it gets {say.rate(at.goodput)}, more than its fair share of {say.rate(at.fair)}"
+    if at.limit_name == "bound":
+        evidence = f"it gets {say.rate(at.goodput)}, more than its bound of {say.rate(at.bound)}: "
+        evidence += above.reason("simulate")
+    elif at.goodput > (1 + above.AT) * at.bound:
         evidence = f"{got} and its bound of {say.rate(at.bound)}: {above.reason('simulate')}"
-    elif above.differ(at.limit, at.bound):
+    elif above.differ(at.fair, at.bound):
         evidence = f"{got}; its bound is {say.rate(at.bound)}"
     else:
         evidence = got

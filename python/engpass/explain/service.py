@@ -83,7 +83,7 @@ class Needs:
     """The yardstick of a flow."""
 
     limit: float
-    """Its limit in bit/s."""
+    """Its fair share in bit/s, or its bound where that is lower."""
     idle: float | None
     """Its idle delay in seconds; `None` if its delay does not count."""
     resends: bool
@@ -100,7 +100,9 @@ class Needs:
         tcp = limited.get("kind") == "tcp-stream"
         paced = any(one.get("kind") == "application" for one in limited.get("candidates", ()))
         idle = limited.get("idle_delay_s") if tcp or paced else None
-        return Needs(float(limited.get("goodput_bit_per_s") or 0.0), idle, tcp, paced)
+        fair = float(limited.get("goodput_bit_per_s") or 0.0)
+        # A flow that starts late has only the rest of the run: its bound is below its fair share.
+        return Needs(min(fair, float(limited.get("bound_bit_per_s", fair))), idle, tcp, paced)
 
     @property
     def tolerable(self) -> float:
