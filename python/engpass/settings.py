@@ -90,7 +90,7 @@ class Settings:
         tables = tomllib.loads(text)
         changes = [
             *_flat((), tables.get("variant", {}).get(variant, {})),
-            *((split(path), _value(value)) for path, value in (*sweep, *overrides)),
+            *((split(path), read_value(value)) for path, value in (*sweep, *overrides)),
         ]
         for path, value in changes:
             _put(tables, path, value)
@@ -150,7 +150,8 @@ def _flat(at: Path, table: Mapping[str, Any]) -> list[tuple[Path, Any]]:
     return found
 
 
-def _value(text: str) -> Any:  # noqa: ANN401 (whatever TOML has)
+def read_value(text: str) -> Any:  # noqa: ANN401 (whatever TOML has)
+    """The value of `--set PATH=TEXT`: TOML, or else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

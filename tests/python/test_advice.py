@@ -17,6 +17,7 @@ from engpass.explain.choose import Chosen, choose_in
 from engpass.explain.service import Needs, Served
 from engpass.explain.situation import Situation
 from engpass.settings import Amount
+from engpass.testbed import load
 
 MESSAGE = "traffic.stream.message"
 
@@ -280,3 +281,36 @@ def test_a_change_of_the_swept_value() -> None:
     made = bench.outcomes([(MESSAGE, "8 kB")])
     same = short(**{MESSAGE: "8 kB"}).run(["simulate"], ["free"]).outcomes
     assert [one["flows"] for one in made] == [one["flows"] for one in same]
+
+
+@pytest.mark.parametrize("family", ["router", "link"])
+@pytest.mark.parametrize("rate", ["64 kbit/s", "2 Mbit/s"])
+def test_advice_at_a_token_bucket_keeps_its_rate(family: str, rate: str) -> None:
+    queue = {"token-bucket": {"rate": "1.2 Mbit/s", "burst": "20 kB", "limit": "100 packets"}}
+    testbed: dict[str, Any] = {
+        "name": "A call behind an agreed rate",
+        "host": {"a": {}, "b": {}},
+        "router": {"r": {}},
+        "link": {
+            "l": {"ends": ["a", "r"], "medium": "ethernet-100", "delay": "2 ms"},
+            "m": {"ends": ["r", "b"], "medium": "ethernet-100", "delay": "5 ms"},
+        },
+        "traffic": {
+            "call": {"kind": "udp-stream", "from": "a", "to": "b", "message": "160 B", "rate": rate},
+            "bulk": {"kind": "tcp-stream", "from": "a", "to": "b", "message": "64 KiB"},
+        },
+        "run": {"duration": "1 s", "warmup": "200 ms"},
+    }
+    testbed[family][{"router": "r", "link": "m"}[family]]["queue"] = queue
+    chosen = choose_in(load(testbed), None, [], "call")
+    bench = Bench(chosen.text, chosen.source, chosen.overrides, chosen.variant, (), range(chosen.repeats))
+    at = situation(chosen, bench, chosen.outcomes)
+    queues = [
+        value
+        for proposal in advice.propose_all(at)
+        for step in proposal.steps
+        for path, value in step.set
+        if path.endswith(".queue")
+    ]
+    assert queues, "a shorter queue is proposed"
+    assert all("token-bucket" in value and "1.2 Mbit/s" in value for value in queues)

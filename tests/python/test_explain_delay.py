@@ -249,3 +249,145 @@ def test_a_decline_harms_where_the_flow_then_lacks_what_it_needs(
 ) -> None:
     before = Served(1.5e6, delay=0.02)
     assert (PACED.declines(before, after), PACED.harmed(before, after)) == (declines, harmed)
+
+
+@pytest.mark.parametrize(
+    ("after", "spoils"),
+    [
+        (Served(48e3, losses=Losses(1000, 410), delay=0.02), False),
+        (Served(48e3, losses=Losses(1000, 430), delay=0.02), True),
+        (Served(44e3, losses=Losses(1000, 320), delay=0.02), False),
+        (Served(43e3, losses=Losses(1000, 320), delay=0.02), True),
+    ],
+)
+def test_a_shorter_delay_makes_up_for_no_great_loss_or_goodput(after: Served, spoils: bool) -> None:
+    before = Served(48e3, losses=Losses(1000, 320), delay=2.0)
+    assert PACED.score(after) > PACED.score(before)
+    assert PACED.spoils(before, after) is spoils
+
+
+def test_a_change_that_halves_the_goodput_of_a_call_does_not_help_it() -> None:
+    testbed = {
+        "name": "An upload beside a call",
+        "host": {"pc": {}, "server": {}},
+        "router": {"cpe": {"queue": {"drop-tail": {"limit": "256 packets"}}}},
+        "link": {
+            "lan": {"ends": ["pc", "cpe"], "medium": "ethernet-1g"},
+            "dsl": {
+                "ends": ["cpe", "server"],
+                "medium": "point-to-point",
+                "rate": {"forward": "1 Mbit/s", "backward": "16 Mbit/s"},
+                "delay": "15 ms",
+            },
+        },
+        "traffic": {
+            "backup": {"kind": "tcp-stream", "from": "pc", "to": "server", "message": "64 KiB"},
+            "call": {
+                "kind": "udp-stream",
+                "from": "pc",
+                "to": "server",
+                "message": "160 B",
+                "rate": "64 kbit/s",
+            },
+            "down": {"kind": "tcp-stream", "from": "server", "to": "pc", "message": "64 KiB"},
+        },
+        "run": {"duration": "8 s", "warmup": "2 s"},
+    }
+    advice = explain(choose_in(load(testbed), None, [], "call")).advice
+    assert advice is not None
+    assert "queue by `red` instead of `drop-tail` at `cpe` towards `server`" in advice.tried
+    changes = (*advice.changes, *advice.trades)
+    assert changes
+    assert all(change.after > 0.9 * change.before for change in changes)
+
+
+def late() -> dict[str, Any]:
+    """A download that starts in the last quarter of the run."""
+    return {
+        "name": "A late download",
+        "host": {"a": {}, "b": {}},
+        "link": {"l": {"ends": ["a", "b"], "medium": "ethernet-100", "delay": "5 ms"}},
+        "traffic": {"t": {"kind": "tcp-stream", "from": "a", "to": "b", "message": "64 KiB", "start": "3 s"}},
+        "run": {"duration": "4 s"},
+    }
+
+
+def test_a_flow_with_a_bound_below_its_fair_share_is_judged_by_its_bound() -> None:
+    made = explain(choose_in(load(late()), None, [], None))
+    bound = made.at.limited["bound_bit_per_s"]
+    assert bound == pytest.approx(made.at.limited["goodput_bit_per_s"] / 4, rel=0.01)
+    assert made.at.limit == made.at.needs.limit == bound
+    assert f"of its bound of {bound / 1e6:.2f} Mbit/s" in words(made)[0]
+    assert made.to_json()["limit_bit_per_s"] == bound
+
+
+def test_the_yardstick_of_an_outcome_without_a_bound_is_the_fair_share() -> None:
+    assert Needs.of({"goodput_bit_per_s": 2e6}).limit == 2e6
+    assert Needs.of({"goodput_bit_per_s": 2e6, "bound_bit_per_s": 3e6}).limit == 2e6
+    assert Needs.of({}).limit == 0.0
+
+
+def test_acknowledgements_limit_a_lone_flow_in_the_plural_and_without_a_fair_share() -> None:
+    testbed = {
+        "name": "A thin way back",
+        "host": {"a": {}, "b": {}},
+        "router": {"r": {}},
+        "link": {
+            "l": {"ends": ["a", "r"], "medium": "ethernet-100", "delay": "5 ms"},
+            "m": {
+                "ends": ["r", "b"],
+                "medium": "point-to-point",
+                "rate": {"forward": "20 Mbit/s", "backward": "100 kbit/s"},
+            },
+        },
+        "traffic": {"t": {"kind": "tcp-stream", "from": "a", "to": "b", "message": "64 KiB"}},
+        "run": {"duration": "5 s", "warmup": "1 s"},
+    }
+    sentence = explain(choose_in(load(testbed), None, [], None), advice=False).sentence
+    assert sentence.startswith("acknowledgements on link `m` limit `t`: it gets ")
+    assert "more than the 5.57 Mbit/s that `engpass limit` expects" in sentence
+    assert "fair share" not in sentence
+
+
+CALL_AND_BULK = {
+    "bulk": {"kind": "tcp-stream", "from": "a", "to": "b", "message": "64 KiB"},
+    "call": {"kind": "udp-stream", "from": "a", "to": "b", "message": "160 B", "rate": "64 kbit/s"},
+}
+
+
+def test_a_call_that_waits_in_its_nic_is_held_by_the_nic_and_a_smaller_one_helps() -> None:
+    testbed = {
+        "name": "A call behind an upload of its host",
+        "host": {"a": {}, "b": {}},
+        "link": {"l": {"ends": ["a", "b"], "medium": "point-to-point", "rate": "2 Mbit/s", "delay": "10 ms"}},
+        "traffic": CALL_AND_BULK,
+        "run": {"duration": "8 s", "warmup": "2 s"},
+    }
+    made = explain(choose_in(load(testbed), None, [], "call"))
+    assert words(made)[0].startswith("the NIC of host `a` holds `call` at ")
+    assert made.sentence.count("of its datagrams take") == 1
+    assert made.advice is not None
+    smaller = [
+        change
+        for change in (*made.advice.changes, *made.advice.trades)
+        if set(dict(change.set)) == {"host.a.nic_buffer"}
+    ]
+    assert smaller
+    assert all(change.own.after.delay is not None and change.own.after.delay < 0.1 for change in smaller)
+
+
+def test_a_call_that_waits_in_a_router_is_held_by_its_buffer() -> None:
+    testbed = {
+        "name": "A call behind an agreed rate",
+        "host": {"a": {}, "b": {}},
+        "router": {"r": {"queue": {"token-bucket": {"rate": "1.2 Mbit/s", "burst": "20 kB"}}}},
+        "link": {
+            "l": {"ends": ["a", "r"], "medium": "ethernet-100", "delay": "2 ms"},
+            "m": {"ends": ["r", "b"], "medium": "ethernet-100", "delay": "45 ms"},
+        },
+        "traffic": CALL_AND_BULK,
+        "run": {"duration": "3 s", "warmup": "500 ms"},
+    }
+    made = explain(choose_in(load(testbed), None, [], "call"), advice=False)
+    assert made.finding.key == "delay"
+    assert made.sentence.startswith("the buffer of `r` towards `b` holds `call` at ")

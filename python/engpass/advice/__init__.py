@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engpass import _engpass, say
@@ -21,6 +21,7 @@ from engpass.advice import (
     line,
     memory,
     nagle,
+    ports,
     recovery,
     shaping,
     sockets,
@@ -212,7 +213,7 @@ def advise(
 
     Raises `KeyboardInterrupt` on Ctrl-C.
     """
-    proposals = list(_all(at))
+    proposals = list(propose_all(at))
     before = bench.baseline()
     done = 0
     results: list[_Result] = []
@@ -241,14 +242,15 @@ def advise(
     return Advice(gains, trades, tried, done * len(bench.repeats))
 
 
-def _all(at: Situation) -> Iterator[Proposal]:
+def propose_all(at: Situation) -> Iterator[Proposal]:
+    """Every proposal of all kinds once, without the steps that would drop an agreed rate."""
     seen: set[tuple[tuple[str, str], ...]] = set()
     for propose in KINDS:
         for proposal in propose(at):
-            first = proposal.steps[0].set
-            if first not in seen:
-                seen.add(first)
-                yield proposal
+            steps = tuple(step for step in proposal.steps if ports.keeps_rates(at, step))
+            if steps and steps[0].set not in seen:
+                seen.add(steps[0].set)
+                yield replace(proposal, steps=steps)
 
 
 @dataclass(frozen=True)
@@ -309,9 +311,14 @@ def _change(proposal: Proposal, step: Candidate, at: Situation, before: _Flows, 
 
 
 def _helps(at: Situation, before: _Flows, after: _Flows) -> bool:
-    """Better with every seed, not only on average: else it is the seeds' doing."""
-    pairs = zip(before, after, strict=True)
-    return all(at.needs.score(b[at.flow]) < at.needs.score(a[at.flow]) for b, a in pairs)
+    """Whether the score rises with every seed, and neither goodput nor loss gets much worse.
+
+    A rise of the mean alone may come from the seeds.
+    """
+    pairs = [(b[at.flow], a[at.flow]) for b, a in zip(before, after, strict=True)]
+    rises = all(at.needs.score(b) < at.needs.score(a) for b, a in pairs)
+    old, new = (Served.mean(side) for side in zip(*pairs, strict=True))
+    return rises and not at.needs.spoils(old, new)
 
 
 def ranked(changes: Sequence[Change], missing: float) -> list[Change]:

@@ -1,4 +1,4 @@
-"""Shorter queues where the flow waits: another discipline, a smaller buffer, precedence."""
+"""Shorter queues where the flow waits: another discipline, a smaller buffer or NIC memory, precedence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from engpass.advice import ports
 from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
 from engpass.advice.shaping import circuit_of
-from engpass.explain.situation import Hop, Situation
+from engpass.explain.situation import FULL, Hop, Situation
 from engpass.settings import join
 
 _VOICE = "5"
@@ -22,10 +22,21 @@ def propose(at: Situation) -> Iterator[Proposal]:
     """Control the queues in front of full lines and where the flow loses, if it waits in queues."""
     if not at.needs.waits(at.served):
         return
+    yield from _nic(at)
     for hop in at.queues:
         yield from _atm(at, hop) if ports.is_atm(at, hop.start) else _packets(at, hop)
     for other in at.sharing[:_OTHERS]:
         yield from _modest(at, other)
+
+
+def _nic(at: Situation) -> Iterator[Proposal]:
+    """A smaller memory of the sender's NIC, if the line behind it is full."""
+    if at.hops and at.hops[0].idle < FULL:
+        host = at.hops[0].start
+        path = ("host", host, "nic_buffer")
+        words = f"lower the NIC memory of `{host}` to {{}}"
+        amount = at.settings.amount(*path)
+        yield from doubling("delay", Cost.SETTING, path, amount, words, factor=ports.HALF)
 
 
 def _packets(at: Situation, hop: Hop) -> Iterator[Proposal]:

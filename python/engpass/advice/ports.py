@@ -9,7 +9,7 @@ from typing import Any
 
 from engpass.advice.base import Candidate
 from engpass.explain.situation import Situation
-from engpass.settings import Amount, join, keys
+from engpass.settings import Amount, join, keys, read_value, split
 
 ROOM = ("buffer full", "discard policy", "CLP threshold")
 QUEUED = (*ROOM, "early drop", "codel", "longer than the burst")
@@ -19,6 +19,9 @@ HALF = Decimal("0.5")
 
 _FAMILY = "queue discipline"
 _DEFAULT = "drop-tail"
+
+_AGREED = "token-bucket"
+"""The discipline that enforces an agreed rate: its user cannot drop it for another one."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,20 @@ def queue(at: Situation, node: str, end: str) -> Queue:
                 path = ("link", link["name"], "queue")
     if given is None:
         given = at.settings.get(*path)
+    return _read(path, given)
+
+
+def keeps_rates(at: Situation, step: Candidate) -> bool:
+    """Whether a change leaves every token bucket a token bucket."""
+    changes = [(split(path), value) for path, value in step.set]
+    return all(
+        _read(path, read_value(value)).kind == _AGREED
+        for path, value in changes
+        if path[-1] == "queue" and _read(path, at.settings.get(*path)).kind == _AGREED
+    )
+
+
+def _read(path: tuple[str, ...], given: object) -> Queue:
     if isinstance(given, Mapping) and given:
         kind = next(iter(given))
         inner = given[kind]
@@ -92,9 +109,6 @@ def queue(at: Situation, node: str, end: str) -> Queue:
 def others(at: Situation, node: str, end: str) -> Iterator[Candidate]:
     """Every other discipline for the port of a packet node, if it needs no settings of its own."""
     current = queue(at, node, end)
-    if current.kind == "token-bucket":
-        # A rate that was agreed on, not a choice of discipline.
-        return
     limit = current.settings.get("limit")
     for kind in kinds():
         if kind != current.kind and complete(kind):

@@ -17,9 +17,9 @@ def propose(at: Situation) -> Iterator[Proposal]:
     losses = any(drop.cause in (*ports.QUEUED, "policer") for drop in at.own_drops)
     if losses or at.idle("shaper") > 0:
         yield from _shaped(at)
-    if losses and at.overload and at.limit >= 1:
-        value = f"{math.floor(at.limit)} bit/s"
-        words = f"send `{at.flow}` at {say.rate(at.limit)}"
+    if losses and at.overload and at.fair >= 1:
+        value = f"{math.floor(at.fair)} bit/s"
+        words = f"send `{at.flow}` at {say.rate(at.fair)}"
         step = Candidate(words, ((join(("traffic", at.flow, "rate")), value),))
         yield Proposal("pacing", Cost.APPLICATION, (step,))
 

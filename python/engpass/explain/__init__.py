@@ -49,9 +49,9 @@ class Explanation:
     def sentence(self) -> str:
         """The bottleneck, its evidence, and what to change, in one sentence."""
         at, found = self.at, self.finding
-        has = f"{found.bottleneck} {found.verb} `{at.flow}`"
+        has = f"{found.bottleneck} {found.predicate} `{at.flow}`"
         if found.verb != "limits":
-            of = f" of its limit of {say.rate(at.limit)}" if at.limit else ""
+            of = f" of its {at.limit_name} of {say.rate(at.limit)}" if at.limit else ""
             has += f"{' at' if found.verb == 'holds' else ', which gets'} {say.rate(at.goodput)}{of}"
         return f"{has}: {found.evidence}{self._counsel()}"
 

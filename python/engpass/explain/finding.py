@@ -12,6 +12,9 @@ from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 DAMAGED = "damaged on the line"
 """The cause of losses that no queue decides."""
 
+_PLURAL = "acknowledgements on "
+"""The start of the only plural name; a name from a file stands in backticks behind its kind."""
+
 _EARLY = ("early drop", "codel")
 
 
@@ -26,6 +29,11 @@ class Finding:
     """`holds` a flow below its limit, `harms` one by losses or queues that has its goodput, or
     `limits` one that has its limit.
     """
+
+    @property
+    def predicate(self) -> str:
+        """The verb in the number of the bottleneck."""
+        return self.verb.removesuffix("s") if self.bottleneck.startswith(_PLURAL) else self.verb
 
 
 # By idle account: what holds the sender back, and what its doing is.
@@ -55,22 +63,29 @@ def find(at: Situation) -> Finding:
     if at.limit > 0 and not exceeds and at.goodput >= GOODPUT * at.limit:
         return _harmed(at) or _at_limit(at)
     found = _over_limit(at) if at.limit > 0 and exceeds else _held(at)
-    late = _late(at)
+    late = None if found.key == "delay" else _late(at)
     return found if late is None else replace(found, evidence=f"{found.evidence}; {late}")
 
 
 def _at_limit(at: Situation) -> Finding:
     """The limit of a flow that has its limit."""
-    evidence = f"it gets {say.rate(at.goodput)} of its limit of {say.rate(at.limit)}"
-    return Finding("limit", _limiter(at), evidence, "limits")
+    evidence = f"it gets {say.rate(at.goodput)} of its {at.limit_name} of {say.rate(at.limit)}"
+    key = "bound_bottleneck" if at.limit_name == "bound" else "bottleneck"
+    return Finding("limit", _limiter(at, key), evidence, "limits")
 
 
 def _over_limit(at: Situation) -> Finding:
-    """The limit of a flow that gets more than its fair share: others leave it some of theirs."""
-    got = f"it gets {say.rate(at.goodput)}, more than its fair share of {say.rate(at.limit)}"
-    if at.goodput > (1 + above.AT) * at.bound:
+    """The limit of a flow that gets more than its fair share or its bound."""
+    fair = f"the {say.rate(at.fair)} that `engpass limit` expects"
+    if len(at.topology["flows"]) > 1:
+        fair = f"its fair share of {say.rate(at.fair)}"
+    got = f"it gets {say.rate(at.goodput)}, more than {fair}"
+    if at.limit_name == "bound":
+        evidence = f"it gets {say.rate(at.goodput)}, more than its bound of {say.rate(at.bound)}: "
+        evidence += above.reason("simulate")
+    elif at.goodput > (1 + above.AT) * at.bound:
         evidence = f"{got} and its bound of {say.rate(at.bound)}: {above.reason('simulate')}"
-    elif above.differ(at.limit, at.bound):
+    elif above.differ(at.fair, at.bound):
         evidence = f"{got}; its bound is {say.rate(at.bound)}"
     else:
         evidence = got
@@ -137,7 +152,7 @@ def _held(at: Situation) -> Finding:
         return shared
     lost, waiting = _lost(at), _waiting(at)
     if lost is None:
-        return waiting or _unseen(at)
+        return _queued(at, waiting) or waiting or _unseen(at)
     if waiting is None or not at.tcp:
         # A sender that does not slow down misses what was lost of it, or what it did not offer.
         missing = at.limit - min(at.offered, at.limit)
@@ -163,6 +178,14 @@ def _shared(at: Situation) -> Finding | None:
         drop = at.own_drops[0]
         evidence += f", while {where(drop, at)} loses {what(drop, at)}"
     return Finding("shared", f"link `{tight.link}`", evidence)
+
+
+def _queued(at: Situation, waiting: Finding | None) -> Finding | None:
+    """The queue that delays a sender with a pace of its own, unless that sender itself is busy."""
+    late = _late(at) if at.needs.paced and not at.tcp else None
+    if late is None or (waiting is not None and waiting.key in ("idle: CPU", "idle: NIC")):
+        return None
+    return Finding("delay", _queue(at), late)
 
 
 def _unseen(at: Situation) -> Finding:

@@ -34,6 +34,9 @@ needs no more.
 LEAST = 0.01
 """A goodput that changes by this share or less is about the same."""
 
+MUCH = 0.1
+"""A change that takes this share of the goodput, or loses this share of the datagrams more, is no help."""
+
 
 @dataclass(frozen=True)
 class Served:
@@ -80,7 +83,7 @@ class Needs:
     """The yardstick of a flow."""
 
     limit: float
-    """Its limit in bit/s."""
+    """Its fair share in bit/s, or its bound where that is lower."""
     idle: float | None
     """Its idle delay in seconds; `None` if its delay does not count."""
     resends: bool
@@ -97,7 +100,9 @@ class Needs:
         tcp = limited.get("kind") == "tcp-stream"
         paced = any(one.get("kind") == "application" for one in limited.get("candidates", ()))
         idle = limited.get("idle_delay_s") if tcp or paced else None
-        return Needs(float(limited.get("goodput_bit_per_s") or 0.0), idle, tcp, paced)
+        fair = float(limited.get("goodput_bit_per_s") or 0.0)
+        # A flow that starts late has only the rest of the run: its bound is below its fair share.
+        return Needs(min(fair, float(limited.get("bound_bit_per_s", fair))), idle, tcp, paced)
 
     @property
     def tolerable(self) -> float:
@@ -125,6 +130,12 @@ class Needs:
     def harmed(self, before: Served, after: Served) -> bool:
         """Whether one of them is notably worse, and the flow then lacks it."""
         return any(worse and unmet for worse, unmet in self._changes(before, after))
+
+    def spoils(self, before: Served, after: Served) -> bool:
+        """Whether goodput or loss is so much worse that no shorter delay makes up for it."""
+        return after.goodput < (1 - MUCH) * before.goodput or (
+            not self.resends and after.loss > before.loss + MUCH
+        )
 
     def _changes(self, before: Served, after: Served) -> Iterator[tuple[bool, bool]]:
         """For goodput, loss and delay: whether it is notably worse, and whether the flow then lacks it."""

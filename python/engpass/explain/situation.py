@@ -109,6 +109,16 @@ class Situation:
 
     @property
     def limit(self) -> float:
+        """The yardstick of the goodput in bit/s: the fair share, or the bound where that is lower."""
+        return self.needs.limit
+
+    @property
+    def limit_name(self) -> str:
+        """The word for the limit: `bound` where the bound is below the fair share."""
+        return "bound" if self.bound < self.fair and above.differ(self.fair, self.bound) else "limit"
+
+    @property
+    def fair(self) -> float:
         """The fair share of the flow, in bit/s."""
         return float(self.limited.get("goodput_bit_per_s") or 0.0)
 
@@ -120,8 +130,8 @@ class Situation:
     @property
     def limit_text(self) -> str:
         """The fair share and the bound in words, as one limit where they are equal."""
-        if above.differ(self.limit, self.bound):
-            return f"fair share {say.rate(self.limit)}, bound {say.rate(self.bound)}"
+        if above.differ(self.fair, self.bound):
+            return f"fair share {say.rate(self.fair)}, bound {say.rate(self.bound)}"
         return f"limit {say.rate(self.limit)}"
 
     @property
