@@ -314,3 +314,24 @@ def test_advice_at_a_token_bucket_keeps_its_rate(family: str, rate: str) -> None
     ]
     assert queues, "a shorter queue is proposed"
     assert all("token-bucket" in value and "1.2 Mbit/s" in value for value in queues)
+
+
+def test_losses_at_a_policer_ask_for_shaping_to_its_rate() -> None:
+    policing = {"rate": "38000 cells/s", "tolerance": "100 us"}
+    testbed: dict[str, Any] = {
+        "name": "A policed circuit",
+        "host": {"a": {}, "b": {}},
+        "switch": {"s": {"kind": "atm", "output_buffer": "500 cells"}},
+        "link": {
+            "l": {"ends": ["a", "s"], "medium": "oc-3c", "delay": "1 ms"},
+            "m": {"ends": ["s", "b"], "medium": "ds3", "delay": "3 ms"},
+        },
+        "circuit": {"c": {"from": "a", "to": "b", "policing": policing}},
+        "traffic": {"t": {"kind": "tcp-stream", "from": "a", "to": "b", "message": "64 KiB", "circuit": "c"}},
+        "run": {"duration": "1 s", "warmup": "200 ms"},
+    }
+    made = explain(choose_in(load(testbed), None, [], None)).advice
+    assert made is not None
+    best = made.changes[0]
+    assert dict(best.set)["circuit.c.shaping"] in ("38000 cells/s", "37240 cells/s")
+    assert best.after > 0.9 * 38_000 * 48 * 8 * 0.95

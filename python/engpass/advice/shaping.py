@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from decimal import Decimal
 
 from engpass import say
 from engpass.advice import ports
@@ -11,10 +12,15 @@ from engpass.advice.base import Candidate, Cost, Proposal
 from engpass.explain.situation import Hop, Situation
 from engpass.settings import Amount, join
 
+_BELOW = Decimal("0.98")
+"""The share of a rate that leaves room for a burst."""
+
 
 def propose(at: Situation) -> Iterator[Proposal]:
     """Shape the circuit to the free cell rate; pace a UDP application to the limit."""
     losses = any(drop.cause in (*ports.QUEUED, "policer") for drop in at.own_drops)
+    if at.lost_at("policer"):
+        yield from _conforming(at)
     if losses or at.idle("shaper") > 0:
         yield from _shaped(at)
     if losses and at.overload and at.fair >= 1:
@@ -22,6 +28,21 @@ def propose(at: Situation) -> Iterator[Proposal]:
         words = f"send `{at.flow}` at {say.rate(at.fair)}"
         step = Candidate(words, ((join(("traffic", at.flow, "rate")), value),))
         yield Proposal("pacing", Cost.APPLICATION, (step,))
+
+
+def _conforming(at: Situation) -> Iterator[Proposal]:
+    """Shape the circuit to the rate of its policer, then a little below it."""
+    circuit = circuit_of(at)
+    rate = at.settings.amount("circuit", circuit, "policing", "rate") if circuit is not None else None
+    if circuit is None or rate is None:
+        return
+    path = join(("circuit", circuit, "shaping"))
+    lower = rate.times(_BELOW)
+    steps = (
+        Candidate(f"shape `{circuit}` to {rate}, the rate of its policer", ((path, str(rate)),)),
+        Candidate(f"shape `{circuit}` to {lower}, just below its policer", ((path, str(lower)),)),
+    )
+    yield Proposal("shaping", Cost.SETTING, steps)
 
 
 def _shaped(at: Situation) -> Iterator[Proposal]:
@@ -38,7 +59,7 @@ def _shaped(at: Situation) -> Iterator[Proposal]:
     free_part = "the pace" if share > 0.9995 else f"the free {say.percent(share)}"
     words = f"shape `{circuit}` to {rate:,} cells/s, {free_part} of link `{hop.link}`"
     # Then a little below: what is left to the last cell has no room for a burst beside it.
-    lower = math.floor(rate * 0.98)
+    lower = math.floor(rate * _BELOW)
     steps = (
         Candidate(words, ((path, f"{rate} cells/s"),)),
         Candidate(f"shape `{circuit}` to {lower:,} cells/s", ((path, f"{lower} cells/s"),)),
