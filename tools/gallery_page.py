@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engpass.campaign import Plan
 from engpass.claims import KINDS, Campaign, Judged, summed
+from engpass.claims.expectation import expectation, heading
 from engpass.gallery import Study, studies
 from engpass.progress import bar
 from engpass.reproduce import prepare
@@ -24,8 +25,13 @@ def claims_table(judged: Sequence[Judged], notes: Sequence[str]) -> str:
     has_text = any(one.claim.printed for one in judged)
     parts = []
     for kind, meaning in KINDS.items():
-        rows = [cells(one) for one in judged if one.claim.kind == kind]
-        if rows:
+        of_kind = [one for one in judged if one.claim.kind == kind]
+        if of_kind:
+            name = heading(
+                stated=any(one.claim.published for one in of_kind),
+                expected=any(one.claim.value for one in of_kind),
+            )
+            rows = [cells(one, name) for one in of_kind]
             head = [name for name in rows[0] if has_text or name != "Printed"]
             table = [head, ["---"] * len(head), *([row[name] for name in head] for row in rows)]
             lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table]
@@ -36,8 +42,8 @@ def claims_table(judged: Sequence[Judged], notes: Sequence[str]) -> str:
     return "\n\n".join(parts)
 
 
-def cells(one: Judged) -> dict[str, str]:
-    """The row of a claim, by column."""
+def cells(one: Judged, expected: str) -> dict[str, str]:
+    """The row of a claim, by column; `expected` heads the stated or expected value."""
     claim, measure = one.claim, one.claim.measure
     statement = claim.statement
     if claim.reason:
@@ -46,7 +52,7 @@ def cells(one: Judged) -> dict[str, str]:
         statement += f" (decided by: {claim.decided_by})"
     return {
         "Statement": statement,
-        "Stated": claim.published or claim.value or "",
+        expected: expectation(claim.kind, claim.published, claim.value),
         "Printed": f"{claim.section}: {claim.printed}" if claim.printed else "",
         "Obtained": one.verdict.obtained if one.verdict else "",
         "Holds if": measure.tolerance if measure else "",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from engpass.campaign import Axis, AxisValue
 from engpass.claims import Campaign, ClaimsError, Judged, counted, judge, read, summed
 from engpass.claims.checks import CHECKS, Verdict
+from engpass.claims.expectation import expectation, heading
 from engpass.claims.missing import NoDataError
 from engpass.claims.quantity import Quantity, say, say_range
 
@@ -535,6 +536,30 @@ def test_a_claim_in_json_says_what_was_expected(tmp_path: Path) -> None:
     assert told == (False, False, "known difference", "r")
     told = (unknown["holds"], unknown["expected"], unknown["status"], unknown["decided_by"])
     assert told == (None, None, "open", "a measurement")
+
+
+def test_a_value_that_no_source_states_says_its_origin() -> None:
+    assert expectation("measured", "33.6 Mbit/s", None) == "33.6 Mbit/s"
+    assert expectation("derived", "22.10 Mbit/s", None) == "22.10 Mbit/s"
+    assert expectation("derived", None, "21.55 Mbit/s") == "computed: 21.55 Mbit/s"
+    assert expectation("estimate", None, "a part") == "estimated: a part"
+    assert expectation("prediction", None, "its fair share") == "predicted: its fair share"
+    assert expectation("open", None, None) == ""
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected", "head"),
+    [
+        (True, False, "Stated"),
+        (False, True, "Expected"),
+        (True, True, "Stated or expected"),
+        (False, False, "Stated"),
+    ],
+)
+def test_a_column_without_published_values_is_not_headed_stated(
+    stated: bool, expected: bool, head: str
+) -> None:
+    assert heading(stated=stated, expected=expected) == head
 
 
 LINKS = {

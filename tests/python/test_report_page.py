@@ -273,6 +273,23 @@ def test_claims_stand_by_kind_with_their_status() -> None:
     assert "Claims" not in Reader(render(run, outcomes)).headings
 
 
+def test_only_published_values_stand_under_stated() -> None:
+    run, outcomes = kyoto(repeats=1)
+    computed = {**CLAIMS[1], "id": "5", "published": None, "printed": None, "value": "21.55 Mbit/s"}
+    stated = Reader(render(run, outcomes, [CLAIMS[1]])).text
+    assert "StatedObtained" in _heads(stated)
+    page = Reader(render(run, outcomes, [*CLAIMS, computed])).text
+    assert "Stated or expectedObtained" in _heads(page)
+    assert "ExpectedObtained" in _heads(page)
+    assert "computed: 21.55 Mbit/s" in page
+    assert "predicted: 20.5 to 22.1 Mbit/s" in page
+
+
+def _heads(page: str) -> str:
+    """The text of a page without the line breaks between cells."""
+    return "".join(page.splitlines())
+
+
 def test_what_is_missing_is_said() -> None:
     run, outcomes = kyoto(repeats=1)
     part = replace(run, points_done=100, status="partial")

@@ -242,6 +242,10 @@ def test_known_differences_and_open_claims_do_not_fail(cli: Cli, study: Path) ->
     assert "3 of 5 claims hold, 1 known difference, 1 open" in shown.stderr
     for text in ("no, known", "why not: the trailer", "decided by: a long wire", "note: N"):
         assert text in shown.stdout
+    # The study's source states nothing: all values are ours, and say so.
+    assert "Stated" not in shown.stdout
+    assert "computed:" in shown.stdout
+    assert "predicted:" in shown.stdout
     # Rows stand in the order of the kinds, and the counts below them.
     lines = [line.split(":")[0] for line in shown.stdout.splitlines()]
     assert [line for line in lines if line in ("derived", "prediction", "open")] == [

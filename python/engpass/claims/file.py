@@ -9,7 +9,7 @@ from engpass.error import EngpassError
 
 KINDS = {
     "measured": "the source states it as measured",
-    "derived": "follows from the source's formulas, or from a standard",
+    "derived": "follows from the source's formulas or reasoning, or from a standard",
     "estimate": "values or bounds are fitted to it, or approximate: that it holds proves little",
     "prediction": "ours, written before the run; nothing is published to compare with",
     "open": "the source does not determine it",

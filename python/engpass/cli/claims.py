@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engpass.claims import KINDS, counted
+from engpass.claims.expectation import expectation, heading
 
 if TYPE_CHECKING:
     from engpass.claims import Judged
@@ -25,8 +26,8 @@ _RESULTS = {
     "open": ("open", "cyan"),
 }
 _RESULT = 10
-# The rest of the width; the statement takes half of it.
-_SHARES = {"Stated": 0.2, "Obtained": 0.25, "Holds if": 0.2}
+# Shares of the rest of the width.
+_STATEMENT, _EXPECTATION, _OBTAINED, _HOLDS_IF = 0.35, 0.2, 0.25, 0.2
 
 
 def view(made: Reproduction, judged: Sequence[Judged], width: int) -> Group:
@@ -47,14 +48,22 @@ def _table(judged: Sequence[Judged], width: int) -> Table:
     """The claims of one kind."""
     shown = Table(box=box.HORIZONTALS, show_lines=True, padding=(0, 1, 0, 0), pad_edge=False)
     room = width - _RESULT - 6
-    for name, share in {"Statement": 1 - sum(_SHARES.values()), **_SHARES}.items():
+    shares = {
+        "Statement": _STATEMENT,
+        heading(
+            stated=any(one.claim.published for one in judged), expected=any(one.claim.value for one in judged)
+        ): _EXPECTATION,
+        "Obtained": _OBTAINED,
+        "Holds if": _HOLDS_IF,
+    }
+    for name, share in shares.items():
         shown.add_column(name, width=max(6, int(room * share)))
     shown.add_column("Holds", width=_RESULT)
     for one in judged:
         result, style = _RESULTS[one.status]
         shown.add_row(
             Text("\n").join(_statement(one)),
-            Text("\n").join(_stated(one)),
+            Text("\n").join(_expectation(one)),
             Text(one.verdict.obtained if one.verdict else ""),
             Text(one.claim.measure.tolerance if one.claim.measure else ""),
             Text(result, style=style),
@@ -71,11 +80,10 @@ def _statement(one: Judged) -> Iterator[Text]:
         yield Text(f"decided by: {one.claim.decided_by}", style="cyan")
 
 
-def _stated(one: Judged) -> Iterator[Text]:
-    """The stated value, and below it the value as the source prints it."""
-    stated = one.claim.published or one.claim.value
-    if stated:
-        yield Text(stated)
+def _expectation(one: Judged) -> Iterator[Text]:
+    """The stated or expected value, and below it the value as the source prints it."""
+    if text := expectation(one.claim.kind, one.claim.published, one.claim.value):
+        yield Text(text)
     if one.claim.printed:
         yield Text(f"{one.claim.section}: {one.claim.printed}", style="dim")
 

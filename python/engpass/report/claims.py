@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from engpass.claims import KINDS, summed
+from engpass.claims.expectation import expectation, heading
 from engpass.report.html import esc, prose, table
 from engpass.report.record import Claim
 from engpass.units import plain
@@ -34,9 +35,10 @@ def claims_section(claims: Sequence[Claim], notes: Sequence[str] = ()) -> str:
 def _table(kind: str, claims: Sequence[Claim]) -> str:
     said = summed([_status(claim) for claim in claims])
     meaning = f"{KINDS[kind]}; " if kind in KINDS else ""
+    stated, expected = (any(claim.get(key) is not None for claim in claims) for key in ("published", "value"))
     return table(
         f'<span class="badge">{esc(kind)}</span> {esc(meaning)}{esc(said)}',
-        ["Statement", "Stated", "Obtained", "Holds if", "Result"],
+        ["Statement", heading(stated=stated, expected=expected), "Obtained", "Holds if", "Result"],
         [_row(claim) for claim in claims],
         kind="cards",
     )
@@ -51,15 +53,15 @@ def _row(claim: Claim) -> list[str]:
     if claim.get("decided_by"):
         below.append(f"decided by: {claim['decided_by']}")
     said = "".join(f'<br><span class="muted">{prose(text)}</span>' for text in below if text)
-    published = claim.get("published")
-    stated = _value(published if published is not None else claim.get("value"))
+    published, value = (_text(claim.get(key)) for key in ("published", "value"))
+    expected = _shown(expectation(str(claim.get("kind", "")), published, value) or None)
     if claim.get("printed"):
-        stated += f'<br><span class="muted">“{esc(claim["printed"])}”</span>'
+        expected += f'<br><span class="muted">“{esc(claim["printed"])}”</span>'
     style, words = _RESULTS[status]
     return [
         f'<div class="wide">{prose(claim.get("statement", ""))}{said}</div>',
-        f"<div>{stated}</div>",
-        _value(claim.get("obtained")),
+        f"<div>{expected}</div>",
+        _shown(_text(claim.get("obtained"))),
         esc(claim.get("tolerance") or ""),
         # The sign stays at its word.
         f'<span class="{style}">{words.replace(" ", "&nbsp;", 1)}</span>',
@@ -75,9 +77,14 @@ def _status(claim: Claim) -> str:
     return "open" if holds is None else "holds" if holds else "fails"
 
 
-def _value(value: object) -> str:
+def _text(value: object) -> str | None:
+    """A value of a claim in words; `None` if there is none."""
     if value is None:
-        return '<span class="muted">&ndash;</span>'
+        return None
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return prose(plain(float(value)) if isinstance(value, (int, float)) else value)
+    return plain(float(value)) if isinstance(value, (int, float)) else str(value)
+
+
+def _shown(text: str | None) -> str:
+    return '<span class="muted">&ndash;</span>' if text is None else prose(text)
