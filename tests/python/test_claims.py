@@ -553,7 +553,7 @@ def test_a_value_that_no_source_states_says_its_origin() -> None:
         (True, False, "Stated"),
         (False, True, "Expected"),
         (True, True, "Stated or expected"),
-        (False, False, "Stated"),
+        (False, False, "Expected"),
     ],
 )
 def test_a_column_without_published_values_is_not_headed_stated(

@@ -18,4 +18,4 @@ def heading(*, stated: bool, expected: bool) -> str:
     """The head of a column with published values, with other ones, or with both."""
     if stated and expected:
         return "Stated or expected"
-    return "Expected" if expected else "Stated"
+    return "Stated" if stated else "Expected"
