@@ -83,7 +83,7 @@ class Shelf:
     def __init__(self, outcomes: list[dict[str, Any]]) -> None:
         self.outcomes = outcomes
 
-    def read_outcomes(self, _run: str, ranges: list[range]) -> list[tuple[int, dict[str, Any]]]:
+    def read_outcomes(self, _run: object, ranges: list[range]) -> list[tuple[int, dict[str, Any]]]:
         wanted = {position for one in ranges for position in one}
         return [(at, one) for at, one in enumerate(self.outcomes) if at in wanted]
 

@@ -13,7 +13,7 @@ from engpass.cli import console, files, options
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
-    from engpass.store import SearchRecord, Store
+    from engpass.store import RunRecord, SearchRecord, Store
 
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")]
 Figures = Annotated[
@@ -46,7 +46,7 @@ def command(
             _search(search, output, figures)
             return
         record = opened.run(run)
-        outcomes = _outcomes(opened, record.id)
+        outcomes = _outcomes(opened, record)
     with console.waiting(f"drawing run {record.id}"):
         from engpass.report import export_figures, render
 
@@ -84,11 +84,11 @@ def _search(record: SearchRecord, output: str, figures: str | None) -> None:
         console.tell("note: it has not ended")
 
 
-def _outcomes(store: Store, run_id: str) -> list[dict[str, Any]]:
+def _outcomes(store: Store, record: RunRecord) -> list[dict[str, Any]]:
     """The outcomes without what the report does not show: of the links it shows the ledgers."""
     from engpass.ledger import slim
 
-    return [slim(outcome) for _, outcome in store.read_outcomes(run_id)]
+    return [slim(outcome) for _, outcome in store.read_outcomes(record)]
 
 
 def _claims(path: Path) -> tuple[Sequence[dict[str, Any]], Sequence[str]]:

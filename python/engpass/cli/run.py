@@ -213,7 +213,7 @@ def _tell_imprecise(store: Store, record: RunRecord) -> None:
     last = plan.positions("measure", plan.variants[-1], plan.sweep_points - 1).stop
     told = [
         outcome.get("measured", {}).get("precision")
-        for _, outcome in store.read_outcomes(record.id, [range(first, last)])
+        for _, outcome in store.read_outcomes(record, [range(first, last)])
     ]
     asked = [one for one in told if one is not None]
     missed = sum(not one["reached"] for one in asked)

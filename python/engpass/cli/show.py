@@ -77,7 +77,7 @@ def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
         shelves = {engine: ledger.Sums() for engine in plan.engines}
         for engine, shelf in shelves.items():
             for index in range(plan.sweep_points):
-                for _, outcome in store.read_outcomes(record.id, [plan.positions(engine, variant, index)]):
+                for _, outcome in store.read_outcomes(record, [plan.positions(engine, variant, index)]):
                     shelf.add(outcome)
         kept = {engine: shelf for engine, shelf in shelves.items() if shelf.outcomes}
         if not kept:

@@ -176,7 +176,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     cells: _Cells = {}
     kinds: dict[str, str] = {}
     remarks = Remarks()
-    for position, outcome in store.read_outcomes(record.id, _ranges(sorted(wanted))):
+    for position, outcome in store.read_outcomes(record, _ranges(sorted(wanted))):
         remarks.add(outcome)
         for name, flow in outcome["flows"].items():
             kinds[name] = flow["kind"]
@@ -272,7 +272,7 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
     """Print delays and round trips per variant, swept value and flow, a table of each."""
     shown, wanted = _shown(record.plan)
     found: dict[str, _Times] = {time: {} for time in _TIMES}
-    for position, outcome in store.read_outcomes(record.id, _ranges(sorted(wanted))):
+    for position, outcome in store.read_outcomes(record, _ranges(sorted(wanted))):
         if outcome["engine"] == "simulate":
             for name, flow in outcome["flows"].items():
                 _add_times(found, (*wanted[position], name), flow)

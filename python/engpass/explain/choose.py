@@ -83,7 +83,7 @@ def choose(
         for name in variants:
             for engine in plan.engines:
                 positions = plan.positions(engine, name, index)
-                for _, outcome in store.read_outcomes(record.id, [positions]):
+                for _, outcome in store.read_outcomes(record, [positions]):
                     points.add(name, index, outcome)
     name, index, chosen_flow = points.worst(variants, wanted)
     return Chosen(
@@ -163,7 +163,7 @@ def _simulated(
     store: Store, record: RunRecord, plan: Plan, variant: str, index: int
 ) -> tuple[dict[str, Any], ...]:
     positions = plan.positions("simulate", variant, index)
-    return tuple(outcome for _, outcome in store.read_outcomes(record.id, [positions]))
+    return tuple(outcome for _, outcome in store.read_outcomes(record, [positions]))
 
 
 def _flows(topology: Mapping[str, Any], flow: str | None) -> list[str]:

@@ -103,15 +103,14 @@ class Store:
 
     def outcomes(self, run_id: str) -> list[dict[str, Any]]:
         """Outcomes of a run in the order of its points; points that failed are not among them."""
-        return [outcome for _, outcome in self.read_outcomes(run_id)]
+        return [outcome for _, outcome in self.read_outcomes(self.run(run_id))]
 
     def read_outcomes(
-        self, run_id: str, positions: Sequence[range] | None = None
+        self, record: RunRecord, positions: Sequence[range] | None = None
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Positions and outcomes in order, of all points or of ascending ranges, as this version has them."""
-        topology = self.run(run_id).topology
-        for position, text in self.raw_outcomes(run_id, positions):
-            yield position, upgrade(json.loads(text), topology)
+        for position, text in self.raw_outcomes(record.id, positions):
+            yield position, upgrade(json.loads(text), record.topology)
 
     def raw_outcomes(
         self, run_id: str, positions: Sequence[range] | None = None
