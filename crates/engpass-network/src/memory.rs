@@ -95,7 +95,7 @@ mod outcome {
     pub(super) const FLOW: [u64; 3] = [400, 2_000, 300];
     pub(super) const LINK: [u64; 3] = [2_200, 7_300, 900];
     /// A link of a flow's path.
-    pub(super) const STEP: [u64; 3] = [130, 900, 60];
+    pub(super) const STEP: [u64; 3] = [105, 600, 55];
 }
 
 /// Bytes of lines of a timeline: as numbers, as text, and as lists of Python.

@@ -32,10 +32,13 @@ needs no more.
 """
 
 LEAST = 0.01
-"""A goodput that changes by this share or less is about the same."""
+"""A goodput that changes by this share or less is about the same: our choice, no source gives one."""
 
 MUCH = 0.1
-"""A change that takes this share of the goodput, or loses this share of the datagrams more, is no help."""
+"""A change that takes this share of the goodput, or loses this share of the datagrams more, is no help.
+
+Our choice: no source gives one.
+"""
 
 
 @dataclass(frozen=True)
