@@ -88,11 +88,11 @@ def need(
     timeline: bool = False,
     executor: Executor | None = None,
 ) -> Need:
-    """What the points of a campaign need, `jobs` at a time: those at a point of the `sweep`, or else all.
+    """The memory for the points of a campaign, `jobs` at a time: for one point of the `sweep`, or for all.
 
-    `kept` outcomes stay in memory, so many links are captured, and a `timeline` is made when the points are.
-    An executor of threads or processes takes the memory of this machine. Of other executors only this process
-    counts.
+    `kept` is the number of outcomes that stay in memory, `captures` that of captured links; a `timeline`
+    follows the points. An executor of threads or processes takes the memory of this machine. Of other
+    executors only this process counts.
     """
     from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -118,7 +118,7 @@ def need(
 
 
 def _live(engine: str, found: dict[str, Any], campaign: int) -> int:
-    """What a point needs in other processes of this machine: agents and drivers."""
+    """The memory of a point in other processes of this machine: agents and drivers."""
     if engine == "emulate":
         return int(_DRIVER + campaign + found["run"] + found["payload"] + found["agents"])
     return int(found["agents"]) if engine == "measure" else 0

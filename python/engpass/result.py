@@ -60,7 +60,7 @@ class RunResult:
         """Explain the point that is named, else the worst served: see `engpass.explain`.
 
         `point` has values by swept path: `{"traffic.stream.message": "9 kB"}`. `advice` simulates changes.
-        Raises `ChoiceError` for a name that there is none of, and `NeedsMemoryError` as `Testbed.run` does.
+        Raises `ChoiceError` for an unknown name, and `NeedsMemoryError` as `Testbed.run` does.
         """
         from engpass.explain import choose, explain
 

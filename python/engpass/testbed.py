@@ -211,10 +211,10 @@ class Testbed:
         captures: int = 0,
         executor: Executor | None = None,
     ) -> Need:
-        """An estimate of the memory that `run` needs for so many points of a plan, within a factor of two.
+        """An estimate of the memory that `run` needs for points of a plan, within a factor of two.
 
-        All points of the file's own plan if not given. `kept` outcomes stay in memory, and so many links are
-        captured.
+        All points of the file's own plan if not given. `kept` is the number of outcomes that stay in
+        memory, `captures` that of captured links.
         """
         from engpass.environment import cores
         from engpass.memory import need

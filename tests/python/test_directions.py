@@ -1,4 +1,4 @@
-"""Links with a rate for each direction: who reads the rate of a line takes that of its transmitter."""
+"""Links with a rate for each direction: every reader of a line rate takes that of the transmitter."""
 
 from __future__ import annotations
 

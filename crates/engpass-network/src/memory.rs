@@ -1,6 +1,6 @@
 //! The memory that a run takes, estimated before it begins.
 //!
-//! A run takes memory for what stands in its testbed, and for the packets that are under way at a time. How many these are at most
+//! A run takes memory for the parts of its testbed, and for the packets in flight. How many these are at most
 //! follows from rates, delays, windows of TCP and queues. The constants are what the heap counted for networks of thousands of
 //! equal parts (`benches/parts/need.py` and `tests/counts/estimate.rs` hold estimates against runs).
 
@@ -21,7 +21,7 @@ use crate::refusal::Engine;
 /// The memory of one run, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The point of the testbed: what was read for this run.
+    /// The point of the testbed, as read for this run.
     pub point: u64,
     /// The most at a time for the network and its outcome.
     pub run: u64,
@@ -31,7 +31,7 @@ pub struct Memory {
     pub payload: u64,
     /// The agents of this machine, which make the traffic of real hosts.
     pub agents: u64,
-    /// What the capture of a link adds.
+    /// The capture of one link, in addition.
     pub capture: u64,
     /// A timeline of a thousand samples, as Python has it.
     pub timeline: u64,
@@ -60,9 +60,9 @@ mod network {
     pub(super) const NODE: u64 = 1_000;
     pub(super) const LINK: u64 = 1_200;
     pub(super) const CIRCUIT: u64 = 2_000;
-    /// Both ends of a connection, and what a sending one adds.
+    /// Both ends of a connection, and the sender's own records.
     pub(super) const CONNECTION: u64 = 1_400 + 1_800;
-    /// What a line has for the first packets of connections, both ways.
+    /// Records of a line for the first packets of connections, both ways.
     pub(super) const CONNECTED: f64 = 1_400.0;
     pub(super) const DATAGRAMS: u64 = 1_100 + 1_300;
     /// A generator of bursts of cells, for each port that it fills: trains of some milliseconds.
@@ -153,7 +153,7 @@ fn timeline(testbed: &Testbed, topology: &Topology) -> u64 {
     flows.sum::<u64>() + queues * timeline::QUEUE
 }
 
-/// What a network takes before anything is under way.
+/// The memory of an idle network.
 fn standing(testbed: &Testbed, topology: &Topology) -> u64 {
     let (links, circuits) = (topology.links.len() as u64, topology.circuits.len() as u64);
     let nodes = (topology.nodes.len() - topology.hosts) as u64;
@@ -183,7 +183,7 @@ fn agents(testbed: &Testbed) -> u64 {
     here.count() as u64 * agent::PROGRAM + buffers.sum::<u64>()
 }
 
-/// What the agents of this machine allocate for a traffic.
+/// The buffers that agents of this machine allocate for a traffic.
 fn buffers(testbed: &Testbed, traffic: &Traffic) -> u64 {
     let (from, to) = traffic.ends();
     let here = |host: &str| match testbed.hosts[host].reach {
@@ -404,7 +404,7 @@ impl Estimate<'_> {
         };
         let mut mtu = path.mtu;
         for leg in &path.legs {
-            // Routers cut what is too long for the next leg, and only the receiver puts it together.
+            // Routers cut packets that are too long for the next leg, and only the receiver reassembles them.
             mtu = mtu.min(topology.mtu(*leg));
             let fragments = Fragments::cut(&[UDP_HEADER_BYTES + payload], mtu);
             let whole: u64 = fragments.iter().map(|fragment| (IP_HEADER_BYTES + fragment) * 8).sum();

@@ -27,8 +27,8 @@ WAIT = 5e-3
 ROUND_TRIPS = 1
 """Idle round trips that a queue may take.
 
-A buffer of one bandwidth-delay product, the rule of Villamizar and Song (1994), delays by one of them; TCP
-needs no more.
+A buffer of one bandwidth-delay product delays by one round trip, and TCP needs no more (Villamizar and Song
+1994).
 """
 
 LEAST = 0.01

@@ -33,7 +33,7 @@ def main() -> int:
     except (ValueError, RuntimeError, OSError) as error:
         sys.stderr.write(f"{getattr(error, 'rendered', None) or error}\n")
         return 1
-    # A second signal does not keep this process from saying what it has written.
+    # A second signal does not interrupt the report of written files.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     _leave(Path(json.loads(given)["socket"]), json.loads(last))
     return 0

@@ -120,7 +120,7 @@ pub(super) struct Need {
     pub(super) unit: f64,
     /// Least amount per bit of payload.
     pub(super) least: f64,
-    /// Bits of payload in the counted time that may use none of it.
+    /// Bits of payload that arrive in the counted time without use of the resource in it.
     pub(super) ahead: f64,
 }
 
