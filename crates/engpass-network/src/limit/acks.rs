@@ -63,11 +63,17 @@ impl Builder<'_> {
             return 0.0;
         }
         let time = |piece: &Piece, layers: &Layers| layers.line() as f64 / piece.wire.capacity() as f64;
-        let there = self.pieces(path.legs.iter().copied());
-        let last = there.last().expect("a route has a hop");
         // Segments of several connections come in any order.
         let counted = if config.streams > 1 { 1.0 } else { tcp.segments_per_ack };
-        let mut spacing = counted * time(last, &last.wire.packet(tcp.header, tcp.segment));
+        // A faster line keeps the spacing of a slower line before it. A router's packets may queue behind acknowledgements and leave back to back.
+        let mut spacing: f64 = 0.0;
+        for piece in self.pieces(path.legs.iter().copied()) {
+            spacing = spacing.max(counted * time(&piece, &piece.wire.packet(tcp.header, tcp.segment)));
+            if let NodeKind::Router(router) = self.topology.kind(piece.hop.to) {
+                let each = self.testbed.routers[router].per_packet.0 as f64 / SECOND as f64;
+                spacing = if each > 0.0 { spacing.min(counted * each) } else { spacing };
+            }
+        }
         let host = &self.testbed.hosts[path.to];
         let reads = host.occupation(Side::Receive, config.receive_path);
         let taking = counted * (reads.segment() + reads.bytes(tcp.segment)) as f64 + reads.ack() as f64;
