@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engpass.units import UNITS, largest_unit, plain
+from engpass.units import UNITS, Unit, largest_unit, plain
 
 
 def rate(bit_per_s: float | None) -> str:
@@ -44,8 +44,7 @@ def duration(seconds: float | None) -> str:
     """A time with the unit that suits it, three digits."""
     if seconds is None:
         return ""
-    rounded = float(f"{seconds:.3g}")
-    return largest_unit("s", rounded).say(rounded, 3)
+    return _unit("s", seconds).say(float(f"{seconds:.3g}"), 3)
 
 
 _SAID: Mapping[str, Callable[[float], str]] = {"bit/s": rate, "B/s": byte_rate, "s": duration, "": percent}
@@ -60,7 +59,7 @@ def quantity(value: float, base: str) -> str:
 
 def both(low: float, high: float, base: str) -> str:
     """Two values in their base unit, both in the unit that suits the larger: `21.41 to 21.56 Mbit/s`."""
-    unit = largest_unit(base, float(f"{max(abs(low), abs(high)):.5g}"))
+    unit = _unit(base, max(abs(low), abs(high)))
     parts = [value / unit.factor for value in (low, high)]
     if base == "s":
         return f"{plain(float(f'{parts[0]:.3g}'))} to {plain(float(f'{parts[1]:.3g}'))} {unit.name}"
@@ -84,9 +83,14 @@ def written(unit: str, decimals: int, *values: float) -> str:
     return f"{' to '.join(f'{number:,.{decimals}f}' for number in numbers)} {unit}"
 
 
+def _unit(base: str, value: float) -> Unit:
+    """The unit of a value as it is shown: 999 999 bit/s are 1.00 Mbit/s, not 1000.00 kbit/s."""
+    # Times have three digits, others two decimals.
+    return largest_unit(base, float(f"{value:.{3 if base == 's' else 5}g}"))
+
+
 def _fixed(value: float, base: str) -> str:
-    # Rounded first: 999 999 bit/s are 1.00 Mbit/s, not 1000.00 kbit/s.
-    unit = largest_unit(base, float(f"{value:.5g}"))
+    unit = _unit(base, value)
     return f"{value / unit.factor:.{0 if unit.name in _WHOLE else 2}f} {unit.name}"
 
 
@@ -97,7 +101,7 @@ _WHOLE = ("bit/s", "bit", "B")
 
 def change(before: float, after: float) -> str:
     """From one rate to another, in the unit of the larger: `6.10 → 21.80 Mbit/s`."""
-    unit = largest_unit("bit/s", max(abs(before), abs(after)))
+    unit = _unit("bit/s", max(abs(before), abs(after)))
     digits = 0 if unit.name in _WHOLE else 2
     return f"{before / unit.factor:.{digits}f} → {after / unit.factor:.{digits}f} {unit.name}"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engpass.campaign import Axis, AxisValue
@@ -663,6 +663,7 @@ def test_what_is_no_quantity(text: str) -> None:
         Quantity.parse(text)
 
 
+@example(0.9995, "s")
 @given(st.floats(0, 1e12), st.sampled_from(["bit/s", "B", "", "s", "cells"]))
 def test_a_value_is_said_with_its_unit(value: float, unit: str) -> None:
     said = say(value, unit)
