@@ -177,6 +177,8 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
         name if name.starts_with("acknowledgements") && receiver < line => {
             one.goodput_bit_per_s / one.bound_bit_per_s
         }
+        // Several connections: an unknown number of short segments has acknowledgements of its own (2.3 % of a run were found).
+        name if name.starts_with("acknowledgements") && streams > 1.0 => 0.0,
         name if name.starts_with("acknowledgements") => 1.0 - (EVERY + 1.0) / segments,
         _ => match path.circuit {
             // A shorter segment may fill its cells better.
@@ -248,7 +250,10 @@ proptest! {
         // Slow start takes some round trips; then a hundred of them and of windows, and of writes where these have a rate.
         let least = limits.bound_bit_per_s.min(limits.goodput_bit_per_s);
         let time = |bytes: f64| 8.0 * bytes * f64::from(streams) / least;
-        let by_line = ["link", "application", "shaper"].iter().any(|name| limits.bound_bottleneck.starts_with(name));
+        // Windows count where socket buffers or acknowledgements decide a rate: their bounds add the window from before the counted time.
+        let by_line = [&limits.bound_bottleneck, &limits.bottleneck]
+            .iter()
+            .all(|decides| ["link", "application", "shaper"].iter().any(|name| decides.starts_with(name)));
         let windows = if by_line { 0.0 } else { time(100.0 * window.bytes as f64) };
         let writes = if rate.is_empty() { 0.0 } else { time(100.0 * f64::from(message)) };
         let counted = [100.0 * window.round_trip_s, time(400.0 * 1500.0), windows, writes];
