@@ -74,14 +74,16 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what t
 	$(BIN)/mypy
 	$(BIN)/stubtest engpass._engpass
 	cargo run --quiet -p engpass-testbed --example generate -- check
+	cargo run --quiet -p engpass-outcome --example generate -- check
 	$(PYTHON) tools/file_sizes.py
 	$(PYTHON) tools/oracle_apart.py
 
 pages: $(STAMP) ## write the tables in the pages of the gallery (runs every study in full)
 	$(BIN)/python tools/gallery_page.py
 
-gen: ## write the generated files: schema, catalogue
+gen: ## write the generated files: schemas, catalogue, Python types
 	cargo run --quiet -p engpass-testbed --example generate -- write
+	cargo run --quiet -p engpass-outcome --example generate -- write
 
 fmt: $(VENV)/.tools ## format everything
 	cargo fmt --all

@@ -7,11 +7,11 @@ may give more than the file says of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from engpass import say
+from engpass.types.outcome import FlowOutcome
 
 AT = 0.005
 """A goodput that exceeds a rate by no more than this share is at it."""
@@ -29,12 +29,13 @@ REAL = frozenset({"emulate", "measure"})
 """Engines with real hosts."""
 
 
-def bound(limited: Mapping[str, Any]) -> float:
+def bound(limited: FlowOutcome) -> float:
     """The bound of a flow in bit/s, from its outcome of the limit engine.
 
     Runs of older versions have the fair share alone.
     """
-    return float(limited.get("bound_bit_per_s", limited["goodput_bit_per_s"]))
+    found = limited.limit.bound if limited.limit is not None else None
+    return limited.goodput_bit_per_s if found is None else found.bit_per_s
 
 
 def differ(fair: float, most: float) -> bool:

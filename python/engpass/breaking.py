@@ -7,14 +7,13 @@ points that it reads, once.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engpass import _engpass
+from engpass import _engpass, outcomes
 from engpass.campaign import Plan
 from engpass.claims import Campaign, Claim, ClaimsFile, Measure, verdict
 from engpass.claims.breaks import check_break
@@ -28,6 +27,7 @@ from engpass.testbed import Testbed
 
 if TYPE_CHECKING:
     from engpass.gallery import Study
+    from engpass.types.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class _Bench:
     interrupt: _engpass.Interrupt
     change: tuple[str, str] | None = None
     _testbeds: dict[str, Testbed] = field(default_factory=dict)
-    _outcomes: dict[tuple[str, str, str, int], dict[str, Any]] = field(default_factory=dict)
+    _outcomes: dict[tuple[str, str, str, int], Outcome] = field(default_factory=dict)
 
     def forbids(self, claim: Claim) -> str | None:
         """The reason why a claim may not name this change; `None` if it may."""
@@ -77,7 +77,7 @@ class _Bench:
             testbed = self._testbed(measure.campaign)
             axes = {axis.path for axis in testbed.axes}
             measure = replace(measure, where=tuple(pair for pair in measure.where if pair[0] in axes))
-            outcomes = [
+            made = [
                 self._outcome(measure, testbed, variant, index)
                 for variant in measure.check.variants()
                 for index in _points(measure, testbed)
@@ -86,7 +86,7 @@ class _Bench:
             lines = str(getattr(error, "rendered", error)).splitlines()
             said = next((line for line in lines if line.startswith("error")), lines[0])
             return Verdict(f"cannot be run: {said}", holds=False, judged=False)
-        return verdict(measure, Campaign(testbed.axes, outcomes))
+        return verdict(measure, Campaign(testbed.axes, made))
 
     def _testbed(self, campaign: str) -> Testbed:
         if campaign not in self._testbeds:
@@ -94,12 +94,12 @@ class _Bench:
             self._testbeds[campaign] = Testbed(self.source, pairs)
         return self._testbeds[campaign]
 
-    def _outcome(self, measure: Measure, testbed: Testbed, variant: str, index: int) -> dict[str, Any]:
+    def _outcome(self, measure: Measure, testbed: Testbed, variant: str, index: int) -> Outcome:
         key = (measure.campaign, measure.engine, variant, index)
         if key not in self._outcomes:
             sweep = list(Plan((), (), testbed.axes, 1).sweep(index))
             text = testbed.campaign.run(measure.engine, variant, sweep, 0, self.interrupt)
-            self._outcomes[key] = slim(json.loads(text))
+            self._outcomes[key] = slim(outcomes.read(text))
         return self._outcomes[key]
 
 

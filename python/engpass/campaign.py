@@ -7,9 +7,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engpass.error import ChoiceError, EngpassError, nearest
+
+if TYPE_CHECKING:
+    from engpass.types.outcome import SweptValue
 
 ENGINES = ("limit", "simulate", "emulate", "measure")
 """Ways to an answer, in the order in which they run and stand in tables."""
@@ -156,14 +159,16 @@ class Plan:
         return (self.point(i) for i in range(self.total))
 
 
-def sweep_numbers(point: Point, axes: Sequence[Axis]) -> dict[str, float | str]:
-    """Sweep of a point as outcomes write it: numbers in base units, text where a value is no quantity."""
-    numbers = {(a.path, v.text): v.number for a in axes for v in a.values}
-    result: dict[str, float | str] = {}
+def swept_values(point: Point, axes: Sequence[Axis]) -> dict[str, SweptValue]:
+    """Sweep of a point as outcomes have it: numbers in base units, text where a value is no quantity."""
+    from engpass.types.outcome import SweptValue
+
+    numbers = {(axis.path, value.text): value.number for axis in axes for value in axis.values}
+    found = {}
     for path, text in point.sweep:
         number = numbers.get((path, text))
-        result[path] = text if number is None else number
-    return result
+        found[path] = SweptValue(text=text) if number is None else SweptValue(number=number)
+    return found
 
 
 def choose(what: str, wanted: Iterable[str] | None, known: Sequence[str]) -> tuple[str, ...]:

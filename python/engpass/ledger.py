@@ -6,11 +6,14 @@ into shares and into the waterfall from line rate to goodput. `docs/explain.md` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from engpass.error import EngpassError
+from engpass.types.outcome import Ledger, Outcome, Path
 
 
 @dataclass(frozen=True)
@@ -40,28 +43,28 @@ FAMILIES = (
         ),
     ),
     Family("delivered", "delivered", ("delivered",)),
-    Family("waste", "carried in vain", ("dead", "duplicate")),
+    Family("waste", "wasted", ("lost datagrams", "duplicate")),
     Family("transit", "in flight at the end", ("in flight",)),
-    Family("other", "other traffic", ("control",), "other: "),
+    Family("other", "other traffic", ("ACK and control", "undeclared traffic"), "generator: "),
     Family(
         "idle",
         "idle",
         (
             "idle: application",
-            "idle: host",
+            "idle: real host",
             "idle: CPU",
-            "idle: NIC",
+            "idle: NIC buffer",
             "idle: send buffer",
             "idle: receive window",
             "idle: congestion window",
             "idle: retransmission timer",
             "idle: Nagle",
-            "idle: silly window",
+            "idle: silly window avoidance",
             "idle: handshake",
             "idle: pacing",
             "idle: shaper",
             "idle: upstream",
-            "idle: nobody",
+            "idle: no sender",
             "idle: unknown",
         ),
         "idle: ",
@@ -93,7 +96,9 @@ def ordered(accounts: Iterable[str]) -> list[str]:
 
 def title(account: str) -> str:
     """An account in a table or key: a generator's cells go by its name."""
-    return f"traffic `{account.removeprefix('other: ')}`" if account.startswith("other: ") else account
+    return (
+        f"traffic `{account.removeprefix('generator: ')}`" if account.startswith("generator: ") else account
+    )
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ class Books:
     @property
     def nobody_sends(self) -> bool:
         """Whether no flow could send data this way: all is idle so, but for framing and what is control."""
-        used = ("idle: nobody", "physical framing", "control", "cell headers")
+        used = ("idle: no sender", "physical framing", "ACK and control", "cell headers")
         return set(self.accounts) <= set(used)
 
     def bits(self, account: str) -> float:
@@ -154,56 +159,30 @@ class Direction:
         return f"{self.start} -> {self.end}"
 
 
-def directions(outcome: Mapping[str, Any]) -> list[Direction]:
+def directions(outcome: Outcome) -> list[Direction]:
     """The books of every direction of an outcome; none where the engine keeps none.
 
     Raises `EngpassError` where they do not balance: no engine writes such a thing.
     """
-    found = []
-    for link, use in (outcome.get("links") or {}).items():
-        if "ledger" not in use:
-            continue
-        whole = _books(f"link `{link}`", use, str(use.get("unit", "bit")))
-        sides = [
-            Direction(link, side["from"], side["to"], _books(f"link `{link}`", side, use.get("unit", "bit")))
-            for side in use["directions"]
-        ]
-        _check_sum(link, whole, sides)
-        found += sides
-    return found
+    return [
+        Direction(link, side.from_, side.to, _books(f"link `{link}`", side.ledger))
+        for link, use in outcome.links.items()
+        for side in use.directions
+        if side.ledger is not None
+    ]
 
 
-def _books(what: str, kept: Mapping[str, Any], unit: str) -> Books:
-    try:
-        accounts = {str(name): int(amount) for name, amount in kept["ledger"].items()}
-        books = Books(int(kept["capacity"]), parts(unit), accounts)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise _corrupt(f"the ledger of {what} cannot be read") from None
-    booked = sum(accounts.values())
-    if booked != books.capacity:
-        raise _corrupt(f"the ledger of {what} does not balance: {booked:,} of {books.capacity:,} are booked")
-    if any(amount < 0 for amount in accounts.values()):
+def _books(what: str, kept: Ledger) -> Books:
+    booked = sum(kept.accounts.values())
+    if booked != kept.capacity:
+        raise _corrupt(f"the ledger of {what} does not balance: {booked:,} of {kept.capacity:,} are booked")
+    if any(amount < 0 for amount in kept.accounts.values()):
         raise _corrupt(f"the ledger of {what} has a negative account")
-    return books
-
-
-def _check_sum(link: str, whole: Books, sides: Sequence[Direction]) -> None:
-    total = add(side.books for side in sides)
-    same = total is not None and total.capacity == whole.capacity
-    if total is None or not same or any(total.accounts.get(a, 0) != n for a, n in whole.accounts.items()):
-        raise _corrupt(f"the ledger of link `{link}` is not the sum of its directions")
+    return Books(kept.capacity, kept.units_per_bit, kept.accounts)
 
 
 def _corrupt(message: str) -> EngpassError:
     return EngpassError(message, "the stored outcome was damaged: `engpass run FILE --fresh` makes it anew")
-
-
-def parts(unit: str) -> int:
-    """How many units make a bit: 13 for `1/13 bit`, 1 for `bit`; raises `ValueError`."""
-    number = unit.removesuffix("bit").strip()
-    if not unit.endswith("bit") or (number and not number.startswith("1/")):
-        raise ValueError(unit)
-    return int(number[2:]) if number else 1
 
 
 def add(books: Iterable[Books]) -> Books | None:
@@ -235,7 +214,7 @@ class Sums:
         self.outcomes = 0
         """Outcomes that had books."""
 
-    def add(self, outcome: Mapping[str, Any]) -> None:
+    def add(self, outcome: Outcome) -> None:
         """The books of an outcome; errors as for `directions`."""
         sides = directions(outcome)
         self.outcomes += bool(sides)
@@ -250,7 +229,7 @@ class Sums:
         return list(self._made.values())
 
 
-def together(outcomes: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], Direction]:
+def together(outcomes: Iterable[Outcome]) -> dict[tuple[str, str, str], Direction]:
     """The books of every direction, added up over outcomes; errors as for `directions`."""
     sums = Sums()
     for outcome in outcomes:
@@ -258,37 +237,36 @@ def together(outcomes: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str]
     return {side.key: side for side in sums.directions}
 
 
-def slim(outcome: dict[str, Any]) -> dict[str, Any]:
-    """An outcome whose links have kept their ledgers, cells and utilisation; the rest is most of its size."""
-    links = outcome.pop("links", None) or {}
-    kept = {name: _slim_link(use) for name, use in links.items() if "ledger" in use}
-    if kept:
-        outcome["links"] = kept
-    return outcome
-
-
-def _slim_link(use: Mapping[str, Any]) -> dict[str, Any]:
-    keys = ("from", "to", "ledger", "capacity", "cells", "utilisation")
-    sides = [{key: side[key] for key in keys if key in side} for side in use["directions"]]
-    return {**{key: use[key] for key in ("ledger", "capacity", "unit") if key in use}, "directions": sides}
+def slim(outcome: Outcome) -> Outcome:
+    """An outcome without the links that have no ledger, and without what agents told of hosts and flows."""
+    links = {
+        name: use
+        for name, use in outcome.links.items()
+        if any(side.ledger is not None for side in use.directions)
+    }
+    flows = {
+        name: flow if flow.real is None else replace(flow, real=replace(flow.real, ends={}))
+        for name, flow in outcome.flows.items()
+    }
+    return replace(outcome, links=links, flows=flows, hosts={})
 
 
 Hop: TypeAlias = tuple[str, str, str]
 """Link, transmitter, receiver."""
 
 
-def hops(path: Mapping[str, Any]) -> list[Hop]:
-    """The hops of a path, as `{"share", "steps"}` has it."""
-    return [(str(step["link"]), str(step["from"]), str(step["to"])) for step in path["steps"]]
+def hops(path: Path) -> list[Hop]:
+    """The hops of a path."""
+    return [(step.link, step.from_, step.to) for step in path.steps]
 
 
-def route(outcome: Mapping[str, Any], flow: str) -> list[Hop]:
+def route(outcome: Outcome, flow: str) -> list[Hop]:
     """The hops of a flow on the path that most of its packets take; none where the outcome has no path.
 
     Outcomes of earlier versions have none where the topology leaves two links to choose from.
     """
-    paths = outcome["flows"].get(flow, {}).get("paths", ())
-    return hops(max(paths, key=lambda path: float(path["share"]))) if paths else []
+    found = outcome.flows.get(flow)
+    return hops(max(found.paths, key=lambda path: path.share)) if found and found.paths else []
 
 
 @dataclass(frozen=True)
@@ -302,7 +280,7 @@ class Step:
 
 
 def waterfall(books: Books, own: float | None = None) -> list[Step]:
-    """From line rate to goodput, as shares of the line: overheads, others, idle by reason, in vain.
+    """From line rate to goodput, as shares of the line: overheads, others, idle by reason, wasted.
 
     Where several flows share the line, `own` is the share that one of them is delivered: it ends there.
     """

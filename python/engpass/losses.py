@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+
+from engpass.types.outcome import FlowOutcome
 
 
 @dataclass(frozen=True)
@@ -15,10 +16,9 @@ class Losses:
     lost: int = 0
 
     @staticmethod
-    def of(flow: Mapping[str, Any]) -> Losses:
-        """The counts of a flow in an outcome; none where the engine does not count both."""
-        sent, lost = flow.get("sent_datagrams"), flow.get("lost_datagrams")
-        return Losses() if sent is None or lost is None else Losses(sent, lost)
+    def of(flow: FlowOutcome) -> Losses:
+        """The counts of a flow in an outcome; none where the engine does not count."""
+        return Losses() if flow.datagrams is None else Losses(flow.datagrams.sent, flow.datagrams.lost)
 
     @staticmethod
     def sum(parts: Iterable[Losses]) -> Losses:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass.say import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from engpass.types.outcome import Outcome
 
 _MOST = 8
 
@@ -19,11 +19,11 @@ class Remarks:
         self._found: dict[tuple[str, str], int] = {}
         self._points: dict[str, int] = {}
 
-    def add(self, outcome: Mapping[str, Any]) -> None:
+    def add(self, outcome: Outcome) -> None:
         """Take the notes of a point."""
-        engine = str(outcome["engine"])
+        engine = outcome.engine
         self._points[engine] = self._points.get(engine, 0) + 1
-        for note in dict.fromkeys((outcome.get("measured") or {}).get("notes") or ()):
+        for note in dict.fromkeys(outcome.measured.notes if outcome.measured else ()):
             self._found[engine, note] = self._found.get((engine, note), 0) + 1
 
     def lines(self) -> list[str]:

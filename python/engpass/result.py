@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass.memory import MOST
 from engpass.store import Failure, RunRecord, Store
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from engpass.explain import Explanation
+    from engpass.types.outcome import Outcome
 
 
 class RunResult:
@@ -39,7 +40,7 @@ class RunResult:
         return self.store.table(self.record.id)
 
     @functools.cached_property
-    def outcomes(self) -> list[dict[str, Any]]:
+    def outcomes(self) -> list[Outcome]:
         """Outcomes as the engines gave them, in the order of the points."""
         return self.store.outcomes(self.record.id)
 

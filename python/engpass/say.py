@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engpass.units import UNITS, Unit, largest_unit, plain
+
+if TYPE_CHECKING:
+    from engpass.types.outcome import Place
 
 
 def rate(bit_per_s: float | None) -> str:
@@ -38,6 +41,11 @@ def percent(share: float | None) -> str:
         return "< 0.01 %"
     small = 0 < abs(share) < 0.0005
     return f"{share * 100:.{2 if small else 1}f} %"
+
+
+def place_name(place: Place) -> str:
+    """A place of losses: `switch -> host` for a transmitter, else the node."""
+    return place.node if place.to is None else f"{place.node} -> {place.to}"
 
 
 def duration(seconds: float | None) -> str:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from engpass.netlab.emulated import Options
     from engpass.result import RunResult
     from engpass.store import RunRecord, Store
+    from engpass.types.outcome import Outcome
 
 __all__ = ["Testbed", "build", "load", "loads"]
 
@@ -171,16 +172,18 @@ class Testbed:
                 "add a `[traffic.NAME]` with `kind`, `from`, `to` and what it sends; `engpass up` needs none",
             )
 
-    def limit(self, variants: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+    def limit(self, variants: Iterable[str] | None = None) -> dict[str, Outcome]:
         """The most each flow can get, per variant, at the file's own values (no sweep): outcomes by variant.
 
         Raises `InvalidTestbed`, `ChoiceError` for an unknown variant.
         """
+        from engpass import outcomes
+
         self.needs_traffic()
         names = choose("variant", variants, self.variants)
         stop = _engpass.Interrupt()
         try:
-            return {name: json.loads(self.campaign.run("limit", name, [], 0, stop)) for name in names}
+            return {name: outcomes.read(self.campaign.run("limit", name, [], 0, stop)) for name in names}
         except _engpass.Unsupported as error:
             cause, _, cure = str(error).partition("\nhelp: ")
             raise EngpassError(cause, cure or None) from None

@@ -115,13 +115,10 @@ class Driver:
         if what == "end-window":
             assert self.opened is not None, "no window is open"
             self.opened = None
-            drops = [{"place": "line", "cause": "loss", "flow": "a to b", "cells": 0, "datagrams": 2}]
-            outcome = {
-                "flows": {"a to b": {"kind": "way"}},
-                "links": {},
-                "drops": drops,
-                "events": self.carried,
-            }
+            place = {"node": "a", "link": "line", "to": "b"}
+            drops = [{"place": place, "cause": "loss", "flow": "a to b", "cells": 0, "datagrams": 2}]
+            way = {"kind": "outside", "goodput_bit_per_s": 0.0, "offered_bit_per_s": 0.0}
+            outcome = {"flows": {"a to b": way}, "links": {}, "drops": drops, "events": self.carried}
             return {"ok": {"outcome": outcome, "lateness": lateness}}
         return {"ok": {}}
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 T = TypeVar("T")
@@ -48,6 +49,8 @@ def when_it_keeps_up(make: Callable[[], T], *, lost_ms: float) -> T:
 def late_ms(made: Any) -> float:
     """The worst lateness of a driver, or of a sender with a schedule, anywhere in points."""
     found = [0.0]
+    if isinstance(made, msgspec.Struct):
+        return late_ms(msgspec.to_builtins(made))
     if isinstance(made, dict):
         told = [made[key] for key in ("late", "lateness") if isinstance(made.get(key), dict)]
         found += [one.get("max_ns", 0) / 1e6 for one in told]

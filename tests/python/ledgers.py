@@ -8,42 +8,41 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from engpass.explain import Chosen
+from engpass.outcomes import swept
+from engpass.types.outcome import CellCounts, DirectionOutcome, Ledger, LinkOutcome, Outcome
 from report_kyoto import MESSAGES, Record, kyoto
 
-UNIT = "1/13 bit"
-CAPACITY = 155_520_000 * 13 * 10
+UNITS_PER_BIT = 13
+CAPACITY = 155_520_000 * UNITS_PER_BIT * 10
 """Ten seconds of an OC-3c, in thirteenths of a bit."""
 
 
-def books(shares: Mapping[str, float], rest: str, capacity: int = CAPACITY) -> dict[str, Any]:
+def books(shares: Mapping[str, float], rest: str, capacity: int = CAPACITY) -> Ledger:
     """A balanced ledger: shares of the capacity, what is left on the account `rest`."""
     accounts = {name: math.floor(share * capacity) for name, share in shares.items() if share > 0}
     left = capacity - sum(accounts.values())
     assert left >= 0
     accounts[rest] = accounts.get(rest, 0) + left
-    return {"ledger": accounts, "capacity": capacity}
+    return Ledger(units_per_bit=UNITS_PER_BIT, capacity=capacity, accounts=accounts)
 
 
-def link(start: str, end: str, forward: dict[str, Any], back: dict[str, Any]) -> dict[str, Any]:
-    """A link of an outcome: both directions and their sum."""
-    total = dict(forward["ledger"])
-    for name, amount in back["ledger"].items():
-        total[name] = total.get(name, 0) + amount
-    return {
-        "ledger": total,
-        "capacity": forward["capacity"] + back["capacity"],
-        "unit": UNIT,
-        "directions": [
-            {"from": start, "to": end, "capacity_cells": 3_532_075, **forward},
-            {"from": end, "to": start, "capacity_cells": 3_532_075, **back},
-        ],
-    }
+def direction(start: str, end: str, kept: Ledger) -> DirectionOutcome:
+    """A direction of an OC-3c link of which only the capacity and the ledger are known."""
+    cells = CellCounts(capacity=3_532_075, sent=0, clp1=0, efci=0, lost=0)
+    return DirectionOutcome(from_=start, to=end, cells=cells, ledger=kept)
 
 
-def nobody() -> dict[str, Any]:
+def link(start: str, end: str, forward: Ledger, back: Ledger) -> LinkOutcome:
+    """A link of an outcome with its two directions."""
+    return LinkOutcome(directions=[direction(start, end, forward), direction(end, start, back)])
+
+
+def nobody() -> Ledger:
     """A direction that nobody could have used."""
-    return books({}, "idle: nobody")
+    return books({}, "idle: no sender")
 
 
 def overheads(share: float) -> dict[str, float]:
@@ -59,32 +58,34 @@ def overheads(share: float) -> dict[str, float]:
     }
 
 
-def links(sent: float, good: float, other: float, why: str = "idle: CPU") -> dict[str, Any]:
+def links(sent: float, good: float, other: float, why: str = "idle: CPU") -> dict[str, LinkOutcome]:
     """The links of an outcome: `sent` of the line is offered, `good` of it arrives, `other` is CBR."""
     head = overheads(good)
     forward = {**head, "delivered": good - sum(head.values())}
-    dead = max(0.0, min(sent, 1 - other) - good)
-    narrow = books({**forward, "dead": dead, "other: interference": other}, why)
-    first = books({**forward, "dead": max(0.0, sent - good)}, why)
+    lost = max(0.0, min(sent, 1 - other) - good)
+    narrow = books({**forward, "lost datagrams": lost, "generator: interference": other}, why)
+    first = books({**forward, "lost datagrams": max(0.0, sent - good)}, why)
+    load = books({"generator: interference": other}, "idle: no sender")
     return {
         "sender": link("ss2", "atomis5", first, nobody()),
         "receiver": link("atomis5", "ss20", narrow, nobody()),
-        "load": link("generator", "atomis5", books({"other: interference": other}, "idle: nobody"), nobody()),
+        "load": link("generator", "atomis5", load, nobody()),
     }
 
 
-def with_ledgers(repeats: int = 2) -> tuple[Record, list[dict[str, Any]]]:
+def with_ledgers(repeats: int = 2) -> tuple[Record, list[Outcome]]:
     """The study of `report_kyoto` with a ledger in every simulated outcome."""
     run, outcomes = kyoto(repeats)
-    for outcome in outcomes:
-        if outcome["engine"] == "simulate":
-            stream = outcome["flows"]["stream"]
-            other = 0.8359 if "interference" in outcome["flows"] else 0.0
-            payload = 155.52e6 * 384 / 424 * 26 / 27
-            sent = stream["offered_bit_per_s"] / payload
-            good = stream["goodput_bit_per_s"] / payload
-            outcome["links"] = links(sent, min(good, 1 - other - 0.001), other)
-    return run, outcomes
+    return run, [_with_ledger(outcome) if outcome.engine == "simulate" else outcome for outcome in outcomes]
+
+
+def _with_ledger(outcome: Outcome) -> Outcome:
+    stream = outcome.flows["stream"]
+    other = 0.8359 if "interference" in outcome.flows else 0.0
+    payload = 155.52e6 * 384 / 424 * 26 / 27
+    sent = stream.offered_bit_per_s / payload
+    good = stream.goodput_bit_per_s / payload
+    return replace(outcome, links=links(sent, min(good, 1 - other - 0.001), other))
 
 
 def timeline(seconds: float = 10.0, samples: int = 1000) -> dict[str, Any]:
@@ -155,7 +156,7 @@ def chosen(variant: str = "congested", message: str = "9 kB", **more: Any) -> Ch
     mine = [
         o
         for o in outcomes
-        if (o["engine"], o["variant"], o["sweep"][MESSAGES["path"]]) == ("simulate", variant, number)
+        if (o.engine, o.variant, swept(o, MESSAGES["path"])) == ("simulate", variant, number)
     ]
     values: dict[str, Any] = {
         "run_id": "3f9c2a71",
@@ -171,15 +172,15 @@ def chosen(variant: str = "congested", message: str = "9 kB", **more: Any) -> Ch
         "has_variants": True,
         "outcomes": tuple(_renamed(outcome) for outcome in mine),
         "current": True,
-        "worst": False,
+        "selected_as_worst": False,
     }
     return Chosen(**{**values, **more})
 
 
-def _renamed(outcome: dict[str, Any]) -> dict[str, Any]:
+def _renamed(outcome: Outcome) -> Outcome:
     """The study calls the generator's link otherwise."""
     names = {"load": "generator"}
-    return {**outcome, "links": {names.get(name, name): use for name, use in outcome["links"].items()}}
+    return replace(outcome, links={names.get(name, name): use for name, use in outcome.links.items()})
 
 
 __all__ = ["MESSAGES", "books", "chosen", "link", "links", "nobody", "overheads", "timeline", "with_ledgers"]

@@ -21,6 +21,7 @@ from engpass.measure.point import Collected, Measurement
 from engpass.measure.slow import slowed
 from engpass.measure.window import Window
 from engpass.netlab.emulated import Options
+from engpass.types.outcome import Outcome
 
 DIRECTORY = Path(__file__).parents[1] / "data/recorded"
 TESTBED = DIRECTORY / "testbed.toml"
@@ -56,13 +57,13 @@ class _Measured(Session):
 class _Emulated(EmulatedSession):
     """Emulates without agents and driver: their answers are recorded."""
 
-    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> Outcome:
         recorded = _load("emulate")
         self._crew.agents = {host: mock.Mock(hello=hello) for host, hello in recorded["hellos"].items()}
         alike, others = emulated.as_the_model(emulated.carried(numbers))
         planned = flows(slowed(alike, self._options.slow), seed)
         closed = recorded["points"][point.repeat]["closed"]
-        return self._outcome(point, numbers, planned, _collected(recorded, point), closed, others)
+        return self._outcome(point, seed, numbers, planned, _collected(recorded, point), closed, others)
 
     def close(self) -> None:
         """There are no agents and no namespaces."""

@@ -3,11 +3,15 @@
 No sweep, several axes, axes of words, several flows, hostile names, 100,000 points.
 """
 
+import dataclasses
 import itertools
 import random
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
+from engpass.types.outcome import Bottleneck, Datagrams, Engine, FlowOutcome, Outcome, Place
 from report_kyoto import MESSAGES, Record, axis, host, kyoto, limit, outcome, simulate
 
 HOSTILE = "</script><script>document.title='broken'</script>'\"`${1}<!--\u2028&amp;\\\"-"
@@ -24,9 +28,9 @@ def swept(
     variants: list[str],
     axes: list[dict[str, Any]],
     *,
-    engines: tuple[str, ...] = ("limit", "simulate"),
+    engines: tuple[Engine, ...] = ("limit", "simulate"),
     repeats: int = 3,
-) -> tuple[Record, list[dict[str, Any]]]:
+) -> tuple[Record, list[Outcome]]:
     """Every combination of the axes, with outcomes that differ from value to value."""
     chance = random.Random(7)
     outcomes = []
@@ -60,24 +64,32 @@ def swept(
     return record, outcomes
 
 
-def _scaled(flows: dict[str, Any], factor: float) -> dict[str, Any]:
-    for flow in flows.values():
-        flow["goodput_bit_per_s"] *= factor
-    return flows
+def _scaled(flows: Mapping[str, FlowOutcome], factor: float) -> dict[str, FlowOutcome]:
+    return {
+        name: replace(flow, goodput_bit_per_s=flow.goodput_bit_per_s * factor) for name, flow in flows.items()
+    }
 
 
-def several_flows() -> tuple[Record, list[dict[str, Any]]]:
+def several_flows() -> tuple[Record, list[Outcome]]:
     """Three streams that share a link, and nothing swept."""
     record, outcomes = swept(["free", "congested"], [])
-    for each in outcomes:
-        stream = each["flows"]["stream"]
-        for number in (2, 3):
-            rates = {key: stream[key] / number for key in ("goodput_bit_per_s", "offered_bit_per_s")}
-            each["flows"][f"stream {number}"] = {**stream, **rates}
-    return record, outcomes
+    return record, [_shared(each) for each in outcomes]
 
 
-def hostile(repeats: int = 2) -> tuple[Record, list[dict[str, Any]]]:
+def _shared(each: Outcome) -> Outcome:
+    stream = each.flows["stream"]
+    others = {
+        f"stream {number}": replace(
+            stream,
+            goodput_bit_per_s=stream.goodput_bit_per_s / number,
+            offered_bit_per_s=stream.offered_bit_per_s / number,
+        )
+        for number in (2, 3)
+    }
+    return replace(each, flows={**each.flows, **others})
+
+
+def hostile(repeats: int = 2) -> tuple[Record, list[Outcome]]:
     """The study with names, texts and values that are attacks."""
     record, outcomes = kyoto(repeats)
     path = f'traffic."{HOSTILE}".message'
@@ -87,18 +99,18 @@ def hostile(repeats: int = 2) -> tuple[Record, list[dict[str, Any]]]:
         {**link, "name": HOSTILE, "medium": HOSTILE, "ends": [HOSTILE + end for end in link["ends"]]}
         for link in record.topology["links"]
     ]
-    for each in outcomes:
-        each["variant"] = HOSTILE + each["variant"]
-        each["sweep"] = {path: each["sweep"]["traffic.stream.message"]}
-        each["flows"] = {HOSTILE + name: result for name, result in each["flows"].items()}
-        for result in each["flows"].values():
-            result["kind"] = result["kind"] if result["kind"] == "cbr" else HOSTILE
-            if "sentence" in result:
-                result.update(sentence=HOSTILE, bottleneck=HOSTILE, next=HOSTILE)
-                result["stages"] = [{**stage, "name": HOSTILE + stage["name"]} for stage in result["stages"]]
-        for drop in each["drops"]:
-            drop.update(place=HOSTILE, cause=HOSTILE, flow=HOSTILE)
-    attacked = replace(
+    place = Place(node=HOSTILE)
+    made = [
+        replace(
+            each,
+            variant=HOSTILE + each.variant,
+            sweep={path: each.sweep["traffic.stream.message"]},
+            flows={HOSTILE + name: _hostile(flow) for name, flow in each.flows.items()},
+            drops=[replace(drop, place=place, cause=HOSTILE, flow=HOSTILE) for drop in each.drops],
+        )
+        for each in outcomes
+    ]
+    attacked = dataclasses.replace(
         record,
         id=HOSTILE,
         name=HOSTILE,
@@ -113,10 +125,26 @@ def hostile(repeats: int = 2) -> tuple[Record, list[dict[str, Any]]]:
         created=HOSTILE,
         status=HOSTILE,
     )
-    return attacked, outcomes
+    return attacked, made
 
 
-def many_points(count: int) -> tuple[Record, list[dict[str, Any]]]:
+def _hostile(flow: FlowOutcome) -> FlowOutcome:
+    kind = flow.kind if flow.kind == "cbr" else HOSTILE
+    if flow.limit is None:
+        return replace(flow, kind=kind)
+    thing = Bottleneck(kind="link", name=HOSTILE, title=HOSTILE)
+    stages = [replace(stage, name=HOSTILE + stage.name) for stage in flow.limit.stages]
+    return replace(
+        flow,
+        kind=kind,
+        bottleneck=thing,
+        next_bottleneck=thing,
+        summary=HOSTILE,
+        limit=replace(flow.limit, stages=stages),
+    )
+
+
+def many_points(count: int) -> tuple[Record, list[Outcome]]:
     """One variant, that many values, 5 repeats."""
     chance = random.Random(3)
     values: list[tuple[str, float | None]] = [(f"{n} B", float(n)) for n in range(100, 100 + count)]
@@ -126,15 +154,12 @@ def many_points(count: int) -> tuple[Record, list[dict[str, Any]]]:
         rate = host(number)
         for repeat in range(5):
             got = rate * (1 - 0.02 * chance.random())
-            flow = {
-                "kind": "udp-stream",
-                "goodput_bit_per_s": got,
-                "offered_bit_per_s": rate,
-                "sent_datagrams": 10_000,
-                "received_datagrams": 9_990,
-                "lost_datagrams": 10,
-                "in_flight_datagrams": 0,
-            }
+            flow = FlowOutcome(
+                kind="udp-stream",
+                goodput_bit_per_s=got,
+                offered_bit_per_s=rate,
+                datagrams=Datagrams(sent=10_000, received=9_990, lost=10, in_flight=0),
+            )
             sweep = {"traffic.stream.message": float(number)}
             outcomes.append(outcome("base", "simulate", repeat, sweep, {"stream": flow}))
     record = Record(

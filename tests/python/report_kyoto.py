@@ -5,8 +5,27 @@
 
 import math
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
+
+from engpass.types.outcome import (
+    VERSION,
+    Bottleneck,
+    Datagrams,
+    Drop,
+    Engine,
+    FlowLimit,
+    FlowOutcome,
+    Outcome,
+    Path,
+    Place,
+    Stage,
+    Step,
+    SweptValue,
+)
 
 TEXT = """\
 name = "IP over ATM on a congested OC-3c link"
@@ -142,17 +161,18 @@ def wire(length: int, cells_per_s: float) -> float:
 CELLS = {"free": 353_207.5, "congested": 57_959.0, "shaped-16": 56_513.0, "shaped-18": 57_959.0}
 
 
-def limit(variant: str, length: int) -> dict[str, Any]:
+NARROW = {
+    "host": Bottleneck(kind="sending-host", name="ss2", title="host `ss2`"),
+    "line": Bottleneck(kind="link", name="receiver", title="link `receiver`"),
+    "shaper": Bottleneck(kind="shaper", name="data", title="the shaper of circuit `data`"),
+}
+
+
+def limit(variant: str, length: int) -> dict[str, FlowOutcome]:
     line, own = wire(length, CELLS[variant]), host(length)
     goodput = min(line, own)
-    narrow = (
-        "host `ss2`"
-        if own < line
-        else "the shaper of circuit `data`"
-        if variant == "shaped-16"
-        else "link `receiver`"
-    )
-    other, left = ("link `receiver`", line) if own < line else ("host `ss2`", own)
+    narrow = NARROW["host" if own < line else "shaper" if variant == "shaped-16" else "line"]
+    other, left = (NARROW["line"], line) if own < line else (NARROW["host"], own)
     reason = (
         f"sending a message of {length} B takes {length * 8e3 / own:.2f} ms"
         if own < line
@@ -167,89 +187,103 @@ def limit(variant: str, length: int) -> dict[str, Any]:
         ("host ss2", goodput),
     ]
     return {
-        "stream": {
-            "kind": "udp-stream",
-            "goodput_bit_per_s": goodput,
-            "offered_bit_per_s": goodput,
-            "bottleneck": narrow,
-            "next": other,
-            "sentence": (
-                f"{narrow} limits `stream` to {goodput / 1e6:.2f} Mbit/s: {reason}; "
-                f"next is {other} at {left / 1e6:.2f} Mbit/s"
+        "stream": FlowOutcome(
+            kind="udp-stream",
+            goodput_bit_per_s=goodput,
+            offered_bit_per_s=goodput,
+            bottleneck=narrow,
+            next_bottleneck=other,
+            summary=(
+                f"{narrow.title} limits `stream` to {goodput / 1e6:.2f} Mbit/s: {reason}; "
+                f"next is {other.title} at {left / 1e6:.2f} Mbit/s"
             ),
-            "stages": [{"name": name, "rate_bit_per_s": rate} for name, rate in stages],
-        }
+            limit=FlowLimit(
+                stages=[Stage(name=name, rate_bit_per_s=rate) for name, rate in stages], candidates=[]
+            ),
+        )
     }
 
 
-def simulate(variant: str, length: int, chance: random.Random) -> dict[str, Any]:
+def datagrams(sent: int, received: int) -> Datagrams:
+    """Counts of datagrams: those that are not received are lost."""
+    return Datagrams(sent=sent, received=received, lost=sent - received, in_flight=0)
+
+
+def simulate(variant: str, length: int, chance: random.Random) -> dict[str, FlowOutcome]:
     offered = host(length) * (1 - 0.004 * chance.random())
     share = min(1.0, wire(length, 56_513.0) / offered) if variant == "shaped-16" else 1.0
     offered *= share
     goodput = offered
     if variant in ("congested", "shaped-18") and offered > wire(length, 57_959.0):
         goodput = offered * 0.03 * chance.random()
-    sent = round(offered * 10 / 8 / length)
-    received = round(goodput * 10 / 8 / length)
-    flows: dict[str, Any] = {
-        "stream": {
-            "kind": "udp-stream",
-            "goodput_bit_per_s": goodput,
-            "offered_bit_per_s": offered,
-            "sent_datagrams": sent,
-            "received_datagrams": received,
-            "lost_datagrams": sent - received,
-            "in_flight_datagrams": 0,
-        }
+    flows = {
+        "stream": FlowOutcome(
+            kind="udp-stream",
+            goodput_bit_per_s=goodput,
+            offered_bit_per_s=offered,
+            datagrams=datagrams(round(offered * 10 / 8 / length), round(goodput * 10 / 8 / length)),
+        )
     }
     if variant != "free":
-        flows["interference"] = {
-            "kind": "cbr",
-            "goodput_bit_per_s": 113_375_232.0,
-            "offered_bit_per_s": 113_375_232.0,
-            "sent_datagrams": 2_952_480,
-            "received_datagrams": 2_952_480,
-            "lost_datagrams": 0,
-            "in_flight_datagrams": 0,
-            "sent_cells": 2_952_480,
-            "lost_cells": 0,
-        }
+        flows["interference"] = FlowOutcome(
+            kind="cbr",
+            goodput_bit_per_s=113_375_232.0,
+            offered_bit_per_s=113_375_232.0,
+            datagrams=datagrams(2_952_480, 2_952_480),
+        )
     return flows
 
 
+FIRST = {"stream": ("sender", "ss2"), "interference": ("load", "generator")}
+"""The first link of each flow, and its sender."""
+
+
+def path(flow: str) -> Path:
+    """The path of a flow: a link of its own, then that of the receiver."""
+    link, start = FIRST[flow]
+    return Path(
+        share=1.0,
+        steps=[
+            Step(link=link, from_=start, to="atomis5"),
+            Step(link="receiver", from_="atomis5", to="ss20"),
+        ],
+    )
+
+
 def outcome(
-    variant: str, engine: str, repeat: int, sweep: dict[str, Any], flows: dict[str, Any]
-) -> dict[str, Any]:
-    stream = flows["stream"]
-    for name, flow in flows.items():
-        first = {"stream": ("sender", "ss2"), "interference": ("load", "generator")}[name]
-        steps = [(*first, "atomis5"), ("receiver", "atomis5", "ss20")]
-        named = [dict(zip(("link", "from", "to"), step, strict=True)) for step in steps]
-        flow["paths"] = [{"share": 1.0, "steps": named}]
-    lost = stream.get("lost_datagrams", 0)
-    return {
-        "variant": variant,
-        "engine": engine,
-        "repeat": repeat,
-        "seed": repeat + 1 if engine == "simulate" else 0,
-        "sweep": sweep,
-        "flows": flows,
-        "links": {},
-        "drops": [
-            {
-                "place": "atomis5 -> ss20",
-                "cause": "buffer full",
-                "flow": "stream",
-                "cells": 64 * lost,
-                "datagrams": lost,
-            }
-        ]
-        if lost
-        else [],
-    }
+    variant: str,
+    engine: Engine,
+    repeat: int,
+    sweep: Mapping[str, float | str],
+    flows: Mapping[str, FlowOutcome],
+) -> Outcome:
+    """An outcome of these flows, each with its path; what `stream` loses, the queue of the switch loses."""
+    counted = flows["stream"].datagrams
+    lost = counted.lost if counted else 0
+    drop = Drop(
+        place=Place(node="atomis5", link="receiver", to="ss20"),
+        cause="buffer full",
+        flow="stream",
+        cells=64 * lost,
+        datagrams=lost,
+    )
+    return Outcome(
+        version=VERSION,
+        variant=variant,
+        engine=engine,
+        repeat=repeat,
+        seed=repeat + 1 if engine == "simulate" else 0,
+        sweep={
+            key: SweptValue(text=value) if isinstance(value, str) else SweptValue(number=value)
+            for key, value in sweep.items()
+        },
+        flows={name: replace(flow, paths=[path(name)]) for name, flow in flows.items()},
+        links={},
+        drops=[drop] if lost else [],
+    )
 
 
-def kyoto(repeats: int = 5) -> tuple[Record, list[dict[str, Any]]]:
+def kyoto(repeats: int = 5) -> tuple[Record, list[Outcome]]:
     """The study: its record and its outcomes."""
     chance = random.Random(1997)
     outcomes = []

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 import engpass
@@ -18,6 +19,7 @@ from engpass.explain.choose import choose_in
 from engpass.report.page import render
 from engpass.store import Store
 from engpass.store.arrow import table
+from engpass.types.outcome import Bottleneck, Bound, FlowLimit, FlowOutcome
 
 
 def got(
@@ -56,8 +58,12 @@ def test_a_goodput_at_its_bound_has_no_note() -> None:
 
 
 def test_a_run_without_bounds_compares_with_the_fair_share() -> None:
-    assert above.bound({"goodput_bit_per_s": 3.0}) == 3.0
-    assert above.bound({"goodput_bit_per_s": 3.0, "bound_bit_per_s": 4.0}) == 4.0
+    link = Bottleneck(kind="link", name="up", title="link `up`")
+    limit = FlowLimit(stages=[], candidates=[])
+    flow = FlowOutcome(kind="tcp-stream", goodput_bit_per_s=3.0, offered_bit_per_s=3.0, limit=limit)
+    assert above.bound(flow) == 3.0
+    bound = Bound(bit_per_s=4.0, bottleneck=link, summary="")
+    assert above.bound(replace(flow, limit=replace(limit, bound=bound))) == 4.0
 
 
 BOTH_WAYS = """
@@ -110,7 +116,7 @@ def test_a_flow_above_its_fair_share_stays_below_its_bound_everywhere(
         assert "Fair share <span" in page
         assert "more than its fair share and" in page
         assert "above its bound" not in page
-        rows = table(record, store.raw_outcomes(record.id)).to_pylist()
+        rows = table(record, store.read_outcomes(record)).to_pylist()
     flows = {row["flow"]: row for row in rows if row["engine"] == "limit"}
     assert flows["in"]["bound_bit_per_s"] > flows["in"]["goodput_bit_per_s"]
     finding = explain(choose_in(testbed, None, [], "in"), advice=False).finding

@@ -40,7 +40,7 @@ def test_every_gain_is_what_a_run_with_the_change_gives() -> None:
     assert made.advice.changes
     for change in made.advice.changes:
         run = short(**dict(change.set), **{MESSAGE: "9 kB"}).run(["simulate"], ["congested"])
-        goodputs = [outcome["flows"]["stream"]["goodput_bit_per_s"] for outcome in run.outcomes]
+        goodputs = [outcome.flows["stream"].goodput_bit_per_s for outcome in run.outcomes]
         assert change.after == pytest.approx(sum(goodputs) / len(goodputs))
         assert change.after > change.before == pytest.approx(made.at.goodput)
 
@@ -271,7 +271,7 @@ def test_a_change_holds_over_what_was_set() -> None:
     larger = bench.outcomes([(path, "4096 cells")])
     same = short(**{path: "4096 cells", MESSAGE: "9 kB"}).run(["simulate"], ["congested"]).outcomes
     for one, other in zip(larger, same, strict=True):
-        assert one["flows"] == other["flows"]
+        assert one.flows == other.flows
     assert bench.served([(path, "no cells at all")]) is None
     assert bench.served([("switch.nobody.discard", "tail")]) is None
 
@@ -280,7 +280,7 @@ def test_a_change_of_the_swept_value() -> None:
     _, bench, _ = at_point("free", "1 kB")
     made = bench.outcomes([(MESSAGE, "8 kB")])
     same = short(**{MESSAGE: "8 kB"}).run(["simulate"], ["free"]).outcomes
-    assert [one["flows"] for one in made] == [one["flows"] for one in same]
+    assert [one.flows for one in made] == [one.flows for one in same]
 
 
 @pytest.mark.parametrize("family", ["router", "link"])

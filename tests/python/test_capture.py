@@ -34,7 +34,7 @@ def test_a_capture_has_what_the_link_carried(cli: Cli, testbed_file: Path) -> No
     both, cells = testbed_file.parent / "both.pcapng", testbed_file.parent / "cells.pcapng"
     shown = cli("run", testbed_file.name, *ONE, "--json", "--capture", f"link.wire={both.name}")
     (outcome,) = [json.loads(line) for line in shown.stdout.splitlines()]
-    sent = outcome["links"]["wire"]["directions"][0]["cells"]
+    sent = outcome["links"]["wire"]["directions"][0]["cells"]["sent"]
     assert f"captured {packets(both):,} to `both.pcapng`" in shown.stderr
     # A message of 2 kB takes 43 cells with its headers.
     assert sent > 43

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engpass.campaign import Axis, AxisValue
 from engpass.claims import Campaign, ClaimsError, Judged, counted, judge, read, summed
 from engpass.claims.checks import CHECKS, Verdict
+from engpass.claims.curves import DELAYS
 from engpass.claims.expectation import expectation, heading
 from engpass.claims.missing import NoDataError
 from engpass.claims.quantity import Quantity, say, say_range
+from engpass.types.outcome import (
+    VERSION,
+    CellCounts,
+    Datagrams,
+    Delays,
+    DirectionOutcome,
+    Engine,
+    FlowLimit,
+    FlowOutcome,
+    Ledger,
+    LinkOutcome,
+    Outcome,
+    Quantiles,
+    Stage,
+    SweptValue,
+    Tcp,
+)
 
 KB = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
@@ -27,22 +46,47 @@ BREAKS = 'breaks = { "run.seed" = "2" }\n'
 BODY = '[[claim]]\nid = "c"\nstatement = "S"\nsource = "s"\nkind = "derived"\n' + BREAKS
 
 
-def outcomes(rows: Rows, lost: Rows | None = None, repeats: int = 1) -> list[dict[str, Any]]:
+def outcome(
+    variant: str,
+    flows: Mapping[str, FlowOutcome],
+    *,
+    engine: Engine = "simulate",
+    repeat: int = 0,
+    sweep: Mapping[str, SweptValue] | None = None,
+    links: Mapping[str, LinkOutcome] | None = None,
+) -> Outcome:
+    return Outcome(
+        version=VERSION,
+        variant=variant,
+        engine=engine,
+        repeat=repeat,
+        seed=1,
+        sweep=dict(sweep or {}),
+        flows=dict(flows),
+        links=dict(links or {}),
+    )
+
+
+def flow(bit_per_s: float, lost: int = 0) -> FlowOutcome:
+    counts = Datagrams(sent=1000, received=1000 - lost, lost=lost)
+    return FlowOutcome(
+        kind="udp-stream", goodput_bit_per_s=bit_per_s, offered_bit_per_s=bit_per_s, datagrams=counts
+    )
+
+
+def limit(*stages: Stage, idle_delay_s: float | None = None) -> FlowOutcome:
+    known = FlowLimit(stages=list(stages), candidates=[], idle_delay_s=idle_delay_s)
+    return FlowOutcome(kind="udp-stream", goodput_bit_per_s=1.0, offered_bit_per_s=1.0, limit=known)
+
+
+def outcomes(rows: Rows, lost: Rows | None = None, repeats: int = 1) -> list[Outcome]:
     return [
-        {
-            "engine": "simulate",
-            "variant": variant,
-            "repeat": repeat,
-            "sweep": {"traffic.stream.message": kb * 1000},
-            "flows": {
-                "stream": {
-                    "goodput_bit_per_s": mbit * 1e6,
-                    "offered_bit_per_s": mbit * 1e6,
-                    "sent_datagrams": 1000,
-                    "lost_datagrams": int((lost or {}).get(variant, [0] * 10)[i]),
-                }
-            },
-        }
+        outcome(
+            variant,
+            {"stream": flow(mbit * 1e6, int((lost or {}).get(variant, [0] * 10)[i]))},
+            repeat=repeat,
+            sweep={"traffic.stream.message": SweptValue(number=kb * 1000)},
+        )
         for variant, values in rows.items()
         for i, (kb, mbit) in enumerate(zip(KB, values, strict=True))
         for repeat in range(repeats)
@@ -275,20 +319,19 @@ def test_all_flows_together(
     tmp_path: Path, claim: str, repeats: list[list[Flow]], obtained: str, holds: bool
 ) -> None:
     made = [
-        {
-            "engine": "simulate",
-            "variant": "v",
-            "repeat": repeat,
-            "sweep": {},
-            "flows": {
-                f"f{number}": {
-                    "goodput_bit_per_s": mbit * 1e6,
-                    "smoothed_rtt_s": None if trip is None else trip / 1e3,
-                    "timeouts": timeouts,
-                }
+        outcome(
+            "v",
+            {
+                f"f{number}": FlowOutcome(
+                    kind="tcp-stream",
+                    goodput_bit_per_s=mbit * 1e6,
+                    offered_bit_per_s=mbit * 1e6,
+                    tcp=Tcp(smoothed_rtt_s=None if trip is None else trip / 1e3, timeouts=timeouts),
+                )
                 for number, (mbit, trip, timeouts) in enumerate(flows)
             },
-        }
+            repeat=repeat,
+        )
         for repeat, flows in enumerate(repeats)
     ]
     path = tmp_path / "claims.toml"
@@ -298,9 +341,9 @@ def test_all_flows_together(
 
 
 def test_timeouts_are_no_quantity_of_the_limit() -> None:
-    limit = {"engine": "limit", "variant": "v", "sweep": {}, "flows": {"f": {"goodput_bit_per_s": 1.0}}}
+    limited = outcome("v", {"f": limit()}, engine="limit")
     with pytest.raises(NoDataError, match="no timeouts"):
-        Campaign([], [limit]).curve("limit", "v", "f", "timeouts")
+        Campaign([], [limited]).curve("limit", "v", "f", "timeouts")
 
 
 @pytest.mark.parametrize(
@@ -346,14 +389,29 @@ def test_the_mean_of_the_repeats_counts() -> None:
 
 
 def test_the_limit_has_stages_and_no_losses() -> None:
-    flows = {
-        "stream": {"goodput_bit_per_s": 1.0, "stages": [{"name": "cell headers", "rate_bit_per_s": 2.0}]}
-    }
-    campaign = Campaign([], [{"engine": "limit", "variant": "v", "sweep": {}, "flows": flows}])
+    limited = limit(Stage(name="cell headers", rate_bit_per_s=2.0))
+    campaign = Campaign([], [outcome("v", {"stream": limited}, engine="limit")])
     assert campaign.curve("limit", "v", "stream", "cell headers").samples[0].value == 2.0
     for quantity in ("lost", "sent", "no stage"):
         with pytest.raises(NoDataError):
             campaign.curve("limit", "v", "stream", quantity)
+
+
+def test_every_delay_is_read_from_its_own_figure() -> None:
+    times = Quantiles(min=1.0, p50=2.0, p90=3.0, p99=4.0, p99_9=5.0, max=6.0)
+    delayed = replace(flow(1.0), delay_s=Delays(network=times))
+    campaign = Campaign(
+        [],
+        [outcome("v", {"f": delayed}), outcome("v", {"f": limit(idle_delay_s=0.5)}, engine="limit")],
+    )
+    told = [
+        campaign.curve("limit" if name == "idle delay" else "simulate", "v", "f", name).samples[0].value
+        for name in DELAYS
+    ]
+    assert told == [0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    for engine, name in (("simulate", "idle delay"), ("limit", "delay p99")):
+        with pytest.raises(NoDataError, match=f"the engine tells no {name}"):
+            campaign.curve(engine, "v", "f", name)
 
 
 GOOD = BODY + 'value = "1 Mbit/s"\n'
@@ -562,14 +620,24 @@ def test_a_column_without_published_values_is_not_headed_stated(
     assert heading(stated=stated, expected=expected) == head
 
 
+def direction(start: str, end: str, cells: int, utilisation: float, **accounts: int) -> DirectionOutcome:
+    named = {name.replace("_", " "): amount for name, amount in accounts.items()}
+    return DirectionOutcome(
+        from_=start,
+        to=end,
+        utilisation=utilisation,
+        cells=CellCounts(capacity=1000, sent=cells, clp1=0, efci=0, lost=0),
+        ledger=Ledger(units_per_bit=13, capacity=sum(accounts.values()), accounts=named),
+    )
+
+
 LINKS = {
-    "wire": {
-        "unit": "1/13 bit",
-        "directions": [
-            {"cells": 192, "utilisation": 0.18, "ledger": {"encapsulation": 832, "AAL5 trailers": 832}},
-            {"cells": 7, "utilisation": 0.5, "ledger": {"encapsulation": 1}},
-        ],
-    }
+    "wire": LinkOutcome(
+        directions=[
+            direction("a", "b", 192, 0.18, encapsulation=832, AAL5_trailers=832),
+            direction("b", "a", 7, 0.5, encapsulation=1),
+        ]
+    )
 }
 
 
@@ -585,15 +653,13 @@ LINKS = {
     ],
 )
 def test_a_link_has_cells_utilisation_and_accounts(quantity: str, value: float, unit: str) -> None:
-    made = {"engine": "simulate", "variant": "v", "sweep": {}, "flows": {}, "links": LINKS}
-    curve = Campaign([], [made]).curve("simulate", "v", "f", quantity, link="wire")
+    curve = Campaign([], [outcome("v", {}, links=LINKS)]).curve("simulate", "v", "f", quantity, link="wire")
     assert (curve.samples[0].value, curve.unit) == (value, unit)
 
 
 def test_a_link_without_data_says_so() -> None:
-    link: dict[str, Any] = {"wire": {"directions": [{}]}}
-    made = {"engine": "simulate", "variant": "v", "sweep": {}, "flows": {}, "links": link}
-    campaign = Campaign([], [made])
+    link = LinkOutcome(directions=[DirectionOutcome(from_="a", to="b"), DirectionOutcome(from_="b", to="a")])
+    campaign = Campaign([], [outcome("v", {}, links={"wire": link})])
     for name, quantity, said in (
         ("rope", "cells", "no link `rope`"),
         ("wire", "cells", "counts no cells"),

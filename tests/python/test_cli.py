@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
@@ -22,6 +23,7 @@ from conftest import POINTS, TESTBED, Cli, Program
 from engpass import lab
 from engpass.campaign import Point
 from engpass.lab import Job
+from engpass.types.outcome import VERSION, Outcome
 
 ID = re.compile(r"\b[0-9a-f]{10}\b")
 
@@ -125,7 +127,8 @@ def test_limit_as_json_names_variants_only_where_the_file_does(cli: Cli, testbed
     (shown,) = lines(cli("limit", testbed_file.name, "--json").stdout)
     assert "variants" not in shown
     flow = shown["flows"]["stream"]  # type: ignore[index]
-    assert {"goodput_bit_per_s", "bottleneck", "stages"} <= set(flow)
+    assert {"goodput_bit_per_s", "bottleneck", "limit"} <= set(flow)
+    assert {"bound", "stages", "candidates"} <= set(flow["limit"])
     testbed_file.write_text(TESTBED.partition("[variant")[0] + "[variant.base]\n")
     (shown,) = lines(cli("limit", testbed_file.name, "--json").stdout)
     assert list(shown["variants"]) == ["base"]  # type: ignore[call-overload]
@@ -167,9 +170,9 @@ def test_run_as_json_is_one_line_per_point_in_order_and_nothing_else(cli: Cli, t
     points = lines(shown.stdout)
     assert len(points) == POINTS
     assert [p["engine"] for p in points] == ["limit"] * 8 + ["simulate"] * 16
-    assert points[0]["sweep"] == {"traffic.stream.message": 1000}
+    assert points[0]["sweep"] == {"traffic.stream.message": {"number": 1000}}
     for point in points:
-        assert {"variant", "engine", "repeat", "seed", "sweep", "flows", "links"} <= set(point)
+        assert {"version", "variant", "engine", "repeat", "seed", "sweep", "flows", "links"} <= set(point)
     # A campaign that is complete gives the same lines again.
     assert cli("run", testbed_file.name, "--json", "--jobs", "1").stdout == shown.stdout
 
@@ -306,7 +309,11 @@ def test_a_failing_point_exits_with_1_and_is_told(
     assert f"{POINTS - 8} of {POINTS} points are there; 8 that failed are tried again" in shown.stderr
     failed = [point for point in lines(shown.stdout) if "error" in point]
     assert len(failed) == 8
-    assert failed[0]["sweep"] == {"traffic.stream.message": 1000}
+    assert failed[0]["sweep"] == {"traffic.stream.message": {"number": 1000}}
+    # A failed point looks like an outcome: it has the fields that every outcome has, and its error.
+    required = {field.encode_name for field in msgspec.structs.fields(Outcome) if field.required}
+    assert set(failed[0]) == {*required, "error"}
+    assert failed[0]["version"] == VERSION
     shown = cli("show", "--json")
     assert len(json.loads(shown.stdout)["failures"]) == 8
     assert "8 of 24 points failed" in cli("show").stderr
@@ -594,8 +601,8 @@ duration = "200 ms"
 warmup = "50 ms"
 """)
     point = json.loads(cli("run", "full.toml", "--engine", "simulate", "--json").stdout)
-    flow = point["flows"]["stream"]
-    assert flow["lost_datagrams"] > flow["sent_datagrams"] > 0
+    counts = point["flows"]["stream"]["datagrams"]
+    assert counts["lost"] > counts["sent"] > 0
     shown = cli("show").stdout
     assert "100.0 %" in shown
     cli("report", "-o", "full.html")

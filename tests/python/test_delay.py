@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict, replace
 from rich.console import Console
 
 import engpass
@@ -15,6 +16,7 @@ from conftest import TESTBED, Cli
 from engpass.cli import tables
 from engpass.report import render
 from engpass.store import RunRecord
+from engpass.types.outcome import Delays, FlowOutcome, Outcome, Quantiles
 from report_kyoto import Record, outcome
 
 FIGURES = ("min", "p50", "p90", "p99", "p999", "max")
@@ -38,10 +40,11 @@ PATH_45_MS: dict[str, Any] = {
 
 def test_no_quantile_of_a_path_of_45_ms_is_below_45_ms() -> None:
     result = engpass.load(PATH_45_MS).run(["simulate"])
-    (flow,) = (one["flows"]["probe"] for one in result.outcomes)
+    (delay,) = (one.flows["probe"].delay_s for one in result.outcomes)
+    assert delay is not None
     # 1054 bytes of a frame, preamble included, on a line of 10 Gbit/s.
     expected = 45e-3 + 1054 * 8 / 10e9
-    assert [flow[f"delay_{figure}_s"] for figure in FIGURES] == pytest.approx([expected] * 6, abs=1e-12)
+    assert list(asdict(delay.network).values()) == pytest.approx([expected] * 6, abs=1e-12)
 
 
 def header(shown: str) -> list[str]:
@@ -80,24 +83,24 @@ def test_limits_alone_have_no_delay_columns(cli: Cli) -> None:
 class Shelf:
     """A store of outcomes at their positions."""
 
-    def __init__(self, outcomes: list[dict[str, Any]]) -> None:
+    def __init__(self, outcomes: list[Outcome]) -> None:
         self.outcomes = outcomes
 
-    def read_outcomes(self, _run: object, ranges: list[range]) -> list[tuple[int, dict[str, Any]]]:
+    def read_outcomes(self, _run: object, ranges: list[range]) -> list[tuple[int, Outcome]]:
         wanted = {position for one in ranges for position in one}
         return [(at, one) for at, one in enumerate(self.outcomes) if at in wanted]
 
 
-def two_engines() -> list[dict[str, Any]]:
+def two_engines() -> list[Outcome]:
     """Two repeats of `simulate` with delays, two of `measure`, which knows no one-way delay."""
-    flow = {"kind": "udp-stream", "goodput_bit_per_s": 20e6, "offered_bit_per_s": 20e6}
+    flow = FlowOutcome(kind="udp-stream", goodput_bit_per_s=20e6, offered_bit_per_s=20e6)
     simulated = [
-        {**flow, **{f"delay_{figure}_s": seconds for figure in FIGURES}} for seconds in (10e-3, 30e-3)
+        replace(flow, delay_s=Delays(network=Quantiles(min=s, p50=s, p90=s, p99=s, p99_9=s, max=s)))
+        for s in (10e-3, 30e-3)
     ]
     return [
-        outcome("free", engine, repeat, {}, {"stream": one})
-        for engine, both in (("simulate", simulated), ("measure", [flow, flow]))
-        for repeat, one in enumerate(both)
+        *(outcome("free", "simulate", repeat, {}, {"stream": one}) for repeat, one in enumerate(simulated)),
+        *(outcome("free", "measure", repeat, {}, {"stream": flow}) for repeat in range(2)),
     ]
 
 

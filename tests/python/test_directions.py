@@ -57,8 +57,7 @@ def test_set_changes_one_direction_of_a_plain_rate() -> None:
 def test_a_sweep_runs_over_the_rate_of_one_direction() -> None:
     run = loads(PLAIN + f'[sweep]\n"{BACKWARD}" = ["10 kbit/s", "20 Mbit/s"]\n').run(["simulate"])
     carried = [
-        {side["from"]: side["capacity"] for side in outcome["links"]["access"]["directions"]}
-        for outcome in run.outcomes
+        {side.start: side.books.capacity for side in ledger.directions(outcome)} for outcome in run.outcomes
     ]
     assert carried == [{"a": 10_000_000, "b": 5_000}, {"a": 10_000_000, "b": 10_000_000}]
 
@@ -89,7 +88,8 @@ def test_measured_books_have_the_capacity_of_each_direction() -> None:
     results = {host: {"flows": [], "before": {"at_ns": 0}, "after": {"at_ns": second}} for host in ("a", "b")}
     hosts = {name: {"host": None, "changes": None} for name in ("a", "b")}
     kept = books(made, [], results, hosts, {})
-    assert {side.start: side.books.capacity for side in ledger.directions({"links": kept.links})} == {
+    directions = [side for link in kept.links.values() for side in link.directions]
+    assert {side.from_: side.ledger and side.ledger.capacity for side in directions} == {
         "a": 20_000_000,
         "b": 1_000_000,
     }

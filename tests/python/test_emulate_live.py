@@ -16,14 +16,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conftest import Cli, Program
-from engpass import _engpass, netlab
+from engpass import _engpass, netlab, outcomes
 from engpass.netlab import emulated
+from engpass.types.outcome import FlowOutcome, Outcome
 from kept_up import when_it_keeps_up
+from known import known
 from test_capture import packets
 from test_emulated import end_driver, nothing_is_left  # noqa: F401 (used by pytest)
 from test_emulated import pytestmark as needs_tun
@@ -125,39 +126,43 @@ def test_a_round_trip_takes_what_the_model_says_and_more(cli: Cli, program: Prog
     assert re.fullmatch(r"10 inputs, 10 outputs: identical\n", replayed)
 
 
-def points(cli: Cli, *args: str) -> dict[str, dict[str, Any]]:
+def points(cli: Cli, *args: str) -> dict[str, Outcome]:
     said = cli("run", "atm.toml", "--json", "--fresh", "--limit", "1 s", *args)
-    found = [json.loads(line) for line in said.stdout.splitlines()]
-    return {f"{one['engine']} {one['variant']}": one for one in found}
+    found = [outcomes.read(line) for line in said.stdout.splitlines()]
+    return {f"{one.engine} {one.variant}": one for one in found}
 
 
 # What the shaper and the device of a sender store makes up for shorter stops of the machine.
 LOST_MS = 60
 
 
-def goodput(point: dict[str, Any]) -> float:
+def goodput(point: Outcome) -> float:
     """What the receiver was given."""
-    rate: float = point["flows"]["stream"]["goodput_bit_per_s"]
-    return rate
+    return point.flows["stream"].goodput_bit_per_s
 
 
-def carried(point: dict[str, Any]) -> float:
+def received(flow: FlowOutcome) -> int:
+    """Datagrams that the receiver was given."""
+    return known(flow.datagrams).received
+
+
+def carried(point: Outcome) -> float:
     """What the network carried, in its own time."""
-    rate: float = point["emulated"]["ways"]["near to far"]["goodput_bit_per_s"]
-    return rate
+    return known(point.emulated).host_pairs["near to far"].goodput_bit_per_s
 
 
 @pytest.mark.usefixtures("atm")
 def test_a_shaper_just_below_what_is_left_saves_all(cli: Cli) -> None:
     (simulated,) = points(cli, "--engine", "simulate", "--variant", "shaped").values()
 
-    def emulated() -> dict[str, Any]:
+    def emulated() -> Outcome:
         (point,) = points(cli, "--engine", "emulate", "--variant", "shaped").values()
-        assert point["flows"]["stream"]["lost_datagrams"] == 0
+        assert known(point.flows["stream"].datagrams).lost == 0
         # The books of the model, of the measured second.
-        assert point["links"]["out"]["ledger"]["other: interference"] > 0
-        assert point["flows"]["interference"]["kind"] == "cbr"
-        assert point["valid"]
+        (side,) = (side for side in point.links["out"].directions if side.from_ == "s")
+        assert known(side.ledger).accounts["generator: interference"] > 0
+        assert point.flows["interference"].kind == "cbr"
+        assert point.valid
         # No machine makes the shaper of the model faster.
         assert carried(point) < 1.01 * goodput(simulated)
         return point
@@ -175,18 +180,18 @@ def test_without_a_shaper_nothing_comes(cli: Cli) -> None:
     point = found["emulate overrun"]
     # A sender that has no CPU leaves room in the full queue. A datagram needs 165 free places, beside the 25
     # cells of its own that leave meanwhile, and 13 % of the line is left: 1250 cells that were not sent.
-    (side,) = (side for side in point["links"]["in"]["directions"] if side["from"] == "near")
-    books = side["ledger"]
-    unsent = side["capacity_cells"] * books.get("idle: host", 0) / sum(books.values())
-    assert point["flows"]["stream"]["received_datagrams"] <= 2 + unsent / 1250
-    assert any(drop["flow"] == "stream" and drop["cells"] > 1000 for drop in point["drops"])
+    (side,) = (side for side in point.links["in"].directions if side.from_ == "near")
+    books = known(side.ledger)
+    unsent = known(side.cells).capacity * books.accounts.get("idle: real host", 0) / books.capacity
+    assert received(point.flows["stream"]) <= 2 + unsent / 1250
+    assert any(drop.flow == "stream" and drop.cells > 1000 for drop in point.drops)
 
 
 @pytest.mark.usefixtures("atm")
 def test_slow_motion_gives_the_same(cli: Cli) -> None:
     (simulated,) = points(cli, "--engine", "simulate", "--variant", "shaped").values()
 
-    def slow() -> dict[str, Any]:
+    def slow() -> Outcome:
         (point,) = points(cli, "--engine", "emulate", "--variant", "shaped", "--slow", "3").values()
         assert carried(point) < 1.01 * goodput(simulated)
         return point
@@ -207,8 +212,8 @@ def test_a_capture_of_real_packets_is_told_as_it_is(cli: Cli, how: tuple[str, ..
     (told,) = re.findall(r"captured ([\d,]+) to `out.pcapng`\n", said.stderr)
     written = packets(cli.directory / "out.pcapng")
     # What came in the measured second, and more; and what the agents tell each other.
-    (point,) = (json.loads(line) for line in said.stdout.splitlines())
-    assert written == int(told.replace(",", "")) > point["flows"]["stream"]["received_datagrams"] > 0
+    (point,) = (outcomes.read(line) for line in said.stdout.splitlines())
+    assert written == int(told.replace(",", "")) > received(point.flows["stream"]) > 0
 
 
 @pytest.mark.usefixtures("atm")
@@ -225,8 +230,8 @@ def test_a_full_disk_ends_the_capture_and_not_the_network(cli: Cli) -> None:
     assert "error: the capture `/dev/full` broke off: " in ended.stderr
     assert "No space left on device" in ended.stderr
     assert "`--capture-limit` bounds a capture" in ended.stderr
-    point = json.loads(ended.stdout)
-    assert point["flows"]["stream"]["received_datagrams"] > 100
+    point = outcomes.read(ended.stdout)
+    assert received(point.flows["stream"]) > 100
 
 
 @pytest.mark.usefixtures("atm")
@@ -311,8 +316,8 @@ def test_a_log_of_a_point_that_breaks_off_is_told(cli: Cli, small: Path) -> None
     (small / "full").write_bytes(bytes(56 << 10))
     ended = cli(*SHAPED, "--json", "--log", "small", code=1)
     assert f"error: the log `{small / 'point-000000.log'}` broke off: No space left" in ended.stderr
-    (point,) = (json.loads(line) for line in ended.stdout.splitlines())
-    assert point["flows"]["stream"]["received_datagrams"] > 100
+    (point,) = (outcomes.read(line) for line in ended.stdout.splitlines())
+    assert received(point.flows["stream"]) > 100
 
 
 @pytest.mark.usefixtures("atm")

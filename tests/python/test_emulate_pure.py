@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 import engpass.measure.emulated
 from engpass.cli.replay import difference, said
 from engpass.cli.watch import rates
 from engpass.error import EngpassError
 from engpass.measure.agent import MeasureError
-from engpass.measure.emulated import alone_on, as_the_model, carried, carried_of, renamed, too_late
+from engpass.measure.emulated import alone_on, as_the_model, carried, carried_of, renamed, results, too_late
 from engpass.measure.flows import flows
 from engpass.measure.slow import scaled_back, slowed
 from engpass.netlab.emulated import Options, cannot, check_tap
@@ -23,6 +25,20 @@ from engpass.netlab.kernel import LabError
 from engpass.netlab.layout import routers, stations
 from engpass.remarks import Remarks
 from engpass.testbed import loads
+from engpass.types.outcome import (
+    VERSION,
+    Datagrams,
+    Drop,
+    Engine,
+    FlowOutcome,
+    Gaps,
+    MeasuredPoint,
+    Outcome,
+    Place,
+    RealFlow,
+    Requests,
+    Tcp,
+)
 
 ATM = """\
 [host.a]
@@ -154,24 +170,84 @@ def test_slow_motion_stretches_what_agents_do_and_shrinks_what_they_say() -> Non
     (flow,) = flows(slowed(carried(numbers()), 10), seed=1)
     assert flow.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 100_000}
     assert (flow.start_ns, flow.warmup_ns, flow.duration_ns) == (300_000_000, 700_000_000, 1_000_000_000)
-    told = {
-        "goodput_bit_per_s": 100_000.0,
-        "gap_mean_s": 0.08,
-        "transactions_per_s": 7.0,
-        "sender_cpu_s_per_gb": 3.0,
-        "lost_datagrams": 2,
-        "kind": "udp-stream",
-        "receive_window_limited_share": 0.5,
-        "ends": {"a": {"elapsed_ns": 5}},
-    }
-    assert scaled_back(told, 10) == {
-        **told,
-        "goodput_bit_per_s": 1_000_000.0,
-        "gap_mean_s": 0.008,
-        "transactions_per_s": 70.0,
-    }
+    counts = Datagrams(sent=9, received=7, lost=2)
+    real = RealFlow(
+        sender_cpu_s_per_gb=3.0,
+        gap_s=Gaps(mean=0.08),
+        requests=Requests(per_s=7.0),
+        ends={"a": {"elapsed_ns": 5}},
+    )
+    told = FlowOutcome(
+        kind="udp-stream",
+        goodput_bit_per_s=100_000.0,
+        offered_bit_per_s=200_000.0,
+        datagrams=counts,
+        tcp=Tcp(receive_window_limited_share=0.5),
+        real=real,
+    )
+    assert scaled_back(told, 10) == replace(
+        told,
+        goodput_bit_per_s=1_000_000.0,
+        offered_bit_per_s=2_000_000.0,
+        real=replace(real, gap_s=Gaps(mean=0.008), requests=Requests(per_s=70.0)),
+    )
     assert scaled_back(told, 1) == told
     assert slowed(numbers(), 1) == numbers()
+
+
+def filled(kind: msgspec.inspect.Type) -> Any:
+    """A value of a type in which each number is 1 and nothing is left out."""
+    match kind:
+        case msgspec.inspect.StructType(fields=fields):
+            return {field.encode_name: filled(field.type) for field in fields}
+        case msgspec.inspect.UnionType(types=types):
+            return filled(next(one for one in types if not isinstance(one, msgspec.inspect.NoneType)))
+        case msgspec.inspect.ListType(item_type=item):
+            return [filled(item)]
+        case msgspec.inspect.DictType(value_type=value):
+            return {"one": filled(value)}
+        case msgspec.inspect.LiteralType(values=values):
+            return values[0]
+        case msgspec.inspect.BoolType():
+            return True
+        case msgspec.inspect.StrType():
+            return "text"
+        case msgspec.inspect.AnyType():
+            return {"elapsed_ns": 1.0}
+    return 1
+
+
+def by_factor(before: Any, after: Any, path: tuple[str, ...] = ()) -> dict[str, float]:
+    """By what each number of a value has changed."""
+    if isinstance(before, dict):
+        parts = [by_factor(before[key], after[key], (*path, key)) for key in before]
+    elif isinstance(before, list):
+        parts = [by_factor(*pair, path) for pair in zip(before, after, strict=True)]
+    elif isinstance(before, float):
+        return {".".join(path): after / before}
+    else:
+        assert after == before
+        return {}
+    return {name: factor for part in parts for name, factor in part.items()}
+
+
+def test_no_time_and_no_rate_of_a_flow_is_left_in_slow_motion() -> None:
+    """As their names tell them: also those that a later version of the type may add."""
+    whole = msgspec.convert(filled(msgspec.inspect.type_info(FlowOutcome)), FlowOutcome)
+    whole = replace(whole, limit=None)
+    factors = by_factor(msgspec.to_builtins(whole), msgspec.to_builtins(scaled_back(whole, 10)))
+    expected = {}
+    for name in factors:
+        words = name.split(".")
+        if "ends" in words or "stalls" in words or words[-1].endswith("_per_gb"):
+            expected[name] = 1.0
+        elif words[-1] == "per_s" or words[-1].endswith("_per_s"):
+            expected[name] = 10.0
+        else:
+            expected[name] = 0.1 if any(word.endswith("_s") for word in words) else 1.0
+    assert factors == pytest.approx(expected)
+    assert set(expected.values()) == {0.1, 1.0, 10.0}
+    assert expected["real.precision.interval_s"] == expected["tcp.rtt_s.p99_9"] == 0.1
 
 
 def test_cells_stay_in_the_model() -> None:
@@ -201,27 +277,57 @@ def test_sockets_are_told_the_congestion_control_of_the_model(monkeypatch: pytes
 
 def test_losses_are_told_by_traffic_where_a_way_has_one() -> None:
     planned = flows(carried(numbers()), seed=1)
-    drops = [{"flow": "a to b", "cells": 3}, {"flow": "b to a", "cells": 1}, {"flow": "cells", "cells": 9}]
-    assert [drop["flow"] for drop in renamed({"drops": drops}, alone_on(planned))["drops"]] == [
-        "paced",
-        "b to a",
-        "cells",
+    drops = [
+        Drop(
+            place=Place(node="s", link="lb", to="b"), cause="buffer full", flow=flow, cells=cells, datagrams=1
+        )
+        for flow, cells in (("a to b", 3), ("b to a", 1), ("cells", 9))
     ]
-    ways = {"a to b": {"sent_datagrams": 9, "lost_datagrams": 2, "kind": "outside"}, "b to a": {}}
-    assert carried_of("paced", ways, alone_on(planned)) == {"sent_datagrams": 9, "lost_datagrams": 2}
+    named = renamed(drops, alone_on(planned))
+    assert [drop.flow for drop in named] == ["paced", "b to a", "cells"]
+    assert [replace(drop, flow="") for drop in named] == [replace(drop, flow="") for drop in drops]
+    way = FlowOutcome(kind="outside", goodput_bit_per_s=0.0, offered_bit_per_s=0.0)
+    counts = Datagrams(sent=9, received=6, lost=2)
+    ways = {"a to b": replace(way, datagrams=replace(counts, in_flight=1)), "b to a": way}
+    assert carried_of("paced", ways, alone_on(planned)) == counts
     both = alone_on([*planned, *planned])
-    assert renamed({"drops": drops}, both)["drops"][0]["flow"] == "a to b"
-    assert carried_of("paced", ways, both) == {}
+    assert renamed(drops, both)[0].flow == "a to b"
+    assert carried_of("paced", ways, both) is None
+
+
+def test_a_driver_of_another_version_is_told() -> None:
+    old = {"flows": {"a to b": {"kind": "outside", "sent_datagrams": 9}}, "links": {}}
+    with pytest.raises(LabError, match="the driver does not speak our language"):
+        results(old)
+
+
+def noted(engine: Engine, *notes: str) -> Outcome:
+    """A point with notes, and nothing else."""
+    measured = MeasuredPoint(at="", took_s=1.0, carrier="model", notes=list(notes))
+    return Outcome(
+        version=VERSION,
+        variant="base",
+        engine=engine,
+        repeat=0,
+        seed=1,
+        sweep={},
+        flows={},
+        links={},
+        measured=measured,
+    )
 
 
 def test_notes_of_points_are_told_once() -> None:
     remarks = Remarks()
-    point = {"engine": "emulate", "measured": {"notes": ["it is slow", "it is odd"]}}
-    for outcome in (point, {**point, "measured": {"notes": ["it is slow"]}}, {"engine": "limit"}):
+    for outcome in (
+        noted("emulate", "it is slow", "it is odd"),
+        noted("emulate", "it is slow"),
+        replace(noted("limit"), measured=None),
+    ):
         remarks.add(outcome)
     assert remarks.lines() == ["emulate: it is slow", "emulate at 1 of 2 points: it is odd"]
     for number in range(20):
-        remarks.add({"engine": "measure", "measured": {"notes": [f"note {number}"]}})
+        remarks.add(noted("measure", f"note {number}"))
     assert len(remarks.lines()) == 9
     assert remarks.lines()[-1].startswith("14 more notes")
 

@@ -18,12 +18,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
 
 import engpass
+from engpass import outcomes
+from engpass.types.outcome import Outcome
 from kept_up import when_it_keeps_up
 from test_emulate_live import PING
 from test_emulated import FAR, drivers
@@ -144,15 +145,15 @@ def test_all_verbs_work_without_root(user: User) -> None:
 
 
 def test_a_run_makes_its_traffic_without_root(user: User) -> None:
-    def run() -> list[dict[str, Any]]:
+    def run() -> list[Outcome]:
         ran = user(
             "run", "far.toml", "--engine", "simulate,emulate", "--json", "--repeats", "1", "--limit", "1 s",
             "--set", "run.duration=1 s", "--fresh",
         )  # fmt: skip
-        return [json.loads(line) for line in ran.stdout.splitlines()]
+        return [outcomes.read(line) for line in ran.stdout.splitlines()]
 
-    simulated, real = (one["flows"]["stream"] for one in when_it_keeps_up(run, lost_ms=60))
-    assert real["goodput_bit_per_s"] == pytest.approx(simulated["goodput_bit_per_s"], rel=0.1)
+    simulated, real = (one.flows["stream"] for one in when_it_keeps_up(run, lost_ms=60))
+    assert real.goodput_bit_per_s == pytest.approx(simulated.goodput_bit_per_s, rel=0.1)
 
 
 @pytest.mark.parametrize(

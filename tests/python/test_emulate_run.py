@@ -8,14 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conftest import Cli, Program
-from engpass import netlab
+from engpass import netlab, outcomes
 from engpass.netlab import registry
+from engpass.types.outcome import Drop, Outcome, Place
 from kept_up import when_it_keeps_up
+from known import known
 from test_emulated import FAR, drivers, nothing_is_left, pytestmark  # noqa: F401 (used by pytest)
 
 # What a window of 300 ms bears: of what is due 10 % may come beyond it.
@@ -29,23 +30,35 @@ def far(tmp_path: Path) -> Path:
     return path
 
 
-def points(cli: Cli, *args: str, code: int = 0) -> list[dict[str, Any]]:
-    said = cli("run", "far.toml", "--json", "--fresh", *args, code=code)
-    return [json.loads(line) for line in said.stdout.splitlines()]
+def lines(cli: Cli, *args: str, code: int = 0) -> list[str]:
+    """What a run prints of each point."""
+    return cli("run", "far.toml", "--json", "--fresh", *args, code=code).stdout.splitlines()
+
+
+def points(cli: Cli, *args: str) -> list[Outcome]:
+    return [outcomes.read(line) for line in lines(cli, *args)]
 
 
 @pytest.mark.usefixtures("far")
 def test_points_stand_beside_those_of_the_model(cli: Cli) -> None:
     args = ("--engine", "limit,simulate,emulate", "--repeats", "1")
     limit, simulated, emulated = when_it_keeps_up(lambda: points(cli, *args), lost_ms=LOST_MS)
-    assert [one["engine"] for one in (limit, simulated, emulated)] == ["limit", "simulate", "emulate"]
-    got, wanted = (one["flows"]["stream"]["goodput_bit_per_s"] for one in (emulated, simulated))
+    assert [one.engine for one in (limit, simulated, emulated)] == ["limit", "simulate", "emulate"]
+    got, wanted = (one.flows["stream"].goodput_bit_per_s for one in (emulated, simulated))
     assert got == pytest.approx(wanted, rel=0.1)
-    assert (emulated["valid"], emulated["measured"]["carrier"]) == (True, "model")
-    assert emulated["drops"] == [
-        {"place": "line", "cause": "loss", "flow": "stream", "cells": 0, "datagrams": 2}
-    ]
-    assert emulated["emulated"]["lateness"]["p999_ns"] == 30_000
+    assert (emulated.valid, known(emulated.measured).carrier) == (True, "model")
+    place = Place(node="a", link="line", to="b")
+    assert emulated.drops == [Drop(place=place, cause="loss", flow="stream", cells=0, datagrams=2)]
+    how = known(emulated.emulated)
+    assert how.lateness["p999_ns"] == 30_000
+    assert (how.clock, how.slow, how.no_offload, how.max_lateness, how.tap) == (
+        "auto",
+        1,
+        False,
+        "1 ms",
+        False,
+    )
+    assert list(how.host_pairs) == ["a to b"]
     shown = cli("show", "last").stdout
     assert "Apart" in shown
     assert "invalid" not in shown
@@ -57,19 +70,20 @@ def test_what_is_slow_is_told_in_the_networks_time(cli: Cli) -> None:
     args = ("--engine", "emulate", "--repeats", "1", "--slow", "3")
     (point,) = when_it_keeps_up(lambda: points(cli, *args), lost_ms=2 * LOST_MS)
     # 1 Mbit/s for 300 ms; agents sent a third of it for three times as long.
-    assert point["flows"]["stream"]["goodput_bit_per_s"] == pytest.approx(1e6, rel=0.1)
-    assert point["flows"]["stream"]["gap_mean_s"] == pytest.approx(0.008, rel=0.1)
-    assert point["measured"]["took_s"] > 1.1
-    assert any("slow motion" in note for note in point["measured"]["notes"])
-    assert point["emulated"]["slow"] == 3
+    stream, measured = point.flows["stream"], known(point.measured)
+    assert stream.goodput_bit_per_s == pytest.approx(1e6, rel=0.1)
+    assert known(known(stream.real).gap_s).mean == pytest.approx(0.008, rel=0.1)
+    assert measured.took_s > 1.1
+    assert any("slow motion" in note for note in measured.notes)
+    assert known(point.emulated).slow == 3
 
 
 @pytest.mark.usefixtures("far")
 def test_a_point_that_is_late_is_invalid(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_DRIVER", "late")
     (point,) = points(cli, "--engine", "emulate", "--repeats", "1")
-    assert point["valid"] is False
-    assert point["invalid"].startswith("0.1 % of the packets came 2 ms late or more")
+    assert point.valid is False
+    assert known(point.invalid).startswith("0.1 % of the packets came 2 ms late or more")
     assert "invalid" in cli("show", "last").stdout
     cli("report", "last", "-o", "report.html")
     assert "1 emulated point is invalid" in (cli.directory / "report.html").read_text()
@@ -80,12 +94,12 @@ def test_a_driver_that_dies_is_the_reason_and_the_next_point_has_another(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_DRIVER", "die")
-    failed = points(cli, "--engine", "emulate", "--repeats", "2", code=1)
+    failed = lines(cli, "--engine", "emulate", "--repeats", "2", code=1)
     assert len(failed) == 2
-    assert all("the driver at" in one["error"] for one in failed)
+    assert all("the driver at" in json.loads(line)["error"] for line in failed)
     monkeypatch.delenv("FAKE_DRIVER")
     (point, _) = points(cli, "--engine", "emulate", "--repeats", "2")
-    assert point["valid"]
+    assert point.valid
 
 
 @pytest.mark.usefixtures("far")

@@ -6,12 +6,14 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conftest import Cli, Program
+from engpass import outcomes
+from engpass.types.outcome import Outcome
 from kept_up import when_it_keeps_up
+from known import known
 from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
 
@@ -28,27 +30,27 @@ def lan(tmp_path: Path) -> Path:
 def test_a_group_reaches_its_members_and_every_line_carries_it_once(cli: Cli, how: tuple[str, ...]) -> None:
     lossy_line = ("--set", "link.i.loss=5 %")
 
-    def emulated() -> dict[str, Any]:
+    def emulated() -> Outcome:
         said = cli(
             "run", "lan.toml", "--engine", "emulate", "--json", "--fresh", "--limit", "1 s", *lossy_line, *how
         )
-        point: dict[str, Any] = json.loads(said.stdout)
-        flow = point["flows"]["group"]
-        whole, lossy = (flow["receivers"][name] for name in ("h", "i"))
-        assert whole["lost_datagrams"] == 0
+        point = outcomes.read(said.stdout)
+        flow = point.flows["group"]
+        whole, lossy = (known(flow.real).receivers[name].datagrams for name in ("h", "i"))
+        assert whole.lost == 0
         # 5 % of them: five deviations.
-        sent = flow["sent_datagrams"]
-        assert abs(lossy["lost_datagrams"] - 0.05 * sent) < 5 * (0.05 * 0.95 * sent) ** 0.5
+        sent = known(flow.datagrams).sent
+        assert abs(lossy.lost - 0.05 * sent) < 5 * (0.05 * 0.95 * sent) ** 0.5
         # The line to the switch has what the line to one receiver has, and not twice that.
-        frames = {name: point["links"][name]["directions"] for name in ("down", "h", "i")}
-        forth = {name: max(line["frames"] for line in lines) for name, lines in frames.items()}
+        frames = {name: point.links[name].directions for name in ("down", "h", "i")}
+        forth = {name: max(known(line.frames).sent for line in lines) for name, lines in frames.items()}
         assert forth["down"] == pytest.approx(forth["h"], rel=0.05)
-        assert point["valid"]
+        assert point.valid
         return point
 
     # 10 Mbit/s for a second in datagrams of 1000 B; a sender that is late by 100 ms leaves some out.
     kept = when_it_keeps_up(emulated, lost_ms=90)
-    assert kept["flows"]["group"]["sent_datagrams"] == pytest.approx(1250, abs=2)
+    assert known(kept.flows["group"].datagrams).sent == pytest.approx(1250, abs=2)
 
 
 # Waits for a datagram to all on port 9000, and says from whom it came.
@@ -80,8 +82,8 @@ def test_hosts_with_ethernet_devices_have_hardware_addresses_and_hear_what_goes_
         assert (address[0]["link_type"], address[0]["address"]) == ("ether", "02:65:70:00:00:01")
         ping = program("exec", "lan.toml", "h", "--", sys.executable, "-c", ECHO)
         assert ping.stdout == "10.64.0.3 fd65:6e67:7061:7373::3 10.64.0.1\n"
-        known = json.loads(program("exec", "lan.toml", "h", "--", "ip", "-j", "neigh").stdout)
-        assert {one["dst"]: one["lladdr"] for one in known if "lladdr" in one} == {
+        neighbours = json.loads(program("exec", "lan.toml", "h", "--", "ip", "-j", "neigh").stdout)
+        assert {one["dst"]: one["lladdr"] for one in neighbours if "lladdr" in one} == {
             "10.64.0.3": "02:65:70:00:00:02",
             "fd65:6e67:7061:7373::3": "02:65:70:00:00:02",
             "10.64.0.1": "02:65:70:00:00:00",
@@ -164,19 +166,19 @@ def test_circuits_of_one_host_are_held_to_paces_of_their_own(
     cli: Cli, program: Program, tmp_path: Path
 ) -> None:
     (tmp_path / "paces.toml").write_text(PACES)
-    limit = json.loads(cli("run", "paces.toml", "--engine", "limit", "--json").stdout)["flows"]
+    limit = outcomes.read(cli("run", "paces.toml", "--engine", "limit", "--json").stdout).flows
 
-    def emulated() -> dict[str, Any]:
+    def emulated() -> Outcome:
         said = cli("run", "paces.toml", "--engine", "emulate", "--json", "--fresh", "--limit", "1 s")
-        point: dict[str, Any] = json.loads(said.stdout)
-        for flow in point["flows"].values():
-            assert flow["lost_datagrams"] == 0
+        point = outcomes.read(said.stdout)
+        for flow in point.flows.values():
+            assert known(flow.datagrams).lost == 0
         return point
 
-    kept = when_it_keeps_up(emulated, lost_ms=120)["flows"]
+    kept = when_it_keeps_up(emulated, lost_ms=120).flows
     for name in ("slow", "fast"):
         # A sender is held back at its own pace: nothing is lost, and neither waits for the other.
-        assert kept[name]["goodput_bit_per_s"] == pytest.approx(limit[name]["goodput_bit_per_s"], rel=0.1)
+        assert kept[name].goodput_bit_per_s == pytest.approx(limit[name].goodput_bit_per_s, rel=0.1)
     cli("up", "paces.toml")
     try:
         shown = program("exec", "paces.toml", "a", "--", "tc", "class", "show", "dev", "tun0").stdout

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from msgspec.structs import replace
 
 from engpass.apart import apart
 from engpass.report import render
+from engpass.types.outcome import Drop, Engine, FlowOutcome, MeasuredPoint, Outcome, Place
 from report_kyoto import Record, outcome
 
 LATE = "0.1 % of the packets came 2 ms late or more"
@@ -35,15 +35,15 @@ def test_nothing_is_far_from_nothing() -> None:
     assert apart({}) == []
 
 
-def four(late: bool) -> tuple[Record, list[dict[str, Any]]]:
+def four(late: bool) -> tuple[Record, list[Outcome]]:
     """One point of each engine."""
-    rates = {"limit": 25e6, "simulate": 20e6, "emulate": 18e6, "measure": 20.1e6}
+    rates: dict[Engine, float] = {"limit": 25e6, "simulate": 20e6, "emulate": 18e6, "measure": 20.1e6}
     outcomes = []
     for engine, rate in rates.items():
-        flow = {"kind": "udp-stream", "goodput_bit_per_s": rate, "offered_bit_per_s": rate}
+        flow = FlowOutcome(kind="udp-stream", goodput_bit_per_s=rate, offered_bit_per_s=rate)
         outcomes.append(outcome("free", engine, 0, {}, {"stream": flow}))
     if late:
-        outcomes[2] |= {"valid": False, "invalid": LATE}
+        outcomes[2] = replace(outcomes[2], valid=False, invalid=LATE)
     record = Record(variants=["free"], axes=[], engines=list(rates), repeats=1, points_total=4, points_done=4)
     return record, outcomes
 
@@ -63,7 +63,9 @@ def test_the_report_has_the_four_engines_side_by_side() -> None:
 
 def test_the_report_has_the_notes_of_real_hosts() -> None:
     record, outcomes = four(late=False)
-    outcomes[2]["measured"] = {"notes": ["TCP of `dl` has `bbr`"]}
+    notes = ["TCP of `dl` has `bbr`"]
+    measured = MeasuredPoint(at="1997-11-05T10:00:00Z", took_s=1.0, carrier="model", notes=notes)
+    outcomes[2] = replace(outcomes[2], measured=measured)
     assert '<p class="muted">emulate: TCP of <code>dl</code> has <code>bbr</code></p>' in render(
         record, outcomes
     )
@@ -77,10 +79,9 @@ def test_the_report_says_what_does_not_count() -> None:
 
 def test_losses_of_two_engines_are_not_added_up() -> None:
     record, outcomes = four(late=False)
-    for one in outcomes[1:3]:
-        one["drops"] = [
-            {"place": "s -> b", "cause": "buffer full", "flow": "stream", "cells": 7, "datagrams": 3}
-        ]
+    place = Place(node="s", link="out", to="b")
+    drop = Drop(place=place, cause="buffer full", flow="stream", cells=7, datagrams=3)
+    outcomes[1:3] = [replace(one, drops=[drop]) for one in outcomes[1:3]]
     page = render(record, outcomes)
     section = page[page.index('<h2 id="losses">') :]
     section = section[: section.index("</section>")]

@@ -12,21 +12,26 @@ from typing import Any
 
 import pytest
 import vl_convert
+from msgspec.structs import replace
 
 from conftest import TESTBED, Cli, Program
-from engpass import _engpass, say
+from engpass import _engpass, ledger, say
 from engpass import cli as commands
+from engpass.advice import sockets
 from engpass.cli.sparkline import line
 from engpass.error import ChoiceError, EngpassError
 from engpass.explain import choose, explain
 from engpass.explain.choose import choose_in
+from engpass.explain.finding import _ANY_SENDER, _IDLE
+from engpass.explain.situation import Hop
 from engpass.report import render_explanation
 from engpass.report.explanation import figures
 from engpass.report.figures import timeline as timeline_figure
 from engpass.store import Store
 from engpass.testbed import load, loads
 from engpass.timeline import timeline as record_timeline
-from ledgers import chosen, timeline
+from engpass.types.outcome import Outcome, Place
+from ledgers import chosen, links, timeline
 
 # Two flows into one port, of which the second is too fast for it.
 CROWDED = """\
@@ -86,10 +91,10 @@ def test_a_point_that_is_asked_for(crowded: Cli) -> None:
         crowded("explain", "--json", "--flow", "calm", "--point", "traffic.wild.rate=10000 kbit/s").stdout
     )
     assert (made["flow"], made["sweep"]) == ("calm", {"traffic.wild.rate": "10 Mbit/s"})
-    assert made["served_worst"] is False
+    assert made["selected_as_worst"] is False
     assert made["goodput_bit_per_s"] == pytest.approx(2e6, rel=0.02)
     assert made["bottleneck"]["key"] == "limit"
-    assert made["sentence"].startswith("application `calm` limits `calm`: it")
+    assert made["summary"].startswith("application `calm` limits `calm`: it")
     assert [one["link"] for one in made["directions"]] == ["a", "c"]
     for one in made["directions"]:
         if one["ledger"] is not None:
@@ -194,19 +199,56 @@ def test_the_dead_cells_are_the_evidence() -> None:
     assert "of link `receiver` goes into parts of what is lost" in made.sentence
     assert [step.name for step in made.waterfall][:3] == ["line rate", "physical framing", "cell headers"]
     data = made.to_json()
+    assert data["waterfall"][0] == {"name": "line rate", "family": "", "share": 0.0, "remaining_share": 1.0}
+    assert {drop["place"] for drop in data["drops"]} == {"atomis5 -> ss20"}
+    assert data["summary"] == made.sentence
     assert sum(data["directions"][1]["ledger"].values()) == data["directions"][1]["capacity"]
     json.dumps(data, allow_nan=False)
 
 
+def at_half_its_rate(outcome: Outcome) -> Outcome:
+    """The same outcome but for half the rates of the stream."""
+    stream = outcome.flows["stream"]
+    slower = replace(
+        stream,
+        goodput_bit_per_s=stream.goodput_bit_per_s / 2,
+        offered_bit_per_s=stream.offered_bit_per_s / 2,
+    )
+    return replace(outcome, flows={**outcome.flows, "stream": slower})
+
+
 def test_an_idle_line_names_who_could_have_used_it() -> None:
     one = chosen("free", "1 kB")
-    for outcome in one.outcomes:
-        outcome["flows"]["stream"]["goodput_bit_per_s"] /= 2
-        outcome["flows"]["stream"]["offered_bit_per_s"] /= 2
-    made = explain(one, advice=False)
+    made = explain(
+        dataclasses.replace(one, outcomes=tuple(map(at_half_its_rate, one.outcomes))), advice=False
+    )
     assert made.finding.key == "idle: CPU"
     assert made.sentence.startswith("the CPU of host `ss2` holds `stream` at 3.7")
     assert re.search(r"link `\w+` is idle 9\d\.\d % of the time while it is busy with sending", made.sentence)
+
+
+def test_a_full_nic_is_found_and_is_to_be_larger() -> None:
+    one = chosen("free", "1 kB")
+    idle = links(0.1, 0.1, 0.0, why="idle: NIC buffer")
+    halved = [replace(at_half_its_rate(outcome), links=idle) for outcome in one.outcomes]
+    made = explain(dataclasses.replace(one, outcomes=tuple(halved)), advice=False)
+    assert made.finding.key == "idle: NIC buffer"
+    assert made.sentence.startswith("the NIC of host `ss2` holds `stream` at 3.7")
+    assert "nic" in [proposal.kind for proposal in sockets.propose(made.at)]
+
+
+def test_every_reason_for_an_idle_line_is_an_account() -> None:
+    (idle,) = (family for family in ledger.FAMILIES if family.key == "idle")
+    assert {f"idle: {reason}" for reason in _IDLE} <= set(idle.accounts)
+    assert set(_ANY_SENDER) <= set(_IDLE)
+
+
+def test_losses_of_parallel_links_are_told_apart() -> None:
+    hop = Hop("one", "s", "r", 1e6, 0, None)
+    assert hop.is_at(Place(node="s", link="one", to="r"))
+    assert not hop.is_at(Place(node="s", link="two", to="r"))
+    assert not hop.is_at(Place(node="r", link="one", to="s"))
+    assert not hop.is_at(Place(node="s"))
 
 
 SHARED: dict[str, Any] = {
@@ -264,7 +306,9 @@ def test_a_flow_on_a_shared_line_has_reasons_of_its_own() -> None:
 
 def test_books_of_a_damaged_store_are_refused() -> None:
     one = chosen("congested", "9 kB")
-    one.outcomes[0]["links"]["sender"]["directions"][0]["ledger"]["delivered"] += 1
+    kept = one.outcomes[0].links["sender"].directions[0].ledger
+    assert kept is not None
+    kept.accounts["delivered"] += 1
     with pytest.raises(EngpassError, match="the ledger of link `sender` does not balance"):
         explain(one, advice=False)
 
@@ -277,7 +321,7 @@ def test_the_tables_have_all_accounts(cli: Cli, monkeypatch: pytest.MonkeyPatch)
     assert "any.toml" in shown
     (cli.directory / "any.toml").write_text(TESTBED)
     shown = cli("explain", "any.toml", "--no-advice", "--report", "why.html").stdout
-    for account in ("physical framing", "traffic `interference`", "dead", "idle: CPU", "capacity"):
+    for account in ("physical framing", "traffic `interference`", "lost datagrams", "idle: CPU", "capacity"):
         assert account in shown
     # Ten seconds of an OC-3c.
     assert re.search(r"capacity +│ +1\.56 Gbit +100\.0 % │", shown)
@@ -290,7 +334,7 @@ def test_a_ledger_of_a_run(cli: Cli, testbed_file: Path) -> None:
     cli("run", testbed_file.name)
     shown = cli("show", "--ledger")
     with Store.open(cli.directory / "engpass.db") as store:
-        kept = any("ledger" in use for o in store.outcomes(store.run().id) for use in o["links"].values())
+        kept = any(ledger.directions(o) for o in store.outcomes(store.run().id))
     if kept:
         assert "wire: a → b" in shown.stdout
         assert "wire: b → a" not in shown.stdout, "nobody could have used it"

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import engpass
 from conftest import Cli
@@ -16,6 +17,7 @@ from engpass.explain.choose import choose_in
 from engpass.explain.service import Needs, Served
 from engpass.losses import Losses
 from engpass.testbed import load
+from engpass.types.outcome import Bottleneck, Bound, Candidate, FlowLimit, FlowOutcome
 
 CALL = gallery.study("bufferbloat").testbed
 
@@ -202,6 +204,11 @@ def test_a_flow_that_waits_in_a_host_is_not_said_to_wait_in_a_network() -> None:
 # The measure
 
 
+def limited(goodput: float, limit: FlowLimit) -> FlowOutcome:
+    """A flow of datagrams in an outcome of the limit engine."""
+    return FlowOutcome(kind="udp-stream", goodput_bit_per_s=goodput, offered_bit_per_s=goodput, limit=limit)
+
+
 PACED = Needs(1.5e6, 0.012, resends=False, paced=True)
 TCP = Needs(14e6, 0.012, resends=True, paced=False)
 
@@ -218,11 +225,14 @@ def test_losses_harm_datagrams_from_one_in_a_thousand_on_and_tcp_by_its_goodput_
 
 
 def test_a_sender_without_a_pace_does_not_suffer_from_the_queue_that_it_fills_itself() -> None:
-    limited = {"kind": "udp-stream", "goodput_bit_per_s": 1e6, "idle_delay_s": 0.001, "candidates": []}
+    limit = FlowLimit(idle_delay_s=0.001, stages=[], candidates=[])
     late = Served(1e6, delay=1.0)
-    assert not Needs.of(limited).waits(late)
-    paced = {**limited, "candidates": [{"kind": "application"}]}
-    assert Needs.of(paced).waits(late)
+    assert not Needs.of(limited(1e6, limit)).waits(late)
+    application = Candidate(
+        bottleneck=Bottleneck(kind="application", name="call", title="application `call`"),
+        goodput_bit_per_s=1e6,
+    )
+    assert Needs.of(limited(1e6, replace(limit, candidates=[application]))).waits(late)
 
 
 def test_the_score_falls_with_each_of_the_three() -> None:
@@ -314,17 +324,23 @@ def late() -> dict[str, Any]:
 
 def test_a_flow_with_a_bound_below_its_fair_share_is_judged_by_its_bound() -> None:
     made = explain(choose_in(load(late()), None, [], None))
-    bound = made.at.limited["bound_bit_per_s"]
-    assert bound == pytest.approx(made.at.limited["goodput_bit_per_s"] / 4, rel=0.01)
+    limit = made.at.limited.limit
+    assert limit is not None
+    assert limit.bound is not None
+    bound = limit.bound.bit_per_s
+    assert bound == made.at.bound == pytest.approx(made.at.limited.goodput_bit_per_s / 4, rel=0.01)
     assert made.at.limit == made.at.needs.limit == bound
     assert f"of its bound of {bound / 1e6:.2f} Mbit/s" in words(made)[0]
     assert made.to_json()["limit_bit_per_s"] == bound
 
 
 def test_the_yardstick_of_an_outcome_without_a_bound_is_the_fair_share() -> None:
-    assert Needs.of({"goodput_bit_per_s": 2e6}).limit == 2e6
-    assert Needs.of({"goodput_bit_per_s": 2e6, "bound_bit_per_s": 3e6}).limit == 2e6
-    assert Needs.of({}).limit == 0.0
+    without = FlowLimit(stages=[], candidates=[])
+    line = Bottleneck(kind="link", name="line", title="link `line`")
+    bound = Bound(bit_per_s=3e6, bottleneck=line, summary="link `line` bounds it to 3.00 Mbit/s")
+    assert Needs.of(limited(2e6, without)).limit == 2e6
+    assert Needs.of(limited(2e6, replace(without, bound=bound))).limit == 2e6
+    assert Needs.of(None).limit == 0.0
 
 
 def test_acknowledgements_limit_a_lone_flow_in_the_plural_and_without_a_fair_share() -> None:

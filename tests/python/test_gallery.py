@@ -14,7 +14,7 @@ import pytest
 
 import engpass
 from conftest import Cli
-from engpass import gallery
+from engpass import gallery, outcomes
 from engpass.claims import KINDS
 from engpass.claims.breaks import REMOVES, check_break
 from engpass.claims.checks import CHECKS
@@ -123,24 +123,28 @@ def test_an_estimate_of_the_kyoto_study_says_so(key: str) -> None:
 @pytest.mark.parametrize(("kind", "goodput"), [("udp-stream", 22.10), ("tcp-stream", 22.07)])
 def test_the_formulas_of_the_kyoto_study_come_from_its_testbed(kind: str, goodput: float) -> None:
     testbed = engpass.load(gallery.study("kyoto-1997").testbed, {"traffic.stream.kind": kind})
-    flow = testbed.limit(["congested"])["congested"]["flows"]["stream"]
-    assert round(flow["goodput_bit_per_s"] / 1e6, 2) == goodput
-    assert flow["bottleneck"] == "link `receiver`"
+    flow = testbed.limit(["congested"])["congested"].flows["stream"]
+    assert round(flow.goodput_bit_per_s / 1e6, 2) == goodput
+    assert flow.bottleneck is not None
+    assert (flow.bottleneck.kind, flow.bottleneck.name) == ("link", "receiver")
 
 
 def test_a_probed_host_is_no_bottleneck_of_a_line_of_1997() -> None:
     testbed = engpass.load(ROOT / "gallery/kyoto-probed/testbed.toml", {"run.duration": "200 ms"})
     found = testbed.limit()
-    flow = found["free"]["flows"]["stream"]
-    assert flow["goodput_bit_per_s"] == pytest.approx(134.69e6, rel=1e-4)
-    rates = {one["name"]: one["goodput_bit_per_s"] for one in flow["candidates"]}
+    flow = found["free"].flows["stream"]
+    assert flow.goodput_bit_per_s == pytest.approx(134.69e6, rel=1e-4)
+    assert flow.limit is not None
+    rates = {
+        (one.bottleneck.kind, one.bottleneck.name): one.goodput_bit_per_s for one in flow.limit.candidates
+    }
     # A third of 39,803 MB/s, and a datagram of 9152 B in 4355 ns and the time of its copy.
-    assert rates["memory of host `server`"] == pytest.approx(39.803e9 / 3 * 8, rel=1e-3)
-    assert 10e9 < rates["host `server`"] < 9152 * 8 / 4355e-9
-    assert found["congested"]["flows"]["stream"]["goodput_bit_per_s"] == pytest.approx(22.10e6, rel=1e-3)
+    assert rates["sending-memory", "server"] == pytest.approx(39.803e9 / 3 * 8, rel=1e-3)
+    assert 10e9 < rates["sending-host", "server"] < 9152 * 8 / 4355e-9
+    assert found["congested"].flows["stream"].goodput_bit_per_s == pytest.approx(22.10e6, rel=1e-3)
     stop = engpass._engpass.Interrupt()
-    simulated = json.loads(testbed.campaign.run("simulate", "congested", [], 0, stop))
-    assert simulated["flows"]["stream"]["goodput_bit_per_s"] < 1e6
+    simulated = outcomes.read(testbed.campaign.run("simulate", "congested", [], 0, stop))
+    assert simulated.flows["stream"].goodput_bit_per_s < 1e6
 
 
 @pytest.mark.parametrize("page", ["docs/probe.md", "gallery/kyoto-probed/testbed.toml"])

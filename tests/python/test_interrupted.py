@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import TESTBED, Program
+from engpass import outcomes
 from engpass.store import Store
 
 # Points of some ten milliseconds each, enough of them to be caught in the middle, and stored some at a time.
@@ -61,7 +62,7 @@ def test_kill_9_loses_no_counted_point_and_repeats_none(program: Program, testbe
         code, out, _ = end(process)
         assert code == -signal.SIGKILL
         # What was printed was counted: all of it is there. The kill may cut the last line.
-        printed = [json.loads(line) for line in out.splitlines(keepends=True) if line.endswith("\n")]
+        printed = [outcomes.read(line) for line in out.splitlines(keepends=True) if line.endswith("\n")]
         with Store.open(path, create=False) as store:
             (record,) = store.runs()
             there = store.outcomes(record.id)
@@ -196,7 +197,7 @@ def test_json_of_an_interrupted_run_has_every_point_that_is_kept(
     code, out, _ = end(process)
     assert code == 130
     with Store.open(program.directory / "engpass.db", create=False) as store:
-        assert [json.loads(line) for line in out.splitlines()] == store.outcomes(store.run().id)
+        assert [outcomes.read(line) for line in out.splitlines()] == store.outcomes(store.run().id)
 
 
 def test_two_processes_share_a_store_and_a_campaign(program: Program, testbed_file: Path) -> None:

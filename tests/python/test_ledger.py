@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +12,28 @@ from hypothesis import strategies as st
 from engpass import ledger
 from engpass.error import EngpassError
 from engpass.ledger import Books
+from engpass.types.outcome import VERSION, FlowOutcome, LinkOutcome, Outcome, RealFlow
 from ledgers import links
 
-ACCOUNTS = [account for family in ledger.FAMILIES for account in family.accounts] + ["other: cbr", "new"]
+
+def outcome(links: dict[str, LinkOutcome]) -> Outcome:
+    """An outcome with these links, and a flow with an end that its agent told of."""
+    real = RealFlow(schedule_kept=1.0, ends={"ss2": {"bytes": 1}})
+    flow = FlowOutcome(kind="udp-stream", goodput_bit_per_s=1e6, offered_bit_per_s=1e6, real=real)
+    return Outcome(
+        version=VERSION,
+        variant="base",
+        engine="simulate",
+        repeat=0,
+        seed=1,
+        sweep={},
+        flows={"stream": flow},
+        links=links,
+        hosts={"ss2": {"settings": 1}},
+    )
+
+
+ACCOUNTS = [account for family in ledger.FAMILIES for account in family.accounts] + ["generator: cbr", "new"]
 
 random_books = st.builds(
     lambda accounts, parts: Books(sum(accounts.values()), parts, accounts),
@@ -58,92 +75,66 @@ def test_sums_balance_whatever_their_units(several: list[Books]) -> None:
 
 def test_nothing_is_the_sum_of_nothing() -> None:
     assert ledger.add([]) is None
-    assert ledger.directions({"links": {"wire": {"directions": []}}}) == []
-    assert ledger.directions({}) == []
+    assert ledger.directions(outcome({"wire": LinkOutcome(directions=[])})) == []
+    assert ledger.directions(outcome({})) == []
 
 
 def test_units() -> None:
-    assert (ledger.parts("1/13 bit"), ledger.parts("bit")) == (13, 1)
-    for wrong in ("bits", "13 bit", "1/0.5 bit", ""):
-        with pytest.raises(ValueError):  # noqa: PT011 (int() has its own words)
-            ledger.parts(wrong)
-    one = Books(26, 13, {"delivered": 13, "dead": 13})
-    assert (one.bits("delivered"), one.share("dead"), one.idle) == (1.0, 0.5, 0.0)
+    one = Books(26, 13, {"delivered": 13, "lost datagrams": 13})
+    assert (one.bits("delivered"), one.share("lost datagrams"), one.idle) == (1.0, 0.5, 0.0)
 
 
 def test_accounts_stand_in_the_order_of_their_families() -> None:
     shuffled = [
         "idle: CPU",
-        "other: b",
+        "generator: b",
         "delivered",
         "idle: later",
-        "other: a",
-        "control",
+        "generator: a",
+        "ACK and control",
         "cell headers",
         "new",
     ]
     assert ledger.ordered(shuffled) == [
         "cell headers",
         "delivered",
-        "control",
+        "ACK and control",
+        "generator: a",
+        "generator: b",
         "new",
-        "other: a",
-        "other: b",
         "idle: CPU",
         "idle: later",
     ]
-    assert ledger.title("other: a") == "traffic `a`"
+    assert ledger.title("generator: a") == "traffic `a`"
 
 
-def _off_by_one(use: dict[str, Any]) -> None:
-    use["directions"][0]["ledger"]["delivered"] += 1
+def _off_by_one(accounts: dict[str, int]) -> None:
+    accounts["delivered"] += 1
 
 
-def _negative(use: dict[str, Any]) -> None:
-    side = use["directions"][0]["ledger"]
-    side["dead"] = side.get("dead", 0) - side["delivered"] * 3
-    side["delivered"] *= 4
-
-
-def _no_sum(use: dict[str, Any]) -> None:
-    use["ledger"]["delivered"] -= 1
-    use["ledger"]["dead"] = use["ledger"].get("dead", 0) + 1
-
-
-def _no_number(use: dict[str, Any]) -> None:
-    use["ledger"]["delivered"] = "much"
-
-
-def _no_unit(use: dict[str, Any]) -> None:
-    use["unit"] = "furlong"
+def _negative(accounts: dict[str, int]) -> None:
+    accounts["lost datagrams"] = accounts.get("lost datagrams", 0) - accounts["delivered"] * 3
+    accounts["delivered"] *= 4
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (_off_by_one, "does not balance"),
-        (_negative, "has a negative account"),
-        (_no_sum, "is not the sum of its directions"),
-        (_no_number, "cannot be read"),
-        (_no_unit, "cannot be read"),
-    ],
+    ("damage", "said"), [(_off_by_one, "does not balance"), (_negative, "has a negative account")]
 )
-def test_books_that_do_not_balance_are_refused(damage: Callable[[dict[str, Any]], None], said: str) -> None:
-    outcome = {"links": links(0.2, 0.1, 0.5)}
-    assert len(ledger.directions(outcome)) == 6
-    broken = copy.deepcopy(outcome)
-    damage(broken["links"]["receiver"])
+def test_books_that_do_not_balance_are_refused(damage: Callable[[dict[str, int]], None], said: str) -> None:
+    whole = outcome(links(0.2, 0.1, 0.5))
+    assert len(ledger.directions(whole)) == 6
+    kept = whole.links["receiver"].directions[0].ledger
+    assert kept is not None
+    damage(kept.accounts)
     with pytest.raises(EngpassError, match=said) as caught:
-        ledger.directions(broken)
+        ledger.directions(whole)
     assert "`receiver`" in caught.value.message
     assert "--fresh" in (caught.value.help or "")
 
 
 def test_a_slim_outcome_has_the_same_books() -> None:
-    outcome = {"links": {**links(0.2, 0.1, 0.5), "old": {"directions": []}}, "flows": {}}
-    before = ledger.directions(outcome)
-    kept = ledger.slim(copy.deepcopy(outcome))
-    assert ledger.directions(kept) == before
-    assert "old" not in kept["links"]
-    assert all("capacity_cells" not in side for side in kept["links"]["sender"]["directions"])
-    assert "links" not in ledger.slim({"links": {"old": {"directions": []}}})
+    whole = outcome({**links(0.2, 0.1, 0.5), "old": LinkOutcome(directions=[])})
+    kept = ledger.slim(whole)
+    assert ledger.directions(kept) == ledger.directions(whole)
+    assert list(kept.links) == ["sender", "receiver", "load"]
+    assert (kept.hosts, kept.flows["stream"].real) == ({}, RealFlow(schedule_kept=1.0))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+import dataclasses
 from pathlib import Path
-from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from conftest import Cli
+from engpass import outcomes
 from engpass.explain.service import Served
 from engpass.losses import Losses
 from engpass.report.aggregate import tabulate
 from engpass.report.search import figures
 from engpass.store import Finished, Store
 from engpass.testbed import load
+from engpass.types.outcome import VERSION, Datagrams, FlowOutcome, Outcome
 from test_report_search import record, trial
 
 # Two repeats: 50 of 100 lost, and 0 of 1000. The mean of the two ratios is 25 %.
@@ -23,9 +24,9 @@ REPEATS = ((100, 50), (1000, 0))
 TOGETHER = 50 / 1100
 
 
-def flow(sent: int, lost: int) -> dict[str, Any]:
-    rates = {"goodput_bit_per_s": 1e6, "offered_bit_per_s": 1e6}
-    return {"kind": "udp-stream", **rates, "sent_datagrams": sent, "lost_datagrams": lost}
+def flow(sent: int, lost: int) -> FlowOutcome:
+    counts = Datagrams(sent=sent, received=sent - lost, lost=lost)
+    return FlowOutcome(kind="udp-stream", goodput_bit_per_s=1e6, offered_bit_per_s=1e6, datagrams=counts)
 
 
 def test_losses_add_up_to_the_ratio_of_the_sums() -> None:
@@ -36,8 +37,8 @@ def test_losses_add_up_to_the_ratio_of_the_sums() -> None:
 
 
 def test_losses_that_an_engine_does_not_count_have_no_share() -> None:
-    assert Losses.of({"sent_datagrams": 5}).share is None
-    assert Losses.of({"sent_datagrams": 0, "lost_datagrams": 0}).share is None
+    assert Losses.of(replace(flow(5, 1), datagrams=None)).share is None
+    assert Losses.of(flow(0, 0)).share is None
 
 
 def test_show_and_page_give_the_same_loss(cli: Cli, testbed_file: Path) -> None:
@@ -51,9 +52,17 @@ def test_show_and_page_give_the_same_loss(cli: Cli, testbed_file: Path) -> None:
         finished = []
         for repeat, counts in enumerate(REPEATS):
             point = plan.point(repeat)
-            outcome = {"variant": "base", "engine": "simulate", "repeat": repeat, "seed": 1, "sweep": {}}
-            outcome |= {"flows": {"stream": flow(*counts)}, "links": {}, "drops": []}
-            finished.append(Finished(point.position, 0.0, json.dumps(outcome), None))
+            outcome = Outcome(
+                version=VERSION,
+                variant="base",
+                engine="simulate",
+                repeat=repeat,
+                seed=1,
+                sweep={},
+                flows={"stream": flow(*counts)},
+                links={},
+            )
+            finished.append(Finished(point.position, 0.0, outcomes.write(outcome), None))
         store.write(started.run_id, started._session, finished)
         run = store.run(started.run_id)
         (point_of_page,) = tabulate(run, list(store.outcomes(run.id))).points
@@ -69,7 +78,9 @@ def test_the_service_of_repeats_has_the_loss_of_all_together() -> None:
 
 def test_the_loss_of_a_load_is_that_of_all_its_trials_together() -> None:
     short = trial(2e7, 50) | {"sent": 100, "asked": 100, "duration_s": 0.1}
-    made = replace(record("frame-loss", None, [short, trial(2e7, 0)]), settings={"most_bit_per_s": 1})
+    made = dataclasses.replace(
+        record("frame-loss", None, [short, trial(2e7, 0)]), settings={"most_bit_per_s": 1}
+    )
     chart = figures([made])["loss"].to_dict()
     line = chart["layer"][0]
     assert line["encoding"]["y"]["field"] == "loss"

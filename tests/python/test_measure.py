@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 
 from conftest import Cli, Program
-from engpass import measure
+from engpass import measure, outcomes
 from engpass.error import EngpassError
 from engpass.measure import agent as agents
 from engpass.measure import point
 from engpass.measure.flows import flows, untold
 from engpass.measure.reach import way
 from engpass.testbed import loads
+from engpass.types.outcome import Datagrams, Latency, Outcome, PointPrecision, Tcp
+from known import known
 
 FAKE = f"{sys.executable} {Path(__file__).parent / 'fake_agent.py'}"
 
@@ -97,9 +99,18 @@ def numbers(change: dict[str, str] | None = None) -> dict[str, Any]:
     return found
 
 
-def outcomes(cli: Cli, *args: str, code: int = 0) -> list[dict[str, Any]]:
-    said = cli("run", "two.toml", "--engine", "measure", "--json", *args, code=code)
-    return [json.loads(line) for line in said.stdout.splitlines()]
+def lines(cli: Cli, *args: str, code: int = 0) -> list[str]:
+    """What a run prints of each point."""
+    return cli("run", "two.toml", "--engine", "measure", "--json", *args, code=code).stdout.splitlines()
+
+
+def points(cli: Cli, *args: str) -> list[Outcome]:
+    return [outcomes.read(line) for line in lines(cli, *args)]
+
+
+def errors(cli: Cli) -> list[str | None]:
+    """Of each point of a run in which some fail."""
+    return [json.loads(line).get("error") for line in lines(cli, code=1)]
 
 
 def test_each_end_is_asked_for_its_own_part() -> None:
@@ -138,23 +149,25 @@ def test_ssh_takes_its_destination_for_no_option(monkeypatch: pytest.MonkeyPatch
 
 
 def test_points_are_stored_as_those_of_other_engines(cli: Cli, file: Path) -> None:
-    found = outcomes(cli)
-    assert [o["sweep"]["traffic.bulk.message"] for o in found] == [1000, 2000, 3000]
+    found = points(cli)
+    assert [outcomes.swept(one, "traffic.bulk.message") for one in found] == [1000, 2000, 3000]
     first = found[0]
-    assert first["engine"] == "measure"
-    bulk = first["flows"]["bulk"]
+    assert first.engine == "measure"
+    bulk = first.flows["bulk"]
     # 100 ms of 100 messages a second, of which one does not come in.
-    assert bulk["offered_bit_per_s"] == 10 * 8000 / 0.1
-    assert bulk["goodput_bit_per_s"] == 9 * 8000 / 0.1
-    assert (bulk["retransmitted_segments"], bulk["smoothed_rtt_s"]) == (5, 42e-6)
-    assert bulk["receive_window_limited_share"] == 0.25
-    assert bulk["ends"]["a"]["streams"][0]["granted"] == {"congestion": "fake"}
-    paced = first["flows"]["paced"]
-    assert (paced["sent_datagrams"], paced["received_datagrams"], paced["lost_datagrams"]) == (10, 9, 1)
-    probe = first["flows"]["probe"]
-    assert (probe["transactions_per_s"], probe["latency_p99_s"]) == (100.0, 9e-6)
-    assert first["hosts"]["b"]["changes"] == {"at_ns": 4}
-    assert first["measured"]["carrier"] == "hosts"
+    assert bulk.offered_bit_per_s == 10 * 8000 / 0.1
+    assert bulk.goodput_bit_per_s == 9 * 8000 / 0.1
+    counted = Tcp(retransmitted_segments=5, smoothed_rtt_s=42e-6, receive_window_limited_share=0.25)
+    assert bulk.tcp == counted
+    assert known(bulk.real).ends["a"]["streams"][0]["granted"] == {"congestion": "fake"}
+    paced = first.flows["paced"]
+    assert paced.datagrams == Datagrams(sent=10, received=9, lost=1, duplicate=0, reordered=1)
+    assert [[step.link for step in path.steps] for path in paced.paths] == [["cable"]]
+    probe = known(known(first.flows["probe"].real).requests)
+    assert probe.per_s == 100.0
+    assert probe.latency_s == Latency(mean=2e-6, min=1e-6, p50=1.5e-6, p99=9e-6)
+    assert first.hosts["b"]["changes"] == {"at_ns": 4}
+    assert known(first.measured).carrier == "hosts"
     again = cli("run", "two.toml", "--engine", "measure")
     assert "all 3 points are there" in again.stderr
 
@@ -174,9 +187,9 @@ def test_the_engines_of_the_model_leave_a_probe_out_and_say_so(cli: Cli, file: P
     said = cli("run", "two.toml", "--engine", "limit,simulate", "--json")
     assert "limit and simulate: traffic `probe` has no answer" in said.stderr
     for line in said.stdout.splitlines():
-        outcome = json.loads(line)
-        assert list(outcome["flows"]) == ["bulk", "paced"]
-        assert outcome["without"] == {"probe": "the model has no application that answers"}
+        outcome = outcomes.read(line)
+        assert list(outcome.flows) == ["bulk", "paced"]
+        assert outcome.without == {"probe": "the model has no application that answers"}
     assert "paced" in cli("limit", "two.toml").stdout
 
 
@@ -190,19 +203,18 @@ def test_what_would_be_felt_is_not_simulated_away(cli: Cli, file: Path) -> None:
 def test_a_precision_ends_a_point_when_it_is_reached(cli: Cli, file: Path) -> None:
     """The made-up agents tell nothing in between: the longest time passes, and that is said."""
     asked = ("--set", 'run.precision="5 %"', "--set", 'run.longest="400 ms"')
-    outcome = outcomes(cli, *asked)[0]
-    assert outcome["measured"]["precision"] == {"asked": 0.05, "reached": False}
-    paced = outcome["flows"]["paced"]
-    assert (paced["precision"]["reached"], paced["precision"]["intervals"]) == (False, 0)
+    outcome = points(cli, *asked)[0]
+    assert known(outcome.measured).precision == PointPrecision(asked=0.05, reached=False)
+    paced = outcome.flows["paced"]
+    precision = known(known(paced.real).precision)
+    assert (precision.reached, precision.intervals) == (False, 0)
     # 300 ms of 100 messages a second.
-    assert paced["sent_datagrams"] == 30
+    assert known(paced.datagrams).sent == 30
 
 
 def test_a_failed_point_does_not_end_the_campaign(cli: Cli, file: Path, fake: pytest.MonkeyPatch) -> None:
     fake.setenv("FAKE_AGENT", "fail=2000")
-    found = outcomes(cli, code=1)
-    assert ["error" in o for o in found] == [False, True, False]
-    assert found[1]["error"] == "host `b`: nobody listens\nhelp: look at the firewall"
+    assert errors(cli) == [None, "host `b`: nobody listens\nhelp: look at the firewall", None]
     fake.delenv("FAKE_AGENT")
     said = cli("run", "two.toml", "--engine", "measure")
     assert "2 of 3 points are there; 1 that failed are tried again" in said.stderr
@@ -226,18 +238,18 @@ def test_an_agent_that_fails_is_told_with_its_reason(
     # Whoever says garbage has the time to start and say it.
     fake.setattr(agents, "HELLO_SECONDS", {"silent": 0.3, "garbage": 3.0}.get(how, 30.0))
     file.write_text(FILE.replace('["1 kB", "2 kB", "3 kB"]', '["1 kB"]'))
-    errors = [o["error"].splitlines()[0] for o in outcomes(cli, code=1)]
-    assert len(errors) == 1
-    assert all(cause in error or cause.replace("`a`", "`b`") in error for error in errors), errors
+    (error,) = errors(cli)
+    first = known(error).splitlines()[0]
+    assert cause in first or cause.replace("`a`", "`b`") in first
 
 
 def test_an_agent_that_stops_to_answer_is_replaced(cli: Cli, file: Path, fake: pytest.MonkeyPatch) -> None:
     fake.setenv("FAKE_AGENT", "freeze=2000")
     fake.setattr(agents.Crew.answer, "__defaults__", (1.0,))
     fake.setattr(point.Measurement._all, "__defaults__", (1.0,))
-    found = outcomes(cli, code=1)
-    assert ["error" in o for o in found] == [False, True, False], "the next point has another agent"
-    assert "(local) does not answer within 1 s\nhelp: the next point starts another one" in found[1]["error"]
+    before, error, after = errors(cli)
+    assert (before, after) == (None, None), "the next point has another agent"
+    assert "(local) does not answer within 1 s\nhelp: the next point starts another one" in known(error)
 
 
 def test_an_agent_that_falls_silent_in_a_run_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +295,7 @@ def test_a_host_that_was_not_reached_is_tried_again(
 
     monkeypatch.setattr(measure, "way", fails_once)
     monkeypatch.setattr(measure, "TRY_AGAIN_SECONDS", 0.0)
-    failed = ["error" in o for o in outcomes(cli, code=1)]
+    failed = [error is not None for error in errors(cli)]
     assert sorted(failed) == [False, False, True], "points run in an order of their own"
 
 

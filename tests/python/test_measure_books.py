@@ -14,6 +14,17 @@ from engpass.measure.idle import Waits, divided, waits
 from engpass.measure.kept import Kept
 from engpass.measure.pacing import pacing
 from engpass.measure.wire import Wire
+from engpass.types.outcome import (
+    VERSION,
+    Bottleneck,
+    BottleneckKind,
+    FlowOutcome,
+    Ledger,
+    Outcome,
+    Path,
+    Step,
+)
+from known import known
 
 S = 10**9
 
@@ -57,26 +68,45 @@ def hosts(**changes: dict[str, Any]) -> dict[str, Any]:
     return {name: {"host": None, "changes": changes.get(name)} for name in ("a", "b")}
 
 
-def path(made: dict[str, Any], receiver: str) -> dict[str, Any]:
+def path(made: dict[str, Any], receiver: str) -> Path:
     """From `a` over the first link to the receiver, or over `r`."""
     names = {tuple(one["ends"]): one["name"] for one in reversed(made["links"])}
     hops = [("a", receiver)] if ("a", receiver) in names else [("a", "r"), ("r", receiver)]
-    return {"share": 1.0, "steps": [{"link": names[hop], "from": hop[0], "to": hop[1]} for hop in hops]}
+    return Path(share=1.0, steps=[Step(link=names[hop], from_=hop[0], to=hop[1]) for hop in hops])
 
 
 def kept(
-    made: dict[str, Any], of: Flow, ends: dict[str, Any], told: dict[str, Any] | None = None, **limits: Any
+    made: dict[str, Any],
+    of: Flow,
+    ends: dict[str, Any],
+    told: dict[str, Any] | None = None,
+    **limits: FlowOutcome,
 ) -> Kept:
     of = replace(of, paths=tuple(path(made, receiver) for receiver in of.receivers))
     found = books(made, [of], ends, told or hosts(), limits)
-    # Whoever reads them checks that they balance, and that a link is the sum of its directions.
-    assert ledger.directions({"links": found.links}) or not found.links
+    outcome = Outcome(
+        version=VERSION,
+        variant="base",
+        engine="measure",
+        repeat=0,
+        seed=1,
+        sweep={},
+        flows={},
+        links=dict(found.links),
+    )
+    # Whoever reads them checks that they balance.
+    assert ledger.directions(outcome) or not found.links
     return found
 
 
+def kept_of(found: Kept, name: str, start: str) -> Ledger:
+    return known(next(side.ledger for side in found.links[name].directions if side.from_ == start))
+
+
 def accounts(found: Kept, name: str, start: str) -> dict[str, int]:
-    sides = found.links[name]["directions"]
-    return next(side["ledger"] for side in sides if side["from"] == start)
+    booked = kept_of(found, name, start)
+    assert booked.units_per_bit == 1
+    return booked.accounts
 
 
 DIRECT = numbers(link("wire", ["a", "b"]))
@@ -108,10 +138,10 @@ def test_datagrams_that_are_lost_behind_the_first_link_are_dead_there() -> None:
     found = kept(ROUTED, flow(), results(sent, got))
     near, far = accounts(found, "near", "a"), accounts(found, "far", "r")
     assert near["delivered"] == far["delivered"] == 900 * 972 * 8
-    assert near["dead"] == 100 * 1000 * 8
-    assert "dead" not in far
+    assert near["lost datagrams"] == 100 * 1000 * 8
+    assert "lost datagrams" not in far
     assert near["IP headers"] == 900 * 160
-    assert accounts(found, "far", "b") == {"idle: nobody": 10_000_000}
+    assert accounts(found, "far", "b") == {"idle: no sender": 10_000_000}
     assert found.notes == []
 
 
@@ -131,7 +161,7 @@ def test_what_the_receivers_buffer_refused_has_crossed_the_last_link() -> None:
     got = {"messages": 900, "bytes": 874_800, "sequence": {"received": 900}}
     told = hosts(b={"snmp": {"Udp": {"RcvbufErrors": 60}}})
     found = kept(ROUTED, flow(), results(sent, got), told)
-    assert accounts(found, "far", "r")["dead"] == 60 * 1000 * 8
+    assert accounts(found, "far", "r")["lost datagrams"] == 60 * 1000 * 8
 
 
 def test_fragments_that_were_never_put_together_are_dead() -> None:
@@ -141,7 +171,7 @@ def test_fragments_that_were_never_put_together_are_dead() -> None:
     told = hosts(b={"snmp": {"Ip": {"ReasmReqds": 160 * 3 + 60, "ReasmOKs": 160}}})
     found = kept(ROUTED, flow(size=4000), results(sent, got), told)
     each = (4008 + 60) * 8 // 3
-    assert accounts(found, "far", "r")["dead"] == 30 * each
+    assert accounts(found, "far", "r")["lost datagrams"] == 30 * each
 
 
 def test_a_group_leaves_its_sender_once() -> None:
@@ -192,10 +222,10 @@ def test_segments_headers_and_acknowledgments() -> None:
     assert near["delivered"] == far["delivered"] == 100 * 1448 * 8
     # Ten were sent again: two of them came in twice, eight had been lost, with their headers.
     assert near["duplicate"] == 2 * 1448 * 8
-    assert near["dead"] == 8 * (1448 + 52) * 8
+    assert near["lost datagrams"] == 8 * (1448 + 52) * 8
     assert near["transport headers"] == 102 * 32 * 8
-    assert "dead" not in far
-    assert accounts(found, "near", "r")["control"] == 55 * 52 * 8
+    assert "lost datagrams" not in far
+    assert accounts(found, "near", "r")["ACK and control"] == 55 * 52 * 8
     idle = {name: bits for name, bits in near.items() if name.startswith("idle")}
     assert set(idle) == {"idle: receive window", "idle: congestion window", "idle: unknown"}
     # 30 % of the time for the peer's window, 60 % for its own, 10 % nobody knows: of the idle time.
@@ -204,12 +234,30 @@ def test_segments_headers_and_acknowledgments() -> None:
     assert idle["idle: congestion window"] == pytest.approx(0.6 * whole, abs=1)
 
 
+def test_behind_the_link_that_bounds_a_flow_its_sender_waits_for_what_comes() -> None:
+    sent, got = {"messages": 100, "bytes": 97_200}, {"messages": 100, "bytes": 97_200}
+
+    def idle(kind: BottleneckKind, name: str) -> list[set[str]]:
+        """Whose the idle time of both links is, where that limits."""
+        bottleneck = Bottleneck(kind=kind, name=name, title=f"link `{name}`")
+        limit = FlowOutcome(
+            kind="udp-stream", goodput_bit_per_s=1e6, offered_bit_per_s=1e6, bottleneck=bottleneck
+        )
+        found = kept(ROUTED, flow(), results(sent, got), bulk=limit)
+        sides = [accounts(found, "near", "a"), accounts(found, "far", "r")]
+        return [{account for account in side if account.startswith("idle:")} for side in sides]
+
+    assert idle("link", "near") == [{"idle: unknown"}, {"idle: upstream"}]
+    assert idle("link", "far") == [{"idle: unknown"}, {"idle: unknown"}]
+    assert idle("acknowledgements", "near") == [{"idle: unknown"}, {"idle: unknown"}]
+
+
 def test_what_stands_in_the_senders_queue_has_not_crossed() -> None:
     much = 2000 * 1448
     sent = {"bytes": 0, "messages": 0, "streams": [{"tcp": tcp(data_segs_out=2000, bytes_sent=much)}]}
     got = {"bytes": 0, "messages": 0, "streams": [{"tcp": tcp(data_segs_in=700, bytes_received=700 * 1448)}]}
     found = kept(DIRECT, flow("tcp-stream"), results(sent, got))
-    assert found.links["wire"]["directions"][0]["capacity"] == 10_000_000
+    assert kept_of(found, "wire", "a").capacity == 10_000_000
     assert found.notes == []
 
 
@@ -217,7 +265,7 @@ def test_a_line_that_was_not_held_to_its_rate_says_so() -> None:
     sent = {"messages": 2000, "bytes": 0}
     got = {"messages": 2000, "bytes": 0, "sequence": {"received": 2000}}
     found = kept(DIRECT, flow(), results(sent, got))
-    assert found.links["wire"]["directions"][0]["capacity"] == 2000 * 1000 * 8
+    assert kept_of(found, "wire", "a").capacity == 2000 * 1000 * 8
     assert "carried 60.0 % more than its rate" in found.notes[0]
 
 
@@ -227,7 +275,9 @@ def test_traffic_that_nobody_declared_is_seen_by_the_interface() -> None:
     got = {"messages": 100, "bytes": 0, "sequence": {"received": 100}}
     told = hosts(a={"interfaces": {"eth0": {"tx_bytes": 100 * 1014 + 50_000}}})
     told["a"]["host"] = {"addresses": [{"interface": "eth0", "address": "192.0.2.1"}]}
-    assert accounts(kept(DIRECT, flow(), results(sent, got), told), "wire", "a")["other: unknown"] == 400_000
+    assert (
+        accounts(kept(DIRECT, flow(), results(sent, got), told), "wire", "a")["undeclared traffic"] == 400_000
+    )
 
 
 def test_links_that_nobody_stands_at_are_left_out() -> None:
@@ -259,7 +309,7 @@ def test_idle_bits_are_those_of_who_would_have_sent() -> None:
     )
     assert divided(101, [paced, bulk]) == {"idle: CPU": 51, "idle: unknown": 50}
     assert divided(100, [paced]) == {"idle: application": 100}
-    assert divided(100, []) == {"idle: nobody": 100}
+    assert divided(100, []) == {"idle: no sender": 100}
     assert divided(0, []) == {}
 
 
@@ -270,11 +320,12 @@ def stalls(**ppm: int) -> dict[str, Any]:
 
 def test_a_deviation_says_whose_it_is() -> None:
     gaps = {"count": 10_000, "sd_ns": 100_000, "mad_ns": 500, "p99_ns": 1, "p999_ns": 2, "worst_ms": 18}
-    how = {"method": "hybrid", "stalls": stalls(stolen=900_000, kernel=100_000)}
+    how: dict[str, Any] = {"method": "hybrid", "stalls": stalls(stolen=900_000, kernel=100_000)}
     found = pacing({"pacing": how}, {"gaps": gaps})
     assert found is not None
-    assert found["explained_share"] == pytest.approx(0.9)
-    assert found["sentence"] == (
+    assert (found.method, found.stalls) == ("hybrid", how["stalls"])
+    assert found.explained_share == pytest.approx(0.9)
+    assert found.summary == (
         "gaps deviate by 100.0 us, half of them by at most 0.5 us: the sender stalled 3 times, for 4,000.0 us"
         " at most, which makes 90 % of it; 90 %: the hypervisor of the sending host had its core,"
         " or woke it late, 10 %: the sending host's kernel worked on its core: interrupts,"
@@ -282,7 +333,7 @@ def test_a_deviation_says_whose_it_is() -> None:
     )
     wide = pacing({"pacing": how}, {"gaps": gaps | {"sd_ns": 1_000_000}})
     assert wide is not None
-    assert wide["sentence"].endswith("; the rest arose on the way")
+    assert known(wide.summary).endswith("; the rest arose on the way")
     assert pacing({}, {}) is None
 
 

@@ -10,6 +10,7 @@ import pytest
 from engpass.measure import group
 from engpass.measure.agent import MeasureError
 from engpass.measure.flows import Flow
+from engpass.measure.group import Waited
 
 COMMON = {"kind": "udp-stream", "message_bytes": 100}
 FLOW = Flow("g", "multicast", "a", ("b", "c"), 0, 0, 10**9, COMMON, COMMON, COMMON, "239.0.0.1")
@@ -56,7 +57,7 @@ class Here:
         return ["192.0.2.1"]
 
 
-def told(crew: MadeUp) -> dict[str, dict[str, Any]]:
+def told(crew: MadeUp) -> dict[str, Waited]:
     return group.delays(crew, Here(), FLOW, lambda: False)  # type: ignore[arg-type]
 
 
@@ -73,8 +74,9 @@ def test_a_receiver_to_which_nothing_came_says_so_and_the_others_are_known() -> 
         "c": [{"join_ns": 0, "first_ns": None}, silent],
     }
     found = told(crew := MadeUp(seen))
-    assert found["b"] == {"join_delay_s": 1e-3, "leave_delay_s": 0.2}
-    assert found["c"] == {"join": "nothing came within 0.8 s", "leave": "nothing had come"}
+    assert found["b"] == Waited(join_delay_s=1e-3, leave_delay_s=0.2)
+    nothing = "nothing came within 0.8 s"
+    assert found["c"] == Waited(join_unknown=nothing, leave_unknown="nothing had come")
     assert all(agent.asked[-1] == "drop" for agent in crew.agents.values())
     (note,) = group.unknown({"g": found})
     assert note == (
@@ -86,6 +88,7 @@ def test_a_receiver_to_which_nothing_came_says_so_and_the_others_are_known() -> 
 @pytest.mark.parametrize("request_", ["prepare", "start", "join", "leave", "collect"])
 def test_a_trial_that_fails_takes_nothing_from_the_point(request_: str) -> None:
     found = told(MadeUp({"b": [], "c": []}, fails=request_))
-    assert found == {host: {"join": "out of luck", "leave": "out of luck"} for host in ("b", "c")}
+    failed = Waited(join_unknown="out of luck", leave_unknown="out of luck")
+    assert found == {"b": failed, "c": failed}
     (note,) = group.unknown({"g": found})
     assert "at `b` and `c`: out of luck" in note

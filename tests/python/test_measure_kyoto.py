@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conftest import Cli
-from engpass import child, ledger, netlab
+from engpass import child, ledger, netlab, outcomes
 from engpass.netlab import Lab, kernel
+from engpass.types.outcome import Outcome
 from kept_up import late_ms, taken_ms
 
 pytestmark = pytest.mark.skipif(
@@ -35,25 +34,29 @@ def short(text: str) -> str:
     return text.replace('duration = "1200 ms"', 'duration = "1 s"')
 
 
-def measured(cli: Cli, *args: str) -> dict[tuple[str, str, float], dict[str, Any]]:
+Sizes = dict[tuple[str, str, float], Outcome]
+"""Outcomes by engine, variant and size of message."""
+
+
+def measured(cli: Cli, *args: str) -> Sizes:
     said = cli("run", "kyoto.toml", "--json", *args)
-    found = {}
+    found: Sizes = {}
     for line in said.stdout.splitlines():
-        outcome = json.loads(line)
-        (size,) = outcome["sweep"].values()
-        found[outcome["engine"], outcome["variant"], size] = outcome
+        outcome = outcomes.read(line)
+        (size,) = outcome.sweep.values()
+        assert size.number is not None
+        found[outcome.engine, outcome.variant, size.number] = outcome
     return found
 
 
-def idle(outcome: dict[str, Any], link: str, start: str) -> float:
+def idle(outcome: Outcome, link: str, start: str) -> float:
     sides = [side for side in ledger.directions(outcome) if (side.link, side.start) == (link, start)]
     return sides[0].books.idle
 
 
-def see(found: dict[tuple[str, str, float], dict[str, Any]], lost_ms: float) -> None:
+def see(found: Sizes, lost_ms: float) -> None:
     def goodput(variant: str, size: float, engine: str = "measure") -> float:
-        rate: float = found[engine, variant, size]["flows"]["stream"]["goodput_bit_per_s"]
-        return rate
+        return found[engine, variant, size].flows["stream"].goodput_bit_per_s
 
     for variant in ("udp-free", "tcp-free"):
         for size in (4000.0, 64_000.0):
@@ -69,10 +72,10 @@ def see(found: dict[tuple[str, str, float], dict[str, Any]], lost_ms: float) -> 
     assert goodput("udp", 64_000.0) < 0.5 * goodput("udp", 4000.0)
     whole = found["measure", "udp", 64_000.0]
     books = {(side.link, side.start): side.books for side in ledger.directions(whole)}
-    assert books["congested", "atomis"].share("dead") > 0.05
-    assert books["sender", "ss2"].share("dead") > 0.5
+    assert books["congested", "atomis"].share("lost datagrams") > 0.05
+    assert books["sender", "ss2"].share("lost datagrams") > 0.5
     assert idle(found["measure", "udp", 4000.0], "congested", "atomis") < 0.5
-    assert whole["flows"]["stream"]["sentence"]
+    assert whole.flows["stream"].summary
 
 
 def test_in_namespaces_beside_limit_and_simulation(cli: Cli) -> None:
@@ -136,7 +139,5 @@ def test_over_ssh_to_servers_in_the_namespaces(cli: Cli, over_ssh: Lab) -> None:
     (cli.directory / "kyoto.toml").write_text(text)
     with taken_ms() as lost_ms:
         found = measured(cli, "--engine", "limit,measure")
-    assert {outcome["measured"]["carrier"] for outcome in found.values() if "measured" in outcome} == {
-        "hosts"
-    }
+    assert {outcome.measured.carrier for outcome in found.values() if outcome.measured} == {"hosts"}
     see(found, *lost_ms)

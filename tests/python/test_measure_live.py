@@ -10,14 +10,15 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conftest import Cli, Program
-from engpass import netlab
+from engpass import netlab, outcomes
 from engpass.netlab import kernel, registry
+from engpass.types.outcome import FlowOutcome, Outcome
 from kept_up import when_it_keeps_up
+from known import known
 
 pytestmark = [
     pytest.mark.skipif(
@@ -99,48 +100,53 @@ def nothing_is_left() -> Iterator[None]:
     assert not ours() - before
 
 
-def run(cli: Cli, text: str, *args: str, code: int = 0) -> list[dict[str, Any]]:
+def run(cli: Cli, text: str, *args: str, code: int = 0) -> list[str]:
+    """What a run prints of each point."""
     (cli.directory / "live.toml").write_text(text)
     said = cli("run", "live.toml", "--engine", "limit,measure", "--json", *args, code=code)
-    return [json.loads(line) for line in said.stdout.splitlines()]
+    return said.stdout.splitlines()
 
 
 def test_tcp_gets_no_more_than_its_limit_and_much_of_it(cli: Cli) -> None:
+    def points() -> list[Outcome]:
+        return [outcomes.read(line) for line in run(cli, SHAPED + BULK, "--fresh")]
+
     # A receiver without a CPU when its window of 400 ms opens is then given what has come meanwhile, too.
-    limit, measured = when_it_keeps_up(lambda: run(cli, SHAPED + BULK, "--fresh"), lost_ms=20)
-    most, got = (o["flows"]["bulk"]["goodput_bit_per_s"] for o in (limit, measured))
+    limit, measured = when_it_keeps_up(points, lost_ms=20)
+    most, got = (one.flows["bulk"].goodput_bit_per_s for one in (limit, measured))
     # The bucket holds some frames beyond the rate.
     assert 0.3 * most < got < 1.05 * most
-    bulk = measured["flows"]["bulk"]
-    assert bulk["ends"]["a"]["streams"][0]["granted"]["congestion"] == "cubic"
-    assert bulk["smoothed_rtt_s"] > 0
-    assert measured["measured"]["carrier"] == "veth"
+    bulk = measured.flows["bulk"]
+    assert known(bulk.real).ends["a"]["streams"][0]["granted"]["congestion"] == "cubic"
+    assert known(known(bulk.tcp).smoothed_rtt_s) > 0
+    assert known(measured.measured).carrier == "veth"
 
 
 def test_datagrams_and_questions_side_by_side(cli: Cli) -> None:
     (cli.directory / "live.toml").write_text(SHAPED + PACED)
 
-    def measured() -> dict[str, Any]:
+    def measured() -> dict[str, FlowOutcome]:
         said = cli("run", "live.toml", "--engine", "measure", "--json", "--fresh")
-        flows: dict[str, Any] = json.loads(said.stdout)["flows"]
-        return flows
+        return outcomes.read(said.stdout).flows
 
     flows = when_it_keeps_up(measured, lost_ms=90)
-    paced, probe = flows["paced"], flows["probe"]
+    paced, counts = flows["paced"], known(flows["paced"].datagrams)
+    latency = known(known(known(flows["probe"].real).requests).latency_s)
     # 400 ms of 500 datagrams a second; who is late by 100 ms leaves some out.
-    assert 199 <= paced["sent_datagrams"] <= 201
-    assert paced["sent_datagrams"] == paced["received_datagrams"] + paced["lost_datagrams"]
-    assert paced["goodput_bit_per_s"] == paced["received_datagrams"] * 8000 / 0.4
-    assert 0 < probe["latency_p50_s"] <= probe["latency_p99_s"]
+    assert 199 <= counts.sent <= 201
+    assert counts.sent == counts.received + counts.lost
+    assert paced.goodput_bit_per_s == counts.received * 8000 / 0.4
+    assert 0 < known(latency.p50) <= known(latency.p99)
 
 
 def test_every_receiver_of_a_group_is_told(cli: Cli) -> None:
     (cli.directory / "live.toml").write_text(SHAPED + GROUP)
     said = cli("run", "live.toml", "--engine", "measure", "--json")
-    group = json.loads(said.stdout)["flows"]["group"]
-    assert set(group["receivers"]) == {"b", "c"}
-    for one in group["receivers"].values():
-        assert one["received_datagrams"] > 0.9 * group["sent_datagrams"]
+    group = outcomes.read(said.stdout).flows["group"]
+    receivers = known(group.real).receivers
+    assert set(receivers) == {"b", "c"}
+    for one in receivers.values():
+        assert one.datagrams.received > 0.9 * known(group.datagrams).sent
 
 
 def agents_in(namespace: str) -> list[int]:
@@ -215,7 +221,7 @@ def test_a_way_that_swallows_packets_is_told_in_time(cli: Cli, program: Program)
             f"{lab.members['a'].addresses[0]}/32",
         )
         found = run(cli, text, code=1)
-        error = found[1]["error"]
+        error = json.loads(found[1])["error"]
         assert "traffic `bulk` from `a` to `b`" in error, error
         assert "help:" in error
     finally:

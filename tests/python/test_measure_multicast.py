@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
+from engpass import outcomes
 from engpass.netlab import kernel
 
 SMCROUTED = shutil.which("smcrouted", path=os.environ.get("PATH", "") + ":/usr/sbin")
@@ -105,14 +105,20 @@ def test_each_receiver_has_its_loss_and_its_delays(cli: Cli, network: str) -> No
     text = FILE.read_text().replace("netns mc-", f"netns {network}-")
     (cli.directory / "multicast.toml").write_text(text)
     said = cli("run", "multicast.toml", "--engine", "measure", "--json", "--set", "run.duration=500 ms")
-    outcome = json.loads(said.stdout)
-    receivers = outcome["flows"]["group"]["receivers"]
+    outcome = outcomes.read(said.stdout)
+    real = outcome.flows["group"].real
+    assert real is not None
+    receivers = real.receivers
     assert set(receivers) == {"h1", "h2"}
     for one in receivers.values():
-        assert one["received_datagrams"] + one["lost_datagrams"] == one["sent_datagrams"]
-        assert one["received_datagrams"] > 0.5 * one["sent_datagrams"]
+        counts = one.datagrams
+        assert counts.received + counts.lost == counts.sent
+        assert counts.received > 0.5 * counts.sent
         # The bridge forwards as soon as it has heard the report, and for two queries after the leave.
-        assert 0 <= one["join_delay_s"] < 1
-        assert 0.2 < one["leave_delay_s"] < 2.4, one
-    (side,) = [side for side in outcome["links"]["sr"]["directions"] if side["from"] == "s"]
-    assert side["ledger"]["delivered"] > 0
+        assert one.join_delay_s is not None
+        assert 0 <= one.join_delay_s < 1
+        assert one.leave_delay_s is not None
+        assert 0.2 < one.leave_delay_s < 2.4, one
+    (side,) = [side for side in outcome.links["sr"].directions if side.from_ == "s"]
+    assert side.ledger is not None
+    assert side.ledger.accounts["delivered"] > 0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import socket
-from typing import Any
 
 import pytest
 
 from conftest import Cli
+from engpass import outcomes
 from engpass.netlab import kernel
+from engpass.types.outcome import Outcome
 from kept_up import when_it_keeps_up
 
 TWO = """\
@@ -50,20 +50,22 @@ def has_mptcp() -> bool:
 def test_both_links_of_a_connection_are_booked(cli: Cli) -> None:
     (cli.directory / "two.toml").write_text(TWO)
 
-    def measured() -> dict[str, Any]:
+    def measured() -> Outcome:
         said = cli("run", "two.toml", "--engine", "measure", "--repeats", "1", "--json", "--fresh")
-        return next(line for line in map(json.loads, said.stdout.splitlines()) if "flows" in line)
+        (line,) = said.stdout.splitlines()
+        return outcomes.read(line)
 
     # The books and the program's window of a second are read by two threads.
     outcome = when_it_keeps_up(measured, lost_ms=150)
-    goodput = outcome["flows"]["bulk"]["goodput_bit_per_s"]
+    goodput = outcome.flows["bulk"].goodput_bit_per_s
     delivered = 0
     for name in ("one", "two"):
-        side = next(one for one in outcome["links"][name]["directions"] if one["from"] == "a")
-        account = side["ledger"]
+        side = next(one for one in outcome.links[name].directions if one.from_ == "a")
+        assert side.ledger is not None
+        account = side.ledger.accounts
         assert account["delivered"] > 0, (name, account)
         # Whoever counts a subflow's segments twice or not at all leaves the rest to nobody it knows.
-        assert account.get("other: unknown", 0) < 0.2 * account["delivered"], (name, account)
+        assert account.get("undeclared traffic", 0) < 0.2 * account["delivered"], (name, account)
         delivered += account["delivered"]
     # What came in on both is what the program got, but for what MPTCP sent on both and what was on its way.
     assert delivered == pytest.approx(goodput, rel=0.25)

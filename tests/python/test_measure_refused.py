@@ -7,11 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from conftest import Cli
+from engpass import outcomes
 from engpass.measure.flows import flows
 from engpass.measure.why import explained
 from engpass.testbed import loads
+from engpass.types.outcome import FlowOutcome, RealFlow, Tcp
 
 FAKE = f"{sys.executable} {Path(__file__).parent / 'fake_agent.py'}"
 
@@ -48,9 +51,7 @@ def test_the_model_has_no_such_bound(cli: Cli) -> None:
     (cli.directory / "tiny.toml").write_text(PLAIN)
     said = cli("run", "tiny.toml", "--engine", "limit,simulate", "--json")
     assert "not-live" not in said.stderr
-    assert all(
-        json.loads(line)["flows"]["tiny"]["goodput_bit_per_s"] > 0 for line in said.stdout.splitlines()
-    )
+    assert all(outcomes.read(line).flows["tiny"].goodput_bit_per_s > 0 for line in said.stdout.splitlines())
 
 
 def test_run_says_it_before_and_the_other_points_are_measured(
@@ -60,9 +61,9 @@ def test_run_says_it_before_and_the_other_points_are_measured(
     swept = REAL + '[sweep]\n"traffic.tiny.message" = ["8 B", "100 B"]\n'
     (cli.directory / "tiny.toml").write_text(swept)
     said = cli("run", "tiny.toml", "--engine", "measure", "--json", code=1)
-    small, large = (json.loads(line) for line in said.stdout.splitlines())
-    assert f"error[not-live]: {TOO_SMALL}" in small["error"]
-    assert large["flows"]["tiny"]["goodput_bit_per_s"] > 0
+    small, large = said.stdout.splitlines()
+    assert f"error[not-live]: {TOO_SMALL}" in json.loads(small)["error"]
+    assert outcomes.read(large).flows["tiny"].goodput_bit_per_s > 0
 
 
 def test_an_engine_that_is_asked_for_is_enough(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +90,9 @@ def test_a_tcp_stream_is_written_to_at_a_rate() -> None:
     assert flow.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 1_000_000}
     assert flow.asked_bit_per_s == 3_000_000
     # What it waited for is TCP's to say: the host is not blamed.
-    late = {"goodput_bit_per_s": 1e6, "offered_bit_per_s": 1e6, "schedule_kept": 0.3}
-    window = late | {"receive_window_limited_share": 0.9}
-    assert explained(flow, late, {}, {}, None)["bottleneck"] == "unknown"
-    assert explained(flow, window, {}, {}, None)["bottleneck"] == "the receive window"
+    late = FlowOutcome(
+        kind="tcp-stream", goodput_bit_per_s=1e6, offered_bit_per_s=1e6, real=RealFlow(schedule_kept=0.3)
+    )
+    window = replace(late, tcp=Tcp(receive_window_limited_share=0.9))
+    assert explained(flow, late, {}, {}, None).bottleneck.kind == "unknown"
+    assert explained(flow, window, {}, {}, None).bottleneck.kind == "receive-window"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from engpass import child
+from engpass import child, outcomes
 
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
 
@@ -105,9 +104,9 @@ duration = "300 ms"
 def test_a_host_behind_ssh_is_measured(cli: Cli, server: Server) -> None:
     (cli.directory / "ssh.toml").write_text(FILE)
     said = cli("run", "ssh.toml", "--engine", "measure", "--json")
-    outcome = json.loads(said.stdout)
-    assert outcome["flows"]["bulk"]["goodput_bit_per_s"] > 1e6
-    assert set(outcome["hosts"]) == {"here", "there"}
+    outcome = outcomes.read(said.stdout)
+    assert outcome.flows["bulk"].goodput_bit_per_s > 1e6
+    assert set(outcome.hosts) == {"here", "there"}
 
 
 def test_a_refused_key_is_told_with_its_cure(cli: Cli, server: Server) -> None:

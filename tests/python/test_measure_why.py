@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from engpass.measure import outcome
@@ -12,6 +13,7 @@ from engpass.measure.counters import changes, thinned
 from engpass.measure.flows import Flow
 from engpass.measure.kept import Line
 from engpass.measure.why import explained
+from engpass.types.outcome import Bottleneck, BottleneckKind, FlowOutcome
 
 
 def flow(kind: str = "tcp-stream", schedule: dict[str, Any] | None = None) -> Flow:
@@ -20,94 +22,117 @@ def flow(kind: str = "tcp-stream", schedule: dict[str, Any] | None = None) -> Fl
     return Flow("bulk", kind, "a", ("b",), 0, 0, 10**9, common, send, common)
 
 
+def figures(changed: dict[str, Any]) -> FlowOutcome:
+    base = {"kind": "tcp-stream", "goodput_bit_per_s": 80e6, "offered_bit_per_s": 80e6}
+    return msgspec.convert(base | changed, FlowOutcome)
+
+
 def why(
-    figures: dict[str, Any],
+    changed: dict[str, Any],
     *,
     of: Flow | None = None,
     ends: dict[str, Any] | None = None,
-    changed: dict[str, Any] | None = None,
-    limit: dict[str, Any] | None = None,
-) -> tuple[str, str]:
-    base = {"goodput_bit_per_s": 80e6, "offered_bit_per_s": 80e6}
-    hosts = {"b": {"changes": changed}}
-    found = explained(of or flow(), base | figures, ends or {}, hosts, limit)
-    return found["bottleneck"], found["sentence"]
+    counters: dict[str, Any] | None = None,
+    limit: FlowOutcome | None = None,
+) -> tuple[Bottleneck, str]:
+    hosts = {"b": {"changes": counters}}
+    found = explained(of or flow(), figures(changed), ends or {}, hosts, limit)
+    return found.bottleneck, found.summary
 
 
-def limited_by(name: str, kind: str) -> dict[str, Any]:
-    return {"goodput_bit_per_s": 100e6, "bottleneck": name, "candidates": [{"name": name, "kind": kind}]}
+def the(kind: BottleneckKind, title: str, name: str | None = None) -> Bottleneck:
+    return Bottleneck(kind=kind, name=name, title=title)
 
 
-LINK = limited_by("link `wan`", "link")
+def limited_by(bottleneck: Bottleneck) -> FlowOutcome:
+    return FlowOutcome(
+        kind="tcp-stream", goodput_bit_per_s=100e6, offered_bit_per_s=100e6, bottleneck=bottleneck
+    )
+
+
+def lost(number: int, *, sent: int = 1000) -> dict[str, Any]:
+    return {"datagrams": {"sent": sent, "received": sent - number, "lost": number}}
+
+
+UNKNOWN = the("unknown", "unknown")
+LINK = limited_by(the("link", "link `wan`", "wan"))
+ON_THE_WAY = the("loss-on-the-way", "loss on the way")
+RECEIVE_WINDOW = the("receive-window", "the receive window")
 CBR = {"kind": "cbr", "rate_bit_per_s": 80_000_000}
 
 
 def test_nothing_near_its_bound_is_unknown() -> None:
-    name, said = why({}, limit=LINK)
-    assert name == "unknown"
+    found, said = why({}, limit=LINK)
+    assert found == UNKNOWN
     assert said == "what limits `bulk` is unknown: nothing that was seen was near its bound"
 
 
 def test_a_link_that_gives_nearly_all_it_can() -> None:
-    name, said = why({"goodput_bit_per_s": 97e6}, limit=LINK)
-    assert name == "link `wan`"
+    found, said = why({"goodput_bit_per_s": 97e6}, limit=LINK)
+    assert found == the("link", "link `wan`", "wan")
     assert said == "link `wan` limits `bulk`: the flow gets 97 % of what it lets through at most"
 
 
 def test_the_cpu_of_a_host_called_uplink_is_no_link() -> None:
-    name, _ = why({"goodput_bit_per_s": 99e6}, limit=limited_by("host `uplink`", "sending-host"))
-    assert name == "unknown"
+    host = the("sending-host", "host `uplink`", "uplink")
+    found, _ = why({"goodput_bit_per_s": 99e6}, limit=limited_by(host))
+    assert found == UNKNOWN
 
 
 def test_of_full_lines_the_one_behind_the_losses_is_the_bottleneck() -> None:
     lines = [Line("near", 1.0, 0.4, 100e6), Line("far", 0.95, 0.95, 100e6)]
     base = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 100e6}
-    lost = base | {"sent_datagrams": 1000, "lost_datagrams": 600}
-    found = explained(flow("udp-stream"), lost, {}, {"b": {}}, None, lines)
-    assert found["bottleneck"] == "link `far`"
-    assert found["sentence"].startswith(
+    found = explained(flow("udp-stream"), figures(base | lost(600)), {}, {"b": {}}, None, lines)
+    assert found.bottleneck == the("link", "link `far`", "far")
+    assert found.summary.startswith(
         "link `far` limits `bulk`: it is busy 95 % of the time, and other flows are given 55 % of it; next is"
     )
-    assert explained(flow(), base, {}, {"b": {}}, None, lines)["bottleneck"] == "link `near`"
-    assert (
-        explained(flow(), base, {}, {"b": {}}, None, [Line("near", 0.5, 0.4, 1e8)])["bottleneck"] == "unknown"
-    )
+    # The line is the reason for what a queue before it loses.
+    assert found.next == ON_THE_WAY
+    assert found.findings[1].weight == pytest.approx(0.95 * 0.99)
+    near = explained(flow(), figures(base), {}, {"b": {}}, None, lines)
+    assert near.bottleneck == the("link", "link `near`", "near")
+    idle = [Line("near", 0.5, 0.4, 1e8)]
+    assert explained(flow(), figures(base), {}, {"b": {}}, None, idle).bottleneck == UNKNOWN
 
 
 def test_others_that_have_the_core_are_named() -> None:
     kept = {"cpu": {"waited_ns": 6 * 10**8}, "elapsed_ns": 10**9}
-    name, said = why({}, ends={"a": kept})
-    assert name == "other load of host `a`"
+    found, said = why({}, ends={"a": kept})
+    assert found == the("other-load", "other load of host `a`", "a")
     assert "other threads had the core for 60 % of the time" in said
     taken = {"streams": [{"core": 1}], "cores": [{"core": 1, "steal_ppm": 700_000}], "elapsed_ns": 10**9}
-    assert why({}, ends={"a": taken})[0] == "the hypervisor of host `a`"
-    assert why({"timeout_share": 0.6, "timeouts": 3})[0] == "the retransmission timer"
+    assert why({}, ends={"a": taken})[0] == the("hypervisor", "the hypervisor of host `a`", "a")
+    timer = the("retransmission-timer", "the retransmission timer")
+    assert why({"tcp": {"timeout_share": 0.6, "timeouts": 3}})[0] == timer
 
 
 def test_a_socket_that_tells_of_its_own_drops_is_believed() -> None:
-    lost = {"goodput_bit_per_s": 60e6, "sent_datagrams": 1000, "lost_datagrams": 250}
+    less = {"goodput_bit_per_s": 60e6, **lost(250)}
     overflow = {"snmp": {"Udp": {"RcvbufErrors": 250}}}
     own = {"a": {}, "b": {"streams": [{"dropped": 0}]}}
     # Those of the host are another flow's.
-    assert why(lost, of=flow("udp-stream", CBR), ends=own, changed=overflow)[0] == "loss on the way"
+    assert why(less, of=flow("udp-stream", CBR), ends=own, counters=overflow)[0] == ON_THE_WAY
 
 
 def test_the_kernels_clocks_name_the_window() -> None:
-    name, said = why({"receive_window_limited_share": 0.8, "send_buffer_limited_share": 0.1})
-    assert name == "the receive window"
+    found, said = why({"tcp": {"receive_window_limited_share": 0.8, "send_buffer_limited_share": 0.1}})
+    assert found == RECEIVE_WINDOW
     assert said.endswith("next is the send buffer: it was too small 10 % of the time")
 
 
 def test_losses_point_at_the_congestion_window() -> None:
-    assert why({"retransmitted_segments": 12})[0] == "the congestion window"
-    assert why({"retransmitted_segments": 12, "receive_window_limited_share": 0.9})[0] == "the receive window"
+    again = {"retransmitted_segments": 12}
+    assert why({"tcp": again})[0] == the("congestion-window", "the congestion window")
+    assert why({"tcp": again | {"receive_window_limited_share": 0.9}})[0] == RECEIVE_WINDOW
 
 
 def test_an_application_that_offers_no_more() -> None:
-    assert why({"schedule_kept": 1.0}, of=flow("udp-stream", CBR))[0] == "the application"
-    slow = {"goodput_bit_per_s": 60e6, "offered_bit_per_s": 60e6, "schedule_kept": 0.75}
-    name, said = why(slow, of=flow("udp-stream", CBR))
-    assert name == "the sender of host `a`"
+    application = the("application", "the application", "bulk")
+    assert why({"real": {"schedule_kept": 1.0}}, of=flow("udp-stream", CBR))[0] == application
+    slow = {"goodput_bit_per_s": 60e6, "offered_bit_per_s": 60e6, "real": {"schedule_kept": 0.75}}
+    found, said = why(slow, of=flow("udp-stream", CBR))
+    assert found == the("sender", "the sender of host `a`", "a")
     assert "it kept up 75 % of the rate" in said
 
 
@@ -117,8 +142,8 @@ def test_a_window_with_less_than_the_mean_of_a_schedule_was_kept() -> None:
     assert bursts.kept(end) == 1.0, "7 bursts of 7.5 fall into the window"
     assert bursts.kept(end | {"late": {"max_ns": 200_000_000}}) == pytest.approx(0.92)
     assert flow().kept(end) is None
-    said = {"schedule_kept": 1.0, "offered_bit_per_s": 36.8e6, "goodput_bit_per_s": 36.8e6}
-    assert why(said, of=bursts)[0] == "the application"
+    said = {"real": {"schedule_kept": 1.0}, "offered_bit_per_s": 36.8e6, "goodput_bit_per_s": 36.8e6}
+    assert why(said, of=bursts)[0] == the("application", "the application", "bulk")
 
 
 def test_what_the_send_buffer_held_at_a_stop_comes_in_time_of_its_own() -> None:
@@ -126,69 +151,77 @@ def test_what_the_send_buffer_held_at_a_stop_comes_in_time_of_its_own() -> None:
     receiver = {"elapsed_ns": 9 * 10**8, "bytes": 5_400_000}
     short = replace(flow(), duration_ns=8 * 10**8)
     found = outcome._rates(short, sender, receiver)
-    assert found["goodput_bit_per_s"] == pytest.approx(48e6), "54 Mbit/s would be more than the line has"
-    assert found["offered_bit_per_s"] == pytest.approx(49e6)
+    assert found.goodput_bit_per_s == pytest.approx(48e6), "54 Mbit/s would be more than the line has"
+    assert found.offered_bit_per_s == pytest.approx(49e6)
     whole = outcome._rates(short, sender | {"ended": "duration"}, receiver)
-    assert whole["goodput_bit_per_s"] == pytest.approx(54e6)
+    assert whole.goodput_bit_per_s == pytest.approx(54e6)
 
 
 def test_datagrams_that_stood_in_a_queue_come_in_time_of_their_own() -> None:
     stream = replace(flow("udp-stream"), duration_ns=10**9)
     sender, receiver = {"ended": "duration", "bytes": 1_876_000}, {"bytes": 1_876_000}
     stood = outcome._rates(stream, sender, receiver | {"elapsed_ns": 15 * 10**8})
-    assert stood["goodput_bit_per_s"] == pytest.approx(10.005e6, rel=1e-3), "the line has 10 Mbit/s"
-    assert stood["offered_bit_per_s"] == pytest.approx(15.008e6, rel=1e-3)
+    assert stood.goodput_bit_per_s == pytest.approx(10.005e6, rel=1e-3), "the line has 10 Mbit/s"
+    assert stood.offered_bit_per_s == pytest.approx(15.008e6, rel=1e-3)
     stumbled = outcome._rates(stream, sender, receiver | {"elapsed_ns": 1_010_000_000})
-    assert stumbled["goodput_bit_per_s"] == stood["offered_bit_per_s"]
+    assert stumbled.goodput_bit_per_s == stood.offered_bit_per_s
     # What a sender with a schedule sent late came late, and did not stand.
     late = outcome._rates(
         stream, sender | {"late": {"max_ns": 9 * 10**7}}, receiver | {"elapsed_ns": 1_090_000_000}
     )
-    assert late["goodput_bit_per_s"] == stood["offered_bit_per_s"]
+    assert late.goodput_bit_per_s == stood.offered_bit_per_s
     held = outcome._rates(
         stream, sender | {"late": {"max_ns": 5 * 10**8}}, receiver | {"elapsed_ns": 15 * 10**8}
     )
-    assert held["goodput_bit_per_s"] == stood["goodput_bit_per_s"]
+    assert held.goodput_bit_per_s == stood.goodput_bit_per_s
 
 
 def test_requests_without_answers_are_lost_and_not_the_senders_fault() -> None:
     asks = flow("request-response", CBR)
-    half = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 80e6, "schedule_kept": 1.0, "unanswered": 500}
-    name, said = why(half, of=asks)
-    assert name == "loss on the way"
+    half = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 80e6}
+    requests = {"per_s": 500.0, "unanswered": 500}
+    found, said = why({**half, "real": {"schedule_kept": 1.0, "requests": requests}}, of=asks)
+    assert found == ON_THE_WAY
     assert "500 requests (50 %) had no answer within 1 s" in said
 
 
 @pytest.mark.parametrize("kind", ["tcp-stream", "udp-stream", "request-response"])
 def test_a_way_that_only_small_packets_pass_is_named(kind: str) -> None:
-    none = {"goodput_bit_per_s": 0.0, "unanswered": 9, "timeout_share": 0.99, "sent_datagrams": 9}
-    name, said = why(none | {"lost_datagrams": 9}, of=flow(kind), ends={"b": {"total_bytes": 0}})
-    assert name == "the way of large packets"
+    none = {"goodput_bit_per_s": 0.0, "tcp": {"timeout_share": 0.99}}
+    silent = none | lost(9, sent=9) | {"real": {"requests": {"per_s": 0.0, "unanswered": 9}}}
+    found, said = why(silent, of=flow(kind), ends={"b": {"total_bytes": 0}})
+    assert found == the("large-packets", "the way of large packets")
     assert "`engpass path` finds it" in said
     # Something came, though not in the window: that is another matter.
-    others = why(none | {"unanswered": None}, of=flow(kind), ends={"b": {"total_bytes": 1000}})
-    assert others[0] != "the way of large packets"
+    sent = {"datagrams": {"sent": 9, "received": 9, "lost": 0}}
+    others = why(none | sent, of=flow(kind), ends={"b": {"total_bytes": 1000}})
+    assert others[0].kind != "large-packets"
 
 
 def test_the_receivers_own_counters_say_where_datagrams_went() -> None:
-    lost = {"goodput_bit_per_s": 60e6, "sent_datagrams": 1000, "lost_datagrams": 250}
+    less = {"goodput_bit_per_s": 60e6, **lost(250)}
+    stream = flow("udp-stream", CBR)
     overflow = {"snmp": {"Udp": {"RcvbufErrors": 250}}}
-    assert why(lost, of=flow("udp-stream", CBR), changed=overflow)[0] == "the receiver's socket buffer"
+    socket = the("receiver-socket-buffer", "the receiver's socket buffer")
+    assert why(less, of=stream, counters=overflow)[0] == socket
+    backlog = the("receiver-backlog", "the receiver's packet backlog")
+    assert why(less, of=stream, counters={"softnet": [{"dropped": 250}]})[0] == backlog
     fragments = {"snmp": {"Ip": {"ReasmFails": 500, "ReasmReqds": 3000}}}
-    assert why(lost, of=flow("udp-stream", CBR), changed=fragments)[0] == "loss of fragments"
+    assert why(less, of=stream, counters=fragments)[0] == the("loss-of-fragments", "loss of fragments")
     # Those of an earlier run are given up during this one, in which none came.
     earlier = {"snmp": {"Ip": {"ReasmFails": 500}}}
-    assert why(lost, of=flow("udp-stream", CBR), changed=earlier)[0] == "loss on the way"
-    assert why(lost, of=flow("udp-stream", CBR), changed={})[0] == "loss on the way"
+    assert why(less, of=stream, counters=earlier)[0] == ON_THE_WAY
+    assert why(less, of=stream, counters={})[0] == ON_THE_WAY
 
 
 def test_a_thread_that_is_never_idle_is_a_cpu_that_is_full() -> None:
     busy = {"cpu": {"user_ns": 10**8, "system_ns": 9 * 10**8}, "elapsed_ns": 10**9}
-    name, said = why({}, ends={"a": {}, "b": busy})
-    assert name == "the CPU of host `b`"
+    found, said = why({}, ends={"a": {}, "b": busy})
+    assert found == the("receiving-host", "the CPU of host `b`", "b")
     assert "its receiving threads ran 100 % of the time" in said
+    assert why({}, ends={"a": busy, "b": {}})[0] == the("sending-host", "the CPU of host `a`", "a")
     # Who asks the clock all the time is not busy with sending.
-    assert why({}, ends={"a": busy | {"pacing": {"method": "busy"}}})[0] == "unknown"
+    assert why({}, ends={"a": busy | {"pacing": {"method": "busy"}}})[0] == UNKNOWN
 
 
 def test_counters_are_kept_as_what_they_grew_by() -> None:

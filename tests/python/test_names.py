@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engpass.advice import memory, ports
 from engpass.explain.choose import choose_in
@@ -14,20 +14,42 @@ from engpass.explain.situation import Drop, Situation
 from engpass.limiter import limiting_kind, limits_receiver, limits_sender
 from engpass.settings import Settings
 from engpass.testbed import loads
+from engpass.types.outcome import (
+    VERSION,
+    Bottleneck,
+    BottleneckKind,
+    Candidate,
+    Datagrams,
+    Engine,
+    FlowLimit,
+    FlowOutcome,
+    Outcome,
+    Place,
+)
 
 
-def flow(name: str, kind: str) -> dict[str, Any]:
-    candidates = [{"name": name, "kind": kind, "goodput_bit_per_s": 1e6}]
-    return {
-        "kind": "udp-stream",
-        "goodput_bit_per_s": 1e6,
-        "offered_bit_per_s": 1e6,
-        "bottleneck": name,
-        "candidates": candidates,
-    }
+def flow(title: str, kind: BottleneckKind) -> FlowOutcome:
+    thing = Bottleneck(kind=kind, title=title)
+    limit = FlowLimit(stages=[], candidates=[Candidate(bottleneck=thing, goodput_bit_per_s=1e6)])
+    return FlowOutcome(
+        kind="udp-stream", goodput_bit_per_s=1e6, offered_bit_per_s=1e6, bottleneck=thing, limit=limit
+    )
 
 
-def situation(limit: dict[str, Any], *nodes: str) -> Situation:
+def outcome(engine: Engine, only: FlowOutcome) -> Outcome:
+    return Outcome(
+        version=VERSION,
+        variant="base",
+        engine=engine,
+        repeat=0,
+        seed=1,
+        sweep={},
+        flows={"f": only},
+        links={},
+    )
+
+
+def situation(limit: FlowOutcome, *nodes: str) -> Situation:
     """A flow over the nodes in a row, the middle ones routers."""
     ends = [{"name": f"l{i}", "ends": pair} for i, pair in enumerate(itertools.pairwise(nodes))]
     topology = {
@@ -38,14 +60,20 @@ def situation(limit: dict[str, Any], *nodes: str) -> Situation:
         "flows": [{"name": "f", "kind": "udp-stream", "from": nodes[0], "to": nodes[-1]}],
     }
     settings = Settings({"router": {node: {} for node in nodes[1:-1]}})
-    outcome = {"flows": {"f": {**flow("", ""), "sent_datagrams": 100}}, "links": {}}
-    return Situation(settings, topology, "f", (outcome,), {"flows": {"f": limit}, "links": {}})
+    sent = FlowOutcome(
+        kind="udp-stream",
+        goodput_bit_per_s=1e6,
+        offered_bit_per_s=1e6,
+        datagrams=Datagrams(sent=100, received=100, lost=0),
+    )
+    found = (outcome("simulate", sent),)
+    return Situation(settings, topology, "f", found, outcome("limit", limit))
 
 
 @pytest.mark.parametrize(
     ("name", "kind"), [("link `of host `a`", "link"), ("router `memory of host `a`", "router")]
 )
-def test_a_link_or_router_named_like_a_host_is_no_host(name: str, kind: str) -> None:
+def test_a_link_or_router_named_like_a_host_is_no_host(name: str, kind: BottleneckKind) -> None:
     limit = flow(name, kind)
     assert limiting_kind(limit) == kind
     assert not limits_sender(limit)
@@ -60,15 +88,16 @@ def test_the_limit_of_a_sender_is_no_limit_of_the_receiver() -> None:
     assert not limits_receiver(limit)
 
 
-def test_a_limit_without_candidates_has_no_kind() -> None:
-    assert limiting_kind({"bottleneck": "link `wan`"}) == ""
-    assert limiting_kind(None) == ""
+def test_no_kind_is_read_from_a_title() -> None:
+    unknown = flow("link `wan`", "unknown")
+    assert limiting_kind(unknown) == "unknown"
+    assert limiting_kind(replace(unknown, bottleneck=None)) == "unknown"
+    assert limiting_kind(None) == "unknown"
 
 
 def test_a_port_of_a_node_with_an_arrow_in_its_name_is_found() -> None:
     at = situation(flow("link `l0`", "link"), "a", "r -> s", "b")
-    drop = Drop("r -> s -> b", "buffer full", "f", 0, 1)
-    assert at.port(drop.place) == ("r -> s", "b")
+    drop = Drop(Place(node="r -> s", link="l1", to="b"), "buffer full", "f", 0, 1)
     assert where(drop, at) == "the buffer of `r -> s` towards `b`"
     at.__dict__["drops"] = (drop,)
     assert ports.losing(at) == [("r -> s", "b")]
@@ -76,7 +105,8 @@ def test_a_port_of_a_node_with_an_arrow_in_its_name_is_found() -> None:
 
 def test_a_loss_within_a_host_with_an_arrow_in_its_name_is_no_loss_on_a_line() -> None:
     at = situation(flow("link `l0`", "link"), "a", "x -> y")
-    assert where(Drop("x -> y", "receive buffer", "f", 0, 1), at) == "receive buffer at host `x -> y`"
+    drop = Drop(Place(node="x -> y"), "receive buffer", "f", 0, 1)
+    assert where(drop, at) == "receive buffer at host `x -> y`"
 
 
 def test_names_like_our_words_are_explained() -> None:

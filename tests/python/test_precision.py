@@ -108,6 +108,7 @@ def test_every_series_has_to_be_known() -> None:
         assert not rule.reached()
     told = rule.told("b", "x")
     assert told is not None
-    assert told["reached"] is False
-    assert told["share"] > 0.01
+    assert told.reached is False
+    assert told.share is not None
+    assert told.share > 0.01
     assert rule.told("a", "x") is not None

@@ -167,8 +167,10 @@ to = "other"
 message = "64 KiB"
 """
     testbed = engpass.loads(saved.read_text() + rest)
-    flow = testbed.limit()["base"]["flows"]["stream"]
-    assert any(one["name"] == "memory of host `here`" for one in flow["candidates"])
+    limit = testbed.limit()["base"].flows["stream"].limit
+    assert limit is not None
+    found = [one.bottleneck for one in limit.candidates]
+    assert any((one.kind, one.name) == ("sending-memory", "here") for one in found)
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb"])

@@ -82,9 +82,11 @@ def test_limit_is_per_variant_and_at_the_files_own_values(testbed_file: Path) ->
     lan = engpass.load(testbed_file)
     limits = lan.limit()
     assert list(limits) == ["plain", "fast"]
-    assert limits["plain"]["sweep"] == {}
-    assert 0 < limits["plain"]["flows"]["stream"]["goodput_bit_per_s"] < 135.6e6
-    assert limits["plain"]["flows"]["stream"]["stages"][0]["rate_bit_per_s"] > 0
+    assert limits["plain"].sweep == {}
+    flow = limits["plain"].flows["stream"]
+    assert 0 < flow.goodput_bit_per_s < 135.6e6
+    assert flow.limit is not None
+    assert flow.limit.stages[0].rate_bit_per_s > 0
     assert list(lan.limit(["fast"])) == ["fast"]
     with pytest.raises(engpass.ChoiceError, match="there is no variant `fasst`"):
         lan.limit(["fasst"])
@@ -100,9 +102,8 @@ def test_a_run_gives_points_to_pandas_and_polars(testbed_file: Path) -> None:
         "point", "engine", "variant", "repeat", "seed", "traffic.stream.message", "flow", "kind",
         "goodput_bit_per_s", "offered_bit_per_s", "sent_datagrams", "received_datagrams", "lost_datagrams",
         "in_flight_datagrams", "bound_bit_per_s", "idle_delay_s", "delay_min_s", "delay_p50_s", "delay_p90_s",
-        "delay_p99_s", "delay_p999_s", "delay_max_s", "sent_cells", "lost_cells", "bottleneck", "next",
-        "sentence", "bound_bottleneck", "bound_sentence",
-        "efci_pdus",
+        "delay_p99_s", "delay_p999_s", "delay_max_s", "bottleneck", "next_bottleneck", "summary",
+        "bound_bottleneck", "bound_summary", "next", "sentence", "efci_pdus",
     ]  # fmt: skip
     assert table.schema.field("traffic.stream.message").type == pa.float64()
     assert table.schema.field("sent_datagrams").type == pa.int64()
@@ -125,10 +126,10 @@ def test_the_table_is_the_same_for_any_number_of_workers(testbed_file: Path) -> 
 def test_choices_of_engine_variant_and_repeats(testbed_file: Path) -> None:
     lan = engpass.load(testbed_file)
     result = lan.run(engines=["simulate"], variants=["fast"], repeats=3)
-    assert {(o["engine"], o["variant"]) for o in result.outcomes} == {("simulate", "fast")}
+    assert {(o.engine, o.variant) for o in result.outcomes} == {("simulate", "fast")}
     assert len(result.outcomes) == 4 * 3
-    assert sorted({o["repeat"] for o in result.outcomes}) == [0, 1, 2]
-    assert len({o["seed"] for o in result.outcomes}) == 3
+    assert sorted({o.repeat for o in result.outcomes}) == [0, 1, 2]
+    assert len({o.seed for o in result.outcomes}) == 3
     with pytest.raises(engpass.ChoiceError, match="did you mean `simulate`"):
         lan.run(engines=["simulated"])
     with pytest.raises(engpass.EngpassError, match="0 repeats"):

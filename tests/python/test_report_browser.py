@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +17,8 @@ import report_cases as cases
 from engpass.report import render, theme
 from engpass.report.page import render_probe
 from engpass.report.probe import KERNELS
+from engpass.report.record import Claim
+from engpass.types.outcome import Outcome
 from report_browser import Page, browser, find
 from report_kyoto import MESSAGES, Record, axis, kyoto
 from report_probe import probed, with_threads
@@ -49,7 +50,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield opened
 
 
-def show(page: Page, file: Path, run: Record, outcomes: list[dict[str, Any]], claims: Any = None) -> None:
+def show(page: Page, file: Path, run: Record, outcomes: list[Outcome], claims: Sequence[Claim] = ()) -> None:
     file.write_text(render(run, outcomes, claims), encoding="utf-8")
     page.open(file)
     page.wait("document.documentElement.dataset.ready === 'yes'")
@@ -102,7 +103,7 @@ def rgb(colour: str) -> str:
     return "rgb(" + ", ".join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5)) + ")"
 
 
-SHAPES: dict[str, Callable[[], tuple[Record, list[dict[str, Any]]]]] = {
+SHAPES: dict[str, Callable[[], tuple[Record, list[Outcome]]]] = {
     "no sweep": lambda: cases.swept(["free", "congested"], []),
     "three axes": lambda: cases.swept(["free", "congested"], [cases.BUFFERS, cases.SHARES, cases.WORDS]),
     "second axis as colour": lambda: cases.swept(["free"], [cases.BUFFERS, cases.SHARES]),
@@ -241,7 +242,7 @@ def test_the_download_is_the_points(page: Page, tmp_path: Path) -> None:
     page.wait("window.saved !== undefined")
     text = page.value("window.saved[1].text()")
     assert text.startswith("point,engine,variant,repeat,seed,traffic.stream.message,flow,")
-    assert text.count("\n") == 1 + sum(len(outcome["flows"]) for outcome in outcomes)
+    assert text.count("\n") == 1 + sum(len(outcome.flows) for outcome in outcomes)
     assert page.value("window.saved[0]") == f"engpass-{run.id}.csv"
 
 

@@ -7,9 +7,9 @@ import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import report_cases as cases
 from engpass import ledger
@@ -17,11 +17,12 @@ from engpass.report import export_figures, figures, theme
 from engpass.report.aggregate import MAX_ROWS, tabulate
 from engpass.report.axes import axis_of, label
 from engpass.report.figures import waterfall
+from engpass.types.outcome import Outcome, Stage
 from engpass.units import unit_for
 from ledgers import with_ledgers
 from report_kyoto import MESSAGES, Record, axis, kyoto
 
-Made = tuple[Record, list[dict[str, Any]]]
+Made = tuple[Record, list[Outcome]]
 
 SHAPES: dict[str, Callable[[], Made]] = {
     "no sweep": lambda: cases.swept(["free", "congested"], []),
@@ -84,12 +85,12 @@ def test_the_stack_is_the_whole_line_at_every_value() -> None:
     shown = spec["spec"]["layer"][0]["encoding"]["color"]["scale"]["domain"]
     assert shown[0] == "physical framing"
     assert shown[-1] == "idle: CPU"
-    assert shown.index("delivered") < shown.index("dead") < shown.index("traffic interference")
+    assert shown.index("delivered") < shown.index("lost datagrams") < shown.index("traffic interference")
 
 
 def test_engines_that_both_keep_books_stand_side_by_side() -> None:
     run, outcomes = with_ledgers(repeats=1)
-    both = [*outcomes, *({**one, "engine": "measure"} for one in outcomes if one["engine"] == "simulate")]
+    both = [*outcomes, *(replace(one, engine="measure") for one in outcomes if one.engine == "simulate")]
     made = figures(run, both)
     spec = made["ledger"].to_dict()
     rows = next(data for data in spec["datasets"].values() if "share" in data[0])
@@ -115,9 +116,7 @@ def test_the_waterfall_of_a_ledger_is_that_of_the_point_that_misses_most() -> No
 
 def test_a_run_with_one_point_has_no_stack() -> None:
     _, outcomes = with_ledgers(repeats=1)
-    one = [o for o in outcomes if o["sweep"]["traffic.stream.message"] == 9000]
-    for outcome in one:
-        outcome["sweep"] = {}
+    one = [replace(o, sweep={}) for o in outcomes if o.sweep["traffic.stream.message"].number == 9000]
     names = list(figures(Record(axes=[], repeats=1), one))
     assert "ledger" not in names
     assert "ledger-waterfall" in names
@@ -170,9 +169,14 @@ def test_the_table_of_the_figures_is_bounded() -> None:
 
 def test_the_waterfall_has_every_stage_for_every_variant() -> None:
     run, outcomes = cases.swept(["free", "congested"], [], engines=("limit",))
-    stages = [outcome["flows"]["stream"]["stages"] for outcome in outcomes]
-    stages[0].insert(4, {"name": "shaper", "rate_bit_per_s": 30e6})
-    stages[1].insert(4, {"name": "policer", "rate_bit_per_s": 20e6})
+    limits = [outcome.flows["stream"].limit for outcome in outcomes]
+    for limit, stage in zip(
+        limits,
+        (Stage(name="shaper", rate_bit_per_s=30e6), Stage(name="policer", rate_bit_per_s=20e6)),
+        strict=True,
+    ):
+        assert limit is not None
+        limit.stages.insert(4, stage)
     spec = figures(run, outcomes)["waterfall"].to_dict()
     names = spec["layer"][0]["encoding"]["y"]["sort"]
     assert names[3:6] == ["cell headers", "policer", "shaper"]
@@ -197,7 +201,8 @@ def test_a_waterfall_of_more_variants_than_colours_says_so_and_names_those_it_sh
 
 def test_groups_keep_the_extremes() -> None:
     run, outcomes = cases.many_points(2000)
-    outcomes[1234]["flows"]["stream"]["goodput_bit_per_s"] = 99e6
+    flow = outcomes[1234].flows["stream"]
+    outcomes[1234] = replace(outcomes[1234], flows={"stream": replace(flow, goodput_bit_per_s=99e6)})
     rows = tabulate(run, outcomes).rows("stream")
     assert len(rows) <= 500
     assert max(row["high"] for row in rows) == 99

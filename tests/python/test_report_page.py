@@ -17,6 +17,7 @@ import pytest
 
 import report_cases as cases
 from engpass.report import render, theme
+from engpass.types.outcome import SweptValue
 from ledgers import with_ledgers
 from report_kyoto import MESSAGES, Record, kyoto
 
@@ -136,23 +137,26 @@ def test_the_page_tells_the_run_in_the_promised_order() -> None:
 def test_the_numbers_in_the_page_are_those_of_the_outcomes() -> None:
     run, outcomes = kyoto()
     page = Reader(render(run, outcomes))
+    nine = SweptValue(number=9000.0)
     at_nine = [
-        o["flows"]["stream"]
+        o.flows["stream"]
         for o in outcomes
-        if o["variant"] == "congested" and o["engine"] == "simulate" and list(o["sweep"].values()) == [9000.0]
+        if (o.variant, o.engine, o.sweep) == ("congested", "simulate", {MESSAGES["path"]: nine})
     ]
     data = page.json("page-data")["datasets"]["flow0"]
     rows = [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
     row = next(
         r for r in rows if r["series"] == "congested" and r["engine"] == "simulate" and r["where"] == "9 kB"
     )
-    rates = [flow["goodput_bit_per_s"] / 1e6 for flow in at_nine]
+    rates = [flow.goodput_bit_per_s / 1e6 for flow in at_nine]
     assert row["goodput"] == pytest.approx(sum(rates) / len(rates), rel=1e-6)
     assert row["low"] == pytest.approx(min(rates), rel=1e-6)
     assert row["high"] == pytest.approx(max(rates), rel=1e-6)
     assert row["x"] == 9
     assert row["repeats"] == 5
-    lost, sent = (sum(flow[f"{key}_datagrams"] for flow in at_nine) for key in ("lost", "sent"))
+    counts = [flow.datagrams for flow in at_nine if flow.datagrams is not None]
+    assert len(counts) == 5
+    lost, sent = (sum(one.lost for one in counts), sum(one.sent for one in counts))
     assert row["loss"] == pytest.approx(100 * lost / sent, rel=1e-6)
     limit = next(
         r for r in rows if r["series"] == "congested" and r["engine"] == "limit" and r["where"] == "9 kB"
@@ -163,8 +167,8 @@ def test_the_numbers_in_the_page_are_those_of_the_outcomes() -> None:
 def test_the_download_holds_every_outcome() -> None:
     run, outcomes = kyoto()
     rows = points(Reader(render(run, outcomes)))
-    assert len(rows) == sum(len(o["flows"]) for o in outcomes)
-    figures = ("goodput_bit_per_s", "sentence")
+    assert len(rows) == sum(len(o.flows) for o in outcomes)
+    figures = ("goodput_bit_per_s", "summary", "sentence")
     assert rows[0] | dict.fromkeys(figures, "") == {
         "point": "0",
         "variant": "free",
@@ -176,20 +180,20 @@ def test_the_download_holds_every_outcome() -> None:
         "kind": "udp-stream",
         **{f"delay_{figure}_s": "" for figure in ("min", "p50", "p90", "p99", "p999", "max")},
         "goodput_bit_per_s": "",
-        "offered_bit_per_s": str(outcomes[0]["flows"]["stream"]["offered_bit_per_s"]),
+        "offered_bit_per_s": str(outcomes[0].flows["stream"].offered_bit_per_s),
         "sent_datagrams": "",
         "received_datagrams": "",
         "lost_datagrams": "",
         "in_flight_datagrams": "",
         "bound_bit_per_s": "",
         "idle_delay_s": "",
-        "sent_cells": "",
-        "lost_cells": "",
         "bottleneck": "host `ss2`",
+        "next_bottleneck": "link `receiver`",
+        "summary": "",
+        "bound_bottleneck": "",
+        "bound_summary": "",
         "next": "link `receiver`",
         "sentence": "",
-        "bound_bottleneck": "",
-        "bound_sentence": "",
     }
 
 
@@ -349,7 +353,7 @@ def test_the_ledger_stands_on_the_page_with_its_key() -> None:
     assert '<h2 id="ledger">Ledger</h2>' in page
     for name in ("ledger", "ledger-waterfall"):
         assert f'id="figure-{name}"' in page
-    assert re.search(r'fill="var\(--waste1\)"/></svg>dead</li>', page)
+    assert re.search(r'fill="var\(--waste1\)"/></svg>lost datagrams</li>', page)
     assert re.search(r'fill="var\(--idle1\)"/></svg>idle: CPU</li>', page)
     # The colours are those of the page, light or dark.
     (spec,) = re.findall(r'"ledger":(\{.*?\}),"ledger-waterfall":', page)

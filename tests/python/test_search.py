@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from conftest import Cli
+from engpass import outcomes
 from engpass.netlab import kernel
 from engpass.search import Goal
 from engpass.search.bench import Bench
 from engpass.search.run import Settings, run_search
 from engpass.store import Store
 from engpass.testbed import loads
+from known import known
 
 NARROW = """\
 name = "narrow"
@@ -124,8 +126,8 @@ def test_a_search_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> N
     whole = run_search(testbed, store, settings, traffic="u", engine="simulate")
     assert whole.id != ended.id
     assert (whole.result, whole.trials) == (ended.result, ended.trials)
-    outcomes = [json.loads(text or "") for text in store.searches.outcomes(whole.id)]
-    assert [o["flows"]["u"]["sent_datagrams"] for o in outcomes] == [t["sent"] for t in whole.trials]
+    flows = [outcomes.read(known(text)).flows["u"] for text in store.searches.outcomes(whole.id)]
+    assert [known(flow.datagrams).sent for flow in flows] == [trial["sent"] for trial in whole.trials]
 
 
 def test_bursts_are_offered_at_their_mean(cli: Cli) -> None:

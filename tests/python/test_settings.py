@@ -93,8 +93,8 @@ def test_the_study_reads_as_the_core_reads_it() -> None:
     assert settings.get(*split(path)) == "18 %"
     assert settings.get("traffic", "stream", "message") == "9 kB"
     same = engpass.load(gallery.study("kyoto-1997").testbed, set={path: "18 %"})
-    there = study.limit(["shaped-18"])["shaped-18"]["flows"]["stream"]["goodput_bit_per_s"]
-    assert there == same.limit(["congested"])["congested"]["flows"]["stream"]["goodput_bit_per_s"]
+    there = study.limit(["shaped-18"])["shaped-18"].flows["stream"].goodput_bit_per_s
+    assert there == same.limit(["congested"])["congested"].flows["stream"].goodput_bit_per_s
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import engpass
@@ -21,6 +22,7 @@ import recorded
 from conftest import Cli
 from engpass import environment, gallery
 from engpass.campaign import build
+from engpass.ledger import slim
 from engpass.reproduce import prepare
 from engpass.store import Store, store
 from snapshots import check_snapshot, page_text, stray_snapshots
@@ -153,13 +155,13 @@ def test_the_text_of_a_page_is_as_its_snapshot(name: str, runs: Runs, cli: Cli) 
 def test_outcomes_of_recorded_agents_are_as_their_snapshot(runs: Runs) -> None:
     run = runs("recorded")
     with Store.open(run.store, create=False) as opened:
-        outcomes = [outcome for outcome in opened.outcomes(run.id) if outcome["engine"] in recorded.ENGINES]
-    for outcome in outcomes:
-        # The hour of the test, and the answers of the agents, which are inputs.
-        del outcome["measured"]["at"], outcome["hosts"]
-        for flow in outcome["flows"].values():
-            flow.pop("ends", None)
-    text = json.dumps(outcomes, indent=1, ensure_ascii=False)
+        # Without the answers of the agents, which are inputs.
+        outcomes = [slim(one) for one in opened.outcomes(run.id) if one.engine in recorded.ENGINES]
+    plain = [msgspec.to_builtins(outcome) for outcome in outcomes]
+    for outcome in plain:
+        # The hour of the test.
+        del outcome["measured"]["at"]
+    text = json.dumps(plain, indent=1, ensure_ascii=False)
     # A list of numbers on a line: histograms have a hundred.
     text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda found: f"[{' '.join(found[1].split())}]", text)
     check_snapshot("recorded/outcomes.json", run.normalise(text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shutil
@@ -20,24 +19,35 @@ from sqlalchemy import Connection, event
 
 import engpass
 from conftest import POINTS
+from engpass import outcomes
 from engpass.error import ChoiceError, StoreError
 from engpass.store import Finished, RunRecord, Store, database, migrations, schema
+from engpass.types.outcome import VERSION, Datagrams, FlowOutcome, Outcome, Tcp
 
 DATA = Path(__file__).parents[1] / "data"
 
 
-def outcome(variant: str = "base", **more: object) -> str:
-    flow = {"kind": "udp-stream", "goodput_bit_per_s": 1.5, "offered_bit_per_s": 2, **more}
-    return json.dumps(
-        {
-            "variant": variant,
-            "engine": "limit",
-            "repeat": 0,
-            "seed": 0,
-            "sweep": {},
-            "flows": {"stream": flow},
-        }
-        | {"links": {}, "drops": []}
+def outcome(variant: str = "base", *, note: str = "", tcp: Tcp | None = None, lost: int | None = None) -> str:
+    counts = None if lost is None else Datagrams(sent=9, received=9 - lost, lost=lost)
+    flow = FlowOutcome(
+        kind="udp-stream",
+        goodput_bit_per_s=1.5,
+        offered_bit_per_s=2,
+        datagrams=counts,
+        tcp=tcp,
+        summary=note or None,
+    )
+    return outcomes.write(
+        Outcome(
+            version=VERSION,
+            variant=variant,
+            engine="limit",
+            repeat=0,
+            seed=0,
+            sweep={},
+            flows={"stream": flow},
+            links={},
+        )
     )
 
 
@@ -100,7 +110,7 @@ def test_a_record_comes_back_as_it_went_in(any_store: Store) -> None:
     )
     found = any_store.run(run_id)
     assert found == replace(given, id=run_id, used=found.used, points_done=1, points_failed=1)
-    assert any_store.outcomes(run_id) == [json.loads(outcome())]
+    assert any_store.outcomes(run_id) == [outcomes.read(outcome())]
     assert [(f.point.position, f.error) for f in any_store.failures(found)] == [(0, "out of memory")]
     assert any_store.done(run_id, 4) == bytearray([0, 0, 1, 0])
     (only,) = any_store.sessions(run_id)
@@ -118,7 +128,7 @@ def test_a_point_counts_once_and_an_error_is_replaced(any_store: Store) -> None:
         run_id, session, [Finished(0, 0.1, outcome("two"), None), Finished(1, 0.1, outcome("late"), None)]
     )
     any_store.write(run_id, session, [Finished(1, 0.1, None, "late error")])
-    assert [o["variant"] for o in any_store.outcomes(run_id)] == ["two", "one"]
+    assert [o.variant for o in any_store.outcomes(run_id)] == ["two", "one"]
     assert any_store.run(run_id).points_failed == 0
 
 
@@ -166,25 +176,28 @@ def test_runs_are_found_by_id_beginning_and_last_use(any_store: Store) -> None:
 def test_a_table_types_its_columns_whatever_the_outcomes_hold(any_store: Store) -> None:
     run_id, session = any_store.begin(record())
     lines = [
-        outcome(lost_datagrams=3, stages=[1]),
-        outcome(retransmitted_segments=7, note="x"),
-        outcome(retransmitted_segments=7.5),
+        outcome(lost=3),
+        outcome(tcp=Tcp(retransmitted_segments=7)),
+        outcome(tcp=Tcp(smoothed_rtt_s=0.5)),
     ]
     any_store.write(run_id, session, [Finished(i, 0.1, line, None) for i, line in enumerate(lines)])
     table = any_store.table(run_id)
     assert table.schema.field("lost_datagrams").type == pa.int64()
     assert table.column("lost_datagrams").to_pylist() == [3, None, None]
     assert table.column("offered_bit_per_s").to_pylist() == [2.0, 2.0, 2.0]
-    assert table.column_names[-2:] == ["retransmitted_segments", "note"]
-    assert table.column("retransmitted_segments").to_pylist() == [None, 7.0, 7.5]
-    assert "stages" not in table.column_names
+    assert table.column_names[-2:] == ["retransmitted_segments", "smoothed_rtt_s"]
+    assert table.column("retransmitted_segments").to_pylist() == [None, 7, None]
+    assert table.column("smoothed_rtt_s").to_pylist() == [None, None, 0.5]
+    assert "duplicate_datagrams" not in table.column_names
     assert any_store.table(any_store.begin(record(), fresh=True)[0]).num_rows == 0
 
 
 def test_a_long_run_is_read_in_pages(any_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engpass.store.store._ROWS", 3)
     run_id, session = any_store.begin(record(total=20))
-    any_store.write(run_id, session, [Finished(i, 0.1, outcome(i=i), None) for i in range(20) if i != 7])
+    any_store.write(
+        run_id, session, [Finished(i, 0.1, outcome(note=str(i)), None) for i in range(20) if i != 7]
+    )
     read = [position for position, _ in any_store.raw_outcomes(run_id)]
     assert read == [i for i in range(20) if i != 7]
     assert [p for p, _ in any_store.raw_outcomes(run_id, [range(2, 4), range(6, 12)])] == [
@@ -348,7 +361,7 @@ def test_a_full_disk_is_told_and_keeps_what_was_stored(store: Store) -> None:
         connection.exec_driver_sql("PRAGMA max_page_count=1")
 
     with pytest.raises(StoreError, match="no room left for the store") as error:
-        store.write(run_id, session, [Finished(1, 0.1, outcome(x="y" * 200_000), None)])
+        store.write(run_id, session, [Finished(1, 0.1, outcome(note="y" * 200_000), None)])
     assert "points stored before are kept" in str(error.value)
     assert len(store.outcomes(run_id)) == 1
 
@@ -373,7 +386,7 @@ def test_a_damaged_store_is_told(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with Store.open(path) as opened:
         run_id, session = opened.begin(record())
-        opened.write(run_id, session, [Finished(i, 0.1, outcome(x="y" * 3000), None) for i in range(4)])
+        opened.write(run_id, session, [Finished(i, 0.1, outcome(note="y" * 3000), None) for i in range(4)])
     data = bytearray(path.read_bytes())
     data[8192:-4096] = b"\x55" * (len(data) - 8192 - 4096)
     path.write_bytes(data)
@@ -438,8 +451,4 @@ def test_points_of_a_run_are_those_of_its_plan(testbed_file: Path, tmp_path: Pat
     assert result.record.plan == lan.plan()
     assert result.record.points_total == POINTS
     for point, found in zip(list(lan.plan()), result.outcomes, strict=True):
-        assert (point.engine, point.variant, point.repeat) == (
-            found["engine"],
-            found["variant"],
-            found["repeat"],
-        )
+        assert (point.engine, point.variant, point.repeat) == (found.engine, found.variant, found.repeat)

@@ -1,14 +1,24 @@
-"""Outcomes of earlier versions get what this version writes, or nothing where that would be a guess."""
+"""Outcomes of the first version are read as this version writes them, or without what would be a guess."""
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import engpass
-from engpass import ledger
-from engpass.upgrade import upgrade
+from engpass import ledger, outcomes
+from engpass.error import EngpassError
+from engpass.store import Store
+from engpass.types.outcome import Outcome
+
+DATA = Path(__file__).parents[1] / "data"
+
+STORED: list[dict[str, Any]] = json.loads((DATA / "outcomes-v1.json").read_text(encoding="utf-8"))
+"""Testbeds with the outcomes that the first version stored of them."""
 
 TWO_LINKS = """
 host = { a = {}, b = {} }
@@ -20,34 +30,117 @@ run = { duration = "10 ms" }
 """
 PARALLEL = TWO_LINKS + 'link.spare = { ends = ["r", "b"], medium = "ethernet-100" }\n'
 
+PLAIN: dict[str, Any] = {
+    "variant": "base",
+    "engine": "simulate",
+    "repeat": 0,
+    "seed": 1,
+    "sweep": {},
+    "flows": {"stream": {"kind": "udp-stream", "goodput_bit_per_s": 1e6, "offered_bit_per_s": 1e6}},
+    "links": {},
+    "drops": [],
+}
 
-def outcomes(text: str) -> list[dict[str, Any]]:
-    """What `limit` and `simulate` write, as an earlier version would have."""
-    found = engpass.loads(text).run(["limit", "simulate"]).outcomes
-    for outcome in found:
-        assert ledger.route(outcome, "stream") == [("near", "a", "r"), ("far", "r", "b")]
-        del outcome["flows"]["stream"]["paths"]
-    return found
+
+def old(**more: object) -> Outcome:
+    """An outcome of the first version with some keys of its flow, read."""
+    flow = {**PLAIN["flows"]["stream"], **more}
+    return outcomes.read(json.dumps({**PLAIN, "flows": {"stream": flow}}))
 
 
-def test_outcome_without_paths_gets_those_of_its_topology() -> None:
+@pytest.mark.parametrize("stored", STORED, ids=[entry["testbed"].splitlines()[0] for entry in STORED])
+def test_an_old_outcome_is_read_as_the_new_one_of_the_same_point(stored: dict[str, Any]) -> None:
+    now = engpass.loads(stored["testbed"]).run(["limit", "simulate"]).outcomes
+    then = [outcomes.read(json.dumps(outcome), stored["topology"]) for outcome in stored["outcomes"]]
+    assert [outcomes.write(outcome) for outcome in then] == [outcomes.write(outcome) for outcome in now]
+
+
+def test_an_outcome_without_paths_gets_those_of_its_topology() -> None:
     topology = engpass.loads(TWO_LINKS).topology
-    for outcome in outcomes(TWO_LINKS):
-        assert ledger.route(outcome, "stream") == []
-        assert ledger.route(upgrade(outcome, topology), "stream") == [("near", "a", "r"), ("far", "r", "b")]
+    assert ledger.route(outcomes.read(json.dumps(PLAIN)), "stream") == []
+    found = outcomes.read(json.dumps(PLAIN), topology)
+    assert ledger.route(found, "stream") == [("near", "a", "r"), ("far", "r", "b")]
 
 
 @pytest.mark.parametrize("route", [None, ["a", "b"]], ids=["two-links-to-choose-from", "no-such-link"])
-def test_path_that_the_topology_does_not_decide_is_not_guessed(route: list[str] | None) -> None:
+def test_a_path_that_the_topology_does_not_decide_is_not_guessed(route: list[str] | None) -> None:
     topology = engpass.loads(PARALLEL).topology
     if route is not None:
         topology["flows"][0]["route"] = route
-    for outcome in outcomes(PARALLEL):
-        assert ledger.route(upgrade(outcome, topology), "stream") == []
+    assert ledger.route(outcomes.read(json.dumps(PLAIN), topology), "stream") == []
 
 
-def test_outcome_with_paths_stays_as_it_is() -> None:
-    found = engpass.loads(PARALLEL).run(["simulate"]).outcomes
-    before = [ledger.route(outcome, "stream") for outcome in found]
-    topology = engpass.loads(TWO_LINKS).topology
-    assert [ledger.route(upgrade(outcome, topology), "stream") for outcome in found] == before
+def test_an_outcome_with_paths_keeps_them() -> None:
+    for found in engpass.loads(PARALLEL).run(["simulate"]).outcomes:
+        steps = [("near", "a", "r"), ("far", "r", "b")]
+        again = outcomes.read(outcomes.write(found), engpass.loads(TWO_LINKS).topology)
+        assert ledger.route(again, "stream") == steps
+
+
+def test_the_link_of_a_loss_is_not_guessed() -> None:
+    drop = {"place": "r -> b", "cause": "longer than the burst", "flow": "stream", "cells": 0, "datagrams": 2}
+    text = json.dumps({**PLAIN, "drops": [drop]})
+    for testbed, link in ((TWO_LINKS, "far"), (PARALLEL, None)):
+        (lost,) = outcomes.read(text, engpass.loads(testbed).topology).drops
+        assert (lost.place.node, lost.place.to, lost.place.link) == ("r", "b", link)
+        assert lost.cause == "exceeds token bucket burst"
+    (lost,) = outcomes.read(text).drops
+    assert (lost.place.node, lost.place.to) == ("r -> b", None)
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "name"),
+    [
+        ("link `up`", "link", "up"),
+        ("acknowledgements on link `down`", "acknowledgements", "down"),
+        ("the receive window", "receive-window", None),
+        ("the CPU of host `link`", "sending-host", "link"),
+        ("something else", "unknown", None),
+    ],
+)
+def test_a_bottleneck_gets_its_kind_from_its_title(title: str, kind: str, name: str | None) -> None:
+    bottleneck = old(bottleneck=title).flows["stream"].bottleneck
+    assert bottleneck is not None
+    assert (bottleneck.kind, bottleneck.name, bottleneck.title) == (kind, name, title)
+
+
+def test_a_candidate_says_its_kind_itself() -> None:
+    candidate = {"name": "host `a`", "kind": "receiving-host", "goodput_bit_per_s": 1e6}
+    bottleneck = old(bottleneck="host `a`", candidates=[candidate]).flows["stream"].bottleneck
+    assert bottleneck is not None
+    assert bottleneck.kind == "receiving-host"
+
+
+def test_a_measured_outcome_keeps_all_its_figures() -> None:
+    requests = {"transactions_per_s": 10.0, "unanswered": 1, "latency_p999_s": 0.5, "latency_mean_s": 0.1}
+    gaps = {"gap_sd_s": 1e-6, "gap_p999_s": 2e-6, "worst_ms_datagrams": 7}
+    findings = [{"name": "loss on the way", "weight": 0.9, "evidence": "seen"}]
+    flow = old(**requests, **gaps, minimum_rtt_s=0.01, findings=findings).flows["stream"]
+    assert flow.real is not None
+    assert flow.real.requests is not None
+    assert flow.real.requests.latency_s is not None
+    assert (flow.real.requests.per_s, flow.real.requests.latency_s.p99_9) == (10.0, 0.5)
+    assert flow.real.gap_s is not None
+    assert (flow.real.gap_s.p99_9, flow.real.max_datagrams_per_ms) == (2e-6, 7)
+    assert [finding.bottleneck.kind for finding in flow.real.findings] == ["loss-on-the-way"]
+    assert flow.tcp is not None
+    assert flow.tcp.min_rtt_s == 0.01
+
+
+def test_an_old_store_opens(tmp_path: Path) -> None:
+    path = shutil.copy(DATA / "store-v1.sqlite", tmp_path)
+    with Store.open(path, create=False) as store:
+        for run in store.runs():
+            for outcome in store.outcomes(run.id):
+                bottleneck = outcome.flows["stream"].bottleneck
+                assert bottleneck is None or bottleneck.name == "wire"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", '{"version":2,"flows":{}}', json.dumps({**PLAIN, "flows": {"stream": {}}}), "null", '"x"'],
+)
+def test_an_outcome_that_no_version_wrote_is_refused(text: str) -> None:
+    with pytest.raises(EngpassError, match="a stored outcome cannot be read") as caught:
+        outcomes.read(text)
+    assert "--fresh" in (caught.value.help or "")

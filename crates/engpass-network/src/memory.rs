@@ -90,12 +90,12 @@ mod point {
     pub(super) const FLOW: u64 = 1_400;
 }
 
-/// Bytes of parts of an outcome: as the engine gives it, as a JSON value, as text.
+/// Bytes of parts of an outcome: as the engine gives it, as it is stored, as text.
 mod outcome {
-    pub(super) const FLOW: [u64; 3] = [400, 2_000, 300];
-    pub(super) const LINK: [u64; 3] = [2_200, 7_300, 900];
+    pub(super) const FLOW: [u64; 3] = [400, 1_000, 320];
+    pub(super) const LINK: [u64; 3] = [2_200, 1_600, 550];
     /// A link of a flow's path.
-    pub(super) const STEP: [u64; 3] = [105, 600, 55];
+    pub(super) const STEP: [u64; 3] = [105, 130, 70];
 }
 
 /// Bytes of lines of a timeline: as numbers, as text, and as lists of Python.
@@ -120,17 +120,17 @@ pub fn memory(testbed: &Testbed, topology: &Topology, engine: Engine) -> Memory 
     let parts = |[flow, link]: [[u64; 3]; 2]| {
         [0, 1, 2].map(|form| flows * flow[form] + links * link[form] + steps * outcome::STEP[form])
     };
-    let [given, value, text] = match engine {
+    let [given, stored, text] = match engine {
         Engine::Simulate => parts([outcome::FLOW, outcome::LINK]),
         // It has a table for each flow, and none for links.
-        Engine::Limit => parts([[1_000, 6_000, 1_500], [100, 0, 0]]),
+        Engine::Limit => parts([[2_700, 3_900, 2_500], [100, 0, 0]]),
     };
     let (under_way, network) = match engine {
         Engine::Simulate => (UnderWay::of(testbed, topology), standing(testbed, topology)),
         Engine::Limit => (UnderWay::default(), network::BASE + flows * 1_000 + links * 500),
     };
-    // The network is gone when its outcome becomes a value, and that when it is text; the text is there thrice while it goes to Python.
-    let run = (network + under_way.records + given).max(given + value).max(value + 3 * text);
+    // The network is gone when its outcome is text. The text is there twice while it goes to Python.
+    let run = (network + under_way.records + given).max(given + stored).max(stored + 2 * text);
     Memory {
         point: point::BASE + hosts * point::HOST + links * point::LINK + flows * point::FLOW,
         run,

@@ -3,7 +3,8 @@
 mod common;
 
 use common::point;
-use engpass_network::simulate::{SimOutcome, Timeline, simulate, watched};
+use engpass_network::simulate::{SimOutcome, simulate, watched};
+use engpass_outcome::Timeline;
 use engpass_testbed::Point;
 
 const KYOTO: &str = include_str!("../../../gallery/kyoto-1997/testbed.toml");
@@ -66,17 +67,16 @@ fn a_congested_port_is_full_and_loses() {
     ];
     let (timeline, outcome) = watch(&point(KYOTO, "congested", &overrides), 101);
     assert_eq!(timeline.duration_s, 1.0);
-    let (name, stream) = &timeline.flows[0];
+    let (name, stream) = timeline.flows.first().expect("a stream has a line");
     assert_eq!((name.as_str(), timeline.flows.len()), ("stream", 1), "generators have no line");
     assert!(stream.tcp.is_none());
     assert_eq!((stream.time_s.len(), stream.time_s[0], stream.time_s[50]), (101, 0.0, 0.5));
     assert!(stream.delivered_bytes.is_sorted());
     let received = outcome.flows[0].1.received_datagrams * 9000;
     assert_eq!(stream.delivered_bytes[100], received);
-    let port = timeline.queues.iter().find(|(name, _)| name == "atomis5 -> ss20");
-    let (_, queue) = port.expect("the contended port is watched");
+    let queue = timeline.queues.get("atomis5 -> ss20").expect("the contended port is watched");
     assert_eq!((queue.time_s.len(), queue.length.len()), (101, 101));
-    assert_eq!((queue.unit, queue.capacity), ("cells", Some(384)));
+    assert_eq!((queue.unit.as_str(), queue.capacity), ("cells", Some(384)));
     // One cell of the first class beside 384 of the second.
     let longest = *queue.length.iter().max().expect("there are samples");
     assert!((380..=385).contains(&longest), "{longest}");
@@ -87,7 +87,7 @@ fn a_congested_port_is_full_and_loses() {
 #[test]
 fn windows_and_their_events() {
     let (timeline, outcome) = watch(&point(WAN, "base", &[("run.warmup", "0 s")]), 501);
-    let (_, stream) = &timeline.flows[0];
+    let stream = &timeline.flows[0];
     let tcp = stream.tcp.as_ref().expect("a TCP flow has windows");
     let counts = outcome.flows[0].1.tcp.expect("a TCP flow counts");
     assert_eq!(tcp.retransmissions.len() as u64, counts.retransmitted_segments);
@@ -99,9 +99,9 @@ fn windows_and_their_events() {
     for (flight, window) in tcp.flight_bytes.iter().zip(&tcp.receive_window_bytes).skip(10) {
         assert!(flight <= window, "{flight} in flight, {window} announced");
     }
-    let (name, queue) = &timeline.queues[0];
-    assert_eq!((name.as_str(), queue.unit, queue.capacity), ("r -> a", "bytes", Some(60_000)));
-    let (name, queue) = &timeline.queues[1];
+    let (name, queue) = timeline.queues.get_index(0).expect("the way to `a` has a queue");
+    assert_eq!((name.as_str(), queue.unit.as_str(), queue.capacity), ("r -> a", "bytes", Some(60_000)));
+    let (name, queue) = timeline.queues.get_index(1).expect("the way to `b` has a queue");
     assert_eq!(name, "r -> b");
     let longest = *queue.length.iter().max().expect("there are samples");
     assert!((50_000..=60_000).contains(&longest), "{longest}");

@@ -117,14 +117,16 @@ impl Engine<'_> {
             let this = self.ledger.datagram(datagram);
             let parts = u128::from(carried.units) * unit_parts;
             match self.ledger.fate(datagram) {
-                _ if this.generated => put(&format!("other: {}", self.topology.flows[this.flow].name), parts),
-                _ if this.controls() => put("control", parts),
+                _ if this.generated => {
+                    put(&format!("generator: {}", self.topology.flows[this.flow].name), parts)
+                }
+                _ if this.controls() => put("ACK and control", parts),
                 Fate::Received if !self.is_partly(line, datagram, carried) => {
                     for (account, bytes) in self.layers(link, this, carried) {
                         put(account, u128::from(bytes) * 8 * unit.parts);
                     }
                 }
-                Fate::Lost => put("dead", parts),
+                Fate::Lost => put("lost datagrams", parts),
                 _ => put("in flight", parts),
             }
         }

@@ -17,10 +17,11 @@ use std::time::Duration;
 use engpass_live::probe::Probe;
 use engpass_live::{Limits, nanoseconds};
 use engpass_network::limit::limit;
-use engpass_network::simulate::{SimError, simulate, timeline};
+use engpass_network::simulate::{SimError, SimOutcome, simulate, timeline};
 use engpass_network::{Engine, modelled};
-use engpass_testbed::topology::{Hop, NodeKind};
+use engpass_outcome::{self as outcome, Outcome, Results, SweptValue};
 use engpass_testbed::{Diagnostics, Source};
+use indexmap::IndexMap;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -97,13 +98,13 @@ impl PyCampaign {
     /// The testbed's graph, as JSON, for drawing.
     fn topology(&self, py: Python<'_>) -> PyResult<String> {
         let point = self.point(py, &self.0.campaign.variants()[0], &[])?;
-        Ok(graph(&point).to_string())
+        Ok(serde_json::to_string(&engpass_testbed::drawing(&point)).expect("a drawing is plain data"))
     }
 
     /// Hosts, links and traffic of one point in whole numbers, as JSON, for what carries it outside the model.
     fn numbers(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<String> {
         let point = self.point(py, variant, &sweep)?;
-        Ok(engpass_testbed::numbers(&point).to_string())
+        Ok(serde_json::to_string(&engpass_testbed::plan(&point)).expect("a plan is plain data"))
     }
 
     /// Raises `InvalidTestbed` if the agents of real hosts cannot be asked for the traffic of one point.
@@ -154,26 +155,23 @@ impl PyCampaign {
         let watch = interrupt.watch(&point);
         let modelled =
             |engine| modelled(&point.testbed, &point.topology, engine).map_err(Unsupported::new_err);
-        let (outcome, without) = match engine {
+        let at = (variant, sweep.as_slice(), repeat);
+        match engine {
             "limit" => {
                 let this = modelled(Engine::Limit)?;
-                (py.detach(|| serde_json::to_value(limit(&this.testbed, &this.topology))), this.without)
+                let results = py.detach(|| limit(&this.testbed, &this.topology).stored());
+                Ok(self.outcome(outcome::Engine::Limit, at, 0, (results, &this.without)))
             }
             "simulate" => {
                 let this = modelled(Engine::Simulate)?;
                 let run = || simulate(&this.testbed, &this.topology, seed, &watch);
-                let outcome = py.detach(|| run().map(serde_json::to_value));
-                (outcome.map_err(refused)?, this.without)
+                let results = py.detach(|| run().map(SimOutcome::stored)).map_err(refused)?;
+                Ok(self.outcome(outcome::Engine::Simulate, at, seed, (results, &this.without)))
             }
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "no engine is called `{other}`: use `limit` or `simulate`"
-                )));
-            }
-        };
-        let outcome = outcome.expect("an outcome is plain data");
-        let seed = if engine == "limit" { 0 } else { seed };
-        Ok(self.line(engine, (variant, &sweep), (repeat, seed), (outcome, json!(without))))
+            other => Err(PyValueError::new_err(format!(
+                "no engine is called `{other}`: use `limit` or `simulate`"
+            ))),
+        }
     }
 
     /// Whether one point has these link points, in this form, and whether this is a limit.
@@ -217,8 +215,8 @@ impl PyCampaign {
             capture::Failed::File(what) => PyOSError::new_err(what),
             capture::Failed::Run(error) => refused(error),
         })?;
-        let outcome = serde_json::to_value(outcome).expect("an outcome is plain data");
-        let line = self.line("simulate", (variant, &sweep), (repeat, seed), (outcome, json!(this.without)));
+        let results = (outcome.stored(), &this.without);
+        let line = self.outcome(outcome::Engine::Simulate, (variant, &sweep, repeat), seed, results);
         Ok((line, captured.to_string()))
     }
 
@@ -262,38 +260,45 @@ impl PyCampaign {
         py.detach(|| self.0.get(variant, sweep)).map_err(|diagnostics| invalid(py, &diagnostics))
     }
 
-    /// An outcome with the point that it is of.
-    fn line(
+    /// An outcome of a point, as JSON.
+    fn outcome(
         &self,
-        engine: &str,
-        (variant, sweep): (&str, &[(String, String)]),
-        (repeat, seed): (u32, u64),
-        (outcome, without): (Value, Value),
+        engine: outcome::Engine,
+        (variant, sweep, repeat): (&str, &[(String, String)], u32),
+        seed: u64,
+        (results, without): (Results, &IndexMap<String, &'static str>),
     ) -> String {
-        let mut line = json!({
-            "variant": variant,
-            "engine": engine,
-            "repeat": repeat,
-            "seed": seed,
-            "sweep": self.swept(sweep),
-        });
-        if let (Value::Object(line), Value::Object(outcome)) = (&mut line, outcome) {
-            line.extend(outcome);
-            if without.as_object().is_some_and(|without| !without.is_empty()) {
-                line.insert("without".to_owned(), without);
-            }
-        }
-        line.to_string()
+        let without = without.iter().map(|(traffic, cause)| (traffic.clone(), (*cause).to_owned()));
+        let Results { flows, links, drops, events } = results;
+        let outcome = Outcome {
+            version: outcome::VERSION,
+            variant: variant.to_owned(),
+            engine,
+            repeat,
+            seed,
+            sweep: sweep.iter().map(|(path, text)| (path.clone(), self.swept(path, text))).collect(),
+            flows,
+            links,
+            drops,
+            events,
+            without: without.collect(),
+            hosts: IndexMap::new(),
+            measured: None,
+            emulated: None,
+            valid: None,
+            invalid: None,
+        };
+        serde_json::to_string(&outcome).expect("an outcome is plain data")
     }
 
-    /// Swept values in base units, or as they are written where they are no quantities.
-    fn swept(&self, sweep: &[(String, String)]) -> Value {
-        let number = |path: &String, text: &String| {
-            let axis = self.0.campaign.axes().iter().find(|axis| axis.path == *path);
-            let value = axis.and_then(|axis| axis.values.iter().find(|value| value.text == *text));
-            value.and_then(|value| value.number).map_or_else(|| json!(text), |number| json!(number))
-        };
-        Value::Object(sweep.iter().map(|(path, text)| (path.clone(), number(path, text))).collect())
+    /// A swept value in base units, or as it is written where it is no quantity.
+    fn swept(&self, path: &str, text: &str) -> SweptValue {
+        let axis = self.0.campaign.axes().iter().find(|axis| axis.path == *path);
+        let value = axis.and_then(|axis| axis.values.iter().find(|value| value.text == *text));
+        match value.and_then(|value| value.number) {
+            Some(number) => SweptValue { number: Some(number), text: None },
+            None => SweptValue { number: None, text: Some(text.to_owned()) },
+        }
     }
 }
 
@@ -304,55 +309,6 @@ fn axis(axis: &engpass_testbed::Axis) -> Value {
         .map(|value| json!({ "text": value.text, "number": value.number, "unit": value.unit }))
         .collect();
     json!({ "path": axis.path, "values": values })
-}
-
-fn graph(point: &engpass_testbed::Point) -> Value {
-    let (testbed, topology) = (&point.testbed, &point.topology);
-    let node = |(index, name): (usize, &String)| {
-        let kind = match topology.kind(index) {
-            NodeKind::Host(_) => "host".to_owned(),
-            NodeKind::Switch(switch) => format!("{} switch", testbed.switches[switch].kind()),
-            NodeKind::Router(_) => "router".to_owned(),
-        };
-        json!({ "name": name, "kind": kind })
-    };
-    let links: Vec<Value> = topology
-        .links
-        .iter()
-        .zip(testbed.links.values())
-        .map(|(link, config)| {
-            json!({
-                "name": link.name,
-                "ends": link.ends.map(|end| &topology.nodes[end]),
-                "medium": config.medium,
-                "rates_bit_per_s": link.lines.map(|line| line.rate),
-            })
-        })
-        .collect();
-    let nodes_of = |route: &[Hop]| -> Vec<&String> {
-        let from = route.first().map(|hop| hop.from);
-        from.into_iter().chain(route.iter().map(|hop| hop.to)).map(|node| &topology.nodes[node]).collect()
-    };
-    let circuits: Vec<Value> = testbed
-        .circuits
-        .iter()
-        .zip(&topology.circuits)
-        .map(|((name, circuit), path)| {
-            json!({ "name": name, "from": circuit.from, "to": circuit.to, "route": nodes_of(&path.route) })
-        })
-        .collect();
-    let flows: Vec<Value> = testbed
-        .traffic
-        .iter()
-        .zip(&topology.flows)
-        .map(|((name, traffic), path)| {
-            let (from, to) = traffic.ends();
-            let route = nodes_of(&path.route);
-            json!({ "name": name, "kind": traffic.kind(), "from": from, "to": to, "route": route })
-        })
-        .collect();
-    let nodes: Vec<Value> = topology.nodes.iter().enumerate().map(node).collect();
-    json!({ "nodes": nodes, "links": links, "circuits": circuits, "flows": flows })
 }
 
 fn invalid(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {

@@ -1,38 +1,20 @@
-//! Write the files under `schema/`, or check that they are what the code says.
+//! Write the files that follow from the types of this crate, or check that they are what the code says: schema, catalogue, Python types.
 //!
 //! `cargo run -p engpass-testbed --example generate -- write|check`; `check` exits with 1 when one is stale.
 
-use std::path::Path;
+#[path = "../../engpass-outcome/examples/generate/files.rs"]
+mod files;
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mode = std::env::args().nth(1);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
-    let mut stale = false;
-    for (name, value) in
-        [("testbed.schema.json", engpass_testbed::schema()), ("catalogue.json", engpass_testbed::catalogue())]
-    {
-        let text = format!("{value:#}\n");
-        let file = folder.join(name);
-        match mode.as_deref() {
-            Some("write") => {
-                let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&file, text));
-                if let Err(error) = written {
-                    eprintln!("cannot write {}: {error}", file.display());
-                    return ExitCode::FAILURE;
-                }
-            }
-            Some("check") => {
-                if std::fs::read_to_string(&file).ok().as_deref() != Some(text.as_str()) {
-                    eprintln!("schema/{name} is stale: run `make gen`");
-                    stale = true;
-                }
-            }
-            _ => {
-                eprintln!("say `write` or `check`");
-                return ExitCode::from(2);
-            }
-        }
-    }
-    if stale { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let about = "The types of points and drawings: generated from `crates/engpass-testbed` by `make gen`.";
+    let imports = "\nfrom engpass.types.outcome import Path\n";
+    let schema = engpass_testbed::plan_schema();
+    let plan = engpass_outcome::python::module(about, imports, &schema, "PointPlan", &["Path", "Step"]);
+    files::run(&[
+        ("schema/testbed.schema.json", format!("{:#}\n", engpass_testbed::schema())),
+        ("schema/catalogue.json", format!("{:#}\n", engpass_testbed::catalogue())),
+        ("python/engpass/types/plan.py", plan),
+    ])
 }

@@ -13,6 +13,14 @@ use serde_json::{Map, Value, json};
 
 use crate::testbed::Run;
 
+/// JSON Schema of a [`PointPlan`](crate::PointPlan), and under `$defs` of a [`Drawing`](crate::Drawing): for the types of Python.
+pub fn plan_schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let drawing = generator.subschema_for::<crate::Drawing>();
+    debug_assert!(drawing.get("$ref").is_some());
+    generator.into_root_schema_for::<crate::PointPlan>().to_value()
+}
+
 /// JSON Schema (draft 2020-12) of the whole file.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();

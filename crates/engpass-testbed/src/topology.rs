@@ -6,7 +6,7 @@ use engpass_model::shape::PolicingAction;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::Share;
 use engpass_model::wire::{Encapsulation, Framing, Medium, ethernet};
-use serde::Serialize;
+use engpass_outcome::{Path, Step};
 
 /// Index of a node: hosts first, in the order of the file, then switches, then routers.
 pub type NodeId = usize;
@@ -169,26 +169,6 @@ impl Hop {
     pub fn back(self) -> Self {
         Self { link: self.link, from: self.to, to: self.from }
     }
-}
-
-/// A path that packets of a flow take, as outcomes have it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Path {
-    /// Share of the flow's packets that take it, 0 to 1. Each member of a multicast group gets all of them.
-    pub share: f64,
-    /// Links from the sender to the receiver.
-    pub steps: Vec<Step>,
-}
-
-/// A link of a path, in the direction in which it is taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
-    /// Name of the link.
-    pub link: String,
-    /// Node that sends.
-    pub from: String,
-    /// Node that receives.
-    pub to: String,
 }
 
 /// The same way back.

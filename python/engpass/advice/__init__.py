@@ -298,11 +298,10 @@ def _beats(score: float, other: float) -> bool:
 
 
 def _change(proposal: Proposal, step: Candidate, at: Situation, before: _Flows, after: _Flows) -> Change:
-    limits = at.limits["flows"]
     own, *others = (
         Effect(
             name,
-            Needs.of(limits.get(name, {})),
+            Needs.of(at.limits.flows.get(name)),
             *(Served.mean([one.get(name, Served(0.0)) for one in flows]) for flows in (before, after)),
         )
         for name in sorted(before[0], key=lambda name: name != at.flow)

@@ -22,7 +22,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
     for hop in at.hops:
         if _holds_back(at, hop):
             yield from _faster(at, hop)
-        if any(drop.cause == DAMAGED and drop.place == hop.place for drop in at.own_drops):
+        if any(drop.cause == DAMAGED and hop.is_at(drop.place) for drop in at.own_drops):
             path = join(("link", hop.link, "loss"))
             step = Candidate(f"make link `{hop.link}` free of errors", ((path, "0 %"),))
             yield Proposal("line", Cost.HARDWARE, (step,))
@@ -40,7 +40,8 @@ def _holds_back(at: Situation, hop: Hop) -> bool:
         return True
     if at.idle("upstream") >= _LEAST and at.hops.index(hop) < at.hops.index(at.tight or hop):
         return True
-    return at.limited.get("bottleneck") == f"link `{hop.link}`"
+    found = at.limited.bottleneck
+    return found is not None and (found.kind, found.name) == ("link", hop.link)
 
 
 def _faster(at: Situation, hop: Hop) -> Iterator[Proposal]:

@@ -67,7 +67,7 @@ def _holds_back(at: Situation, side: str) -> bool:
         return True
     if side == "send":
         return at.idle("CPU") >= _LEAST
-    windows = at.idle("receive window") + at.idle("silly window")
+    windows = at.idle("receive window") + at.idle("silly window avoidance")
     return bool(at.lost_at("receive buffer")) or (at.tcp and windows >= _LEAST)
 
 

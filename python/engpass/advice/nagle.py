@@ -12,7 +12,7 @@ from engpass.settings import join
 
 def propose(at: Situation) -> Iterator[Proposal]:
     """Switch the rule off, or acknowledge every segment."""
-    if not at.tcp or at.idle("Nagle") + at.idle("silly window") + at.idle("send buffer") < 0.005:
+    if not at.tcp or at.idle("Nagle") + at.idle("silly window avoidance") + at.idle("send buffer") < 0.005:
         return
     start, end = at.ends
     if (path := tcp_path(at, start, "nagle")) is not None and at.idle("Nagle") >= 0.005:

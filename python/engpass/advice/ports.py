@@ -12,7 +12,7 @@ from engpass.explain.situation import Situation
 from engpass.settings import Amount, join, keys, read_value, split
 
 ROOM = ("buffer full", "discard policy", "CLP threshold")
-QUEUED = (*ROOM, "early drop", "codel", "longer than the burst")
+QUEUED = (*ROOM, "early drop", "codel", "exceeds token bucket burst")
 """Causes of losses in a queue: those that a larger one may mend, and all."""
 
 HALF = Decimal("0.5")
@@ -64,8 +64,9 @@ def kinds() -> dict[str, dict[str, dict[str, Any]]]:
 
 def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[tuple[str, str]]:
     """The ports whose queues lose datagrams of the flow, node and neighbour, the worst first."""
-    ports = (at.port(drop.place) for drop in at.own_drops if drop.cause in causes)
-    return list(dict.fromkeys(port for port in ports if port is not None and at.is_switch(port[0])))
+    places = (drop.place for drop in at.own_drops if drop.cause in causes)
+    ports = ((place.node, place.to) for place in places if place.to is not None)
+    return list(dict.fromkeys(port for port in ports if at.is_switch(port[0])))
 
 
 def is_atm(at: Situation, node: str) -> bool:

@@ -17,7 +17,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
     """SACK, RACK and the others at both ends; half the least timeout, or twice where it expires too early."""
     if not at.tcp:
         return
-    lossy = bool(at.own_drops) or at.mean("timeouts") > 0
+    lossy = bool(at.own_drops) or at.timeouts > 0
     if not lossy:
         return
     start, end = at.ends
@@ -39,8 +39,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 def _timeout(at: Situation, host: str) -> Iterator[Proposal]:
     path = tcp_path(at, host, "rto_minimum")
-    trip = at.counts.get("smoothed_rtt_s")
-    if path is None or not at.mean("timeouts"):
+    trip = at.round_trip
+    if path is None or not at.timeouts:
         return
     given = at.settings.amount(*path)
     if given is not None:

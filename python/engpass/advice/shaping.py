@@ -9,7 +9,7 @@ from decimal import Decimal
 from engpass import say
 from engpass.advice import ports
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.explain.situation import Hop, Situation
+from engpass.explain.situation import Hop, Situation, direction
 from engpass.settings import Amount, join
 
 _BELOW = Decimal("0.98")
@@ -81,10 +81,10 @@ def free(at: Situation) -> tuple[Hop, float] | None:
     """The hop with the least room for the flow and the share of its line that others leave, by the limit."""
     found = []
     for hop in at.hops:
-        for side in at.limits["links"].get(hop.link, {}).get("directions", ()):
-            if side["from"] == hop.start and hop.rate and hop.cells:
-                taken = math.fsum(t["share"] for t in side.get("taken", ()) if t["flow"] != at.flow)
-                found.append((hop, max(0.0, 1.0 - taken)))
+        side = direction(at.limits, hop.link, hop.start)
+        if side is not None and hop.rate and hop.cells:
+            taken = math.fsum(one.share for one in side.shares if one.flow != at.flow)
+            found.append((hop, max(0.0, 1.0 - taken)))
     return min(found, key=lambda one: one[0].cells * one[1], default=None)
 
 

@@ -16,7 +16,7 @@ _LEAST = 0.005
 def propose(at: Situation) -> Iterator[Proposal]:
     """The receive buffer of TCP or UDP, the send buffer, the NIC's memory."""
     start, end = at.ends
-    if at.tcp and at.idle("receive window") + at.idle("silly window") >= _LEAST:
+    if at.tcp and at.idle("receive window") + at.idle("silly window avoidance") >= _LEAST:
         yield from _larger(at, end, "receive_buffer", f"raise the TCP receive buffer of `{end}` to {{}}")
     if at.tcp and at.idle("send buffer") >= _LEAST:
         yield from _larger(at, start, "send_buffer", f"raise the TCP send buffer of `{start}` to {{}}")
@@ -24,7 +24,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
         amount = at.settings.amount("host", end, "receive_buffer")
         words = f"raise the receive buffer of `{end}` to {{}}"
         yield from doubling("sockets", Cost.SETTING, ("host", end, "receive_buffer"), amount, words)
-    if at.idle("NIC") >= _LEAST:
+    if at.idle("NIC buffer") >= _LEAST:
         amount = at.settings.amount("host", start, "nic_buffer")
         words = f"raise the NIC memory of `{start}` to {{}}"
         yield from doubling("nic", Cost.HARDWARE, ("host", start, "nic_buffer"), amount, words)
@@ -44,7 +44,7 @@ def _larger(at: Situation, host: str, key: str, words: str) -> Iterator[Proposal
     if path is None:
         return
     given = at.settings.amount(*path)
-    trip = at.counts.get("smoothed_rtt_s", 0.0)
+    trip = at.round_trip or 0.0
     if given is None and at.goodput > 0 and trip > 0:
         # What is in flight now: the window that the profile brings is about that.
         given = Amount(Decimal(max(1, math.ceil(at.goodput * trip / 8))), "B")

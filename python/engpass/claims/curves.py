@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from engpass.campaign import Axis
 from engpass.claims.flows import TOGETHER
 from engpass.claims.links import LINK_UNITS, on_link
 from engpass.claims.missing import NoDataError
+from engpass.types.outcome import FlowOutcome, Outcome, Quantiles, SweptValue
 
 
 @dataclass(frozen=True)
@@ -66,29 +66,50 @@ class Curve:
         return max(self.samples, key=lambda sample: sample.value)
 
 
-RATES = {"goodput": "goodput_bit_per_s", "offered": "offered_bit_per_s"}
+_Of = Callable[[FlowOutcome], float | None]
+"""A quantity of a flow; `None` where the engine does not tell it."""
+
+
+def _delay(figure: Callable[[Quantiles], float]) -> _Of:
+    return lambda flow: None if flow.delay_s is None else figure(flow.delay_s.network)
+
+
+RATES: dict[str, _Of] = {
+    "goodput": lambda flow: flow.goodput_bit_per_s,
+    "offered": lambda flow: flow.offered_bit_per_s,
+}
 """Quantities of a flow that are rates; the mean of the repeats."""
 
-DELAYS = {
-    "idle delay": "idle_delay_s",
-    **{f"delay {figure}": f"delay_{figure}_s" for figure in ("min", "p50", "p90", "p99", "p999", "max")},
+DELAYS: dict[str, _Of] = {
+    "idle delay": lambda flow: None if flow.limit is None else flow.limit.idle_delay_s,
+    "delay min": _delay(lambda times: times.min),
+    "delay p50": _delay(lambda times: times.p50),
+    "delay p90": _delay(lambda times: times.p90),
+    "delay p99": _delay(lambda times: times.p99),
+    "delay p999": _delay(lambda times: times.p99_9),
+    "delay max": _delay(lambda times: times.max),
 }
 """One-way delays of a flow: the idle one, which `limit` knows, and those of simulated points."""
 
-COUNTED = {"sent": "datagrams", "lost": "datagrams", "timeouts": "timeouts"}
+DATAGRAMS: dict[str, _Of] = {
+    "sent": lambda flow: None if flow.datagrams is None else flow.datagrams.sent,
+    "lost": lambda flow: None if flow.datagrams is None else flow.datagrams.lost,
+}
+"""Counts of the datagrams of a flow."""
+
+COUNTED = {**dict.fromkeys(DATAGRAMS, "datagrams"), "timeouts": "timeouts"}
 """Quantities that are counted over all repeats together, with their units."""
 
 
 class Campaign:
     """The outcomes of one campaign."""
 
-    def __init__(self, axes: Sequence[Axis], outcomes: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, axes: Sequence[Axis], outcomes: Iterable[Outcome]) -> None:
         self._axes = tuple(axes)
-        self._points: dict[tuple[str, str, tuple[float, ...]], list[Mapping[str, Any]]] = {}
+        self._points: dict[tuple[str, str, tuple[float, ...]], list[Outcome]] = {}
         for outcome in outcomes:
-            place = tuple(_number(axis, outcome["sweep"][axis.path]) for axis in self._axes)
-            key = (outcome["engine"], outcome["variant"], place)
-            self._points.setdefault(key, []).append(outcome)
+            place = tuple(_number(axis, outcome.sweep[axis.path]) for axis in self._axes)
+            self._points.setdefault((outcome.engine, outcome.variant, place), []).append(outcome)
 
     def curve(
         self,
@@ -142,11 +163,11 @@ class Campaign:
         raise NoDataError(f"`{axis.path}` is never {text}")
 
 
-def _number(axis: Axis, value: object) -> float:
-    if isinstance(value, int | float):
-        return float(value)
+def _number(axis: Axis, value: SweptValue) -> float:
+    if value.number is not None:
+        return value.number
     # A value that is no quantity has its position in the file.
-    return float([v.text for v in axis.values].index(str(value)))
+    return float([v.text for v in axis.values].index(value.text or ""))
 
 
 def _text(axis: Axis, x: float) -> str:
@@ -156,25 +177,25 @@ def _text(axis: Axis, x: float) -> str:
     return f"{x:g}"
 
 
-def _value(outcome: Mapping[str, Any], flow: str, quantity: str) -> float:
+def _value(outcome: Outcome, flow: str, quantity: str) -> float:
     if quantity in TOGETHER:
-        value = TOGETHER[quantity][1](outcome["flows"].values())
+        value = TOGETHER[quantity][1](outcome.flows.values())
         if value is None:
             raise NoDataError(f"the outcome has no {quantity}")
         return value
-    try:
-        found = outcome["flows"][flow]
-    except KeyError:
-        raise NoDataError(f"no flow {flow}") from None
-    if quantity in RATES:
-        return float(found[RATES[quantity]])
-    if quantity in ("sent", "lost") or quantity in DELAYS:
-        key = DELAYS.get(quantity, f"{quantity}_datagrams")
-        if found.get(key) is None:
-            what = quantity if quantity in DELAYS else f"datagrams {quantity}"
+    found = outcome.flows.get(flow)
+    if found is None:
+        raise NoDataError(f"no flow {flow}")
+    if quantity in _OF_FLOW:
+        told = _OF_FLOW[quantity](found)
+        if told is None:
+            what = f"datagrams {quantity}" if quantity in DATAGRAMS else quantity
             raise NoDataError(f"the engine tells no {what}")
-        return float(found[key])
-    for stage in found.get("stages", ()):
-        if stage["name"] == quantity:
-            return float(stage["rate_bit_per_s"])
+        return told
+    for stage in found.limit.stages if found.limit is not None else ():
+        if stage.name == quantity:
+            return stage.rate_bit_per_s
     raise NoDataError(f"no quantity {quantity}")
+
+
+_OF_FLOW = {**RATES, **DELAYS, **DATAGRAMS}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
-Flows = Iterable[Mapping[str, Any]]
+from engpass.types.outcome import FlowOutcome
+
+Flows = Iterable[FlowOutcome]
 
 
 def _goodputs(flows: Flows) -> list[float]:
-    return [float(flow["goodput_bit_per_s"]) for flow in flows]
+    return [flow.goodput_bit_per_s for flow in flows]
 
 
 def total(flows: Flows) -> float | None:
@@ -26,8 +27,8 @@ def fairness(flows: Flows) -> float | None:
 
 
 def _round_trips(flows: Flows) -> list[float]:
-    found = (flow.get("smoothed_rtt_s") for flow in flows)
-    return [float(one) for one in found if one is not None]
+    found = (flow.tcp.smoothed_rtt_s for flow in flows if flow.tcp is not None)
+    return [one for one in found if one is not None]
 
 
 def shortest_round_trip(flows: Flows) -> float | None:
@@ -42,7 +43,8 @@ def longest_round_trip(flows: Flows) -> float | None:
 
 def timeouts(flows: Flows) -> float | None:
     """Retransmission timeouts of all flows that count them."""
-    found = [int(flow["timeouts"]) for flow in flows if "timeouts" in flow]
+    counts = (flow.tcp.timeouts for flow in flows if flow.tcp is not None)
+    found = [one for one in counts if one is not None]
     return float(sum(found)) if found else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -29,7 +29,7 @@ def show(made: Explanation, out: Console) -> None:
     """Print an explanation: waterfall, ledgers, losses, counts, changes and the sentence."""
     chosen, at = made.chosen, made.at
     title = ", ".join([chosen.flow, *([chosen.place] if chosen.place else [])])
-    if chosen.worst:
+    if chosen.selected_as_worst:
         out.print(f"{title} is served worst", markup=False, soft_wrap=True)
         out.print()
     out.print(_service(made))
@@ -119,14 +119,14 @@ def _drops(made: Explanation) -> Table:
     shown = grid("Lost at", "Cause", "Flow", "Cells, frames", "Datagrams", left=3)
     for drop in made.at.drops:
         numbers = (f"{drop.cells:,.0f}", f"{drop.datagrams:,.0f}")
-        shown.add_row(*plain(drop.place.replace("->", "→"), drop.cause, drop.flow, *numbers))
+        shown.add_row(*plain(say.place_name(drop.place).replace("->", "→"), drop.cause, drop.flow, *numbers))
     if len(made.at.outcomes) > 1:
         shown.caption = Text("per repeat, on average")
         shown.caption_justify = "left"
     return shown
 
 
-def _counts(counts: Mapping[str, Any]) -> Table:
+def _counts(counts: Mapping[str, float]) -> Table:
     shown = Table.grid(padding=(0, 2))
     for key, value in counts.items():
         shown.add_row(Text(say.named(key), style="bold"), Text(say.counted(key, value)))
@@ -137,7 +137,7 @@ def _service(made: Explanation) -> Table:
     """Goodput, loss and delay of the flow beside its limit and its idle delay."""
     at = made.at
     shown = grid("", "Simulated", "Compare with")
-    idle = at.limited.get("idle_delay_s")
+    idle = at.idle_delay
     shown.add_row(*plain("goodput", say.rate(at.goodput), at.limit_text))
     shown.add_row(*plain("loss", say.percent(at.served.loss), ""))
     idle_path = f"idle path {say.duration(idle)}" if idle else ""

@@ -25,9 +25,9 @@ def command(
     outcomes = testbed.limit(variant)
     options.tell_left_out(testbed, ["limit"], outcomes)
     if as_json:
-        plain = {
-            name: {key: o[key] for key in ("flows", "links") if key in o} for name, o in outcomes.items()
-        }
+        from msgspec import to_builtins
+
+        plain = {name: to_builtins({"flows": o.flows, "links": o.links}) for name, o in outcomes.items()}
         console.line({"variants": plain} if testbed.has_variants else plain["base"])
         return
     from engpass.cli.tables import MOST_FLOWS, waterfall
@@ -35,16 +35,21 @@ def command(
 
     out = console.tables()
     for name, outcome in outcomes.items():
-        flows = outcome["flows"]
-        for flow, result in islice(flows.items(), MOST_FLOWS):
+        for flow, result in islice(outcome.flows.items(), MOST_FLOWS):
+            known = result.limit
+            if known is None:
+                raise AssertionError("every flow of the limit engine has a waterfall")
             title = f"{flow}, variant {name}" if testbed.has_variants else flow
-            out.print(waterfall(title, result))
-            out.print(result["sentence"], markup=False, soft_wrap=True)
-            if above.differ(result["goodput_bit_per_s"], above.bound(result)):
-                out.print(result["bound_sentence"], markup=False, soft_wrap=True)
-            if idle := result.get("idle_delay_s"):
-                what = "a segment" if result["kind"] == "tcp-stream" else "a message"
-                out.print(f"idle delay: {what} takes {duration(idle)} one way if it meets nothing else")
+            out.print(waterfall(title, known.stages))
+            out.print(result.summary, markup=False, soft_wrap=True)
+            if known.bound is not None and above.differ(result.goodput_bit_per_s, known.bound.bit_per_s):
+                out.print(known.bound.summary, markup=False, soft_wrap=True)
+            if known.idle_delay_s:
+                what = "a segment" if result.kind == "tcp-stream" else "a message"
+                idle = duration(known.idle_delay_s)
+                out.print(f"idle delay: {what} takes {idle} one way if it meets nothing else")
             out.print()
-        if len(flows) > MOST_FLOWS:
-            out.print(f"{MOST_FLOWS} of {len(flows):,} flows are shown; `--json` has all", markup=False)
+        if len(outcome.flows) > MOST_FLOWS:
+            out.print(
+                f"{MOST_FLOWS} of {len(outcome.flows):,} flows are shown; `--json` has all", markup=False
+            )

@@ -14,6 +14,7 @@ from engpass.error import EngpassError
 
 if TYPE_CHECKING:
     from engpass.store import RunRecord, SearchRecord, Store
+    from engpass.types.outcome import Outcome
 
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")]
 Figures = Annotated[
@@ -84,7 +85,7 @@ def _search(record: SearchRecord, output: str, figures: str | None) -> None:
         console.tell("note: it has not ended")
 
 
-def _outcomes(store: Store, record: RunRecord) -> list[dict[str, Any]]:
+def _outcomes(store: Store, record: RunRecord) -> list[Outcome]:
     """The outcomes without what the report does not show: of the links it shows the ledgers."""
     from engpass.ledger import slim
 

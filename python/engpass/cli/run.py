@@ -211,12 +211,9 @@ def _tell_imprecise(store: Store, record: RunRecord) -> None:
     plan = record.plan
     first = plan.positions("measure", plan.variants[0], 0).start
     last = plan.positions("measure", plan.variants[-1], plan.sweep_points - 1).stop
-    told = [
-        outcome.get("measured", {}).get("precision")
-        for _, outcome in store.read_outcomes(record, [range(first, last)])
-    ]
-    asked = [one for one in told if one is not None]
-    missed = sum(not one["reached"] for one in asked)
+    told = [outcome.measured for _, outcome in store.read_outcomes(record, [range(first, last)])]
+    asked = [one.precision for one in told if one is not None and one.precision is not None]
+    missed = sum(not one.reached for one in asked)
     if missed:
         console.tell(
             f"warning: {missed:,} of {len(asked):,} points did not reach their precision:"

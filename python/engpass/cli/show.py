@@ -33,7 +33,7 @@ def command(
     delays: Delays = False,
 ) -> None:
     """Show a run: what was asked, where it ran, how far it is, what came out and what failed."""
-    from engpass.campaign import sweep_numbers
+    from engpass.campaign import swept_values
     from engpass.store import Store
 
     with Store.open(store, create=False) as opened:
@@ -48,7 +48,7 @@ def command(
         record = opened.run(run)
         if as_json:
             axes = record.plan.axes
-            failures = [f.to_json(sweep_numbers(f.point, axes)) for f in opened.failures(record)]
+            failures = [f.to_json(swept_values(f.point, axes)) for f in opened.failures(record)]
             console.line({**record.to_json(), "sessions": opened.sessions(record.id), "failures": failures})
             return
         from engpass.cli import tables

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from engpass.campaign import Plan
     from engpass.store import RunRecord, Store
+    from engpass.types.outcome import FlowOutcome, Quantiles, Stage
 
 # Swept values per variant in a summary; a screenful for the usual few variants.
 _MOST = 12
@@ -53,16 +54,15 @@ def plain(*texts: str) -> list[Text]:
     return [Text(text) for text in texts]
 
 
-def waterfall(title: str, flow: dict[str, Any]) -> Table:
+def waterfall(title: str, stages: Sequence[Stage]) -> Table:
     """From line rate to goodput, stage by stage."""
     table = grid("Stage", "Rate", "of the first", "taken", title=title)
-    stages = flow["stages"]
-    first = stages[0]["rate_bit_per_s"] if stages else 0
+    first = stages[0].rate_bit_per_s if stages else 0
     before = None
     for stage in stages:
-        value = stage["rate_bit_per_s"]
+        value = stage.rate_bit_per_s
         taken = "" if before is None or before == value else rate(before - value)
-        table.add_row(*plain(stage["name"], rate(value), percent(value / first if first else None), taken))
+        table.add_row(*plain(stage.name, rate(value), percent(value / first if first else None), taken))
         before = value
     if table.rows:
         # The last stage is what the application gets.
@@ -114,7 +114,10 @@ def details(record: RunRecord, sessions: int) -> Table:
     return table
 
 
-_DELAYS = {"Delay p50": "delay_p50_s", "Delay p99": "delay_p99_s"}
+_DELAYS: dict[str, Callable[[Quantiles], float]] = {
+    "Delay p50": lambda times: times.p50,
+    "Delay p99": lambda times: times.p99,
+}
 
 
 @dataclass
@@ -134,15 +137,15 @@ class _Cell:
         """Mean goodput, if there is any point."""
         return _mean(self.goodput) if self.goodput else None
 
-    def add(self, flow: dict[str, Any], *, valid: bool) -> None:
+    def add(self, flow: FlowOutcome, *, valid: bool) -> None:
         self.invalid += not valid
-        self.goodput.append(flow["goodput_bit_per_s"])
-        self.offered.append(flow["offered_bit_per_s"])
+        self.goodput.append(flow.goodput_bit_per_s)
+        self.offered.append(flow.offered_bit_per_s)
         self.losses.append(Losses.of(flow))
-        for column, key in _DELAYS.items():
-            # Not every engine knows one-way delays.
-            if flow.get(key) is not None:
-                self.delays.setdefault(column, []).append(flow[key])
+        # Not every engine knows one-way delays.
+        if flow.delay_s is not None:
+            for column, figure in _DELAYS.items():
+                self.delays.setdefault(column, []).append(figure(flow.delay_s.network))
 
     def texts(self) -> dict[str, str]:
         """The figures by column; a figure that no engine told has none."""
@@ -178,15 +181,15 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     remarks = Remarks()
     for position, outcome in store.read_outcomes(record, _ranges(sorted(wanted))):
         remarks.add(outcome)
-        for name, flow in outcome["flows"].items():
-            kinds[name] = flow["kind"]
+        for name, flow in outcome.flows.items():
+            kinds[name] = flow.kind
             # The limit stands beside what every other engine found.
-            for engine in engines if outcome["engine"] == "limit" and engines else [outcome["engine"]]:
+            for engine in engines if outcome.engine == "limit" and engines else [outcome.engine]:
                 cell = cells.setdefault((*wanted[position], name, engine), _Cell())
-                if outcome["engine"] == "limit":
-                    cell.fair, cell.bound = flow["goodput_bit_per_s"], above.bound(flow)
+                if outcome.engine == "limit":
+                    cell.fair, cell.bound = flow.goodput_bit_per_s, above.bound(flow)
                 else:
-                    cell.add(flow, valid=outcome.get("valid", True))
+                    cell.add(flow, valid=outcome.valid is not False)
     flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
     table, left_out = _summary_table(record, cells, flows[:MOST_FLOWS], _width(out))
     out.print(table)
@@ -259,11 +262,21 @@ def _thinned(record: RunRecord, shown: list[int], flows: int) -> list[str]:
     return [f"{' and '.join(parts)} are shown; `engpass export {record.id}` has all"] if parts else []
 
 
-_FIGURES = {"min": "Min", "p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %", "max": "Max"}
-_FOLDS: dict[str, Callable[[Sequence[float]], float]] = {"min": min, "max": max}
+_FIGURES: dict[str, Callable[[Quantiles], float]] = {
+    "Min": lambda times: times.min,
+    "50 %": lambda times: times.p50,
+    "90 %": lambda times: times.p90,
+    "99 %": lambda times: times.p99,
+    "99.9 %": lambda times: times.p99_9,
+    "Max": lambda times: times.max,
+}
+_FOLDS: dict[str, Callable[[Sequence[float]], float]] = {"Min": min, "Max": max}
 """How figures of repeats become one; all others are means."""
 
-_TIMES = {"delay": "one-way delay", "round_trip": "round trip"}
+_TIMES: dict[str, Callable[[FlowOutcome], Quantiles | None]] = {
+    "one-way delay": lambda flow: None if flow.delay_s is None else flow.delay_s.network,
+    "round trip": lambda flow: None if flow.tcp is None else flow.tcp.rtt_s,
+}
 _Times = dict[tuple[str, int, str], dict[str, list[float]]]
 """Figures by variant, sweep point and flow."""
 
@@ -273,8 +286,8 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
     shown, wanted = _shown(record.plan)
     found: dict[str, _Times] = {time: {} for time in _TIMES}
     for position, outcome in store.read_outcomes(record, _ranges(sorted(wanted))):
-        if outcome["engine"] == "simulate":
-            for name, flow in outcome["flows"].items():
+        if outcome.engine == "simulate":
+            for name, flow in outcome.flows.items():
                 _add_times(found, (*wanted[position], name), flow)
     if not any(found.values()):
         out.print(
@@ -284,7 +297,7 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
     flows = list(dict.fromkeys(name for rows in found.values() for _, _, name in rows))
     for time, rows in found.items():
         if rows:
-            out.print(_times_table(record, f"{record.name}: {_TIMES[time]}", rows, flows[:MOST_FLOWS]))
+            out.print(_times_table(record, f"{record.name}: {time}", rows, flows[:MOST_FLOWS]))
     notes = _thinned(record, shown, len(flows))
     notes.append(
         "of all datagrams or TCP segments, that share takes at most that long: the mean of the repeats"
@@ -293,24 +306,21 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
         out.print(note, markup=False, soft_wrap=True)
 
 
-def _add_times(found: dict[str, _Times], key: tuple[str, int, str], flow: dict[str, Any]) -> None:
+def _add_times(found: dict[str, _Times], key: tuple[str, int, str], flow: FlowOutcome) -> None:
     for time, rows in found.items():
-        for figure in _FIGURES:
-            if (value := flow.get(f"{time}_{figure}_s")) is not None:
-                rows.setdefault(key, {}).setdefault(figure, []).append(value)
+        if (times := _TIMES[time](flow)) is not None:
+            for column, figure in _FIGURES.items():
+                rows.setdefault(key, {}).setdefault(column, []).append(figure(times))
 
 
 def _times_table(record: RunRecord, title: str, rows: _Times, flows: Sequence[str]) -> Table:
     plan, drawn = record.plan, frozenset(flows)
-    table = grid("Variant", *(axis.path for axis in plan.axes), "Flow", *_FIGURES.values(), title=title)
+    table = grid("Variant", *(axis.path for axis in plan.axes), "Flow", *_FIGURES, title=title)
     for variant in plan.variants:
         for (name, index, flow), row in rows.items():
             if name == variant and flow in drawn:
                 values = [value.text for value in plan.values(index)]
-                folded = (
-                    duration(_FOLDS.get(figure, _mean)(row[figure])) if figure in row else ""
-                    for figure in _FIGURES
-                )
+                folded = (duration(_FOLDS.get(column, _mean)(row[column])) for column in _FIGURES)
                 table.add_row(*plain(variant, *values, flow, *folded))
         table.add_section()
     return table

@@ -5,7 +5,7 @@ Every gain that is named was simulated: `engpass.advice`. `docs/explain.md` is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from engpass.timeline import SAMPLES, timeline
 
 if TYPE_CHECKING:
     from engpass.advice import Advice
+    from engpass.types.outcome import Outcome
 
 __all__ = ["REPEATS", "Chosen", "Explanation", "choose", "choose_in", "explain"]
 
@@ -84,7 +85,7 @@ class Explanation:
             "loss": at.served.loss,
             "delay_p50_s": at.served.half,
             "delay_p99_s": at.served.delay,
-            "idle_delay_s": at.limited.get("idle_delay_s"),
+            "idle_delay_s": at.idle_delay,
             "bottleneck": {
                 "key": self.finding.key,
                 "name": self.finding.bottleneck,
@@ -93,12 +94,13 @@ class Explanation:
                 "from": tight.start if tight else None,
             },
             "waterfall": [
-                {"name": s.name, "family": s.family, "taken": s.taken, "left": s.left} for s in self.waterfall
+                {"name": s.name, "family": s.family, "share": s.taken, "remaining_share": s.left}
+                for s in self.waterfall
             ],
             "directions": [_hop_json(hop) for hop in (*at.hops, *(at.back if at.tcp else ()))],
-            "drops": [vars(drop) for drop in at.drops],
+            "drops": [drop.to_json() for drop in at.drops],
             "tcp": at.counts or None,
-            "sentence": self.sentence,
+            "summary": self.sentence,
             "advice": None if advice is None else [change.to_json() for change in advice.changes],
             "trades": None if advice is None else [change.to_json() for change in advice.trades],
             "tried": None if advice is None else list(advice.tried),
@@ -157,8 +159,8 @@ def explain(
         timeline=with_timeline,
     )
     needed.check(max_memory)
-    kept = [one for one in chosen.outcomes if one["repeat"] in bench.repeats]
-    outcomes: Sequence[Mapping[str, Any]] = kept if chosen.current else ()
+    kept = [one for one in chosen.outcomes if one.repeat in bench.repeats]
+    outcomes: Sequence[Outcome] = kept if chosen.current else ()
     if len(outcomes) == len(bench.repeats):
         bench.remember(outcomes)
     else:
@@ -173,7 +175,7 @@ def explain(
     return Explanation(chosen, at, finding, made, recorded)
 
 
-def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Mapping[str, Any]]) -> Situation:
+def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Outcome]) -> Situation:
     """The facts about the chosen flow."""
     settings = Settings.at(chosen.text, chosen.variant, chosen.sweep, chosen.overrides)
     return Situation(settings, chosen.topology, chosen.flow, tuple(outcomes), bench.limit())

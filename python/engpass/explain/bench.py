@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from engpass import _engpass
+from engpass import _engpass, outcomes
 from engpass.error import EngpassError
 from engpass.explain.service import Served
 from engpass.settings import split
+from engpass.types.outcome import Engine, Outcome
 
 T = TypeVar("T")
 
@@ -54,12 +54,12 @@ class Bench:
         self._lock = threading.Lock()
         self._before: list[dict[str, Served]] | None = None
 
-    def outcomes(self, changes: Pairs = ()) -> list[dict[str, Any]]:
+    def outcomes(self, changes: Pairs = ()) -> list[Outcome]:
         """Outcomes of the repeats; raises what `Campaign.run` raises."""
         campaign, sweep = self._changed(changes)
         return [self._run("simulate", campaign, sweep, repeat) for repeat in self.repeats]
 
-    def limit(self, changes: Pairs = ()) -> dict[str, Any]:
+    def limit(self, changes: Pairs = ()) -> Outcome:
         """Outcome of the limit engine."""
         return self._run("limit", *self._changed(changes), 0)
 
@@ -78,16 +78,13 @@ class Bench:
                 self._before = [_served(outcome) for outcome in self.outcomes()]
             return self._before
 
-    def remember(self, outcomes: Sequence[Mapping[str, Any]]) -> None:
+    def remember(self, stored: Sequence[Outcome]) -> None:
         """Take stored outcomes of this build, one of each repeat, as those without a change."""
-        by_repeat = {outcome["repeat"]: outcome for outcome in outcomes}
+        by_repeat = {outcome.repeat: outcome for outcome in stored}
         self._before = [_served(by_repeat[repeat]) for repeat in self.repeats]
 
-    def _run(self, engine: str, campaign: _engpass.Campaign, sweep: Pairs, repeat: int) -> dict[str, Any]:
-        made: dict[str, Any] = json.loads(
-            campaign.run(engine, self._variant, list(sweep), repeat, self.interrupt)
-        )
-        return made
+    def _run(self, engine: Engine, campaign: _engpass.Campaign, sweep: Pairs, repeat: int) -> Outcome:
+        return outcomes.read(campaign.run(engine, self._variant, list(sweep), repeat, self.interrupt))
 
     def _changed(self, changes: Pairs) -> tuple[_engpass.Campaign, Pairs]:
         """A change is a further value of the point, as a sweep's; what `--set` gave would be put over it."""
@@ -105,5 +102,5 @@ def _covers(path: tuple[str, ...], changed: set[tuple[str, ...]]) -> bool:
     return any(one[: len(path)] == path for one in changed)
 
 
-def _served(outcome: Mapping[str, Any]) -> dict[str, Served]:
-    return {name: Served.of(flow) for name, flow in outcome["flows"].items()}
+def _served(outcome: Outcome) -> dict[str, Served]:
+    return {name: Served.of(flow) for name, flow in outcome.flows.items()}

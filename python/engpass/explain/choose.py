@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engpass import _engpass, assignment
+from engpass import _engpass, assignment, outcomes
 from engpass.above import GENERATORS
 from engpass.campaign import Axis, Plan, build
 from engpass.campaign import choose as choose_names
@@ -16,6 +15,7 @@ from engpass.explain.bench import interruptibly
 from engpass.explain.service import Needs, Served
 from engpass.memory import MOST, need
 from engpass.settings import Amount
+from engpass.types.outcome import Engine, Outcome
 
 if TYPE_CHECKING:
     from engpass.store import RunRecord, Store
@@ -39,11 +39,11 @@ class Chosen:
     flow: str
     repeats: int
     has_variants: bool
-    outcomes: tuple[dict[str, Any], ...] = field(repr=False)
+    outcomes: tuple[Outcome, ...] = field(repr=False)
     """Simulated outcomes from the store, of all repeats."""
     current: bool
     """They are of this build of the core, so that a change can be compared with them."""
-    worst: bool
+    selected_as_worst: bool
     """True if the point was chosen automatically because it is served worst."""
 
     @property
@@ -59,7 +59,7 @@ class Chosen:
             "variant": self.variant,
             "sweep": dict(self.sweep),
             "flow": self.flow,
-            "served_worst": self.worst,
+            "selected_as_worst": self.selected_as_worst,
         }
 
 
@@ -100,7 +100,7 @@ def choose(
         has_variants=plan.variants != ("base",),
         outcomes=_simulated(store, record, plan, name, index),
         current=record.environment.get("build") == build(),
-        worst=len(points) > 1,
+        selected_as_worst=len(points) > 1,
     )
 
 
@@ -124,23 +124,22 @@ def choose_in(
     need(testbed.campaign, ["simulate"], variants, sweep=wanted).check(max_memory)
     stop = _engpass.Interrupt()
 
-    def run(engine: str, name: str, repeat: int) -> dict[str, Any]:
-        made: dict[str, Any] = json.loads(testbed.campaign.run(engine, name, wanted, repeat, stop))
-        return made
+    def run(engine: Engine, name: str, repeat: int) -> Outcome:
+        return outcomes.read(testbed.campaign.run(engine, name, wanted, repeat, stop))
 
-    def run_all() -> list[tuple[float, str, str, tuple[dict[str, Any], ...]]]:
+    def run_all() -> list[tuple[float, str, str, tuple[Outcome, ...]]]:
         found = []
         for name in variants:
             limit = run("limit", name, 0)
-            outcomes = tuple(run("simulate", name, repeat) for repeat in range(testbed.repeats))
+            simulated = tuple(run("simulate", name, repeat) for repeat in range(testbed.repeats))
             for one in flows:
-                served = [Served.of(outcome["flows"][one]) for outcome in outcomes]
-                score = Needs.of(limit["flows"][one]).score(Served.mean(served))
-                found.append((score, name, one, outcomes))
+                served = [Served.of(outcome.flows[one]) for outcome in simulated]
+                score = Needs.of(limit.flows[one]).score(Served.mean(served))
+                found.append((score, name, one, simulated))
         return found
 
     found = interruptibly(stop, run_all)
-    _, name, chosen_flow, outcomes = min(found, key=lambda one: one[0])
+    _, name, chosen_flow, simulated = min(found, key=lambda one: one[0])
     return Chosen(
         run_id="",
         name=testbed.name,
@@ -153,15 +152,13 @@ def choose_in(
         flow=chosen_flow,
         repeats=testbed.repeats,
         has_variants=testbed.has_variants,
-        outcomes=outcomes,
+        outcomes=simulated,
         current=True,
-        worst=len(found) > 1,
+        selected_as_worst=len(found) > 1,
     )
 
 
-def _simulated(
-    store: Store, record: RunRecord, plan: Plan, variant: str, index: int
-) -> tuple[dict[str, Any], ...]:
+def _simulated(store: Store, record: RunRecord, plan: Plan, variant: str, index: int) -> tuple[Outcome, ...]:
     positions = plan.positions("simulate", variant, index)
     return tuple(outcome for _, outcome in store.read_outcomes(record, [positions]))
 
@@ -235,16 +232,16 @@ class _Points:
         self._served: dict[tuple[str, int, str], list[Served]] = {}
         self._needs: dict[tuple[str, int, str], Needs] = {}
 
-    def add(self, variant: str, index: int, outcome: Mapping[str, Any]) -> None:
+    def add(self, variant: str, index: int, outcome: Outcome) -> None:
         """An outcome of a point."""
         for name in self._names:
-            flow = outcome["flows"].get(name)
+            flow = outcome.flows.get(name)
             if flow is None:
                 continue
             key = (variant, index, name)
-            if outcome["engine"] == "simulate":
+            if outcome.engine == "simulate":
                 self._served.setdefault(key, []).append(Served.of(flow))
-            elif outcome["engine"] == "limit" and "idle_delay_s" in flow:
+            elif outcome.engine == "limit" and flow.limit is not None and flow.limit.idle_delay_s is not None:
                 # Limits of older builds say nothing of the idle delay.
                 self._needs[key] = Needs.of(flow)
 
@@ -263,7 +260,7 @@ class _Points:
         order = {name: place for place, name in enumerate(variants)}
 
         def rank(key: tuple[str, int, str]) -> tuple[float, int, int]:
-            return needs.get(key, Needs.of({})).score(Served.mean(self._served[key])), order[key[0]], key[1]
+            return needs.get(key, Needs.of(None)).score(Served.mean(self._served[key])), order[key[0]], key[1]
 
         return min(self._served, key=rank)
 
@@ -275,6 +272,6 @@ class _Points:
         found = {}
         for variant, index in {key[:2] for key in self._served}:
             text = campaign.run("limit", variant, list(plan.sweep(index)), 0, stop)
-            for name, flow in json.loads(text)["flows"].items():
+            for name, flow in outcomes.read(text).flows.items():
                 found[variant, index, name] = Needs.of(flow)
         return found

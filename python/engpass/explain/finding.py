@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engpass import above, say
 from engpass.explain.service import GOODPUT
 from engpass.explain.situation import FULL, Drop, Hop, Situation
 from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
+from engpass.types.outcome import Bottleneck, SetBy
 
 DAMAGED = "damaged on the line"
 """The cause of losses that no queue decides."""
-
-_PLURAL = "acknowledgements on "
-"""The start of the only plural name; a name from a file stands in backticks behind its kind."""
 
 _EARLY = ("early drop", "codel")
 
@@ -29,18 +28,20 @@ class Finding:
     """`holds` a flow below its limit, `harms` one by losses or queues that has its goodput, or
     `limits` one that has its limit.
     """
+    plural: bool = False
+    """Whether the name of the bottleneck is in the plural."""
 
     @property
     def predicate(self) -> str:
         """The verb in the number of the bottleneck."""
-        return self.verb.removesuffix("s") if self.bottleneck.startswith(_PLURAL) else self.verb
+        return self.verb.removesuffix("s") if self.plural else self.verb
 
 
 # By idle account: what holds the sender back, and what its doing is.
 _IDLE = {
     "application": ("the application `{flow}`", "it has nothing to send"),
     "CPU": ("the CPU of host `{start}`", "it is busy with sending"),
-    "NIC": ("the NIC of host `{start}`", "its memory is full"),
+    "NIC buffer": ("the NIC of host `{start}`", "its memory is full"),
     "send buffer": ("the send buffer of host `{start}`", "it is full of what is not acknowledged"),
     "receive window": ("the receive window of host `{end}`", "it is used up"),
     "congestion window": ("the congestion window of `{flow}`", "it is used up"),
@@ -53,7 +54,7 @@ _IDLE = {
 }
 
 
-_ANY_SENDER = ("application", "CPU", "NIC", "shaper", "upstream")
+_ANY_SENDER = ("application", "CPU", "NIC buffer", "shaper", "upstream")
 """Idle reasons that senders of datagrams have, too."""
 
 
@@ -70,8 +71,12 @@ def find(at: Situation) -> Finding:
 def _at_limit(at: Situation) -> Finding:
     """The limit of a flow that has its limit."""
     evidence = f"it gets {say.rate(at.goodput)} of its {at.limit_name} of {say.rate(at.limit)}"
-    key = "bound_bottleneck" if at.limit_name == "bound" else "bottleneck"
-    return Finding("limit", _limiter(at, key), evidence, "limits")
+    return _limit(_bounding(at) if at.limit_name == "bound" else _limiter(at), evidence)
+
+
+def _limit(limiter: Bottleneck, evidence: str, verb: str = "limits") -> Finding:
+    """The limit of the flow as its bottleneck."""
+    return Finding("limit", limiter.title, evidence, verb, limiter.kind == "acknowledgements")
 
 
 def _over_limit(at: Situation) -> Finding:
@@ -90,24 +95,35 @@ def _over_limit(at: Situation) -> Finding:
     else:
         evidence = got
     at_bound = at.goodput >= GOODPUT * at.bound
-    limiter = _limiter(at, "bound_bottleneck" if at_bound else "bottleneck")
-    return Finding("limit", limiter, evidence, "limits")
+    return _limit(_bounding(at) if at_bound else _limiter(at), evidence)
 
 
-_WINDOWS = {
+_WINDOWS: Mapping[SetBy, str] = {
     "send-buffer": "the send buffer of host `{start}`",
     "receive-buffer": "the receive buffer of host `{end}`",
     "window-field": "the window of `{flow}`, which is not scaled",
 }
 
 
-def _limiter(at: Situation, key: str = "bottleneck") -> str:
-    """The bottleneck of the limit engine, or with another `key` that of the bound, in words."""
-    name = str(at.limited.get(key) or at.limited.get("bottleneck") or "its limit")
-    if name != "socket buffers":
-        return name
+def _limiter(at: Situation) -> Bottleneck:
+    """The bottleneck of the limit engine."""
+    return _window(at, at.limited.bottleneck or Bottleneck(kind="unknown", title="its limit"))
+
+
+def _bounding(at: Situation) -> Bottleneck:
+    """The bottleneck of the bound, or of the fair share where the outcome has no bound."""
+    limit = at.limited.limit
+    return _limiter(at) if limit is None or limit.bound is None else _window(at, limit.bound.bottleneck)
+
+
+def _window(at: Situation, found: Bottleneck) -> Bottleneck:
+    """The same bottleneck; socket buffers have the title of what sets the window."""
+    limit = at.limited.limit
+    if found.kind != "socket-buffers" or limit is None or limit.window is None:
+        return found
     start, end = at.ends
-    return _WINDOWS[at.limited["window"]["set_by"]].format(start=start, end=end, flow=at.flow)
+    title = _WINDOWS[limit.window.set_by].format(start=start, end=end, flow=at.flow)
+    return Bottleneck(kind=found.kind, name=found.name, title=title)
 
 
 def _harmed(at: Situation) -> Finding | None:
@@ -137,7 +153,7 @@ def _queue(at: Situation) -> str:
     if at.hops and at.hops[0].idle < FULL:
         return f"the NIC of host `{at.hops[0].start}`"
     if limits_sender(at.limited) or limits_receiver(at.limited):
-        return _limiter(at)
+        return _limiter(at).title
     start, end = at.ends
     return _buffer(fullest) if fullest is not None else f"a queue of host `{start}` or `{end}`"
 
@@ -183,14 +199,14 @@ def _shared(at: Situation) -> Finding | None:
 def _queued(at: Situation, waiting: Finding | None) -> Finding | None:
     """The queue that delays a sender with a pace of its own, unless that sender itself is busy."""
     late = _late(at) if at.needs.paced and not at.tcp else None
-    if late is None or (waiting is not None and waiting.key in ("idle: CPU", "idle: NIC")):
+    if late is None or (waiting is not None and waiting.key in ("idle: CPU", "idle: NIC buffer")):
         return None
     return Finding("delay", _queue(at), late)
 
 
 def _unseen(at: Situation) -> Finding:
     """Nothing is lost, and no books say why the line is idle."""
-    return Finding("limit", _limiter(at), "nothing is lost")
+    return _limit(_limiter(at), "nothing is lost", "holds")
 
 
 def _lost(at: Situation) -> Finding | None:
@@ -199,7 +215,7 @@ def _lost(at: Situation) -> Finding | None:
         return None
     drop = drops[0]
     evidence = f"it loses {what(drop, at)}"
-    dead = at.share("dead")
+    dead = at.share("lost datagrams")
     if dead >= 0.001 and at.tight is not None:
         evidence += f", and {say.percent(dead)} of link `{at.tight.link}` goes into parts of what is lost"
     return Finding(f"drops: {drop.cause}", where(drop, at), evidence)
@@ -207,9 +223,11 @@ def _lost(at: Situation) -> Finding | None:
 
 def where(drop: Drop, at: Situation) -> str:
     """The place of a loss in words."""
-    port = at.port(drop.place)
-    start, end = port or (drop.place, "")
-    if port and at.is_switch(start) and drop.cause != DAMAGED:
+    start, end = drop.place.node, drop.place.to
+    if end is None:
+        kind = "router" if at.is_switch(start) else "host"
+        return f"{drop.cause} at {kind} `{start}`"
+    if at.is_switch(start) and drop.cause != DAMAGED:
         thing = (
             "the policer"
             if drop.cause == "policer"
@@ -218,18 +236,14 @@ def where(drop: Drop, at: Situation) -> str:
             else "the buffer"
         )
         return f"{thing} of `{start}` towards `{end}`"
-    if port:
-        return f"the line from `{start}` to `{end}`"
-    kind = "router" if at.is_switch(start) else "host"
-    return f"{drop.cause} at {kind} `{start}`"
+    return f"the line from `{start}` to `{end}`"
 
 
 def what(drop: Drop, at: Situation) -> str:
     """What was lost there, of what was sent."""
-    sent = at.mean("sent_datagrams")
     unit = "segments" if at.tcp else "datagrams"
-    of = f" ({say.percent(drop.datagrams / sent)})" if sent and drop.datagrams <= sent else ""
-    return f"{drop.datagrams:,.0f} {unit}{of}"
+    share = f" ({say.percent(drop.datagrams / at.sent)})" if at.sent and drop.datagrams <= at.sent else ""
+    return f"{drop.datagrams:,.0f} {unit}{share}"
 
 
 def _waiting(at: Situation) -> Finding | None:
@@ -240,7 +254,7 @@ def _waiting(at: Situation) -> Finding | None:
     shares = {reason: at.idle(reason) for reason in _IDLE if at.tcp or reason in _ANY_SENDER}
     # A window with room for a part of a segment is as good as used up.
     if at.tcp:
-        shares["receive window"] += at.idle("silly window")
+        shares["receive window"] += at.idle("silly window avoidance")
     reason = max(shares, key=lambda reason: shares[reason])
     if shares[reason] < 0.005:
         return None
@@ -249,8 +263,7 @@ def _waiting(at: Situation) -> Finding | None:
     filled = name.format(flow=at.flow, start=start, end=end, link=at.tight.link)
     if reason == "CPU":
         filled, doing = _busy(at, filled, doing)
-    count = {"retransmission timer": "timeouts"}.get(reason)
-    times = f" {at.counts[count]:,.0f} times" if count and count in at.counts else ""
+    times = f" {at.timeouts:,.0f} times" if reason == "retransmission timer" else ""
     link = f"link `{at.tight.link}` is idle {say.percent(shares[reason])} of the time"
     return Finding(f"idle: {reason}", filled, f"{link} while {doing}{times}")
 
@@ -259,7 +272,7 @@ def _busy(at: Situation, cpu: str, doing: str) -> tuple[str, str]:
     """What the CPU of the sender stands for, and whom else it serves."""
     start, _ = at.ends
     if limits_sender(at.limited) and limiting_kind(at.limited) not in CPUS:
-        cpu, doing = _limiter(at), "it is busy"
+        cpu, doing = _limiter(at).title, "it is busy"
     others = at.beside(start)
     if others:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(name for name, _, _ in others[:3]))

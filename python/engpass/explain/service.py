@@ -9,11 +9,12 @@ be over soon. A factor for losses is our own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from engpass import above
 from engpass.losses import NO_LOSSES, Losses
+from engpass.types.outcome import FlowOutcome
 
 GOODPUT = 0.97
 """From this share of its limit on, a flow has what there is."""
@@ -60,10 +61,11 @@ class Served:
         return self.losses.share or 0.0
 
     @staticmethod
-    def of(flow: Mapping[str, Any]) -> Served:
+    def of(flow: FlowOutcome) -> Served:
         """The figures of a flow in an outcome."""
-        delays = flow.get("delay_p50_s"), flow.get("delay_p99_s")
-        return Served(float(flow["goodput_bit_per_s"]), Losses.of(flow), *delays)
+        delay = flow.delay_s.network if flow.delay_s is not None else None
+        delays = (None, None) if delay is None else (delay.p50, delay.p99)
+        return Served(flow.goodput_bit_per_s, Losses.of(flow), *delays)
 
     @staticmethod
     def mean(repeats: Sequence[Served]) -> Served:
@@ -71,12 +73,13 @@ class Served:
         return Served(
             math.fsum(one.goodput for one in repeats) / len(repeats),
             Losses.sum(one.losses for one in repeats),
-            _mean([one.half for one in repeats]),
-            _mean([one.delay for one in repeats]),
+            mean([one.half for one in repeats]),
+            mean([one.delay for one in repeats]),
         )
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def mean(values: Sequence[float | None]) -> float | None:
+    """The mean of the values that are known; `None` if none is."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
 
@@ -95,17 +98,18 @@ class Needs:
     """Whether its application has a rate of its own."""
 
     @staticmethod
-    def of(limited: Mapping[str, Any]) -> Needs:
-        """The yardstick from an outcome of the limit engine.
+    def of(limited: FlowOutcome | None) -> Needs:
+        """The yardstick from an outcome of the limit engine; without one, a limit of 0.
 
         Without a pace of its own a sender of datagrams waits in its own NIC: its delay does not count.
         """
-        tcp = limited.get("kind") == "tcp-stream"
-        paced = any(one.get("kind") == "application" for one in limited.get("candidates", ()))
-        idle = limited.get("idle_delay_s") if tcp or paced else None
-        fair = float(limited.get("goodput_bit_per_s") or 0.0)
+        if limited is None:
+            return Needs(0.0, None, resends=False, paced=False)
+        tcp, limit = limited.kind == "tcp-stream", limited.limit
+        paced = limit is not None and any(one.bottleneck.kind == "application" for one in limit.candidates)
+        idle = limit.idle_delay_s if limit is not None and (tcp or paced) else None
         # A flow that starts late has only the rest of the run: its bound is below its fair share.
-        return Needs(min(fair, float(limited.get("bound_bit_per_s", fair))), idle, tcp, paced)
+        return Needs(min(limited.goodput_bit_per_s, above.bound(limited)), idle, tcp, paced)
 
     @property
     def tolerable(self) -> float:

@@ -10,15 +10,13 @@ from typing import Any
 
 from engpass import above, ledger, say
 from engpass.above import GENERATORS
-from engpass.explain.service import Needs, Served
+from engpass.explain.service import Needs, Served, mean
 from engpass.ledger import Books, Direction
 from engpass.settings import Settings
+from engpass.types.outcome import Candidate, DirectionOutcome, FlowOutcome, Outcome, Place
 
 FULL = 0.01
 """A line that is idle for less than this share of the time is full."""
-
-COUNTS = ("retransmitted_segments", "timeouts", "fast_retransmits")
-"""What a TCP flow counts, beside its smoothed round trip."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,10 @@ class Hop:
         """As drops name it."""
         return f"{self.start} -> {self.end}"
 
+    def is_at(self, place: Place) -> bool:
+        """Whether the place of a loss is the transmitter of this hop."""
+        return (place.link, place.node, place.to) == (self.link, self.start, self.end)
+
     @property
     def idle(self) -> float:
         """Share of the time that it sends nothing; 1 without books."""
@@ -49,11 +51,21 @@ class Hop:
 class Drop:
     """Losses of one flow at one place of one cause: per repeat, on average."""
 
-    place: str
+    place: Place
     cause: str
     flow: str
     cells: float
     datagrams: float
+
+    def to_json(self) -> dict[str, str | float]:
+        """The losses as JSON data."""
+        return {
+            "place": say.place_name(self.place),
+            "cause": self.cause,
+            "flow": self.flow,
+            "cells": self.cells,
+            "datagrams": self.datagrams,
+        }
 
 
 @dataclass(frozen=True)
@@ -63,8 +75,8 @@ class Situation:
     settings: Settings
     topology: Mapping[str, Any]
     flow: str
-    outcomes: tuple[Mapping[str, Any], ...]
-    limits: Mapping[str, Any]
+    outcomes: tuple[Outcome, ...]
+    limits: Outcome
     """The outcome of the limit engine at this point."""
 
     def __post_init__(self) -> None:
@@ -74,7 +86,7 @@ class Situation:
     @property
     def kind(self) -> str:
         """Kind of the traffic."""
-        return str(self._flows[0].get("kind", ""))
+        return self._flows[0].kind
 
     @property
     def tcp(self) -> bool:
@@ -90,22 +102,23 @@ class Situation:
         return "", ""
 
     @property
-    def _flows(self) -> list[Mapping[str, Any]]:
-        return [outcome["flows"][self.flow] for outcome in self.outcomes]
-
-    def mean(self, key: str) -> float:
-        """Mean of a figure of the flow over the repeats."""
-        return math.fsum(float(flow.get(key) or 0.0) for flow in self._flows) / len(self._flows)
+    def _flows(self) -> list[FlowOutcome]:
+        return [outcome.flows[self.flow] for outcome in self.outcomes]
 
     @property
     def goodput(self) -> float:
         """Mean goodput in bit/s."""
-        return self.mean("goodput_bit_per_s")
+        return self.served.goodput
 
     @property
     def offered(self) -> float:
         """Mean offered rate in bit/s."""
-        return self.mean("offered_bit_per_s")
+        return math.fsum(flow.offered_bit_per_s for flow in self._flows) / len(self._flows)
+
+    @property
+    def sent(self) -> float:
+        """Datagrams or segments sent per repeat."""
+        return self.served.losses.sent / len(self.outcomes)
 
     @property
     def limit(self) -> float:
@@ -120,7 +133,7 @@ class Situation:
     @property
     def fair(self) -> float:
         """The fair share of the flow, in bit/s."""
-        return float(self.limited.get("goodput_bit_per_s") or 0.0)
+        return self.limited.goodput_bit_per_s
 
     @property
     def bound(self) -> float:
@@ -135,10 +148,19 @@ class Situation:
         return f"limit {say.rate(self.limit)}"
 
     @property
-    def limited(self) -> Mapping[str, Any]:
+    def limited(self) -> FlowOutcome:
         """What the limit engine says of the flow."""
-        found: Mapping[str, Any] = self.limits["flows"][self.flow]
-        return found
+        return self.limits.flows[self.flow]
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """Everything that could limit the flow."""
+        return self.limited.limit.candidates if self.limited.limit is not None else []
+
+    @property
+    def idle_delay(self) -> float | None:
+        """The delay of a message or segment that meets nothing else on its way, in seconds."""
+        return self.limited.limit.idle_delay_s if self.limited.limit is not None else None
 
     @functools.cached_property
     def needs(self) -> Needs:
@@ -155,9 +177,24 @@ class Situation:
         """Retransmissions and the like per repeat, for TCP; the round trip where one was measured."""
         if not self.tcp:
             return {}
-        found = {key: self.mean(key) for key in COUNTS if key in self._flows[0]}
-        trips = [flow["smoothed_rtt_s"] for flow in self._flows if flow.get("smoothed_rtt_s") is not None]
-        return found | ({"smoothed_rtt_s": math.fsum(trips) / len(trips)} if trips else {})
+        counted = [flow.tcp for flow in self._flows if flow.tcp is not None]
+        means = {
+            "retransmitted_segments": mean([one.retransmitted_segments for one in counted]),
+            "timeouts": mean([one.timeouts for one in counted]),
+            "fast_retransmits": mean([one.fast_retransmits for one in counted]),
+            "smoothed_rtt_s": self.round_trip,
+        }
+        return {key: value for key, value in means.items() if value is not None}
+
+    @property
+    def timeouts(self) -> float:
+        """Expiries of the retransmission timer per repeat."""
+        return mean([flow.tcp.timeouts for flow in self._flows if flow.tcp is not None]) or 0.0
+
+    @property
+    def round_trip(self) -> float | None:
+        """The smoothed round trip of TCP in seconds, mean of the repeats that measured one."""
+        return mean([flow.tcp.smoothed_rtt_s for flow in self._flows if flow.tcp is not None])
 
     @functools.cached_property
     def books(self) -> dict[tuple[str, str, str], Direction]:
@@ -175,8 +212,9 @@ class Situation:
         return tuple(self._hop(hop.link, hop.end, hop.start) for hop in reversed(self.hops))
 
     def _hop(self, link: str, start: str, end: str) -> Hop:
-        rate = _of_direction(self.limits, link, start).get("line_rate_bit_per_s")
-        cells = int(_of_direction(self.outcomes[0], link, start).get("capacity_cells") or 0)
+        limited, served = (direction(one, link, start) for one in (self.limits, self.outcomes[0]))
+        rate = limited.line_rate_bit_per_s if limited is not None else None
+        cells = served.cells.capacity if served is not None and served.cells is not None else 0
         side = self.books.get((link, start, end))
         return Hop(link, start, end, rate, cells, side.books if side else None)
 
@@ -186,9 +224,9 @@ class Situation:
         booked = [hop for hop in self.hops if hop.books is not None]
         if booked:
             return min(booked, key=lambda hop: round(hop.books.idle, 9) if hop.books else 1.0)
-        links = [c for c in self.limited.get("candidates", ()) if c.get("kind") == "link"]
-        least = min(links, key=lambda c: c["goodput_bit_per_s"], default=None)
-        return next((hop for hop in self.hops if least and least["name"] == f"link `{hop.link}`"), None)
+        links = [one for one in self.candidates if one.bottleneck.kind == "link"]
+        least = min(links, key=lambda one: one.goodput_bit_per_s, default=None)
+        return next((hop for hop in self.hops if least and least.bottleneck.name == hop.link), None)
 
     @functools.cached_property
     def queues(self) -> tuple[Hop, ...]:
@@ -197,8 +235,9 @@ class Situation:
         Without any the one with the least idle time. The queue is that of a switch or a router.
         """
         behind = [hop for hop in self.hops if self.is_switch(hop.start)]
-        places = {drop.place for drop in self.own_drops}
-        found = [hop for hop in behind if hop.place in places or hop.idle < FULL]
+        found = [
+            hop for hop in behind if hop.idle < FULL or any(hop.is_at(drop.place) for drop in self.own_drops)
+        ]
         return tuple(found or sorted(behind, key=lambda hop: hop.idle)[:1])
 
     @functools.cached_property
@@ -212,7 +251,7 @@ class Situation:
             str(flow["name"])
             for flow in self.topology["flows"]
             if flow["name"] != self.flow
-            and flow["name"] in self.outcomes[0]["flows"]
+            and flow["name"] in self.outcomes[0].flows
             and flow.get("kind") not in GENERATORS
             and way in ledger.route(self.outcomes[0], str(flow["name"]))
         )
@@ -234,25 +273,29 @@ class Situation:
     @property
     def theirs(self) -> float:
         """Goodput of the flows that share the tightest hop together, in bit/s."""
-        every = [o["flows"][name]["goodput_bit_per_s"] for o in self.outcomes for name in self.sharing]
+        every = [one.flows[name].goodput_bit_per_s for one in self.outcomes for name in self.sharing]
         return math.fsum(every) / len(self.outcomes)
 
     @functools.cached_property
     def drops(self) -> tuple[Drop, ...]:
         """All losses by place, cause and flow, those of this flow first, the greatest first."""
-        sums: dict[tuple[str, str, str], list[int]] = {}
+        sums: dict[tuple[Place, str, str], list[int]] = {}
         for outcome in self.outcomes:
-            for drop in outcome.get("drops", ()):
-                one = sums.setdefault((drop["place"], drop["cause"], drop["flow"]), [0, 0])
-                one[0] += int(drop.get("cells") or 0)
-                one[1] += int(drop.get("datagrams") or 0)
+            for drop in outcome.drops:
+                one = sums.setdefault((drop.place, drop.cause, drop.flow), [0, 0])
+                one[0] += drop.cells
+                one[1] += drop.datagrams
         repeats = len(self.outcomes)
         found = [
             Drop(*key, cells / repeats, datagrams / repeats)
             for key, (cells, datagrams) in sums.items()
             if cells or datagrams
         ]
-        return tuple(sorted(found, key=lambda d: (d.flow != self.flow, -d.datagrams, -d.cells, d.place)))
+
+        def order(drop: Drop) -> tuple[bool, float, float, str]:
+            return drop.flow != self.flow, -drop.datagrams, -drop.cells, say.place_name(drop.place)
+
+        return tuple(sorted(found, key=order))
 
     @property
     def own_drops(self) -> Sequence[Drop]:
@@ -263,9 +306,7 @@ class Situation:
     def overload(self) -> bool:
         """More is offered than can ever pass, by a sender that does not slow down: no buffer mends that."""
         lines = [
-            float(one["goodput_bit_per_s"])
-            for one in self.limited.get("candidates", ())
-            if one.get("kind") in ("link", "policer")
+            one.goodput_bit_per_s for one in self.candidates if one.bottleneck.kind in ("link", "policer")
         ]
         return not self.tcp and bool(lines) and self.offered > 1.005 * min(lines)
 
@@ -278,7 +319,7 @@ class Situation:
             (str(flow["name"]), str(flow.get("kind", "")), side)
             for flow in self.topology["flows"]
             if flow["name"] != self.flow
-            and flow["name"] in self.outcomes[0]["flows"]
+            and flow["name"] in self.outcomes[0].flows
             and flow.get("kind") not in GENERATORS
             for key, side in (("from", "send"), ("to", "receive"))
             if flow[key] == host
@@ -303,16 +344,6 @@ class Situation:
         books = self.tight.books if self.tight else None
         return books.share(account) if books else 0.0
 
-    def port(self, place: str) -> tuple[str, str] | None:
-        """The node of a port and its neighbour, by the place of a drop; `None` for a host or a router."""
-        for link in self.topology["links"]:
-            first, second = link["ends"]
-            for start, end in ((first, second), (second, first)):
-                # A name may hold an arrow: compare, do not split.
-                if place == f"{start} -> {end}":
-                    return start, end
-        return None
-
     def lost_at(self, cause: str) -> list[Drop]:
         """The flow's losses of one cause."""
         return [drop for drop in self.own_drops if drop.cause == cause]
@@ -322,7 +353,7 @@ class Situation:
         return node in self.settings.names("switch") or node in self.settings.names("router")
 
 
-def _of_direction(outcome: Mapping[str, Any], link: str, start: str) -> Mapping[str, Any]:
-    """The entry of an outcome for one direction of a link; empty where there is none."""
-    directions: list[Mapping[str, Any]] = outcome.get("links", {}).get(link, {}).get("directions", [])
-    return next((one for one in directions if one["from"] == start), {})
+def direction(outcome: Outcome, link: str, start: str) -> DirectionOutcome | None:
+    """The entry of an outcome for one direction of a link, if there is one."""
+    use = outcome.links.get(link)
+    return next((one for one in use.directions if one.from_ == start), None) if use is not None else None

@@ -10,21 +10,33 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engpass import _engpass, netlab
-from engpass.campaign import Axis, Point, sweep_numbers
+from msgspec.structs import replace
+
+from engpass import _engpass, netlab, outcomes
+from engpass.campaign import Axis, Point, swept_values
 from engpass.environment import now
 from engpass.measure.agent import Crew, MeasureError
 from engpass.measure.books import books
 from engpass.measure.flows import Flow, flows, rule, untold
-from engpass.measure.group import delays, unknown
+from engpass.measure.group import Waited, delays, unknown
 from engpass.measure.multipath import prepare as prepare_multipath
-from engpass.measure.outcome import add_precision, lasted, outcome_flows, outcome_hosts, own_congestion
+from engpass.measure.outcome import lasted, outcome_flows, outcome_hosts, own_congestion, with_precision
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
+from engpass.types.outcome import (
+    VERSION,
+    Engine,
+    FlowOutcome,
+    MeasuredPoint,
+    Outcome,
+    PointPrecision,
+    RealFlow,
+)
 
 __all__ = ["MeasureError", "Session"]
 
@@ -35,7 +47,7 @@ TRY_AGAIN_SECONDS = 60.0
 class Session:
     """Measures the points of one campaign, one after the other."""
 
-    engine = "measure"
+    engine: Engine = "measure"
     stops_by_rule = True
     """Whether a run may go on until its `precision` is reached."""
 
@@ -91,10 +103,10 @@ class Session:
         except MeasureError as error:
             self._dismiss()
             raise error from None
-        return json.dumps(self._headed(point, seed, found), ensure_ascii=False)
+        return outcomes.write(found)
 
-    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> dict[str, Any]:
-        """What came out of a point: flows, links, drops, hosts, and how it was measured."""
+    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> Outcome:
+        """What came out of a point."""
         planned = flows(numbers, seed)
         self._gather(numbers, planned)
         addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
@@ -111,44 +123,39 @@ class Session:
         notes = untold(numbers) + own_congestion(numbers, planned, collected.results) + kept.notes
         if self._lab is not None:
             notes += veth.notes(numbers)
-        outcome: dict[str, Any] = {
-            "flows": outcome_flows(planned, collected.results, hosts, limits, kept),
-            "links": kept.links,
-            "drops": [],
-            "hosts": hosts,
-            "measured": {
-                "at": now(),
-                "took_s": round(collected.seconds, 3),
-                "carrier": "hosts" if self._lab is None else "veth",
-                "notes": notes,
-            },
-        }
         notes += unknown(groups)
-        for flow, receivers in groups.items():
-            for host, told in receivers.items():
-                outcome["flows"][flow]["receivers"][host] |= told
+        found = outcome_flows(planned, collected.results, hosts, limits, kept)
+        found |= {name: _with_delays(found[name], receivers) for name, receivers in groups.items()}
+        precision: PointPrecision | None = None
         if stop is not None:
-            add_precision(outcome, planned, stop)
-        return outcome
+            found, precision = with_precision(found, planned, stop)
+        return Outcome(
+            version=VERSION,
+            variant=point.variant,
+            engine=self.engine,
+            repeat=point.repeat,
+            seed=seed,
+            sweep=swept_values(point, self._axes),
+            flows=found,
+            links=dict(kept.links),
+            hosts=hosts,
+            measured=MeasuredPoint(
+                at=now(),
+                took_s=round(collected.seconds, 3),
+                carrier="hosts" if self._lab is None else "veth",
+                notes=notes,
+                precision=precision,
+            ),
+        )
 
     def _groups(
         self, point: Point, addresses: Addresses, planned: list[Flow]
-    ) -> dict[str, dict[str, dict[str, Any]]]:
+    ) -> dict[str, dict[str, Waited]]:
         """How long receivers of groups waited for them: in the first repeat, for it takes some seconds."""
         if point.repeat:
             return {}
         groups = [flow for flow in planned if flow.group is not None and "schedule" in flow.send]
         return {flow.name: delays(self._crew, addresses, flow, self._stopped) for flow in groups}
-
-    def _headed(self, point: Point, seed: int, found: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "variant": point.variant,
-            "engine": self.engine,
-            "repeat": point.repeat,
-            "seed": seed,
-            "sweep": sweep_numbers(point, self._axes),
-            **found,
-        }
 
     def collect(self, variant: str, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
         """Make flows of one's own between the hosts of a testbed; what the agents gave back.
@@ -243,13 +250,19 @@ class Session:
     def _hellos(self) -> dict[str, Mapping[str, Any]]:
         return {host: agent.hello for host, agent in self._crew.agents.items()}
 
-    def _limits(self, point: Point) -> dict[str, Any]:
+    def _limits(self, point: Point) -> dict[str, FlowOutcome]:
         """The most each flow could get; nothing where the model does not carry the testbed."""
         with contextlib.suppress(_engpass.Unsupported):
             answer = self._campaign.run("limit", point.variant, point.sweep, 0, _engpass.Interrupt())
-            found: dict[str, Any] = json.loads(answer)["flows"]
-            return found
+            return outcomes.read(answer).flows
         return {}
+
+
+def _with_delays(flow: FlowOutcome, receivers: Mapping[str, Waited]) -> FlowOutcome:
+    """A flow to a group with how long its receivers waited for it."""
+    real = flow.real or RealFlow()
+    each = {host: replace(one, **asdict(receivers[host])) for host, one in real.receivers.items()}
+    return replace(flow, real=replace(real, receivers=each))
 
 
 def left_out(campaign: _engpass.Campaign, variant: str, sweep: Sequence[tuple[str, str]]) -> list[str]:

@@ -20,6 +20,7 @@ from engpass.measure.outcome import end_of
 from engpass.measure.segments import Tcp, subflows
 from engpass.measure.why import refused_by_socket
 from engpass.measure.wire import UDP_BYTES, Wire
+from engpass.types.outcome import DirectionOutcome, FlowOutcome, Ledger, LinkOutcome
 
 _S = 1_000_000_000
 _QUIET_BYTES = 16_384
@@ -62,9 +63,9 @@ def books(
     flows: Sequence[Flow],
     results: Mapping[str, Mapping[str, Any]],
     hosts: Mapping[str, Any],
-    limits: Mapping[str, Any],
+    limits: Mapping[str, FlowOutcome],
 ) -> Kept:
-    """The links of an outcome, as `engpass.ledger` reads them; `hosts` as `outcome_hosts` gives them."""
+    """The links of an outcome; `hosts` as `outcome_hosts` gives them, `limits` of the limit engine."""
     links = {link["name"]: link for link in numbers["links"]}
     sides = {
         hop: Side(hop)
@@ -78,7 +79,7 @@ def books(
             _Way(flow, receiver, hops, links, results, hosts, limits.get(flow.name)).book(sides.get)
     window = numbers["run"]["duration_ns"] - numbers["run"]["warmup_ns"]
     notes: list[str] = []
-    found: dict[str, Any] = {}
+    found: dict[str, LinkOutcome] = {}
     for name, link in links.items():
         pair = [side for hop, side in sides.items() if hop[0] == name]
         if pair:
@@ -113,7 +114,7 @@ class _Way:
         links: Mapping[str, Mapping[str, Any]],
         results: Mapping[str, Mapping[str, Any]],
         hosts: Mapping[str, Any],
-        limit: Mapping[str, Any] | None,
+        limit: FlowOutcome | None,
     ) -> None:
         self.flow, self.hops, self.links, self.hosts = flow, hops, links, hosts
         self.receiver = receiver
@@ -122,8 +123,10 @@ class _Way:
             end_of(results, flow, receiver, "receive"),
         )
         self.leads = receiver == flow.receivers[0]
-        bounds = [i for i, hop in enumerate(hops) if f"link `{hop[0]}`" == (limit or {}).get("bottleneck")]
-        self.bound = bounds[0] if bounds else len(hops)
+        bottleneck = None if limit is None else limit.bottleneck
+        self.bound = len(hops)
+        if bottleneck is not None and bottleneck.kind == "link":
+            self.bound = next((i for i, hop in enumerate(hops) if hop[0] == bottleneck.name), len(hops))
 
     def _wire(self, index: int) -> Wire:
         mtu = min(self.links[hop[0]]["mtu_bytes"] for hop in self.hops[: index + 1])
@@ -181,12 +184,12 @@ class _Way:
                 _grown(self.hosts.get(self.flow.sender), "interfaces", there.device or "", "qdiscs") or []
             )
             dropped = max((one.get("drops") or 0 for one in queues), default=0)
-            there.vain("dead", parts, size, max(0, lost - dropped))
+            there.vain("lost datagrams", parts, size, max(0, lost - dropped))
             there.own_bytes += counted * (self.sent.get("total_messages") or sent)
         elif last:
             # The socket's buffer is behind the link: what it refused has crossed.
             refused = min(lost, refused_by_socket(self.got, self.hosts.get(self.receiver)) or 0)
-            there.vain("dead", parts, size, refused)
+            there.vain("lost datagrams", parts, size, refused)
             there.own_bytes += counted * ((self.got.get("total_messages") or fresh) + refused)
             self._broken(there, wire, size)
 
@@ -213,7 +216,7 @@ class _Way:
         framing = parts.get("physical framing", 0) // packets
         each = (sum(parts.values()) + 8 * size) // packets
         there.book("physical framing", framing * here)
-        there.book("dead", (each - framing) * here)
+        there.book("lost datagrams", (each - framing) * here)
         there.own_bytes += wire.counted(size + UDP_BYTES) // packets * extra
 
     def _questions(self, there: Side, back: Side, wire: Wire) -> None:
@@ -269,8 +272,8 @@ class _Way:
         acks_in = max(0, near.grew("segs_in") - near.grew("data_segs_in"))
         acks_out = max(0, near.grew("segs_out") - near.grew("data_segs_out"))
         towards, away = (back, there) if first else (there, back)
-        towards.vain("control", header, 0, acks_in)
-        away.vain("control", header, 0, acks_out)
+        towards.vain("ACK and control", header, 0, acks_in)
+        away.vain("ACK and control", header, 0, acks_out)
         counted = wire.counted(20 + near.options)
         towards.own_bytes += near.whole("bytes_received") + near.whole("segs_in") * counted
         away.own_bytes += near.whole("bytes_sent") + near.whole("segs_out") * counted
@@ -293,8 +296,8 @@ def _stream(side: Side, wire: Wire, source: Tcp, sink: Tcp, near: Tcp) -> None:
     vain = min(segments, dead // mean)
     parts = wire.segment(mean, near.options)
     side.delivered(parts, segments - vain)
-    side.vain("dead", parts, 0, vain)
-    side.book("dead", dead * 8)
+    side.vain("lost datagrams", parts, 0, vain)
+    side.book("lost datagrams", dead * 8)
     side.book("delivered", given * 8)
     side.book("in flight", (new - given) * 8)
     side.book("duplicate", twice * 8)
@@ -327,10 +330,10 @@ def _others(
     whole = (after.get("at_ns") or 0) - (before.get("at_ns") or 0)
     beyond = _grown(hosts.get(host), "interfaces", side.device, counter) - side.own_bytes
     if whole > 0 and beyond > max(_QUIET_BYTES, side.own_bytes // 200):
-        side.book("other: unknown", round(beyond * 8 * min(1.0, window / whole)))
+        side.book("undeclared traffic", round(beyond * 8 * min(1.0, window / whole)))
 
 
-def _closed(link: Mapping[str, Any], pair: Sequence[Side], window: int, notes: list[str]) -> dict[str, Any]:
+def _closed(link: Mapping[str, Any], pair: Sequence[Side], window: int, notes: list[str]) -> LinkOutcome:
     """Both directions of a link, balanced by their idle time."""
     directions = []
     for side in pair:
@@ -350,12 +353,6 @@ def _closed(link: Mapping[str, Any], pair: Sequence[Side], window: int, notes: l
         accounts = {name: bits for name, bits in side.accounts.items() if bits}
         accounts |= divided(whole - carried, side.senders)
         used = {name: accounts[name] for name in ledger.ordered(accounts)}
-        directions.append({"from": side.hop[1], "to": side.hop[2], "ledger": used, "capacity": whole})
-    names = ledger.ordered(name for side in directions for name in side["ledger"])
-    total = {name: sum(side["ledger"].get(name, 0) for side in directions) for name in names}
-    return {
-        "ledger": total,
-        "capacity": sum(side["capacity"] for side in directions),
-        "unit": "bit",
-        "directions": directions,
-    }
+        kept = Ledger(units_per_bit=1, capacity=whole, accounts=used)
+        directions.append(DirectionOutcome(from_=side.hop[1], to=side.hop[2], ledger=kept))
+    return LinkOutcome(directions=directions)

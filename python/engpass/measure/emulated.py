@@ -13,8 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from engpass import _engpass
-from engpass.campaign import Axis, Point
+from engpass.campaign import Axis, Point, swept_values
 from engpass.environment import now
 from engpass.measure import Session
 from engpass.measure.agent import MeasureError
@@ -32,6 +35,17 @@ from engpass.netlab.control import Control
 from engpass.netlab.emulated import Network, Options
 from engpass.netlab.writing import Files
 from engpass.say import duration
+from engpass.types.outcome import (
+    VERSION,
+    Datagrams,
+    Drop,
+    Emulated,
+    Engine,
+    FlowOutcome,
+    MeasuredPoint,
+    Outcome,
+    Results,
+)
 
 _ALLOWED = "tcp_allowed_congestion_control"
 
@@ -39,7 +53,7 @@ _ALLOWED = "tcp_allowed_congestion_control"
 class EmulatedSession(Session):
     """Emulates the points of one campaign, one after the other."""
 
-    engine = "emulate"
+    engine: Engine = "emulate"
     stops_by_rule = False
 
     def __init__(
@@ -55,7 +69,7 @@ class EmulatedSession(Session):
         super().__init__(campaign, source, axes, stopped)
         self._overrides, self._options = overrides, options
 
-    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> Outcome:
         alike, others = as_the_model(carried(numbers))
         planned = flows(slowed(alike, self._options.slow), seed)
         network = self._network_of(point, seed)
@@ -72,7 +86,7 @@ class EmulatedSession(Session):
                 self._options.capture.tell(written.captured)
             if written.broken_log is not None:
                 self._options.broken_logs.append(written.broken_log)
-        return self._outcome(point, numbers, planned, collected, closed, others)
+        return self._outcome(point, seed, numbers, planned, collected, closed, others)
 
     def turn_to(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> None:
         """Emulate another campaign from now on, with these overrides."""
@@ -158,51 +172,61 @@ class EmulatedSession(Session):
     def _outcome(
         self,
         point: Point,
+        seed: int,
         numbers: Mapping[str, Any],
         planned: Sequence[Flow],
         collected: Collected,
         closed: Mapping[str, Any],
         others: list[str],
-    ) -> dict[str, Any]:
-        slow = self._options.slow
+    ) -> Outcome:
+        options = self._options
+        slow = options.slow
         hosts = outcome_hosts(self._hellos(), collected.results)
         limits = {
-            name: {**limit, "goodput_bit_per_s": limit["goodput_bit_per_s"] / slow}
+            name: replace(limit, goodput_bit_per_s=limit.goodput_bit_per_s / slow)
             for name, limit in self._limits(point).items()
         }
         found = outcome_flows(planned, collected.results, hosts, limits, Kept({}, {}, []))
         alone = alone_on(planned)
-        seen = renamed(closed["outcome"], alone)
+        model = results(closed["outcome"])
         generators = {flow["name"] for flow in numbers["flows"] if flow.get("cells")}
-        of_model = seen.pop("flows", {})
+        host_pairs = {name: flow for name, flow in model.flows.items() if name not in generators}
+        flows = {name: scaled_back(flow, slow) for name, flow in found.items()}
+        for name, flow in flows.items():
+            if flow.kind == "tcp-stream" and (counts := carried_of(name, host_pairs, alone)) is not None:
+                flows[name] = replace(flow, datagrams=counts)
         lateness = thinned(closed["lateness"])
-        outcome = {
-            "flows": {
-                name: scaled_back(flow, slow)
-                | (carried_of(name, of_model, alone) if flow["kind"] == "tcp-stream" else {})
-                for name, flow in found.items()
-            }
-            | {name: flow for name, flow in of_model.items() if name in generators},
-            "links": {},
-            "drops": [],
-            **seen,
-            "hosts": hosts,
-            "emulated": {
-                **self._options.to_json(),
-                "lateness": lateness,
-                "ways": {name: flow for name, flow in of_model.items() if name not in generators},
-            },
-            "measured": {
-                "at": now(),
-                "took_s": round(collected.seconds, 3),
-                "carrier": "model",
-                "notes": untold(numbers) + others + emulated.notes(self._options) + self._unruled(point),
-            },
-            "valid": bool(lateness["valid"]),
-        }
-        if not outcome["valid"]:
-            outcome["invalid"] = too_late(lateness)
-        return outcome
+        valid = bool(lateness["valid"])
+        return Outcome(
+            version=VERSION,
+            variant=point.variant,
+            engine=self.engine,
+            repeat=point.repeat,
+            seed=seed,
+            sweep=swept_values(point, self._axes),
+            flows=flows | {name: flow for name, flow in model.flows.items() if name in generators},
+            links=model.links,
+            drops=renamed(model.drops, alone),
+            events=model.events,
+            hosts=hosts,
+            measured=MeasuredPoint(
+                at=now(),
+                took_s=round(collected.seconds, 3),
+                carrier="model",
+                notes=untold(numbers) + others + emulated.notes(options) + self._unruled(point),
+            ),
+            emulated=Emulated(
+                clock=options.clock,
+                slow=slow,
+                no_offload=options.wire_true,
+                max_lateness=options.limit,
+                tap=options.tap,
+                lateness=lateness,
+                host_pairs=host_pairs,
+            ),
+            valid=valid,
+            invalid=None if valid else too_late(lateness),
+        )
 
 
 def log_directory(name: str) -> Path:
@@ -280,24 +304,28 @@ def alone_on(planned: Sequence[Flow]) -> dict[str, str]:
     return {way: flows[0] for way, flows in users.items() if len(flows) == 1}
 
 
-def renamed(outcome: Mapping[str, Any], alone: Mapping[str, str]) -> dict[str, Any]:
-    """The model's outcome with a flow's name for its way, where no other flow takes that way."""
-    drops = [
-        {**drop, "flow": alone.get(str(drop.get("flow")), drop.get("flow"))}
-        for drop in outcome.get("drops", [])
-    ]
-    return {**outcome, "drops": drops}
+def results(told: Mapping[str, Any]) -> Results:
+    """What a driver counted in a window; raises `LabError` where it is not what this version knows."""
+    try:
+        return msgspec.convert(told, Results)
+    except msgspec.ValidationError as error:
+        raise LabError(f"the driver does not speak our language: {error}", "install one version") from None
 
 
-def carried_of(flow: str, ways: Mapping[str, Any], alone: Mapping[str, str]) -> dict[str, Any]:
-    """Packets of a TCP flow, and those lost, as the network has counted them on a way that only it takes.
+def renamed(drops: Sequence[Drop], alone: Mapping[str, str]) -> list[Drop]:
+    """The model's losses with a flow's name for its way, where no other flow takes that way."""
+    return [replace(drop, flow=alone.get(drop.flow, drop.flow)) for drop in drops]
+
+
+def carried_of(
+    flow: str, host_pairs: Mapping[str, FlowOutcome], alone: Mapping[str, str]
+) -> Datagrams | None:
+    """Packets of a TCP flow, as the network has counted them on a way that only it takes.
 
     A socket does not say how many segments were lost; datagrams a receiver counts itself.
     """
-    found = next((counted for way, counted in ways.items() if alone.get(way) == flow), None)
-    if found is None:
-        return {}
-    return {key: found[key] for key in ("sent_datagrams", "lost_datagrams") if key in found}
+    counts = next((seen.datagrams for way, seen in host_pairs.items() if alone.get(way) == flow), None)
+    return None if counts is None else Datagrams(sent=counts.sent, received=counts.received, lost=counts.lost)
 
 
 def way_name(sender: str, receiver: str) -> str:

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from engpass.measure.agent import MeasureError
 from engpass.measure.precision import LEAST_SAMPLES, Rule, Series
+from engpass.types.outcome import Path
 
 _SECOND_NS = 1_000_000_000
 _LEAST_INTERVAL_NS = 100_000_000
@@ -35,8 +38,8 @@ class Flow:
     send: Mapping[str, Any]
     receive: Mapping[str, Any]
     group: str | None = None
-    paths: tuple[Mapping[str, Any], ...] = ()
-    """The path to each receiver, as outcomes have it."""
+    paths: tuple[Path, ...] = ()
+    """The path to each receiver."""
 
     @property
     def asked_bit_per_s(self) -> float | None:
@@ -155,7 +158,7 @@ def _flow(flow: Mapping[str, Any], start: int, warmup: int, duration: int, seed:
     send["socket"], receive["socket"] = _sockets(flow, udp=udp)
     return Flow(
         flow["name"], kind, flow["from"], tuple(flow["to"]), start, warmup, duration, common, send, receive,
-        flow.get("group"), tuple(flow["paths"]),
+        flow.get("group"), msgspec.convert(flow["paths"], tuple[Path, ...]),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engpass.measure.agent import Crew, MeasureError
@@ -23,10 +24,18 @@ _LEFT_SECONDS = 3.4
 _LENGTH_NS = 8 * _S
 
 
-def delays(
-    crew: Crew, addresses: Addresses, flow: Flow, stopped: Callable[[], bool]
-) -> dict[str, dict[str, Any]]:
-    """For each receiver `join_delay_s` and `leave_delay_s`, or under `join` and `leave` why there is none.
+@dataclass(frozen=True)
+class Waited:
+    """How long a receiver waited for a group, and how long it went on coming; or why that is not known."""
+
+    join_delay_s: float | None = None
+    leave_delay_s: float | None = None
+    join_unknown: str | None = None
+    leave_unknown: str | None = None
+
+
+def delays(crew: Crew, addresses: Addresses, flow: Flow, stopped: Callable[[], bool]) -> dict[str, Waited]:
+    """The delays of each receiver.
 
     The agents have forgotten the trial afterwards. What goes wrong in it takes nothing from the point: that
     has been measured.
@@ -35,14 +44,15 @@ def delays(
     try:
         return _trial(crew, addresses, flow, token, stopped)
     except MeasureError as error:
-        return {host: dict.fromkeys(("join", "leave"), error.message) for host in flow.receivers}
+        failed = Waited(join_unknown=error.message, leave_unknown=error.message)
+        return dict.fromkeys(flow.receivers, failed)
     finally:
         _forget(crew, flow, token)
 
 
 def _trial(
     crew: Crew, addresses: Addresses, flow: Flow, token: str, stopped: Callable[[], bool]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Waited]:
     assert flow.group is not None  # noqa: S101 (the flows of a group alone come here)
 
     def ask(host: str, do: str, **fields: Any) -> Mapping[str, Any]:  # noqa: ANN401 (whatever the request has)
@@ -79,13 +89,13 @@ def _trial(
     return {host: _told(ask(host, "collect")) for host in flow.receivers}
 
 
-def unknown(delays: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
+def unknown(delays: Mapping[str, Mapping[str, Waited]]) -> list[str]:
     """What is not known of the delays of flows, by flow and receiver: a sentence for each reason."""
     why: dict[tuple[str, str], list[str]] = {}
     for flow, receivers in delays.items():
         for host, told in receivers.items():
-            if "join" in told:
-                why.setdefault((flow, told["join"]), []).append(f"`{host}`")
+            if told.join_unknown is not None:
+                why.setdefault((flow, told.join_unknown), []).append(f"`{host}`")
     return [
         f"how long joining the group of `{flow}` takes is not known at {' and '.join(hosts)}: {reason};"
         " look whether the routers and switches on the way forward multicast"
@@ -93,20 +103,22 @@ def unknown(delays: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
     ]
 
 
-def _told(answer: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _told(answer: Mapping[str, Any]) -> Waited:
+    found = Waited()
     for change in answer["flows"][0].get("membership") or []:
         if "join_ns" in change:
             if change.get("first_ns") is None:
                 # Neither is known when it would have ended.
-                return {"join": f"nothing came within {_MEMBER_SECONDS:g} s", "leave": "nothing had come"}
-            found["join_delay_s"] = (change["first_ns"] - change["join_ns"]) / _S
+                nothing = f"nothing came within {_MEMBER_SECONDS:g} s"
+                return Waited(join_unknown=nothing, leave_unknown="nothing had come")
+            found = replace(found, join_delay_s=(change["first_ns"] - change["join_ns"]) / _S)
         elif change.get("seen_by") is None:
-            found["leave"] = "not seen: that needs CAP_NET_RAW"
+            found = replace(found, leave_unknown="not seen: that needs CAP_NET_RAW")
         elif not change.get("quiet"):
-            found["leave"] = f"still forwarded {_LEFT_SECONDS:g} s later"
+            found = replace(found, leave_unknown=f"still forwarded {_LEFT_SECONDS:g} s later")
         else:
-            found["leave_delay_s"] = ((change.get("last_ns") or change["leave_ns"]) - change["leave_ns"]) / _S
+            last = change.get("last_ns") or change["leave_ns"]
+            found = replace(found, leave_delay_s=(last - change["leave_ns"]) / _S)
     return found
 
 

@@ -89,7 +89,7 @@ def divided(idle: int, senders: Sequence[Waits]) -> dict[str, int]:
     if not idle:
         return {}
     if not senders:
-        return {"idle: nobody": idle}
+        return {"idle: no sender": idle}
     asked = [one for one in senders if one.elastic] or list(senders)
     total: dict[str, float] = {}
     for one in asked:

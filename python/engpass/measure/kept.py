@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from engpass.ledger import Hop
+from engpass.types.outcome import LinkOutcome
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Line:
 class Kept:
     """The books of a point by link, the ways of its flows, and what there is to say about the books."""
 
-    links: Mapping[str, Any]
+    links: Mapping[str, LinkOutcome]
     ways: Mapping[str, list[Hop]]
     notes: list[str]
     seconds: float = 0.0
@@ -34,12 +34,13 @@ class Kept:
         """The lines on the way of a flow that have books, in its order."""
         found = []
         for link, start, _ in self.ways.get(flow, []):
-            for side in self.links.get(link, {}).get("directions", []):
-                if side["from"] != start or not side["capacity"]:
+            booked = self.links.get(link)
+            for side in () if booked is None else booked.directions:
+                if side.from_ != start or side.ledger is None or not side.ledger.capacity:
                     continue
-                whole = side["capacity"]
-                idle = sum(n for account, n in side["ledger"].items() if account.startswith("idle:"))
-                given = side["ledger"].get("delivered", 0)
+                whole, accounts = side.ledger.capacity, side.ledger.accounts
+                idle = sum(n for account, n in accounts.items() if account.startswith("idle:"))
+                given = accounts.get("delivered", 0)
                 found.append(
                     Line(link, 1 - idle / whole, given / whole, whole / self.seconds if self.seconds else 0.0)
                 )

@@ -1,10 +1,12 @@
-"""From what agents collected to an outcome as the other engines write it: pure."""
+"""From what agents collected to an outcome: pure."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from engpass.measure.agent import MeasureError
 from engpass.measure.counters import changes, thinned
@@ -13,6 +15,17 @@ from engpass.measure.kept import Kept
 from engpass.measure.pacing import pacing
 from engpass.measure.precision import Rule
 from engpass.measure.why import explained
+from engpass.types.outcome import (
+    Datagrams,
+    FlowOutcome,
+    Gaps,
+    Latency,
+    PointPrecision,
+    RealFlow,
+    Receiver,
+    Requests,
+    Tcp,
+)
 
 _S = 1e9
 
@@ -26,7 +39,7 @@ def lasted(planned: Sequence[Flow], results: Mapping[str, Mapping[str, Any]]) ->
             (e for e in ends if e.get("flow") == flow.name and e.get("role") == "send"), {}
         )
         ended = end.get("ended") == "stopped" and end.get("elapsed_ns")
-        found.append(replace(flow, duration_ns=int(end["elapsed_ns"])) if ended else flow)
+        found.append(dataclasses.replace(flow, duration_ns=int(end["elapsed_ns"])) if ended else flow)
     return found
 
 
@@ -34,10 +47,13 @@ def outcome_flows(
     flows: Sequence[Flow],
     results: Mapping[str, Mapping[str, Any]],
     hosts: Mapping[str, Any],
-    limits: Mapping[str, Any],
+    limits: Mapping[str, FlowOutcome],
     kept: Kept,
-) -> dict[str, Any]:
-    """The flows of an outcome, in the order of the file; `hosts` as `outcome_hosts` gives them."""
+) -> dict[str, FlowOutcome]:
+    """The flows of an outcome, in the order of the file.
+
+    `hosts` as `outcome_hosts` gives them, `limits` of the limit engine.
+    """
     return {flow.name: _flow(flow, results, hosts, limits.get(flow.name), kept) for flow in flows}
 
 
@@ -96,64 +112,122 @@ def _flow(
     flow: Flow,
     results: Mapping[str, Mapping[str, Any]],
     hosts: Mapping[str, Any],
-    limit: Mapping[str, Any] | None,
+    limit: FlowOutcome | None,
     kept: Kept,
-) -> dict[str, Any]:
+) -> FlowOutcome:
     sender = end_of(results, flow, flow.sender, "send")
     receivers = {host: end_of(results, flow, host, "receive") for host in flow.receivers}
-    first = next(iter(receivers.values()))
-    seconds = flow.duration_ns / _S
-    if flow.kind == "request-response":
-        found = _conversation(flow, sender, seconds)
-    elif flow.kind == "tcp-stream":
-        found = _rates(flow, sender, first) | _tcp(sender)
-    elif flow.kind == "multicast":
-        found = _group(flow, sender, receivers)
-    else:
-        found = _rates(flow, sender, first) | _datagrams(sender, first)
     ends = {flow.sender: sender, **receivers}
-    cpu = {host: _cpu(end, found["goodput_bit_per_s"] * seconds / 8) for host, end in ends.items()}
-    found |= {
-        "sender_cpu_s_per_gb": cpu[flow.sender],
-        "receiver_cpu_s_per_gb": cpu[flow.receivers[0]],
-    }
-    found |= {"paths": list(flow.paths), "schedule_kept": flow.kept(sender)}
-    found |= explained(flow, found, ends, hosts, limit, kept.lines(flow.name))
-    if (regularity := pacing(sender, first)) is not None:
-        found["pacing"] = regularity
-    # The rest is kept as it came: numbers of the kernel with its names.
-    found["ends"] = {host: thinned(end) for host, end in ends.items()}
-    return {key: value for key, value in found.items() if value is not None}
+    first = next(iter(receivers.values()))
+    found, real = _figures(flow, sender, receivers)
+    carried_bytes = found.goodput_bit_per_s * (flow.duration_ns / _S) / 8
+    real = replace(
+        real,
+        sender_cpu_s_per_gb=_cpu(sender, carried_bytes),
+        receiver_cpu_s_per_gb=_cpu(first, carried_bytes),
+        schedule_kept=flow.kept(sender),
+        pacing=pacing(sender, first),
+    )
+    found = replace(found, paths=list(flow.paths), real=real)
+    why = explained(flow, found, ends, hosts, limit, kept.lines(flow.name))
+    return replace(
+        found,
+        bottleneck=why.bottleneck,
+        next_bottleneck=why.next,
+        summary=why.summary,
+        # The rest is kept as it came: numbers of the kernel with its names.
+        real=replace(real, findings=why.findings, ends={host: thinned(end) for host, end in ends.items()}),
+    )
 
 
-def _rates(flow: Flow, sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "kind": flow.kind,
-        "goodput_bit_per_s": receiver["bytes"] * 8 * _S / flow.arrived_ns(sender, receiver),
-        "offered_bit_per_s": sender["bytes"] * 8 * _S / flow.duration_ns,
-    }
+def _figures(
+    flow: Flow, sender: Mapping[str, Any], receivers: Mapping[str, Mapping[str, Any]]
+) -> tuple[FlowOutcome, RealFlow]:
+    """Rates and counts of a flow: what all engines tell, and what only real hosts do."""
+    if flow.kind == "request-response":
+        return _conversation(flow, sender)
+    if flow.kind == "multicast":
+        each = {host: _receiver(flow, sender, end) for host, end in receivers.items()}
+        # Of the receiver that got least.
+        least = min(each.values(), key=lambda one: one.goodput_bit_per_s)
+        rates, counts = Rates(least.goodput_bit_per_s, least.offered_bit_per_s), least.datagrams
+        real = RealFlow(gap_s=least.gap_s, max_datagrams_per_ms=least.max_datagrams_per_ms, receivers=each)
+        return _outcome(flow, rates, datagrams=counts), real
+    first = next(iter(receivers.values()))
+    rates = _rates(flow, sender, first)
+    if flow.kind == "tcp-stream":
+        return _outcome(flow, rates, tcp=_tcp(sender)), RealFlow()
+    real = RealFlow(gap_s=_gaps(first), max_datagrams_per_ms=_most_per_ms(first))
+    return _outcome(flow, rates, datagrams=_datagrams(sender, first)), real
 
 
-def _datagrams(sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> dict[str, Any]:
+class Rates(NamedTuple):
+    """Payload in bit/s."""
+
+    goodput_bit_per_s: float
+    offered_bit_per_s: float
+
+
+def _outcome(
+    flow: Flow, rates: Rates, datagrams: Datagrams | None = None, tcp: Tcp | None = None
+) -> FlowOutcome:
+    return FlowOutcome(
+        kind=flow.kind,
+        goodput_bit_per_s=rates.goodput_bit_per_s,
+        offered_bit_per_s=rates.offered_bit_per_s,
+        datagrams=datagrams,
+        tcp=tcp,
+    )
+
+
+def _rates(flow: Flow, sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> Rates:
+    return Rates(
+        receiver["bytes"] * 8 * _S / flow.arrived_ns(sender, receiver),
+        sender["bytes"] * 8 * _S / flow.duration_ns,
+    )
+
+
+def _receiver(flow: Flow, sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> Receiver:
+    rates = _rates(flow, sender, receiver)
+    return Receiver(
+        goodput_bit_per_s=rates.goodput_bit_per_s,
+        offered_bit_per_s=rates.offered_bit_per_s,
+        datagrams=_datagrams(sender, receiver),
+        gap_s=_gaps(receiver),
+        max_datagrams_per_ms=_most_per_ms(receiver),
+    )
+
+
+def _datagrams(sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> Datagrams:
     sequence = receiver.get("sequence") or {}
     sent, received = sender["messages"], sequence.get("received", receiver["messages"])
+    return Datagrams(
+        sent=sent,
+        received=received,
+        lost=max(0, sent - received),
+        duplicate=sequence.get("duplicate"),
+        reordered=sequence.get("reordered"),
+    )
+
+
+def _gaps(receiver: Mapping[str, Any]) -> Gaps | None:
     gaps = receiver.get("gaps") or {}
-    return {
-        "sent_datagrams": sent,
-        "received_datagrams": received,
-        "lost_datagrams": max(0, sent - received),
-        "duplicate_datagrams": sequence.get("duplicate"),
-        "reordered_datagrams": sequence.get("reordered"),
-        "gap_mean_s": _seconds(gaps.get("mean_ns")),
-        "gap_sd_s": _seconds(gaps.get("sd_ns")),
-        "gap_mad_s": _seconds(gaps.get("mad_ns")),
-        "gap_p99_s": _seconds(gaps.get("p99_ns")),
-        "gap_p999_s": _seconds(gaps.get("p999_ns")),
-        "worst_ms_datagrams": gaps.get("worst_ms"),
-    }
+    found = Gaps(
+        mean=_seconds(gaps.get("mean_ns")),
+        sd=_seconds(gaps.get("sd_ns")),
+        mad=_seconds(gaps.get("mad_ns")),
+        p99=_seconds(gaps.get("p99_ns")),
+        p99_9=_seconds(gaps.get("p999_ns")),
+    )
+    return None if found == Gaps() else found
 
 
-def _tcp(sender: Mapping[str, Any]) -> dict[str, Any]:
+def _most_per_ms(receiver: Mapping[str, Any]) -> int | None:
+    most: int | None = (receiver.get("gaps") or {}).get("worst_ms")
+    return most
+
+
+def _tcp(sender: Mapping[str, Any]) -> Tcp | None:
     """Counts of all streams over the window, times of the first at its end."""
     edges = [stream["tcp"] for stream in sender.get("streams", []) if stream.get("tcp")]
 
@@ -170,49 +244,40 @@ def _tcp(sender: Mapping[str, Any]) -> dict[str, Any]:
         limited = counted(name)
         return limited / busy if busy and limited is not None else None
 
-    rest = {
-        f"{word}_share": share(name)
-        for word, name in (
-            ("receive_window_limited", "rwnd_limited_us"),
-            ("send_buffer_limited", "sndbuf_limited_us"),
-        )
-    }
     rtt, least = close.get("rtt_us"), close.get("min_rtt_us")
-    return {
-        "retransmitted_segments": counted("total_retrans"),
-        "timeouts": counted("total_rto"),
-        "timeout_share": timeouts_ms * 1000 / busy if busy and timeouts_ms is not None else None,
-        "smoothed_rtt_s": rtt / 1e6 if rtt is not None else None,
-        "minimum_rtt_s": least / 1e6 if least is not None else None,
-        **rest,
-    }
+    found = Tcp(
+        retransmitted_segments=counted("total_retrans"),
+        timeouts=counted("total_rto"),
+        smoothed_rtt_s=rtt / 1e6 if rtt is not None else None,
+        min_rtt_s=least / 1e6 if least is not None else None,
+        timeout_share=timeouts_ms * 1000 / busy if busy and timeouts_ms is not None else None,
+        receive_window_limited_share=share("rwnd_limited_us"),
+        send_buffer_limited_share=share("sndbuf_limited_us"),
+    )
+    return None if found == Tcp() else found
 
 
-def _conversation(flow: Flow, asker: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def _conversation(flow: Flow, asker: Mapping[str, Any]) -> tuple[FlowOutcome, RealFlow]:
+    seconds = flow.duration_ns / _S
     latency = asker.get("latency") or {}
     answered = latency.get("count", asker["messages"])
     goodput = answered * flow.common["message_bytes"] * 8 / seconds
     missed = (asker.get("unanswered") or 0) * flow.common["message_bytes"] * 8 / seconds
-    return {
-        "kind": flow.kind,
-        "goodput_bit_per_s": goodput,
-        "offered_bit_per_s": goodput + missed,
-        "transactions_per_s": answered / seconds,
-        "unanswered": asker.get("unanswered"),
-        **{
-            f"latency_{name}_s": _seconds(latency.get(f"{name}_ns"))
-            for name in ("min", "mean", "p50", "p90", "p99", "p999", "max")
-        },
-    }
-
-
-def _group(
-    flow: Flow, sender: Mapping[str, Any], receivers: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Figures of the receiver that got least, and of each."""
-    each = {host: {**_rates(flow, sender, end), **_datagrams(sender, end)} for host, end in receivers.items()}
-    worst = min(each.values(), key=lambda one: one["goodput_bit_per_s"])
-    return {**worst, "receivers": each}
+    times = Latency(
+        min=_seconds(latency.get("min_ns")),
+        mean=_seconds(latency.get("mean_ns")),
+        p50=_seconds(latency.get("p50_ns")),
+        p90=_seconds(latency.get("p90_ns")),
+        p99=_seconds(latency.get("p99_ns")),
+        p99_9=_seconds(latency.get("p999_ns")),
+        max=_seconds(latency.get("max_ns")),
+    )
+    requests = Requests(
+        per_s=answered / seconds,
+        unanswered=asker.get("unanswered"),
+        latency_s=None if times == Latency() else times,
+    )
+    return _outcome(flow, Rates(goodput, goodput + missed)), RealFlow(requests=requests)
 
 
 def _cpu(end: Mapping[str, Any], carried_bytes: float) -> float | None:
@@ -226,24 +291,24 @@ def _seconds(nanoseconds: float | None) -> float | None:
     return None if nanoseconds is None else nanoseconds / _S
 
 
-def add_precision(outcome: dict[str, Any], planned: Sequence[Flow], rule: Rule) -> None:
-    """Say of every flow, and of the point, how well its mean is known, and whether that was asked."""
-    reached = []
+def with_precision(
+    flows: Mapping[str, FlowOutcome], planned: Sequence[Flow], rule: Rule
+) -> tuple[dict[str, FlowOutcome], PointPrecision]:
+    """The flows, each with how well its mean is known; and whether all are known as well as was asked."""
+    found = dict(flows)
+    reached = True
     for flow in planned:
-        found = outcome["flows"][flow.name]
         told = flow.kind == "request-response"
         # Answers are counted in requests, whose payload is what `goodput` means there.
         per_sample = 8.0 * (flow.common["message_bytes"] if told else 1)
         hosts = (flow.sender,) if told else flow.receivers
         each = [rule.told(flow.name, host, per_sample) for host in hosts]
         known = [one for one in each if one is not None]
-        worst = min(known, key=lambda one: (one["reached"], -(one.get("share") or 0.0)))
-        found["precision"] = worst
-        # As a column, beside the mean that it belongs to.
-        found["precision_share"] = worst.get("share")
-        found["precision_reached"] = worst["reached"]
-        reached.append(worst["reached"])
-    outcome["measured"]["precision"] = {"asked": rule.asked, "reached": all(reached)}
+        worst = min(known, key=lambda one: (one.reached, -(one.share or 0.0)))
+        before = found[flow.name]
+        found[flow.name] = replace(before, real=replace(before.real or RealFlow(), precision=worst))
+        reached = reached and worst.reached
+    return found, PointPrecision(asked=rule.asked, reached=reached)
 
 
 def outcome_hosts(

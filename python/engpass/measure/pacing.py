@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from engpass.types.outcome import GapDeviation
+
 _CAUSES = {
     "waited": "other threads of the sending host had its core",
     "stolen": "the hypervisor of the sending host had its core, or woke it late",
@@ -14,8 +16,8 @@ _MOST = 0.5
 _PPM = 1e6
 
 
-def pacing(sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The deviation of the gaps, plain and robust, and the sender's part in it by cause.
+def pacing(sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> GapDeviation | None:
+    """The sender's part in the deviation of the gaps, by cause; the deviation itself is in `gap_s`.
 
     Nothing where no gaps were seen.
     The share of a cause is that of the squares: a deviation is made of squares.
@@ -23,22 +25,22 @@ def pacing(sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> dict[str, 
     gaps, how = receiver.get("gaps") or {}, sender.get("pacing") or {}
     if not gaps.get("count") or "sd_ns" not in gaps:
         return None
-    found: dict[str, Any] = {
-        "method": how.get("method"),
-        "class": how.get("class"),
-        "awake": how.get("awake"),
-        **{key: gaps.get(key) for key in ("sd_ns", "mad_ns", "p99_ns", "p999_ns", "worst_ms")},
-    }
-    stalls = how.get("stalls")
-    if stalls:
+    stalls, explained, summary = how.get("stalls") or None, None, None
+    if stalls is not None:
         variance = float(gaps["sd_ns"]) ** 2 * gaps["count"]
-        found["stalls"] = stalls
-        found["explained_share"] = min(1.0, stalls["squares_ns2"] / variance) if variance else None
-        found["sentence"] = _sentence(gaps, stalls, found["explained_share"])
-    return {key: value for key, value in found.items() if value is not None}
+        explained = min(1.0, stalls["squares_ns2"] / variance) if variance else None
+        summary = _summary(gaps, stalls, explained)
+    return GapDeviation(
+        method=how.get("method"),
+        scheduling_class=how.get("class"),
+        cpu_latency_held=how.get("awake"),
+        stalls=stalls,
+        explained_share=explained,
+        summary=summary,
+    )
 
 
-def _sentence(gaps: Mapping[str, Any], stalls: Mapping[str, Any], explained: float | None) -> str:
+def _summary(gaps: Mapping[str, Any], stalls: Mapping[str, Any], explained: float | None) -> str:
     said = f"gaps deviate by {_us(gaps['sd_ns'])}, half of them by at most {_us(gaps.get('mad_ns') or 0)}"
     if not stalls["count"] or not explained:
         return said

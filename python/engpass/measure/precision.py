@@ -20,6 +20,10 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
 
+from msgspec.structs import replace
+
+from engpass.types.outcome import Precision
+
 CONFIDENCE = 0.95
 LEAST_SAMPLES = 40
 """Fewer say nothing about how they depend on each other."""
@@ -134,26 +138,27 @@ class Rule:
         """Whether an interval is as narrow as was asked."""
         return found.share <= self.asked and found.effective >= LEAST_EFFECTIVE
 
-    def told(self, flow: str, host: str, per_sample: float = 8.0) -> dict[str, Any] | None:
-        """What became of a flow, as an outcome writes it: rates times `per_sample`, 8 for bytes."""
+    def told(self, flow: str, host: str, per_sample: float = 8.0) -> Precision | None:
+        """What became of a flow: rates times `per_sample`, 8 for bytes."""
         series = self.series.get((flow, host))
         if series is None:
             return None
         found = mean(series.samples)
-        told: dict[str, Any] = {
-            "asked": self.asked,
-            "reached": False,
-            "confidence": CONFIDENCE,
-            "intervals": len(series.samples),
-            "interval_s": series.interval_ns / 1e9,
-        }
+        told = Precision(
+            asked=self.asked,
+            reached=False,
+            confidence=CONFIDENCE,
+            intervals=len(series.samples),
+            interval_s=series.interval_ns / 1e9,
+        )
         if found is None:
             return told
-        return told | {
-            "reached": self.fits(found),
-            "mean_bit_per_s": found.value * per_sample,
-            "half_width_bit_per_s": found.half * per_sample,
+        return replace(
+            told,
+            reached=self.fits(found),
+            mean_bit_per_s=found.value * per_sample,
+            half_width_bit_per_s=found.half * per_sample,
             # JSON has no infinity: of a mean of nothing there is no share.
-            "share": found.share if math.isfinite(found.share) else None,
-            "effective_samples": round(found.effective, 1),
-        }
+            share=found.share if math.isfinite(found.share) else None,
+            effective_samples=round(found.effective, 1),
+        )

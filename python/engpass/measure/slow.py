@@ -7,7 +7,22 @@ is stretched before, their results are scaled back after. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import asdict, replace
+
+from engpass.types.outcome import (
+    Delays,
+    FlowOutcome,
+    Gaps,
+    Latency,
+    Precision,
+    Quantiles,
+    RealFlow,
+    Receiver,
+    Requests,
+    Tcp,
+)
 
 
 def slowed(numbers: Mapping[str, Any], slow: int) -> dict[str, Any]:
@@ -34,16 +49,90 @@ def _longer(table: Mapping[str, Any], slow: int, *keys: str) -> dict[str, int]:
     return {key: table[key] * slow for key in keys if table.get(key) is not None}
 
 
-def scaled_back(flow: Mapping[str, Any], slow: int) -> dict[str, Any]:
-    """The figures of a flow in the network's own time; what its agents gave back stays as it came."""
+def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:
+    """A flow between real hosts in the network's own time.
+
+    Times are divided: `delay_s`; `smoothed_rtt_s`, `min_rtt_s` and `rtt_s` of `tcp`; and of `real` the gaps,
+    the latency of requests, `interval_s` of the precision, and the gaps and delays of receivers. Rates are
+    multiplied: goodput and offered load, of receivers too, `per_s` of requests, and the mean rate of the
+    precision with its half width.
+
+    The rest stays as it came: counts and shares; CPU time for each GB, which is that of the hosts; datagrams
+    within a millisecond, which was one of the wall; sentences; and what the agents gave back. Such a flow has
+    no `limit`.
+    """
     if slow == 1:
-        return dict(flow)
-    return {key: _scaled(key, value, slow) for key, value in flow.items()}
+        return flow
+    return replace(
+        flow,
+        goodput_bit_per_s=flow.goodput_bit_per_s * slow,
+        offered_bit_per_s=flow.offered_bit_per_s * slow,
+        delay_s=None if flow.delay_s is None else Delays(network=_times(flow.delay_s.network, slow)),
+        tcp=None if flow.tcp is None else _tcp(flow.tcp, slow),
+        real=None if flow.real is None else _real(flow.real, slow),
+    )
 
 
-def _scaled(key: str, value: Any, slow: int) -> Any:  # noqa: ANN401 (whatever a flow has)
-    if not isinstance(value, int | float) or isinstance(value, bool) or key.endswith("_s_per_gb"):
-        return value
-    if key.endswith("_per_s"):
-        return value * slow
-    return value / slow if key.endswith("_s") else value
+Times = TypeVar("Times", Quantiles, Gaps, Latency)
+
+
+def _times(times: Times, slow: int) -> Times:
+    """Quantiles and the like, of which every field is a time."""
+    seconds: dict[str, float | None] = asdict(times)
+    return replace(times, **{name: _time(value, slow) for name, value in seconds.items()})
+
+
+def _time(seconds: float | None, slow: int) -> float | None:
+    return None if seconds is None else seconds / slow
+
+
+def _rate(per_second: float | None, slow: int) -> float | None:
+    return None if per_second is None else per_second * slow
+
+
+def _tcp(tcp: Tcp, slow: int) -> Tcp:
+    return replace(
+        tcp,
+        smoothed_rtt_s=_time(tcp.smoothed_rtt_s, slow),
+        min_rtt_s=_time(tcp.min_rtt_s, slow),
+        rtt_s=None if tcp.rtt_s is None else _times(tcp.rtt_s, slow),
+    )
+
+
+def _real(real: RealFlow, slow: int) -> RealFlow:
+    return replace(
+        real,
+        gap_s=None if real.gap_s is None else _times(real.gap_s, slow),
+        requests=None if real.requests is None else _requests(real.requests, slow),
+        precision=None if real.precision is None else _precision(real.precision, slow),
+        receivers={host: _receiver(one, slow) for host, one in real.receivers.items()},
+    )
+
+
+def _requests(requests: Requests, slow: int) -> Requests:
+    latency = requests.latency_s
+    return replace(
+        requests,
+        per_s=requests.per_s * slow,
+        latency_s=None if latency is None else _times(latency, slow),
+    )
+
+
+def _precision(precision: Precision, slow: int) -> Precision:
+    return replace(
+        precision,
+        interval_s=precision.interval_s / slow,
+        mean_bit_per_s=_rate(precision.mean_bit_per_s, slow),
+        half_width_bit_per_s=_rate(precision.half_width_bit_per_s, slow),
+    )
+
+
+def _receiver(receiver: Receiver, slow: int) -> Receiver:
+    return replace(
+        receiver,
+        goodput_bit_per_s=receiver.goodput_bit_per_s * slow,
+        offered_bit_per_s=receiver.offered_bit_per_s * slow,
+        gap_s=None if receiver.gap_s is None else _times(receiver.gap_s, slow),
+        join_delay_s=_time(receiver.join_delay_s, slow),
+        leave_delay_s=_time(receiver.leave_delay_s, slow),
+    )

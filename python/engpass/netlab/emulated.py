@@ -103,15 +103,14 @@ class Options:
         captures = () if self.capture is None else tuple(self.capture.paths())
         return Files(captures, logs=self.log) if each_point else Files(captures, self.log)
 
-    def to_json(self) -> dict[str, Any]:
-        """What of them may change an outcome."""
+    def to_json(self) -> dict[str, str | int | bool]:
+        """What of them may change an outcome, under the names that it has there."""
         return {
             "clock": self.clock,
             "slow": self.slow,
-            "wire_true": self.wire_true,
-            "limit": self.limit,
-            # What is kept was made without, until now.
-            **({"tap": True} if self.tap else {}),
+            "no_offload": self.wire_true,
+            "max_lateness": self.limit,
+            "tap": self.tap,
         }
 
 

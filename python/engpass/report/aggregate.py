@@ -12,10 +12,12 @@ from typing import Any
 from engpass import above
 from engpass.above import GENERATORS
 from engpass.losses import Losses
+from engpass.outcomes import swept
 from engpass.report.axes import Axis, axis_of
 from engpass.report.books import Line, Shelf
 from engpass.report.html import clean
-from engpass.report.record import Outcome, Run
+from engpass.report.record import Run
+from engpass.types.outcome import Bottleneck, FlowOutcome, Outcome
 from engpass.units import PERCENT, Unit, unit_for
 
 MAX_ROWS = 16_000
@@ -24,8 +26,6 @@ MAX_PANELS = 8
 MAX_CHOICES = 12
 MARKS = 16
 """Rows, series, panels and values of a choice in the figures at most; markers on a curve at most."""
-
-_INVALID = "engpass invalid"
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Point:
     delay_p99: Spread | None = None
     bound: float | None = None
     """The bound in bit/s; only of the limit engine, whose goodput is the fair share."""
-    bottleneck: str | None = None
-    next: str | None = None
-    sentence: str | None = None
+    bottleneck: Bottleneck | None = None
+    next: Bottleneck | None = None
+    summary: str | None = None
     stages: tuple[tuple[str, float], ...] = ()
     invalid: str | None = None
     """Why some of the repeats do not count: their engine was too slow for its own clock."""
@@ -234,13 +234,21 @@ def _ordered(known: Sequence[str], present: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in present)
 
 
+@dataclass
+class _Repeats:
+    """The outcomes of one flow at one point, and why some of them do not count."""
+
+    flows: list[FlowOutcome] = field(default_factory=list)
+    invalid: str | None = None
+
+
 def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> list[Point]:
-    known: list[dict[Any, int | None]] = [{} for _ in axes]
-    groups: dict[tuple[str, str, tuple[int, ...], str], list[Mapping[str, Any]]] = {}
+    known: list[dict[float | str | None, int | None]] = [{} for _ in axes]
+    groups: dict[tuple[str, str, tuple[int, ...], str], _Repeats] = {}
     for outcome in outcomes:
         at: list[int] = []
         for axis, cache in zip(axes, known, strict=True):
-            value = outcome["sweep"].get(axis.path)
+            value = swept(outcome, axis.path)
             if value not in cache:
                 cache[value] = axis.find(value)
             index = cache[value]
@@ -248,52 +256,49 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
                 at.append(index)
         if len(at) < len(axes):
             continue  # a point of values that the run's record does not have
-        shelf.add((clean(outcome["variant"]), clean(outcome["engine"]), tuple(at)), outcome)
-        for flow, result in outcome["flows"].items():
-            key = (clean(outcome["variant"]), clean(outcome["engine"]), tuple(at), clean(flow))
-            invalid = {} if outcome.get("valid", True) else {_INVALID: str(outcome.get("invalid", ""))}
-            groups.setdefault(key, []).append({**result, **invalid})
-    return [_point(key, results) for key, results in groups.items()]
+        place = (clean(outcome.variant), clean(outcome.engine), tuple(at))
+        shelf.add(place, outcome)
+        for name, flow in outcome.flows.items():
+            group = groups.setdefault((*place, clean(name)), _Repeats())
+            group.flows.append(flow)
+            if outcome.valid is False and group.invalid is None:
+                group.invalid = outcome.invalid or ""
+    return [_point(key, group) for key, group in groups.items()]
 
 
-def _point(key: tuple[str, str, tuple[int, ...], str], results: Sequence[Mapping[str, Any]]) -> Point:
+def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Point:
     variant, engine, at, flow = key
-    last = results[-1]
+    flows, last = repeats.flows, repeats.flows[-1]
+    delays = [one.delay_s.network for one in flows if one.delay_s is not None]
     return Point(
         variant=variant,
         engine=engine,
         at=at,
         flow=flow,
-        kind=clean(last.get("kind", "")),
-        repeats=len(results),
-        goodput=Spread.of([float(result["goodput_bit_per_s"]) for result in results]),
-        offered=Spread.of([float(result["offered_bit_per_s"]) for result in results]),
-        loss=_loss(results),
-        delay_p50=_spread_of(results, "delay_p50_s"),
-        delay_p99=_spread_of(results, "delay_p99_s"),
+        kind=clean(last.kind),
+        repeats=len(flows),
+        goodput=Spread.of([one.goodput_bit_per_s for one in flows]),
+        offered=Spread.of([one.offered_bit_per_s for one in flows]),
+        loss=_loss(flows),
+        delay_p50=Spread.of([one.p50 for one in delays]) if delays else None,
+        delay_p99=Spread.of([one.p99 for one in delays]) if delays else None,
         bound=above.bound(last) if engine == "limit" else None,
-        bottleneck=last.get("bottleneck"),
-        next=last.get("next"),
-        sentence=last.get("sentence"),
-        stages=tuple(
-            (clean(stage["name"]), float(stage["rate_bit_per_s"])) for stage in last.get("stages", ())
-        ),
-        invalid=next((result[_INVALID] for result in results if _INVALID in result), None),
+        bottleneck=last.bottleneck,
+        next=last.next_bottleneck,
+        summary=last.summary,
+        stages=tuple((clean(stage.name), stage.rate_bit_per_s) for stage in last.limit.stages)
+        if last.limit is not None
+        else (),
+        invalid=repeats.invalid,
     )
 
 
-def _loss(results: Sequence[Mapping[str, Any]]) -> Spread | None:
+def _loss(flows: Sequence[FlowOutcome]) -> Spread | None:
     """The loss of all repeats together, and the least and the greatest of one."""
-    repeats = [Losses.of(result) for result in results]
+    repeats = [Losses.of(flow) for flow in flows]
     shares = [share for repeat in repeats if (share := repeat.share) is not None]
     together = Losses.sum(repeats).share
     return None if together is None else Spread(together, min(shares), max(shares))
-
-
-def _spread_of(results: Sequence[Mapping[str, Any]], key: str) -> Spread | None:
-    """A figure that only some outcomes have."""
-    found = [float(result[key]) for result in results if result.get(key) is not None]
-    return Spread.of(found) if found else None
 
 
 def _evenly(count: int, most: int) -> list[int]:
@@ -321,7 +326,7 @@ def _rows(table: Table, flow: str) -> list[dict[str, Any]]:
     second = table.axes[1] if len(table.axes) > 1 else None
     by_second = second is not None and not panel_at
     series_index = {name: index for index, name in enumerate(table.series)}
-    curves: dict[tuple[Any, ...], list[Point]] = {}
+    curves: dict[tuple[int, str, str, str, tuple[int, ...]], list[Point]] = {}
     for point in table.points:
         if point.flow != flow:
             continue

@@ -38,18 +38,19 @@ class Axis:
         by_value = sorted(zip(self.numbers, self.texts, strict=True))
         return f"{by_value[0][1]} to {by_value[-1][1]}"
 
-    def find(self, value: object) -> int | None:
+    def find(self, value: float | str | None) -> int | None:
         """Position of a value of an outcome's `sweep`; `None` if the axis does not have it."""
-        return self._positions.get(_key(value))
+        return None if value is None else self._positions.get(_key(value))
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        return {_key(value): index for index, value in enumerate(self.numbers or self.texts)}
+        values: Sequence[float | str] = self.numbers or self.texts
+        return {_key(value): index for index, value in enumerate(values)}
 
 
-def _key(value: object) -> str:
+def _key(value: float | str) -> str:
     """Numbers compare to nine digits: what JSON and arithmetic do to a float does not lose a point."""
-    return f"{value:.9g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else clean(value)
+    return clean(value) if isinstance(value, str) else f"{value:.9g}"
 
 
 def label(path: str) -> str:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from engpass import ledger
 from engpass.ledger import Books, Hop
 from engpass.report.html import clean
-from engpass.report.record import Outcome
+from engpass.types.outcome import Outcome
 
 Place: TypeAlias = tuple[str, str, tuple[int, ...]]
 """Variant, engine and the indices of the swept values."""
@@ -43,7 +43,7 @@ class Shelf:
             before = books.get(place)
             total = ledger.add([before, side.books]) if before else side.books
             books[place] = total or side.books
-        for flow in outcome["flows"]:
+        for flow in outcome.flows:
             self._hops.setdefault(clean(flow), {}).update(dict.fromkeys(ledger.route(outcome, flow)))
 
     def lines(self, flows: Iterable[str]) -> dict[str, Line]:

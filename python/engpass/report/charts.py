@@ -13,7 +13,8 @@ from engpass.report.aggregate import Table, tabulate
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Drawing
 from engpass.report.figures.base import HEIGHT, ROWS
-from engpass.report.record import Outcome, Run
+from engpass.report.record import Run
+from engpass.types.outcome import Outcome
 
 _PICTURE = theme.config(theme.LIGHT, theme.PICTURE_FONT, legend=True)
 

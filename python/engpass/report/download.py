@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from engpass.campaign import Plan, axes_from_json
 from engpass.columns import Columns
+from engpass.outcomes import swept
 from engpass.report.aggregate import Spread, Table
 from engpass.report.axes import axis_of
-from engpass.report.record import Outcome, Run
+from engpass.report.record import Run
+from engpass.types.outcome import Outcome
 
 MAX_ENCODED = 4_000_000
 """Characters of base64 that raw points may take; beyond, the repeats are folded."""
@@ -46,14 +48,14 @@ class _Places:
         """The position of an outcome; `None` for a value or a repeat that the plan does not have."""
         index = 0
         for axis in self._axes:
-            at = axis.find(outcome["sweep"].get(axis.path))
+            at = axis.find(swept(outcome, axis.path))
             if at is None:
                 return None
             index = index * len(axis.texts) + at
-        if outcome["variant"] not in self._plan.variants:
+        if outcome.variant not in self._plan.variants:
             return None
-        positions = self._plan.positions(outcome["engine"], outcome["variant"], index)
-        return positions[outcome["repeat"]] if outcome["repeat"] < len(positions) else None
+        positions = self._plan.positions(outcome.engine, outcome.variant, index)
+        return positions[outcome.repeat] if outcome.repeat < len(positions) else None
 
 
 def folded(table: Table) -> str:

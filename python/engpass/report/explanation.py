@@ -11,6 +11,7 @@ from engpass.report.figures.base import Block, Drawing
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.sections import block_key, drawing
+from engpass.types.outcome import Place
 
 if TYPE_CHECKING:
     from engpass.advice import Change
@@ -111,7 +112,7 @@ def _losses(made: "Explanation") -> str:
     parts = []
     if at.drops:
         rows = [
-            [esc(_places(d.place)), esc(d.cause), esc(d.flow), f"{d.cells:,.0f}", f"{d.datagrams:,.0f}"]
+            [esc(_place(d.place)), esc(d.cause), esc(d.flow), f"{d.cells:,.0f}", f"{d.datagrams:,.0f}"]
             for d in at.drops
         ]
         head = ["Place", "Cause", "Flow", "Cells, frames", "Datagrams"]
@@ -122,13 +123,13 @@ def _losses(made: "Explanation") -> str:
     return "\n".join(parts)
 
 
-def _places(place: str) -> str:
-    return place.replace("->", "\N{RIGHTWARDS ARROW}")
+def _place(place: Place) -> str:
+    return say.place_name(place).replace("->", "\N{RIGHTWARDS ARROW}")
 
 
 def _service(made: "Explanation") -> str:
     at = made.at
-    idle = at.limited.get("idle_delay_s")
+    idle = at.idle_delay
     rows = [
         ["goodput", say.rate(at.goodput), at.limit_text],
         ["loss", say.percent(at.served.loss), ""],

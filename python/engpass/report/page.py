@@ -24,7 +24,7 @@ from engpass.report.charts import MAX_FLOWS, page_charts
 from engpass.report.claims import claims_section
 from engpass.report.differences import differences_section, invalid_points
 from engpass.report.html import embed_json, esc, prose
-from engpass.report.record import Claim, Outcome, Run
+from engpass.report.record import Claim, Run
 from engpass.report.sections import (
     bottleneck_section,
     choices,
@@ -36,6 +36,7 @@ from engpass.report.sections import (
     points_section,
     testbed_section,
 )
+from engpass.types.outcome import Outcome
 
 if TYPE_CHECKING:
     from engpass.explain import Explanation

@@ -4,9 +4,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-Outcome: TypeAlias = Mapping[str, Any]
-"""One point as the engines give it: variant, engine, repeat, seed, sweep, flows, links, drops."""
-
 Claim: TypeAlias = Mapping[str, Any]
 """A statement and its verdict, with the keys of `Judged.to_json`; all but `statement` may be missing."""
 

@@ -15,8 +15,9 @@ from engpass.report.figures import FIGURES, Figure
 from engpass.report.figures.base import Block, Key
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
-from engpass.report.record import File, Outcome, Run
+from engpass.report.record import File, Run
 from engpass.report.words import DONE_BY, Stretch, bottlenecks
+from engpass.types.outcome import Bottleneck, Outcome
 from engpass.units import plain, unit_for
 
 MAX_TABLE = 160
@@ -243,27 +244,28 @@ def _stretches(stretches: Sequence[Stretch]) -> str:
     shown = f'<ul class="stretches">{items}</ul>'
     if len(stretches) <= 4:
         return shown
-    points: dict[str, int] = {}
+    points: dict[Bottleneck | None, int] = {}
     for stretch in stretches:
         points[stretch.bottleneck] = points.get(stretch.bottleneck, 0) + stretch.points
     total = sum(points.values())
     often = sorted(points.items(), key=lambda item: -item[1])
-    said = "; ".join(f"{prose(name)} at {count} of {total} points" for name, count in often[:6])
+    said = "; ".join(
+        f"{prose('' if bottleneck is None else bottleneck.title)} at {count} of {total} points"
+        for bottleneck, count in often[:6]
+    )
     return f"<details><summary>{said}</summary>{shown}</details>"
 
 
 def _stretch(stretch: Stretch) -> str:
     """One stretch of the sweep.
 
-    The engine's sentence, and before it, where there are several points, what they share.
+    The engine's summary, and before it, where there are several points, what they share.
     """
-    if stretch.points == 1 or not stretch.bottleneck:
-        return (
-            f"{esc(stretch.where)}: {prose(stretch.sentence)}" if stretch.where else prose(stretch.sentence)
-        )
-    after = f"; next is {prose(stretch.next)}" if stretch.next else ""
-    text = f"{esc(stretch.where)}: {prose(stretch.bottleneck)}, {esc(stretch.goodput)}{after}"
-    said = f"At {esc(stretch.end)}: {prose(stretch.sentence)}" if stretch.sentence else ""
+    if stretch.points == 1 or stretch.bottleneck is None:
+        return f"{esc(stretch.where)}: {prose(stretch.summary)}" if stretch.where else prose(stretch.summary)
+    after = f"; next is {prose(stretch.next.title)}" if stretch.next else ""
+    text = f"{esc(stretch.where)}: {prose(stretch.bottleneck.title)}, {esc(stretch.goodput)}{after}"
+    said = f"At {esc(stretch.end)}: {prose(stretch.summary)}" if stretch.summary else ""
     return f'{text}<br><span class="muted">{said}</span>' if said else text
 
 
@@ -271,17 +273,11 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     """Where cells and datagrams were lost, over all points of a variant, by engine where several know it."""
     lost: dict[tuple[str, str, str, str, str], list[int]] = {}
     for outcome in outcomes:
-        for drop in outcome.get("drops", ()):
-            key = (
-                str(outcome["variant"]),
-                str(outcome["engine"]),
-                str(drop.get("place", "")),
-                str(drop.get("cause", "")),
-                str(drop.get("flow", "")),
-            )
+        for drop in outcome.drops:
+            key = (outcome.variant, outcome.engine, say.place_name(drop.place), drop.cause, drop.flow)
             sums = lost.setdefault(key, [0, 0])
-            sums[0] += int(drop.get("cells") or 0)
-            sums[1] += int(drop.get("datagrams") or 0)
+            sums[0] += drop.cells
+            sums[1] += drop.datagrams
     found = [(key, sums) for key, sums in lost.items() if any(sums)]
     if not found:
         return ""

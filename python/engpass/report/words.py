@@ -10,6 +10,7 @@ from engpass.above import AT, differ
 from engpass.apart import apart
 from engpass.report.aggregate import Point, Table
 from engpass.report.record import Run
+from engpass.types.outcome import Bottleneck
 
 DONE_BY = {
     "limit": "computed in closed form",
@@ -133,16 +134,16 @@ class Stretch:
     points: int
     where: str
     end: str
-    bottleneck: str
-    next: str
+    bottleneck: Bottleneck | None
+    next: Bottleneck | None
     goodput: str
-    sentence: str
+    summary: str
 
 
 def bottlenecks(table: Table, flow: str, variant: str, engine: str = "limit") -> list[Stretch]:
     """The bottleneck over the sweep by one engine, in stretches along the first axis."""
     mine = table.of(flow, variant)
-    points = [p for p in mine if p.engine == engine and (p.bottleneck or p.sentence)]
+    points = [p for p in mine if p.engine == engine and (p.bottleneck or p.summary)]
     stretches: list[list[Point]] = []
     for point in sorted(points, key=lambda p: (p.at[1:], p.at[:1])):
         last = stretches[-1][-1] if stretches else None
@@ -174,10 +175,10 @@ def _stretch(table: Table, points: Sequence[Point]) -> Stretch:
         points=len(points),
         where=where,
         end=table.axes[0].texts[last.at[0]] if table.axes else "",
-        bottleneck=last.bottleneck or "",
-        next=last.next or "",
+        bottleneck=last.bottleneck,
+        next=last.next,
         goodput=low if low == high else f"{low} to {high}",
-        sentence=last.sentence or "",
+        summary=last.summary or "",
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from engpass import _engpass
+from engpass import _engpass, outcomes
 from engpass.campaign import MODEL, Point
 from engpass.error import EngpassError, nearest
 from engpass.search.trial import KEPT, SearchError, Trial
@@ -18,6 +18,7 @@ from engpass.testbed import Testbed
 
 if TYPE_CHECKING:
     from engpass.measure import Session
+    from engpass.types.outcome import FlowOutcome
 
 STREAMS = frozenset({"udp-stream", "poisson", "udp-on-off"})
 """Kinds of traffic whose load a search can set."""
@@ -74,12 +75,12 @@ class Bench:
 
     def most(self) -> int:
         """The load that fills the sender's own line, in bit/s of payload, by the closed forms."""
-        outcome = json.loads(self._testbed.campaign.run("limit", self.variant, [], 0, self.interrupt))
-        limit = outcome["flows"].get(self.traffic)
-        if limit is None:
+        outcome = outcomes.read(self._testbed.campaign.run("limit", self.variant, [], 0, self.interrupt))
+        flow = outcome.flows.get(self.traffic)
+        if flow is None or flow.limit is None:
             raise SearchError(f"traffic `{self.traffic}` has no limit", "give the largest load with `--max`")
-        first = next(one for one in limit["candidates"] if one["kind"] == "link")
-        return int(first["goodput_bit_per_s"])
+        first = next(one for one in flow.limit.candidates if one.bottleneck.kind == "link")
+        return int(first.goodput_bit_per_s)
 
     def least(self) -> int:
         """A load that still makes some dozen datagrams a second."""
@@ -114,9 +115,9 @@ class Bench:
         except _engpass.Unsupported as error:
             cause, _, cure = str(error).partition("\nhelp: ")
             raise SearchError(cause, cure or None) from None
-        outcome = json.loads(text)
-        trial = self._read(load, duration, outcome["flows"][self.traffic])
-        return replace(trial, valid=bool(outcome.get("valid", True))), text
+        outcome = outcomes.read(text)
+        trial = self._read(load, duration, outcome.flows[self.traffic])
+        return replace(trial, valid=outcome.valid is not False), text
 
     def skip(self, load: int, duration: float) -> None:
         """Count a trial that was made before, so that the next one at this load draws other numbers."""
@@ -131,19 +132,19 @@ class Bench:
     def _opened(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> Session:
         return session_of(self.engine, campaign, self._testbed.source, overrides, self._stopped)
 
-    def _read(self, load: int, duration: float, flow: dict[str, Any]) -> Trial:
-        sent, lost = flow.get("sent_datagrams"), flow.get("lost_datagrams")
-        if sent is None or lost is None:
+    def _read(self, load: int, duration: float, flow: FlowOutcome) -> Trial:
+        counts = flow.datagrams
+        if counts is None:
             raise EngpassError(
                 f"engine `{self.engine}` does not count the datagrams of `{self.traffic}`",
                 "search with another engine",
             )
         asked = int(load * duration / (8 * self.message))
-        kept = flow.get("schedule_kept")
+        kept = None if flow.real is None else flow.real.schedule_kept
         # What times that are drawn, and bursts, make less than their mean the sender did not fail to offer.
-        if kept >= KEPT if kept is not None else sent >= KEPT * asked - self._drawn(load, duration):
-            asked = min(asked, int(sent))
-        return Trial(load, duration, int(sent), int(lost), asked)
+        if kept >= KEPT if kept is not None else counts.sent >= KEPT * asked - self._drawn(load, duration):
+            asked = min(asked, counts.sent)
+        return Trial(load, duration, counts.sent, counts.lost, asked)
 
     def _drawn(self, load: int, duration: float) -> float:
         """How many datagrams less than the mean a schedule may well make: one burst, or three deviations."""

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable
-from typing import Any
 
 import pyarrow as pa
 
 from engpass.columns import Columns
 from engpass.store.record import RunRecord
+from engpass.types.outcome import Outcome
 
 _TYPES = {"integer": pa.int64(), "unsigned": pa.uint64(), "number": pa.float64(), "text": pa.string()}
 _CHUNK = 5_000
 
 
-def table(run: RunRecord, outcomes: Iterable[tuple[int, str]]) -> pa.Table:
+def table(run: RunRecord, outcomes: Iterable[tuple[int, Outcome]]) -> pa.Table:
     """Table of a run in the order of its points; swept values stand under their path, as numbers if so."""
     columns = Columns(run.axes)
-    rows = itertools.chain.from_iterable(
-        columns.rows(position, json.loads(text)) for position, text in outcomes
-    )
+    rows = itertools.chain.from_iterable(columns.rows(position, outcome) for position, outcome in outcomes)
     chunks = [_chunk(columns, [])]
     while part := list(itertools.islice(rows, _CHUNK)):
         chunks.append(_chunk(columns, part))
@@ -30,7 +27,7 @@ def table(run: RunRecord, outcomes: Iterable[tuple[int, str]]) -> pa.Table:
     return pa.concat_tables(chunks, promote_options="permissive").combine_chunks()
 
 
-def _chunk(columns: Columns, rows: list[dict[str, Any]]) -> pa.Table:
+def _chunk(columns: Columns, rows: list[dict[str, object]]) -> pa.Table:
     types = {name: _TYPES[kind] for name, kind in columns.types.items()}
     return pa.table(
         {name: pa.array([row.get(name) for row in rows], types.get(name)) for name in columns.names(rows)}

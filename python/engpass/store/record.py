@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
 
 from engpass.campaign import Plan, Point, axes_from_json
+from engpass.types.outcome import VERSION
+
+if TYPE_CHECKING:
+    from engpass.types.outcome import SweptValue
 
 
 @dataclass(frozen=True)
@@ -85,16 +91,16 @@ class Failure:
     point: Point
     error: str
 
-    def to_json(self, sweep: Mapping[str, float | str]) -> dict[str, Any]:
-        """A line of its own beside the outcomes of the other points, with the same keys."""
+    def to_json(self, sweep: Mapping[str, SweptValue]) -> dict[str, Any]:
+        """A line of its own beside the outcomes of the other points, with the same keys and `error`."""
         return {
+            "version": VERSION,
             "variant": self.point.variant,
             "engine": self.point.engine,
             "repeat": self.point.repeat,
             "seed": None,
-            "sweep": dict(sweep),
+            "sweep": to_builtins(sweep),
             "flows": {},
             "links": {},
-            "drops": [],
             "error": self.error,
         }

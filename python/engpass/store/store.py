@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Row, case, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from engpass import outcomes
 from engpass.environment import DEFAULT_STORE, now
 from engpass.error import ChoiceError, nearest
 from engpass.store import schema
 from engpass.store.database import Database, open_database
 from engpass.store.record import Failure, Finished, RunRecord
 from engpass.store.searches import Searches, SearchRecord
-from engpass.upgrade import upgrade
+from engpass.types.outcome import Outcome
 
 if TYPE_CHECKING:
     import os
@@ -101,16 +102,16 @@ class Store:
         found = [record for record in self.searches.all() if which and record.id.startswith(which)]
         return self.searches.get(found[0].id) if len(found) == 1 else None
 
-    def outcomes(self, run_id: str) -> list[dict[str, Any]]:
+    def outcomes(self, run_id: str) -> list[Outcome]:
         """Outcomes of a run in the order of its points; points that failed are not among them."""
         return [outcome for _, outcome in self.read_outcomes(self.run(run_id))]
 
     def read_outcomes(
         self, record: RunRecord, positions: Sequence[range] | None = None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[tuple[int, Outcome]]:
         """Positions and outcomes in order, of all points or of ascending ranges, as this version has them."""
         for position, text in self.raw_outcomes(record.id, positions):
-            yield position, upgrade(json.loads(text), record.topology)
+            yield position, outcomes.read(text, record.topology)
 
     def raw_outcomes(
         self, run_id: str, positions: Sequence[range] | None = None
@@ -122,16 +123,16 @@ class Store:
 
     def lines(self, record: RunRecord, positions: range) -> Iterator[str]:
         """One JSON line per point that has ended, in order; a point that failed says so under `error`."""
-        from engpass.campaign import sweep_numbers
+        from engpass.campaign import swept_values
 
         plan = record.plan
         for position, outcome, error in self._points(record.id, [positions]):
             if outcome is not None:
-                yield outcome
+                yield outcomes.current(outcome, record.topology)
             else:
                 point = plan.point(position)
                 failure = Failure(point, error or "")
-                yield json.dumps(failure.to_json(sweep_numbers(point, plan.axes)), ensure_ascii=False)
+                yield json.dumps(failure.to_json(swept_values(point, plan.axes)), ensure_ascii=False)
 
     def failures(self, record: RunRecord) -> list[Failure]:
         """Points that ended with an error, in order."""
@@ -149,7 +150,8 @@ class Store:
         """The outcomes of a run as an Arrow table, one row per point and flow."""
         from engpass.store.arrow import table
 
-        return table(self.run(run_id), self.raw_outcomes(run_id))
+        record = self.run(run_id)
+        return table(record, self.read_outcomes(record))
 
     def sessions(self, run_id: str) -> list[dict[str, Any]]:
         """The invocations that worked on a run: `started`, `ended` (`None` after a kill), `environment`."""

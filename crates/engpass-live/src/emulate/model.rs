@@ -260,7 +260,7 @@ impl Network for Model {
         let outcome = self.network.end_window(at, &mut |output| told.push(output));
         self.hand_out(out);
         match outcome {
-            Ok(outcome) => Ok(serde_json::to_value(outcome).expect("an outcome is plain data")),
+            Ok(outcome) => Ok(serde_json::to_value(outcome.stored()).expect("an outcome is plain data")),
             Err(SimError::Ledger(what) | SimError::Unsupported(what)) => Err(what),
             Err(SimError::Interrupted) => Err("it was interrupted".to_owned()),
         }

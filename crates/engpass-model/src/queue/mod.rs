@@ -144,7 +144,7 @@ pub enum Cause {
     Early,
     /// CoDel dropped it, because packets wait too long.
     CoDel,
-    /// It is longer than the burst of a token bucket and would wait for ever.
+    /// It is exceeds token bucket burst of a token bucket and would wait for ever.
     LongerThanBurst,
 }
 
@@ -158,7 +158,7 @@ impl Cause {
             Self::Full => "buffer full",
             Self::Early => "early drop",
             Self::CoDel => "codel",
-            Self::LongerThanBurst => "longer than the burst",
+            Self::LongerThanBurst => "exceeds token bucket burst",
         }
     }
 }

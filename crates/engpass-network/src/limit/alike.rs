@@ -47,7 +47,7 @@ fn needs(resources: &Resources, demand: &Demand<'_>) -> Vec<u64> {
         all.push(need.amount.to_bits());
     }
     for limiter in &demand.limiters {
-        all.extend([limiter.kind as u64, limiter.resources.len() as u64]);
+        all.extend([limiter.kind() as u64, limiter.resources.len() as u64]);
         all.extend(limiter.resources.iter().flat_map(|index| resource(*index)));
     }
     all

@@ -8,7 +8,7 @@ use engpass_testbed::topology::{FlowPath, Leg, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
 use super::idle::{Packet, arrivals};
-use super::outcome::SetBy;
+use engpass_outcome::SetBy;
 
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;

@@ -11,6 +11,7 @@ use engpass_model::source::{Poisson, TcpStream, Traffic, poisson};
 use engpass_model::switch::Switch;
 use engpass_model::time::{Pace, SECOND};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, MAX_UDP_PAYLOAD, UDP_HEADER_BYTES};
+use engpass_outcome::{Bottleneck, BottleneckKind};
 use engpass_testbed::topology::{FlowPath, Hop, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
@@ -20,7 +21,6 @@ use super::certain::Certain;
 use super::connection::{Connection, Window, connection};
 use super::fill::Use;
 use super::layers::Layers;
-use super::outcome::CandidateKind;
 use super::way::Unit;
 
 /// What is shared. The order of the variants means nothing.
@@ -96,8 +96,7 @@ impl Resources {
 
 /// Something that could limit a flow: resources that count as one.
 pub(super) struct Limiter {
-    pub(super) kind: CandidateKind,
-    pub(super) name: String,
+    pub(super) bottleneck: Bottleneck,
     pub(super) resources: Vec<usize>,
     /// For a link of the route: the hop and the layers of a unit on it.
     pub(super) line: Option<(Hop, Layers)>,
@@ -150,14 +149,15 @@ pub(super) struct Demand<'a> {
     pub(super) limiters: Vec<Limiter>,
 }
 
+impl Limiter {
+    pub(super) fn kind(&self) -> BottleneckKind {
+        self.bottleneck.kind
+    }
+}
+
 impl Demand<'_> {
     /// Adds a limiter over some resources, unless the flow needs none of them.
-    pub(super) fn add(
-        &mut self,
-        kind: CandidateKind,
-        name: String,
-        needs: &[(usize, f64)],
-    ) -> Option<&mut Limiter> {
+    pub(super) fn add(&mut self, bottleneck: Bottleneck, needs: &[(usize, f64)]) -> Option<&mut Limiter> {
         let needs: Vec<_> = needs.iter().filter(|(_, amount)| *amount > 0.0).copied().collect();
         // A need of zero limits nothing.
         if needs.is_empty() {
@@ -167,8 +167,7 @@ impl Demand<'_> {
         let resources = needs.iter().map(|(resource, _)| *resource).collect();
         let (at_most, in_the_long_run) = (None, f64::INFINITY);
         self.limiters.push(Limiter {
-            kind,
-            name,
+            bottleneck,
             resources,
             line: None,
             circuit: None,
@@ -183,13 +182,12 @@ impl Demand<'_> {
     /// Adds a limiter over one resource; the counted time has `supply` of it.
     pub(super) fn add_bounded(
         &mut self,
-        kind: CandidateKind,
-        name: String,
+        bottleneck: Bottleneck,
         (resource, need): (usize, Need),
         supply: f64,
     ) -> Option<&mut Limiter> {
         let most = self.span.rate(supply / need.least + need.ahead);
-        let limiter = self.add(kind, name, &[(resource, need.unit)])?;
+        let limiter = self.add(bottleneck, &[(resource, need.unit)])?;
         limiter.at_most = Some(most);
         Some(limiter)
     }
@@ -402,7 +400,7 @@ impl<'a> Builder<'a> {
         let ahead = if demand.span.warm { windows } else { 0.0 };
         let most = demand.span.rate(8.0 * tcp.window.bytes_within(time) * demand.streams() + ahead);
         let needs = [(resource, demand.payload_bits)];
-        if let Some(limiter) = demand.add(CandidateKind::SocketBuffers, "socket buffers".to_owned(), &needs) {
+        if let Some(limiter) = demand.add(unnamed(BottleneckKind::SocketBuffers, "socket buffers"), &needs) {
             limiter.at_most = Some(most);
         }
     }
@@ -413,7 +411,7 @@ impl<'a> Builder<'a> {
         // The payload of a message: an empty one has no rate of payload.
         let (payload, at_most) = (demand.payload_bits, demand.span.rate(most));
         let name = application(demand.name);
-        if let Some(limiter) = demand.add(CandidateKind::Application, name, &[(offered, payload)]) {
+        if let Some(limiter) = demand.add(name, &[(offered, payload)]) {
             limiter.at_most = Some(at_most);
         }
     }
@@ -431,6 +429,15 @@ impl<'a> Builder<'a> {
     }
 }
 
-pub(super) fn application(name: &str) -> String {
-    format!("application `{name}`")
+pub(super) fn application(name: &str) -> Bottleneck {
+    named(BottleneckKind::Application, name, format!("application `{name}`"))
+}
+
+/// Something with a name in the file.
+pub(super) fn named(kind: BottleneckKind, name: &str, title: String) -> Bottleneck {
+    Bottleneck { kind, name: Some(name.to_owned()), title }
+}
+
+fn unnamed(kind: BottleneckKind, title: &str) -> Bottleneck {
+    Bottleneck { kind, name: None, title: title.to_owned() }
 }

@@ -4,33 +4,33 @@ use engpass_model::host::{CpuCost, Host, Side};
 use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
+use engpass_outcome::BottleneckKind;
 use engpass_testbed::topology::FlowPath;
 
 use super::ROUNDING;
-use super::demand::{Builder, Demand, Resource};
+use super::demand::{Builder, Demand, Resource, named};
 use super::idle::{Packet, arrivals};
-use super::outcome::CandidateKind;
 
 /// What limits at one end of a flow.
 struct Kinds {
-    path: CandidateKind,
-    memory: CandidateKind,
-    bus: CandidateKind,
-    host: CandidateKind,
+    path: BottleneckKind,
+    memory: BottleneckKind,
+    bus: BottleneckKind,
+    host: BottleneckKind,
 }
 
 const SENDING: Kinds = Kinds {
-    path: CandidateKind::SendingPath,
-    memory: CandidateKind::SendingMemory,
-    bus: CandidateKind::SendingBus,
-    host: CandidateKind::SendingHost,
+    path: BottleneckKind::SendingPath,
+    memory: BottleneckKind::SendingMemory,
+    bus: BottleneckKind::SendingBus,
+    host: BottleneckKind::SendingHost,
 };
 
 const RECEIVING: Kinds = Kinds {
-    path: CandidateKind::ReceivingPath,
-    memory: CandidateKind::ReceivingMemory,
-    bus: CandidateKind::ReceivingBus,
-    host: CandidateKind::ReceivingHost,
+    path: BottleneckKind::ReceivingPath,
+    memory: BottleneckKind::ReceivingMemory,
+    bus: BottleneckKind::ReceivingBus,
+    host: BottleneckKind::ReceivingHost,
 };
 
 /// CPU time of a host in picoseconds: per unit, and at least per bit of payload.
@@ -113,7 +113,9 @@ impl<'a> Builder<'a> {
         let is_one = whole_time <= slowest * (1.0 + ROUNDING);
         let in_the_long_run = if is_one { f64::INFINITY } else { demand.payload_bits / whole_time };
         let need = (cpu, demand.need(busy, least));
-        if let Some(limiter) = demand.add_bounded(kinds.host, format!("host `{name}`"), need, supply) {
+        if let Some(limiter) =
+            demand.add_bounded(named(kinds.host, name, format!("host `{name}`")), need, supply)
+        {
             limiter.in_the_long_run = in_the_long_run;
         }
     }
@@ -138,15 +140,16 @@ impl<'a> Builder<'a> {
             // Every connection takes turns by itself.
             let streams = demand.streams();
             let time = self.resources.get(Resource::Turns(demand.flow, node), || SECOND as f64 * streams);
-            let name = format!("copies and DMA of host `{name}`");
-            if let Some(limiter) = demand.add(kinds.path, name, &[(time, turns)]) {
+            let title = format!("copies and DMA of host `{name}`");
+            if let Some(limiter) = demand.add(named(kinds.path, name, title), &[(time, turns)]) {
                 limiter.at_most = Some(most);
             }
         }
         if let Some(memory) = &host.memory {
             let resource = self.resources.get(Resource::Memory(node), || memory.bandwidth.0 as f64);
             let times = transfer.memory.0 + transfer.memory.1;
-            demand.add(kinds.memory, format!("memory of host `{name}`"), &[(resource, bytes * times as f64)]);
+            let title = format!("memory of host `{name}`");
+            demand.add(named(kinds.memory, name, title), &[(resource, bytes * times as f64)]);
         }
         if let Some(bus) = &host.io_bus {
             let need = bytes * transfer.bus as f64;
@@ -156,7 +159,7 @@ impl<'a> Builder<'a> {
                 let both = self.resources.get(Resource::BothWays(node), || bus.bandwidth.0 as f64);
                 needs.push((both, need));
             }
-            demand.add(kinds.bus, format!("I/O bus of host `{name}`"), &needs);
+            demand.add(named(kinds.bus, name, format!("I/O bus of host `{name}`")), &needs);
         }
         for limiter in &mut demand.limiters[before..] {
             limiter.data = Some((path, transfer));

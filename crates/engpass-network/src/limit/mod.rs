@@ -19,10 +19,8 @@ mod sentence;
 mod stages;
 mod way;
 
-pub use outcome::{
-    Candidate, CandidateKind, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit, SetBy, Stage, Taken,
-    WindowLimit,
-};
+pub use engpass_outcome::{Bottleneck, BottleneckKind, SetBy, Share, Stage, WindowLimit};
+pub use outcome::{Candidate, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit};
 
 use engpass_testbed::{Testbed, Topology};
 
@@ -147,20 +145,19 @@ fn flow_limit(
         goodput_bit_per_s: goodput,
         offered_bit_per_s: goodput,
         bound_bit_per_s: bounds[tightest],
-        bound_bottleneck: demand.limiters[tightest].name.clone(),
-        bound_sentence: sentence::bound(topology, resources, demands, flow, tightest, bounds[tightest]),
+        bound_bottleneck: demand.limiters[tightest].bottleneck.clone(),
+        bound_summary: sentence::bound(topology, resources, demands, flow, tightest, bounds[tightest]),
         window: window(topology, demand),
         idle_delay_s: demand.idle_delay.map(|ps| ps as f64 / 1e12),
-        bottleneck: answers[bottleneck].limiter.name.clone(),
-        next: next.map(|next| next.limiter.name.clone()),
-        sentence: sentence::sentence(topology, resources, demands, flow, &answers[bottleneck], next),
+        bottleneck: answers[bottleneck].limiter.bottleneck.clone(),
+        next: next.map(|next| next.limiter.bottleneck.clone()),
+        summary: sentence::sentence(topology, resources, demands, flow, &answers[bottleneck], next),
         stages: stages::stages(topology, demand, answers),
         candidates: answers
             .iter()
             .zip(&bounds)
             .map(|(answer, bound)| Candidate {
-                name: answer.limiter.name.clone(),
-                kind: answer.limiter.kind,
+                bottleneck: answer.limiter.bottleneck.clone(),
                 goodput_bit_per_s: answer.goodput,
                 bound_bit_per_s: *bound,
             })
@@ -218,7 +215,7 @@ fn alone(resources: &Resources, demands: &[Demand<'_>], flow: usize, limiter: &d
         let line = limiter.resources[0];
         fraction(allocation.of(one, line), resources.capacities[line])
     };
-    let on_a_line = matches!(limiter.kind, CandidateKind::Link | CandidateKind::Acknowledgements);
+    let on_a_line = matches!(limiter.kind(), BottleneckKind::Link | BottleneckKind::Acknowledgements);
     let others = (0..demands.len()).filter(|one| on_a_line && *one != flow);
     let others: Vec<_> = others.map(|one| (one, share(one))).filter(|(_, share)| *share > 0.0).collect();
     Alone {
@@ -238,13 +235,13 @@ fn link_limit(
 ) -> LinkLimit {
     let ends = &topology.links[link];
     let direction = |from: usize, to: usize| {
-        let taken: Vec<Taken> = resources.line(link, from).map_or(Vec::new(), |line| {
-            let of = |flow: usize, demand: &Demand<'_>| Taken {
+        let shares: Vec<Share> = resources.line(link, from).map_or(Vec::new(), |line| {
+            let of = |flow: usize, demand: &Demand<'_>| Share {
                 flow: demand.name.to_owned(),
                 kind: if demand.path.route.iter().any(|hop| (hop.link, hop.from) == (link, from)) {
-                    demand.traffic.kind()
+                    demand.traffic.kind().to_owned()
                 } else {
-                    "acknowledgements"
+                    "acknowledgements".to_owned()
                 },
                 share: fraction(all.of(flow, line), resources.capacities[line]),
             };
@@ -255,8 +252,8 @@ fn link_limit(
             to: topology.nodes[to].clone(),
             line_rate_bit_per_s: ends.line_from(from).rate as f64,
             // An empty sum of floats is -0.0, which no reader wants to see.
-            utilisation: taken.iter().map(|taken| taken.share).fold(0.0, |sum, share| sum + share).min(1.0),
-            taken,
+            utilisation: shares.iter().map(|one| one.share).fold(0.0, |sum, share| sum + share).min(1.0),
+            shares,
         }
     };
     let [one, other] = ends.ends;

@@ -1,11 +1,12 @@
 //! What the `limit` engine answers. Rates are in bit/s; none is ever infinite or not a number.
 
-use engpass_testbed::topology::Path;
+use engpass_outcome::{
+    Bottleneck, Bound, DirectionOutcome, FlowOutcome, LinkOutcome, Path, Results, Share, Stage, WindowLimit,
+};
 use indexmap::IndexMap;
-use serde::Serialize;
 
 /// The limits of a testbed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LimitOutcome {
     /// Every flow by name, in the order of the file.
     pub flows: IndexMap<String, FlowLimit>,
@@ -14,7 +15,7 @@ pub struct LimitOutcome {
 }
 
 /// What one flow can get, and why no more.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FlowLimit {
     /// Kind of traffic, as in the file.
     pub kind: &'static str,
@@ -27,22 +28,20 @@ pub struct FlowLimit {
     /// The most goodput that this flow can reach over the counted time. No engine of the model exceeds it, apart from the backlog at the end of
     /// the warm-up.
     pub bound_bit_per_s: f64,
-    /// Name of the candidate with the smallest bound.
-    pub bound_bottleneck: String,
+    /// Candidate with the smallest bound.
+    pub bound_bottleneck: Bottleneck,
     /// The bound and its bottleneck in words.
-    pub bound_sentence: String,
+    pub bound_summary: String,
     /// The window of each connection; only of a `tcp-stream`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowLimit>,
     /// One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in seconds; `None` for generators.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_delay_s: Option<f64>,
-    /// Name of the smallest candidate.
-    pub bottleneck: String,
-    /// Name of the second smallest candidate, which limits once the bottleneck is gone; `None` if there is only one.
-    pub next: Option<String>,
+    /// The smallest candidate.
+    pub bottleneck: Bottleneck,
+    /// The second smallest candidate, which limits once the bottleneck is gone; `None` if there is only one.
+    pub next: Option<Bottleneck>,
     /// Bottleneck, reason and next in words.
-    pub sentence: String,
+    pub summary: String,
     /// From the line rate of the link that limits most to the goodput: the rate left after each step.
     pub stages: Vec<Stage>,
     /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts with their memories and buses, application, and
@@ -50,107 +49,26 @@ pub struct FlowLimit {
     pub candidates: Vec<Candidate>,
 }
 
-/// The window that socket buffers give a TCP connection, and the window that would fill the line.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WindowLimit {
-    /// Most payload in flight, in bytes.
-    pub bytes: u64,
-    /// The reason for this size.
-    pub set_by: SetBy,
-    /// The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds.
-    pub round_trip_s: f64,
-    /// Line rate of the narrowest line on the path, times the round trip.
-    pub bandwidth_delay_product_bytes: f64,
-    /// Payload in flight that fills this line: the size that both socket buffers of each connection need.
-    pub filling_bytes: f64,
-}
-
-/// The reason for the size of a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SetBy {
-    /// The receive buffer is the window.
-    ReceiveBuffer,
-    /// The window field has no scale (RFC 7323 section 2).
-    WindowField,
-    /// The send buffer is smaller than the announced window.
-    SendBuffer,
-}
-
-/// One step of the waterfall.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Stage {
-    /// What takes its part in this step.
-    pub name: String,
-    /// What is left after it.
-    pub rate_bit_per_s: f64,
-}
-
 /// Something that limits a flow.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Its name: "link `receiver`".
-    pub name: String,
     /// What it is.
-    pub kind: CandidateKind,
+    pub bottleneck: Bottleneck,
     /// Goodput if nothing else limited this flow and the others had their fair shares.
     pub goodput_bit_per_s: f64,
-    /// The bound if nothing else limited this flow; infinite, and left out of JSON, where a random source has no bound.
-    #[serde(skip_serializing_if = "is_infinite")]
+    /// The bound if nothing else limited this flow; infinite where a random source has no bound.
     pub bound_bit_per_s: f64,
 }
 
-fn is_infinite(rate: &f64) -> bool {
-    rate.is_infinite()
-}
-
-/// What limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CandidateKind {
-    /// A link, in the direction of the flow.
-    Link,
-    /// The shaper of the circuit.
-    Shaper,
-    /// The policer of the circuit.
-    Policer,
-    /// A queue discipline that sends at a rate of its own.
-    TokenBucket,
-    /// The forwarding engine of a router on the way.
-    Router,
-    /// Copies and DMA of the sending host, one after the other.
-    SendingPath,
-    /// Memory of the sending host.
-    SendingMemory,
-    /// I/O bus of the sending host.
-    SendingBus,
-    /// CPU of the sending host.
-    SendingHost,
-    /// DMA and copies of the receiving host, one after the other.
-    ReceivingPath,
-    /// Memory of the receiving host.
-    ReceivingMemory,
-    /// I/O bus of the receiving host.
-    ReceivingBus,
-    /// CPU of the receiving host.
-    ReceivingHost,
-    /// Socket buffers: a window in each round trip.
-    SocketBuffers,
-    /// The rate that the application offers.
-    Application,
-    /// A link in the other direction, which carries a TCP connection's acknowledgements.
-    Acknowledgements,
-}
-
 /// A link with all flows at their limits.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkLimit {
     /// The two directions, that from the link's first end first.
     pub directions: Vec<DirectionLimit>,
 }
 
 /// One direction of a link.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DirectionLimit {
     /// Node that sends.
     pub from: String,
@@ -160,17 +78,67 @@ pub struct DirectionLimit {
     pub line_rate_bit_per_s: f64,
     /// Share of the line that is taken, physical framing included, 0 to 1.
     pub utilisation: f64,
-    /// By whom, in the order of the file.
-    pub taken: Vec<Taken>,
+    /// Shares by flow, in the order of the file.
+    pub shares: Vec<Share>,
 }
 
-/// What one flow takes of a line.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Taken {
-    /// Name of the flow.
-    pub flow: String,
-    /// Kind of traffic; `acknowledgements` for those of a `tcp-stream`.
-    pub kind: &'static str,
-    /// Share of the line, 0 to 1.
-    pub share: f64,
+impl LimitOutcome {
+    /// The outcome as it is stored.
+    pub fn stored(self) -> Results {
+        Results {
+            flows: self.flows.into_iter().map(|(name, one)| (name, flow(one))).collect(),
+            links: self.links.into_iter().map(|(name, one)| (name, link(one))).collect(),
+            drops: Vec::new(),
+            events: None,
+        }
+    }
+}
+
+fn flow(flow: FlowLimit) -> FlowOutcome {
+    let candidate =
+        |Candidate { bottleneck, goodput_bit_per_s, bound_bit_per_s }| engpass_outcome::Candidate {
+            bottleneck,
+            goodput_bit_per_s,
+            bound_bit_per_s: Some(bound_bit_per_s).filter(|rate| rate.is_finite()),
+        };
+    let bound = Bound {
+        bit_per_s: flow.bound_bit_per_s,
+        bottleneck: flow.bound_bottleneck,
+        summary: flow.bound_summary,
+    };
+    FlowOutcome {
+        kind: flow.kind.to_owned(),
+        paths: flow.paths,
+        goodput_bit_per_s: flow.goodput_bit_per_s,
+        offered_bit_per_s: flow.offered_bit_per_s,
+        datagrams: None,
+        efci_pdus: None,
+        delay_s: None,
+        tcp: None,
+        bottleneck: Some(flow.bottleneck),
+        next_bottleneck: flow.next,
+        summary: Some(flow.summary),
+        limit: Some(Box::new(engpass_outcome::FlowLimit {
+            bound: Some(bound),
+            window: flow.window,
+            idle_delay_s: flow.idle_delay_s,
+            stages: flow.stages,
+            candidates: flow.candidates.into_iter().map(candidate).collect(),
+        })),
+        real: None,
+    }
+}
+
+fn link(link: LinkLimit) -> LinkOutcome {
+    let direction = |one: DirectionLimit| DirectionOutcome {
+        from: one.from,
+        to: one.to,
+        utilisation: Some(one.utilisation),
+        cells: None,
+        frames: None,
+        ledger: None,
+        line_rate_bit_per_s: Some(one.line_rate_bit_per_s),
+        shares: one.shares,
+    };
+    LinkOutcome { directions: link.directions.into_iter().map(direction).collect() }
 }

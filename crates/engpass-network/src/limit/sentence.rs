@@ -4,11 +4,12 @@ use engpass_model::host::{DataPath, Transfer};
 use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
 use engpass_model::wire::Framing;
+use engpass_outcome::{BottleneckKind, SetBy};
 use engpass_testbed::Topology;
 
 use super::demand::{Demand, Resources};
 use super::layers::Layer;
-use super::outcome::{CandidateKind, SetBy};
+
 use super::{Answer, Others};
 
 /// "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at
@@ -23,7 +24,7 @@ pub(super) fn sentence(
 ) -> String {
     let demand = &demands[flow];
     let limiter = bottleneck.limiter;
-    let verb = if plural(limiter.kind) { "limit" } else { "limits" };
+    let verb = if plural(limiter.kind()) { "limit" } else { "limits" };
     let goodput = rate(bottleneck.goodput);
     let users = &resources.users[limiter.resources[0]];
     let shared = match users.len() - 1 {
@@ -34,8 +35,8 @@ pub(super) fn sentence(
         }
     };
     let reason = reason(topology, resources, demands, flow, bottleneck, &shared);
-    let reason = match limiter.kind {
-        CandidateKind::Acknowledgements if bottleneck.others.count == 0 => {
+    let reason = match limiter.kind() {
+        BottleneckKind::Acknowledgements if bottleneck.others.count == 0 => {
             let connection = demand.connection.expect("only TCP has acknowledgements");
             match connection.segments_per_ack.round() as u64 {
                 0 | 1 => "one for every segment fills it".to_owned(),
@@ -46,11 +47,11 @@ pub(super) fn sentence(
         _ => reason,
     };
     let next = next.map_or(String::new(), |next| {
-        let is = if plural(next.limiter.kind) { "are" } else { "is" };
-        format!("; next {is} {} at {}", next.limiter.name, rate(next.goodput))
+        let is = if plural(next.limiter.kind()) { "are" } else { "is" };
+        format!("; next {is} {} at {}", next.limiter.bottleneck.title, rate(next.goodput))
     });
     let loss = losses(topology, demand);
-    format!("{} {verb} `{}` to {goodput}: {reason}{next}{loss}", limiter.name, demand.name)
+    format!("{} {verb} `{}` to {goodput}: {reason}{next}{loss}", limiter.bottleneck.title, demand.name)
 }
 
 /// "link `down` bounds `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line".
@@ -68,18 +69,18 @@ pub(super) fn bound(
     let first = others.iter().copied().take(NAMED).collect();
     let others = Others { count: others.len(), share: *share, first };
     let answer = Answer { limiter, goodput: bound, own: 0.0, others };
-    let verb = if plural(limiter.kind) { "bound" } else { "bounds" };
+    let verb = if plural(limiter.kind()) { "bound" } else { "bounds" };
     let reason = reason(topology, resources, demands, flow, &answer, "");
     let late = match demand.span.late() {
         late if late > 0.0 => format!("; it starts when {} of the counted time are over", per_cent(late)),
         _ => String::new(),
     };
-    let name = &limiter.name;
+    let name = &limiter.bottleneck.title;
     format!("{name} {verb} `{}` to {}: {reason}{late}", demand.name, rate(bound))
 }
 
-fn plural(kind: CandidateKind) -> bool {
-    use CandidateKind::{Acknowledgements, ReceivingPath, SendingPath, SocketBuffers};
+fn plural(kind: BottleneckKind) -> bool {
+    use BottleneckKind::{Acknowledgements, ReceivingPath, SendingPath, SocketBuffers};
     matches!(kind, Acknowledgements | ReceivingPath | SendingPath | SocketBuffers)
 }
 
@@ -106,8 +107,8 @@ fn reason(
     let demand = &demands[flow];
     let limiter = bottleneck.limiter;
     let first = limiter.resources[0];
-    match limiter.kind {
-        CandidateKind::Link if bottleneck.others.count == 0 => {
+    match limiter.kind() {
+        BottleneckKind::Link if bottleneck.others.count == 0 => {
             let (_, layers) = limiter.line.expect("a link has layers");
             let overhead = layers.line() - layers.parts(Layer::Payload);
             format!(
@@ -115,8 +116,8 @@ fn reason(
                 per_cent(overhead as f64 / layers.line() as f64)
             )
         }
-        CandidateKind::Link => format!("{} of the line", takers(demands, &bottleneck.others)),
-        CandidateKind::Acknowledgements if bottleneck.others.count == 0 => {
+        BottleneckKind::Link => format!("{} of the line", takers(demands, &bottleneck.others)),
+        BottleneckKind::Acknowledgements if bottleneck.others.count == 0 => {
             let connection = demand.connection.expect("only TCP has acknowledgements");
             let ahead = "; a window that is acknowledged after the end counts, too";
             if connection.certain {
@@ -127,8 +128,8 @@ fn reason(
                 format!("one for every window fills it{}", if demand.span.warm { ahead } else { "" })
             }
         }
-        CandidateKind::Acknowledgements => format!("{} of the line", takers(demands, &bottleneck.others)),
-        CandidateKind::Shaper | CandidateKind::Policer => {
+        BottleneckKind::Acknowledgements => format!("{} of the line", takers(demands, &bottleneck.others)),
+        BottleneckKind::Shaper | BottleneckKind::Policer => {
             let cells = resources.capacities[first];
             let circuit = &topology.circuits[limiter.circuit.expect("a shaper has a circuit")];
             let first = circuit.route[0];
@@ -141,22 +142,22 @@ fn reason(
             };
             format!("it passes {} cells/s{share}{shared}", cells.floor())
         }
-        CandidateKind::TokenBucket if resources.capacities[first] > 0.0 => {
+        BottleneckKind::TokenBucket if resources.capacities[first] > 0.0 => {
             format!("its tokens come at {}{shared}", rate(resources.capacities[first]))
         }
-        CandidateKind::TokenBucket => "frames that are longer than its burst are lost".to_owned(),
-        CandidateKind::SendingPath | CandidateKind::ReceivingPath => {
+        BottleneckKind::TokenBucket => "frames that are longer than its burst are lost".to_owned(),
+        BottleneckKind::SendingPath | BottleneckKind::ReceivingPath => {
             let (path, transfer) = data(bottleneck);
             let dma = transfer.then_dma.map_or(0.0, |dma| dma.ps() * demand.payload_bits / 8.0);
             let time = demand.uses.iter().find(|need| need.resource == first).map_or(0.0, |need| need.amount);
-            let [first, second] = match limiter.kind {
-                CandidateKind::SendingPath => [("CPU", time - dma), ("DMA", dma)],
+            let [first, second] = match limiter.kind() {
+                BottleneckKind::SendingPath => [("CPU", time - dma), ("DMA", dma)],
                 _ => [("DMA", dma), ("CPU", time - dma)],
             };
             let [one, other] = [first, second].map(|(who, time)| format!("{} of {who}", duration(time)));
             format!("on `{}` every {} takes {one}, then {other}", path.word(), unit(demand))
         }
-        CandidateKind::SendingMemory | CandidateKind::ReceivingMemory => {
+        BottleneckKind::SendingMemory | BottleneckKind::ReceivingMemory => {
             let (path, transfer) = data(bottleneck);
             let times = match transfer.memory.0 + transfer.memory.1 {
                 1 => "once".to_owned(),
@@ -166,22 +167,23 @@ fn reason(
             let all = byte_rate(resources.capacities[first]);
             format!("`{}` moves every byte {times} over {all}{shared}", path.word())
         }
-        CandidateKind::SendingBus | CandidateKind::ReceivingBus => {
+        BottleneckKind::SendingBus | BottleneckKind::ReceivingBus => {
             format!("DMA reaches {}{shared}", byte_rate(resources.capacities[first]))
         }
-        CandidateKind::SendingHost | CandidateKind::ReceivingHost | CandidateKind::Router => {
+        BottleneckKind::SendingHost | BottleneckKind::ReceivingHost | BottleneckKind::Router => {
             let cpu = *limiter.resources.first().expect("a candidate has a resource");
             let time = demand.uses.iter().find(|need| need.resource == cpu).map_or(0.0, |need| need.amount);
-            let verb = match limiter.kind {
-                CandidateKind::SendingHost => "sending",
-                CandidateKind::Router => "forwarding",
+            let verb = match limiter.kind() {
+                BottleneckKind::SendingHost => "sending",
+                BottleneckKind::Router => "forwarding",
                 _ => "receiving",
             };
             format!("{verb} a {} takes {}{shared}", unit(demand), duration(time))
         }
-        CandidateKind::SocketBuffers => in_flight(topology, demand),
-        CandidateKind::Application if bottleneck.goodput > 0.0 => "it offers no more".to_owned(),
-        CandidateKind::Application => "it is switched off".to_owned(),
+        BottleneckKind::SocketBuffers => in_flight(topology, demand),
+        BottleneckKind::Application if bottleneck.goodput > 0.0 => "it offers no more".to_owned(),
+        BottleneckKind::Application => "it is switched off".to_owned(),
+        other => unreachable!("`limit` has no candidate of kind {other:?}"),
     }
 }
 

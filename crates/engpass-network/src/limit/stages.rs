@@ -2,19 +2,19 @@
 
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
+use engpass_outcome::{BottleneckKind, Stage};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::LinkEnds;
 
 use super::Answer;
 use super::demand::Demand;
 use super::layers::Layer;
-use super::outcome::{CandidateKind, Stage};
 
 /// Steps on the link that limits most, then what limits more than it.
 pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer<'_>]) -> Vec<Stage> {
     let link = answers
         .iter()
-        .filter(|answer| answer.limiter.kind == CandidateKind::Link)
+        .filter(|answer| answer.limiter.kind() == BottleneckKind::Link)
         .min_by(|one, other| one.goodput.total_cmp(&other.goodput))
         .expect("every flow crosses a link");
     let (hop, layers) = link.limiter.line.expect("a link has layers");
@@ -32,23 +32,24 @@ pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer
         stages.step(name, if inside { link.goodput } else { own * (left as f64 / layers.line() as f64) });
     }
     for answer in answers {
-        let name = match answer.limiter.kind {
-            CandidateKind::Link => continue,
-            CandidateKind::Shaper => "shaper",
-            CandidateKind::Policer => "policer",
-            CandidateKind::TokenBucket => "token bucket",
-            CandidateKind::Router => "router",
-            CandidateKind::SendingPath => "copies, then DMA",
-            CandidateKind::SendingMemory => "memory of the sender",
-            CandidateKind::SendingBus => "I/O bus of the sender",
-            CandidateKind::SendingHost => "sending host",
-            CandidateKind::ReceivingPath => "DMA, then copies",
-            CandidateKind::ReceivingMemory => "memory of the receiver",
-            CandidateKind::ReceivingBus => "I/O bus of the receiver",
-            CandidateKind::ReceivingHost => "receiving host",
-            CandidateKind::SocketBuffers => "socket buffers: window per round trip",
-            CandidateKind::Application => "application",
-            CandidateKind::Acknowledgements => "acknowledgements",
+        let name = match answer.limiter.kind() {
+            BottleneckKind::Link => continue,
+            BottleneckKind::Shaper => "shaper",
+            BottleneckKind::Policer => "policer",
+            BottleneckKind::TokenBucket => "token bucket",
+            BottleneckKind::Router => "router",
+            BottleneckKind::SendingPath => "copies, then DMA",
+            BottleneckKind::SendingMemory => "memory of the sender",
+            BottleneckKind::SendingBus => "I/O bus of the sender",
+            BottleneckKind::SendingHost => "sending host",
+            BottleneckKind::ReceivingPath => "DMA, then copies",
+            BottleneckKind::ReceivingMemory => "memory of the receiver",
+            BottleneckKind::ReceivingBus => "I/O bus of the receiver",
+            BottleneckKind::ReceivingHost => "receiving host",
+            BottleneckKind::SocketBuffers => "socket buffers: window per round trip",
+            BottleneckKind::Application => "application",
+            BottleneckKind::Acknowledgements => "acknowledgements",
+            other => unreachable!("`limit` has no candidate of kind {other:?}"),
         };
         if answer.goodput < stages.last() {
             stages.step(name, answer.goodput);

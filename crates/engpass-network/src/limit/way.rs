@@ -5,12 +5,12 @@ use engpass_model::shape::PolicingAction;
 use engpass_model::time::{Pace, SECOND};
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, MAX_UDP_PAYLOAD, UDP_HEADER_BYTES};
+use engpass_outcome::{Bottleneck, BottleneckKind};
 use engpass_testbed::topology::{Hop, Leg, NodeKind};
 
 use super::connection::Connection;
-use super::demand::{Builder, Demand, Need, Resource, application};
+use super::demand::{Builder, Demand, Need, Resource, application, named};
 use super::layers::{Layer, Layers, Wire};
-use super::outcome::CandidateKind;
 
 /// The unit that a flow is counted in. `lengths` has the IP payloads of its packets on each leg; the first begins with the transport header.
 pub(super) enum Unit<'u> {
@@ -139,8 +139,8 @@ impl<'a> Builder<'a> {
             let cells = unit.need(demand, piece, |layers| layers.cells() as f64);
             self.police(demand, piece, cells);
             let line = unit.need(demand, piece, |layers| layers.line() as f64);
-            let name = format!("link `{}`", self.topology.links[piece.hop.link].name);
-            self.line(demand, piece, CandidateKind::Link, name, line);
+            let name = &self.topology.links[piece.hop.link].name;
+            self.line(demand, piece, named(BottleneckKind::Link, name, format!("link `{name}`")), line);
             demand.limiters.last_mut().expect("a unit takes some of a line").line =
                 Some((piece.hop, unit.on(piece)));
             let frames = unit.need(demand, piece, frame_bits);
@@ -154,14 +154,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A line, less what others certainly take of it.
-    fn line(
-        &mut self,
-        demand: &mut Demand<'a>,
-        piece: &Piece,
-        kind: CandidateKind,
-        name: String,
-        need: Need,
-    ) {
+    fn line(&mut self, demand: &mut Demand<'a>, piece: &Piece, bottleneck: Bottleneck, need: Need) {
         let capacity = piece.wire.capacity() as f64;
         let hop = piece.hop;
         let line = self.resources.get(Resource::Line(hop.link, hop.from), || capacity);
@@ -171,7 +164,7 @@ impl<'a> Builder<'a> {
         let taken: f64 = others.iter().map(|(_, cells)| *cells as f64 * cell).sum();
         // The gap behind the last frame may lie behind the end.
         let whole = capacity * demand.span.seconds() + piece.wire.gap() as f64;
-        if let Some(limiter) = demand.add_bounded(kind, name, (line, need), (whole - taken).max(0.0)) {
+        if let Some(limiter) = demand.add_bounded(bottleneck, (line, need), (whole - taken).max(0.0)) {
             limiter.certain = (others.into_iter().map(|(flow, _)| flow).collect(), taken / whole);
         }
     }
@@ -181,10 +174,11 @@ impl<'a> Builder<'a> {
         let (Some((circuit, true)), 0) = (piece.circuit, piece.position) else { return };
         let Some(pace) = self.topology.circuits[circuit].shaping else { return };
         let shaper = self.resources.get(Resource::Shaper(circuit), || pace.per_second());
-        let name = format!("shaper of circuit `{}`", self.topology.circuits[circuit].name);
+        let name = &self.topology.circuits[circuit].name;
+        let limiting = named(BottleneckKind::Shaper, name, format!("shaper of circuit `{name}`"));
         // The first cell needs no time.
         let supply = pace.per_second() * demand.span.seconds() + 1.0;
-        if let Some(limiter) = demand.add_bounded(CandidateKind::Shaper, name, (shaper, cells), supply) {
+        if let Some(limiter) = demand.add_bounded(limiting, (shaper, cells), supply) {
             limiter.circuit = Some(circuit);
         }
     }
@@ -198,11 +192,12 @@ impl<'a> Builder<'a> {
             return;
         };
         let policer = self.resources.get(Resource::Policer(circuit), || pace.per_second());
-        let name = format!("policer of circuit `{}`", self.topology.circuits[circuit].name);
+        let name = &self.topology.circuits[circuit].name;
+        let limiting = named(BottleneckKind::Policer, name, format!("policer of circuit `{name}`"));
         // Cells that are early by the tolerance pass, too (I.371, GCRA).
         let time = demand.span.seconds() + tolerance.ps() as f64 / SECOND as f64;
         let supply = pace.per_second() * time + 1.0;
-        if let Some(limiter) = demand.add_bounded(CandidateKind::Policer, name, (policer, cells), supply) {
+        if let Some(limiter) = demand.add_bounded(limiting, (policer, cells), supply) {
             limiter.circuit = Some(circuit);
         }
     }
@@ -221,12 +216,12 @@ impl<'a> Builder<'a> {
             (Resource::Closed(hop.link, hop.from), 0.0)
         };
         let tokens = self.resources.get(resource, || capacity);
-        let name = format!("token bucket of `{}` on link `{}`", self.topology.nodes[hop.from], link.name);
+        let title = format!("token bucket of `{}` on link `{}`", self.topology.nodes[hop.from], link.name);
         // It is full at the start.
         let supply = if shortest <= burst { rate * demand.span.seconds() + burst } else { 0.0 };
         // If no acknowledgement passes the bucket, no connection opens.
         let need = Need { ahead: if supply > 0.0 { bits.ahead } else { 0.0 }, ..bits };
-        demand.add_bounded(CandidateKind::TokenBucket, name, (tokens, need), supply);
+        demand.add_bounded(named(BottleneckKind::TokenBucket, &link.name, title), (tokens, need), supply);
     }
 
     /// The routers on the way, which take their time for every packet that comes to them, acknowledgements included.
@@ -246,8 +241,9 @@ impl<'a> Builder<'a> {
             let spared = ack.map_or(0.0, |ack| ack.ahead * ack.least * time);
             let supply = SECOND as f64 * demand.span.seconds() + spared;
             let cpu = self.resources.get(Resource::Cpu(hop.to), || SECOND as f64);
-            let name = format!("router `{}`", self.topology.nodes[hop.to]);
-            demand.add_bounded(CandidateKind::Router, name, (cpu, need), supply);
+            let name = &self.topology.nodes[hop.to];
+            let router = named(BottleneckKind::Router, name, format!("router `{name}`"));
+            demand.add_bounded(router, (cpu, need), supply);
         }
     }
 
@@ -260,9 +256,10 @@ impl<'a> Builder<'a> {
             self.police(demand, &piece, cells);
             let bits = frame_bits(&ack);
             self.tokens(demand, &piece, demand.need_of_ack(tcp, bits), [bits; 2]);
-            let name = format!("acknowledgements on link `{}`", self.topology.links[piece.hop.link].name);
+            let name = &self.topology.links[piece.hop.link].name;
+            let title = format!("acknowledgements on link `{name}`");
             let line = demand.need_of_ack(tcp, ack.line() as f64);
-            self.line(demand, &piece, CandidateKind::Acknowledgements, name, line);
+            self.line(demand, &piece, named(BottleneckKind::Acknowledgements, name, title), line);
         }
     }
 
@@ -272,7 +269,7 @@ impl<'a> Builder<'a> {
         let cells = demand.path.cells.map_or(0.0, rate);
         let offered = self.resources.get(Resource::Application(demand.flow), || cells);
         // The application comes first in the order of needs: its offer is the load of the first line.
-        demand.add(CandidateKind::Application, application(demand.name), &[(offered, 1.0)]);
+        demand.add(application(demand.name), &[(offered, 1.0)]);
         self.route(demand, &Unit::Cell);
         demand.limiters[0].at_most = Some(demand.span.rate(most * demand.payload_bits));
         demand.limiters.rotate_left(1);

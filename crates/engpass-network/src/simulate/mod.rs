@@ -20,6 +20,7 @@ mod outcome;
 pub mod outside;
 mod pull;
 mod sketch;
+mod stored;
 mod tally;
 mod tap;
 mod tcp;
@@ -40,12 +41,11 @@ use nic::Nic;
 pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
 use outside::Outsiders;
 use pull::{Ring, Worklist};
-pub use sketch::{Delays, RoundTrips};
 pub use tap::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit, captured};
 use tcp::{Counted, Endpoint, SegmentCost};
 #[doc(hidden)]
 pub use timeline::watched;
-pub use timeline::{FlowLine, MOST_EVENTS, QueueLine, TcpLine, Timeline, timeline};
+pub use timeline::{MOST_EVENTS, timeline};
 
 /// Why a run has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,26 +3,23 @@
 use engpass_model::element::Generator;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
-use engpass_testbed::topology::{LinkEnds, Path};
+use engpass_outcome::{Path, Place as Located, Quantiles};
+use engpass_testbed::topology::{LinkEnds, NodeId};
 use engpass_testbed::{Testbed, Topology};
-use serde::Serialize;
 
 use super::fabric::Counter;
 use super::frames::PortTally;
 use super::ledger::{Accounts, BookSeen};
-use super::sketch::{Delays, RoundTrips};
 pub use super::tally::Receptions;
 use super::tally::{Place, Rare, Window};
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SimOutcome {
     /// Flows by the name of their traffic table, in the order of the file.
-    #[serde(serialize_with = "in_order")]
     pub flows: Vec<(String, Flow)>,
     /// Links by name, in the order of the file.
-    #[serde(serialize_with = "in_order")]
     pub links: Vec<(String, LinkUse)>,
     /// Everything that was lost, by place, cause and flow.
     pub drops: Vec<Drop>,
@@ -31,7 +28,7 @@ pub struct SimOutcome {
 }
 
 /// What became of one flow, counted over the run without its warm-up.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// Kind of traffic.
     pub kind: &'static str,
@@ -50,23 +47,19 @@ pub struct Flow {
     /// Datagrams sent and neither received nor lost at the end of the run.
     pub in_flight_datagrams: u64,
     /// What its connection counted, for TCP.
-    #[serde(flatten)]
     pub tcp: Option<TcpCounts>,
     /// PDUs that arrived good and with the EFCI mark in their last cell; for generators cells.
     pub efci_pdus: u64,
     /// How long datagrams took; not of generators.
-    #[serde(flatten)]
-    pub delays: Option<Delays>,
+    pub delays: Option<Quantiles>,
     /// What TCP measured.
-    #[serde(flatten)]
-    pub round_trips: Option<RoundTrips>,
+    pub round_trips: Option<Quantiles>,
     /// When they were received.
-    #[serde(skip)]
     pub receptions: Receptions,
 }
 
 /// What the sending end of a TCP flow counted.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpCounts {
     /// Segments sent again.
     pub retransmitted_segments: u64,
@@ -79,30 +72,28 @@ pub struct TcpCounts {
 }
 
 /// What went over a link.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkUse {
-    /// Where the bit-times of both directions went, by account: `docs/ledger.md`. In parts of a bit, as `unit` says.
+    /// Where the bit-times of both directions went, by account: `docs/ledger.md`. In units of a part of a bit.
     pub ledger: Accounts,
     /// The sum of all accounts: all bit-times of both directions.
     pub capacity: u128,
-    /// What `ledger` and `capacity` count: `bit`, or a part of one so fine that a cell is a whole number of them.
-    pub unit: String,
+    /// What `ledger` and `capacity` count: so many units are a bit that a cell is a whole number of them.
+    pub units_per_bit: u64,
     /// The two directions, from the first and from the second end.
     pub directions: Vec<Direction>,
 }
 
 /// What went over one direction of a link.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Direction {
     /// Node of the transmitter.
     pub from: String,
     /// Node at the other end.
     pub to: String,
     /// Cells that it could have carried; `None` on a link that carries frames.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_cells: Option<u64>,
     /// What it carried.
-    #[serde(flatten)]
     pub carried: Carried,
     /// The share of its time that the line was busy.
     pub utilisation: f64,
@@ -111,19 +102,15 @@ pub struct Direction {
     /// The sum of its accounts.
     pub capacity: u128,
     /// Picoseconds in which it sent nothing.
-    #[serde(skip)]
     pub idle: u64,
     /// What every flow has carried, in counts.
-    #[serde(skip)]
     pub books: Vec<BookSeen>,
     /// By direction of a circuit, in order.
-    #[serde(skip)]
     pub vcs: Vec<VcCount>,
 }
 
 /// What one direction of a link carried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// On ATM.
     Cells {
@@ -185,10 +172,10 @@ pub struct VcCount {
 }
 
 /// Losses of one flow at one place, of one cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drop {
-    /// Where: a transmitter (`switch -> host`) or a host.
-    pub place: String,
+    /// Where: a transmitter, or a node.
+    pub place: Located,
     /// Why.
     pub cause: &'static str,
     /// Whose: the name of the traffic.
@@ -198,15 +185,7 @@ pub struct Drop {
     /// Datagrams (for generators: cells) whose first loss this was.
     pub datagrams: u64,
     /// The transmitter by link and end, where it is one.
-    #[serde(skip)]
     pub port: Option<(usize, usize)>,
-}
-
-pub(super) fn in_order<T: Serialize, S: serde::Serializer>(
-    items: &[(String, T)],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(items.iter().map(|(name, item)| (name, item)))
 }
 
 impl Network {
@@ -246,8 +225,8 @@ impl Network {
                     },
                     tcp: self.tcp_counts(index),
                     efci_pdus: marked,
-                    delays: tally.delays.delays(),
-                    round_trips: tally.round_trips.round_trips(),
+                    delays: tally.delays.in_seconds(),
+                    round_trips: tally.round_trips.in_seconds(),
                     receptions: tally.receptions(),
                 },
             ));
@@ -298,8 +277,8 @@ impl Network {
                     vcs,
                 });
             }
-            let unit = if parts_per_bit == 1 { "bit".to_owned() } else { format!("1/{parts_per_bit} bit") };
-            links.push((name.clone(), LinkUse { ledger, capacity, unit, directions }));
+            links
+                .push((name.clone(), LinkUse { ledger, capacity, units_per_bit: parts_per_bit, directions }));
         }
         Ok(links)
     }
@@ -406,20 +385,23 @@ impl Network {
         place: Place,
         topology: &Topology,
         flow: usize,
-    ) -> (String, &'static str, Option<(usize, usize)>) {
+    ) -> (Located, &'static str, Option<(usize, usize)>) {
         let transmitter = |port: usize, cause| {
             let (link, end) = (port / 2, port % 2);
-            let ends = &topology.links[link].ends;
-            let name = format!("{} -> {}", topology.nodes[ends[end]], topology.nodes[ends[1 - end]]);
-            (name, cause, Some((link, end)))
+            let LinkEnds { name, ends, .. } = &topology.links[link];
+            let [node, to] = [end, 1 - end].map(|end| topology.nodes[ends[end]].clone());
+            (Located { node, link: Some(name.clone()), to: Some(to) }, cause, Some((link, end)))
         };
-        let host = |cause| (topology.nodes[topology.flows[flow].to].clone(), cause, None);
+        let inside = |node: NodeId, cause| {
+            (Located { node: topology.nodes[node].clone(), link: None, to: None }, cause, None)
+        };
+        let host = |cause| inside(topology.flows[flow].to, cause);
         match place {
             Place::Port(port, loss) => transmitter(port, loss.text()),
             Place::Policer(port) => transmitter(port, "policer"),
             Place::Queue(port, cause) => transmitter(port, cause.text()),
             Place::Line(port) => transmitter(port, "damaged on the line"),
-            Place::Ttl(node) => (topology.nodes[node].clone(), "time to live", None),
+            Place::Ttl(node) => inside(node, "time to live"),
             Place::Reassembly => host("reassembly"),
             Place::ReceiveBuffer => host("receive buffer"),
         }

@@ -5,8 +5,6 @@
 //! have come: a few hundred bytes for a flow. (The crate `hdrhistogram` counts from zero on, which takes thousands; crates of DDSketch take the
 //! logarithm of a float for every packet, which differs between C libraries.)
 
-use serde::Serialize;
-
 /// A power of two has 2 to this many buckets.
 const BITS: u32 = 5;
 /// Buckets are added so many at a time.
@@ -45,41 +43,6 @@ pub(super) struct Quantiles {
     pub(super) p99: u64,
     pub(super) p999: u64,
     pub(super) greatest: u64,
-}
-
-/// The time from the beginning of a datagram until its receiver has it: see `docs/model.md`. In seconds; the quantiles within 1.6 %, the
-/// minimum and the maximum exact.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Delays {
-    /// The least delay.
-    pub delay_min_s: f64,
-    /// Half of the delays are at most this.
-    pub delay_p50_s: f64,
-    /// 90 % of them are.
-    pub delay_p90_s: f64,
-    /// 99 % of them are.
-    pub delay_p99_s: f64,
-    /// 99.9 % of them are.
-    pub delay_p999_s: f64,
-    /// The greatest delay.
-    pub delay_max_s: f64,
-}
-
-/// Round trips as the sending ends of a TCP flow measured them. In seconds; the quantiles within 1.6 %, the minimum and the maximum exact.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct RoundTrips {
-    /// The least round trip.
-    pub round_trip_min_s: f64,
-    /// Half of the round trips are at most this.
-    pub round_trip_p50_s: f64,
-    /// 90 % of them are.
-    pub round_trip_p90_s: f64,
-    /// 99 % of them are.
-    pub round_trip_p99_s: f64,
-    /// 99.9 % of them are.
-    pub round_trip_p999_s: f64,
-    /// The greatest round trip.
-    pub round_trip_max_s: f64,
 }
 
 impl Sketch {
@@ -197,27 +160,17 @@ impl Sketch {
         Some(Quantiles { least, half, p90, p99, p999, greatest })
     }
 
-    /// As delays.
-    pub(super) fn delays(&self) -> Option<Delays> {
-        self.quantiles().map(|Quantiles { least, half, p90, p99, p999, greatest }| Delays {
-            delay_min_s: seconds(least),
-            delay_p50_s: seconds(half),
-            delay_p90_s: seconds(p90),
-            delay_p99_s: seconds(p99),
-            delay_p999_s: seconds(p999),
-            delay_max_s: seconds(greatest),
-        })
-    }
-
-    /// As round trips.
-    pub(super) fn round_trips(&self) -> Option<RoundTrips> {
-        self.quantiles().map(|Quantiles { least, half, p90, p99, p999, greatest }| RoundTrips {
-            round_trip_min_s: seconds(least),
-            round_trip_p50_s: seconds(half),
-            round_trip_p90_s: seconds(p90),
-            round_trip_p99_s: seconds(p99),
-            round_trip_p999_s: seconds(p999),
-            round_trip_max_s: seconds(greatest),
+    /// The quantiles in seconds; `None` when nothing was counted.
+    pub(super) fn in_seconds(&self) -> Option<engpass_outcome::Quantiles> {
+        self.quantiles().map(|Quantiles { least, half, p90, p99, p999, greatest }| {
+            engpass_outcome::Quantiles {
+                min: seconds(least),
+                p50: seconds(half),
+                p90: seconds(p90),
+                p99: seconds(p99),
+                p99_9: seconds(p999),
+                max: seconds(greatest),
+            }
         })
     }
 }

@@ -3,78 +3,17 @@
 use engpass_model::queue::Queue as Discipline;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_outcome::{FlowLine, QueueLine, TcpLine, Timeline};
 use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};
-use serde::Serialize;
+use indexmap::IndexMap;
 
 use super::frames::FramePort;
-use super::outcome::in_order;
 use super::tap::Taps;
 use super::{Network, SimError, SimOutcome, Watch};
 
 /// Most entries of a list of events; a longer one is cut, and says so.
 pub const MOST_EVENTS: usize = 10_000;
-
-/// A run over time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Timeline {
-    /// Length of the run in seconds, the warm-up included.
-    pub duration_s: f64,
-    /// Streams by the name of their traffic table, in the order of the file.
-    #[serde(serialize_with = "in_order")]
-    pub flows: Vec<(String, FlowLine)>,
-    /// Queues in switches and routers that traffic crosses, by transmitter: `switch -> host`.
-    #[serde(serialize_with = "in_order")]
-    pub queues: Vec<(String, QueueLine)>,
-}
-
-/// A stream over time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct FlowLine {
-    /// When the samples were taken, in seconds.
-    pub time_s: Vec<f64>,
-    /// What its connections' control loops say, for TCP.
-    #[serde(flatten)]
-    pub tcp: Option<TcpLine>,
-    /// Payload received from the beginning on; of TCP in order.
-    pub delivered_bytes: Vec<u64>,
-    /// A list of events was cut.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub truncated: bool,
-}
-
-/// The sending ends of a TCP flow over time, summed over its connections.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct TcpLine {
-    /// Congestion window.
-    pub congestion_window_bytes: Vec<u64>,
-    /// Window that the receiver announced last.
-    pub receive_window_bytes: Vec<u64>,
-    /// Bytes that the sender holds to be in the network.
-    pub flight_bytes: Vec<u64>,
-    /// When a segment was sent again, in seconds.
-    pub retransmissions: Vec<f64>,
-    /// When the retransmission timer expired, in seconds.
-    pub timeouts: Vec<f64>,
-}
-
-/// A queue over time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct QueueLine {
-    /// When the samples were taken, in seconds.
-    pub time_s: Vec<f64>,
-    /// What was in the queue, the cell that is being sent included; of frames what waits, and in a first in, first out queue the one being sent.
-    pub length: Vec<u64>,
-    /// What `length` counts: `cells` or `bytes`.
-    pub unit: &'static str,
-    /// What fits into it (for each service category, where they have queues of their own); `None` where it does not count in `unit`.
-    pub capacity: Option<u64>,
-    /// When it lost something, in seconds. Cells that were lost one after the other are one loss, at the first of them.
-    pub drops: Vec<f64>,
-    /// The list of losses was cut.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub truncated: bool,
-}
 
 /// Instants of events, in picoseconds.
 #[derive(Clone, Debug, Default)]
@@ -238,7 +177,7 @@ impl Network {
         };
         let flows = testbed.traffic.iter().enumerate();
         let flows = flows.filter_map(|(flow, (name, traffic))| Some((flow, (name.clone(), line(traffic)?))));
-        let (numbers, flows) = flows.unzip();
+        let (numbers, flows): (_, IndexMap<_, _>) = flows.unzip();
         let watched = |port: &usize| {
             let node = topology.links[port / 2].ends[port % 2];
             node >= topology.hosts && self.fabric.ledger.carries(*port)
@@ -257,7 +196,7 @@ impl Network {
             let line = QueueLine {
                 time_s: Vec::new(),
                 length: Vec::new(),
-                unit,
+                unit: unit.to_owned(),
                 capacity,
                 drops: Vec::new(),
                 truncated: false,
@@ -270,14 +209,14 @@ impl Network {
 
     /// Write down how things stand at `at`, up to which everything has happened.
     fn sample(&mut self, (ports, flows, timeline): &mut Watched, at: u64) {
-        for (&port, (_, queue)) in ports.iter().zip(&mut timeline.queues) {
+        for (&port, queue) in ports.iter().zip(timeline.queues.values_mut()) {
             queue.time_s.push(seconds(at));
             // Ports are not all as far: they write down what they see when they come here.
             if let (Some(line), Some(trace)) = (self.frames.port(port), &mut self.fabric.trace) {
                 trace.look_before(port, at + 1, line);
             }
         }
-        for (&flow, (_, line)) in flows.iter().zip(&mut timeline.flows) {
+        for (&flow, line) in flows.iter().zip(timeline.flows.values_mut()) {
             line.time_s.push(seconds(at));
             let mut delivered = 0;
             if let Some(tcp) = &mut line.tcp {
@@ -304,11 +243,11 @@ impl Network {
 
     fn write_events(&mut self, (ports, flows, timeline): &mut Watched) {
         let Some(trace) = &mut self.fabric.trace else { return };
-        for (&port, (_, queue)) in ports.iter().zip(&mut timeline.queues) {
+        for (&port, queue) in ports.iter().zip(timeline.queues.values_mut()) {
             (queue.drops, queue.truncated) = (trace.drops[port].seconds(), trace.drops[port].truncated);
             queue.length = std::mem::take(&mut trace.lengths[port]);
         }
-        for (&flow, (_, line)) in flows.iter().zip(&mut timeline.flows) {
+        for (&flow, line) in flows.iter().zip(timeline.flows.values_mut()) {
             let FlowLine { tcp: Some(tcp), truncated, .. } = line else { continue };
             let (again, timeouts) = (&mut trace.retransmissions[flow], &mut trace.timeouts[flow]);
             *truncated = again.truncated || timeouts.truncated;

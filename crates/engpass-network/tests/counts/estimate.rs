@@ -44,7 +44,7 @@ fn circuits(count: usize) -> String {
     )
 }
 
-/// The most bytes at a time of a run: with its network, then its outcome as a value, then as text in three copies.
+/// The most bytes at a time of a run: with its network, then its outcome with two copies of its text.
 fn counted(text: &str, overrides: &[(&str, &str)]) -> [u64; 2] {
     let point = point(text, "base", overrides);
     let before = heap::live();
@@ -53,9 +53,9 @@ fn counted(text: &str, overrides: &[(&str, &str)]) -> [u64; 2] {
     network.run(&|| false).expect("nothing interrupts it");
     let outcome = network.outcome(&point.testbed, &point.topology).expect("the books balance");
     drop(network);
-    let value = serde_json::to_value(&outcome).expect("an outcome is plain data");
-    drop(outcome);
-    let with_text = heap::live() - before + 3 * value.to_string().len() as i64;
+    let stored = outcome.stored();
+    let text = serde_json::to_string(&stored).expect("an outcome is plain data");
+    let with_text = heap::live() - before + 2 * text.len() as i64;
     let most = (heap::most() - before).max(with_text);
     let estimate = memory(&point.testbed, &point.topology, Engine::Simulate).run;
     [estimate, most.cast_unsigned()]

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use engpass_network::simulate::{Network, SimOutcome, Timeline};
+use engpass_network::simulate::{Network, SimOutcome};
+use engpass_outcome::Timeline;
 use engpass_testbed::Point;
 use proptest::prelude::*;
 

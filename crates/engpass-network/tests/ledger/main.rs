@@ -89,7 +89,7 @@ fn an_unloaded_sender_waits_for_its_cpu() {
     // An SDU of 9036 bytes in 189 cells.
     assert_eq!(line.ledger.get("padding"), whole * (189 * 48 - 9036 - 8) * 8 * 13);
     // The other way nobody could send.
-    assert_eq!(idle_names(&from(&outcome, "sender", "atomis5").ledger, 1), ["idle: nobody"]);
+    assert_eq!(idle_names(&from(&outcome, "sender", "atomis5").ledger, 1), ["idle: no sender"]);
     assert_eq!(idle_names(&from(&outcome, "generator", "generator").ledger, 1), ["idle: application"]);
 }
 
@@ -134,14 +134,14 @@ fn a_faster_line_behind_a_slower_one_waits_for_upstream() {
 fn congestion_makes_dead_cells() {
     let outcome = run(KYOTO, "congested", &[("traffic.stream.message", "9 kB")]);
     let line = from(&outcome, "receiver", "atomis5");
-    let [dead, delivered] = ["dead", "delivered"].map(|account| line.ledger.get(account));
+    let [dead, delivered] = ["lost datagrams", "delivered"].map(|account| line.ledger.get(account));
     assert!(dead > 20 * delivered, "{dead} dead, {delivered} delivered");
     // 130 of 155.52 Mbit/s, all of it carried: 48 of 53 bytes, and the framing apart.
-    let other = line.ledger.get("other: interference") as f64 / line.capacity as f64;
+    let other = line.ledger.get("generator: interference") as f64 / line.capacity as f64;
     assert!((other - 130.0 / 155.52 * 26.0 / 27.0 * 48.0 / 53.0).abs() < 1e-6, "{other}");
     // Nothing is lost on the first line: what is dead there, and what is not, is all that was sent.
     let first = from(&outcome, "sender", "ss2");
-    assert!(first.ledger.get("dead") > dead);
+    assert!(first.ledger.get("lost datagrams") > dead);
 }
 
 /// A window that is smaller than the path leaves the line idle for the rest of every round trip.
@@ -166,8 +166,8 @@ fn a_receive_window_is_why_a_line_is_idle() {
     }
     // Acknowledgments of two cells go back, and nothing else.
     let back = from(&outcome, "second", "b");
-    assert_eq!(back.ledger.get("control"), u128::from(back.carried.sent()) * 48 * 8 * 13);
-    assert_eq!(idle_names(&back.ledger, 1), ["idle: nobody"]);
+    assert_eq!(back.ledger.get("ACK and control"), u128::from(back.carried.sent()) * 48 * 8 * 13);
+    assert_eq!(idle_names(&back.ledger, 1), ["idle: no sender"]);
 }
 
 /// With every loss repaired by the timer alone, the timer is what the line waits for.
@@ -195,7 +195,7 @@ fn the_retransmission_timer_is_why_a_line_is_idle() {
         let least = line.capacity / 19 * u128::from(timeouts) / 2;
         assert!(timer > least, "{name}: {:#?}", line.ledger);
         // What was sent again and had come before is no goodput.
-        assert!(line.ledger.get("duplicate") > 0 || line.ledger.get("dead") > 0);
+        assert!(line.ledger.get("duplicate") > 0 || line.ledger.get("lost datagrams") > 0);
     }
 }
 
@@ -226,7 +226,7 @@ fn a_full_ethernet_line() {
     let outcome = run(text, "base", &[]);
     in_order(&outcome);
     let line = from(&outcome, "first", "a");
-    assert_eq!((link(&outcome, "first").unit.as_str(), line.capacity), ("bit", 190_000_000));
+    assert_eq!((link(&outcome, "first").units_per_bit, line.capacity), (1, 190_000_000));
     let whole = line.ledger.get("delivered") / (1472 * 8);
     for (account, bytes) in [("frame headers", 18), ("IP headers", 20), ("transport headers", 8)] {
         let frames = line.ledger.get(account) / (bytes * 8);
@@ -235,5 +235,5 @@ fn a_full_ethernet_line() {
     // The edges of the window cut two frames, and those on the way at its end are in flight.
     assert!(line.capacity - whole * 1538 * 8 < 8 * 1538 * 8, "{:#?}", line.ledger);
     assert_eq!(idle_names(&line.ledger, 1).len(), 0, "{:#?}", line.ledger);
-    assert_eq!(idle_names(&from(&outcome, "first", "s").ledger, 1), ["idle: nobody"]);
+    assert_eq!(idle_names(&from(&outcome, "first", "s").ledger, 1), ["idle: no sender"]);
 }

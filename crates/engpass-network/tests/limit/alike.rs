@@ -46,13 +46,13 @@ proptest! {
         // An application that offers more than any line carries, each another rate: no two flows need the same.
         let apart = limits(&dumbbell(&flows, bottleneck, |index| format!("rate = \"{} Gbit/s\"\n", 100 + index)));
         for ((name, one), other) in alike.flows.iter().zip(apart.flows.values()) {
-            prop_assert_eq!(&one.sentence, &other.sentence);
+            prop_assert_eq!(&one.summary, &other.summary);
             let close = |one: f64, other: f64| (one - other).abs() <= 1e-9 * other;
             prop_assert!(close(one.goodput_bit_per_s, other.goodput_bit_per_s), "{}", name);
             for (one, other) in one.candidates.iter().zip(&other.candidates) {
                 // What only the other has is its application.
-                let is_same = one.name == other.name && close(one.goodput_bit_per_s, other.goodput_bit_per_s);
-                prop_assert!(is_same || other.name.starts_with("application"), "{:?} {:?}", one, other);
+                let is_same = one.bottleneck.title == other.bottleneck.title && close(one.goodput_bit_per_s, other.goodput_bit_per_s);
+                prop_assert!(is_same || other.bottleneck.title.starts_with("application"), "{:?} {:?}", one, other);
             }
             for (one, other) in one.stages.iter().zip(&other.stages) {
                 prop_assert!(one.name == other.name && close(one.rate_bit_per_s, other.rate_bit_per_s));
@@ -73,7 +73,7 @@ fn a_flow_is_not_among_the_others() {
     let sentences: Vec<String> = limits(&three)
         .flows
         .values()
-        .map(|flow| flow.sentence.split_once(": ").unwrap().1.to_owned())
+        .map(|flow| flow.summary.split_once(": ").unwrap().1.to_owned())
         .collect();
     let others = ["`t1` and `t2`", "`t0` and `t2`", "`t0` and `t1`"];
     for (sentence, others) in sentences.iter().zip(others) {
@@ -81,6 +81,6 @@ fn a_flow_is_not_among_the_others() {
     }
     let five = dumbbell(&[(true, true, 100, 1000); 5], 10, |_| String::new());
     let flows = limits(&five).flows;
-    assert!(flows["t1"].sentence.contains(": `t0`, `t2` and 2 others take 80.0 % of the line"));
-    assert!(flows["t4"].sentence.contains(": `t0`, `t1` and 2 others take 80.0 % of the line"));
+    assert!(flows["t1"].summary.contains(": `t0`, `t2` and 2 others take 80.0 % of the line"));
+    assert!(flows["t4"].summary.contains(": `t0`, `t1` and 2 others take 80.0 % of the line"));
 }

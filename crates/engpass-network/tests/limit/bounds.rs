@@ -101,7 +101,7 @@ fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
             got,
             most,
             backlog,
-            limits.bound_sentence,
+            limits.bound_summary,
             limits.candidates
         );
     }

@@ -1,7 +1,7 @@
 //! Memories, I/O buses and the ways of data as candidates: the copy study's tables, shares, and what `simulate` gets of them.
 
 use engpass_model::host::{DataPath, Side};
-use engpass_network::limit::{CandidateKind, FlowLimit};
+use engpass_network::limit::{BottleneckKind, FlowLimit};
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Source, load};
 use proptest::option;
@@ -83,7 +83,7 @@ fn the_tables_of_the_study() {
 fn each_kind_says_why() {
     let slow_bus = flow(&pair(ALPHA, "", &udp("")));
     assert_eq!(
-        slow_bus.sentence,
+        slow_bus.summary,
         "I/O bus of host `a` limits `t` to 536.00 Mbit/s: DMA reaches 67.00 MB/s; \
          next is host `a` at 1.00 Gbit/s"
     );
@@ -93,7 +93,7 @@ fn each_kind_says_why() {
     let narrow = "memory = { bandwidth = \"90 MB/s\" }\nio_bus = { bandwidth = \"133 MB/s\" }";
     let memory = flow(&pair("", narrow, &udp("")));
     assert_eq!(
-        memory.sentence,
+        memory.summary,
         "memory of host `b` limits `t` to 240.00 Mbit/s: `one-copy-pipelined` moves every byte 3 times over \
          90.00 MB/s; next is host `b` at 360.00 Mbit/s"
     );
@@ -102,14 +102,14 @@ fn each_kind_says_why() {
     let turns = "memory = { bandwidth = \"1 GB/s\", copy = \"125 MB/s\" }\nio_bus = { bandwidth = \"133 MB/s\" }\n\
                  send_path = \"one-copy\"\ncost = { per_datagram = \"10 us\" }";
     let turns = flow(&pair(turns, "", &udp("")));
-    assert_eq!(turns.bottleneck, "copies and DMA of host `a`");
-    assert!(turns.sentence.starts_with("copies and DMA of host `a` limit `t` to"), "{}", turns.sentence);
+    assert_eq!(turns.bottleneck.title, "copies and DMA of host `a`");
+    assert!(turns.summary.starts_with("copies and DMA of host `a` limit `t` to"), "{}", turns.summary);
     assert!(
         turns
-            .sentence
+            .summary
             .contains("on `one-copy` every message of 8000 B takes 74 us of CPU, then 60.2 us of DMA"),
         "{}",
-        turns.sentence
+        turns.summary
     );
 }
 
@@ -158,15 +158,15 @@ fn flows_share_what_a_host_has() {
 fn a_measured_cost_replaces_the_copy() {
     let host = "memory = { bandwidth = \"600 MB/s\" }\ncost = { per_byte = \"10 ns\" }";
     let flow = flow(&pair(host, "", &udp("")));
-    assert_eq!((mb_s(&flow).round(), flow.bottleneck.as_str()), (100.0, "host `a`"));
+    assert_eq!((mb_s(&flow).round(), flow.bottleneck.title.as_str()), (100.0, "host `a`"));
 }
 
 #[test]
 fn kinds_are_of_their_side() {
     let host = "memory = { bandwidth = \"600 MB/s\" }\nio_bus = { bandwidth = \"100 MB/s\" }";
     let flow = flow(&pair(host, host, &udp("send_path = \"one-copy\"\nreceive_path = \"one-copy\"")));
-    let kinds: Vec<_> = flow.candidates.iter().map(|candidate| candidate.kind).collect();
-    use CandidateKind::*;
+    let kinds: Vec<_> = flow.candidates.iter().map(|candidate| candidate.bottleneck.kind).collect();
+    use BottleneckKind::*;
     let ends = [
         SendingPath,
         SendingMemory,

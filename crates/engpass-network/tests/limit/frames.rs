@@ -1,6 +1,6 @@
 //! Networks of Ethernet switches, routers and circuits that end at routers.
 
-use engpass_network::limit::CandidateKind;
+use engpass_network::limit::BottleneckKind;
 use proptest::prelude::*;
 
 use crate::laws::check;
@@ -48,7 +48,10 @@ fn full_segments() {
         let flow = &outcome.flows["t"];
         assert!(close(flow.goodput_bit_per_s, 100e6 * payload / frame), "{keys}: {flow:?}");
         // Links that are equal: the first in the order of the route.
-        assert_eq!((flow.bottleneck.as_str(), flow.next.as_deref()), ("link `l0`", Some("link `l1`")));
+        assert_eq!(
+            (flow.bottleneck.title.as_str(), flow.next.as_ref().map(|next| next.title.as_str())),
+            ("link `l0`", Some("link `l1`"))
+        );
     }
 }
 
@@ -67,7 +70,7 @@ fn tcp_gets_what_its_application_writes() {
         check(&outcome);
         let flow = &outcome.flows["t"];
         assert!(close(flow.goodput_bit_per_s, goodput), "{streams}: {flow:?}");
-        assert_eq!(flow.bottleneck, bottleneck);
+        assert_eq!(flow.bottleneck.title, bottleneck);
     }
 }
 
@@ -123,17 +126,18 @@ fn a_router_takes_its_time() {
     let flow = |traffic: &str| limits(&chain(&[gigabit, gigabit], &[router], traffic)).flows["t"].clone();
     let udp = flow(&stream("t", "udp-stream", 18));
     assert!(close(udp.goodput_bit_per_s, 100_000.0 * 18.0 * 8.0));
-    insta::assert_snapshot!(udp.sentence, @"router `n0` limits `t` to 14.40 Mbit/s: forwarding a message of 18 B takes 10 us; next is link `l0` at 214.29 Mbit/s");
+    insta::assert_snapshot!(udp.summary, @"router `n0` limits `t` to 14.40 Mbit/s: forwarding a message of 18 B takes 10 us; next is link `l0` at 214.29 Mbit/s");
     assert!(close(stage(&udp, "router"), udp.goodput_bit_per_s));
     let tcp = flow(&stream("t", "tcp-stream", 65_536));
-    let router = tcp.candidates.iter().find(|candidate| candidate.kind == CandidateKind::Router).unwrap();
+    let router =
+        tcp.candidates.iter().find(|candidate| candidate.bottleneck.kind == BottleneckKind::Router).unwrap();
     assert!(close(router.goodput_bit_per_s, 100_000.0 / 1.5 * 1460.0 * 8.0));
     // Both streams share it equally in bits: as many packets of 1000 bytes as of 500 would be twice as much.
     let shared = stream("t", "udp-stream", 472) + &stream("other", "udp-stream", 972);
     let half = flow(&shared);
     let (small, large) = (518.0, 1018.0);
     assert!(close(half.goodput_bit_per_s, 100_000.0 * 472.0 * 8.0 * large / (small + large)), "{half:?}");
-    assert!(half.sentence.contains("takes 10 us, shared with `other`"), "{}", half.sentence);
+    assert!(half.summary.contains("takes 10 us, shared with `other`"), "{}", half.summary);
 }
 
 /// A packet of 9000 bytes becomes seven on a link with an MTU of 1500: 6 · 1480 + 100 bytes of IP payload.
@@ -146,7 +150,7 @@ fn a_router_cuts_datagrams() {
     let flow = &outcome.flows["t"];
     assert!(close(candidate(flow, "link `l0`"), 1e9 * 8972.0 / 9038.0));
     assert!(close(flow.goodput_bit_per_s, 100e6 * 8972.0 / (8980.0 + 7.0 * (20.0 + 38.0))));
-    assert_eq!(flow.bottleneck, "link `l1`");
+    assert_eq!(flow.bottleneck.title, "link `l1`");
     // The receiver gets seven packets, the sender sent one.
     text = text.replace(
         "[host.b]",
@@ -227,16 +231,19 @@ fn lans_over_atm() {
     let cells = 149.76e6 / 424.0;
     assert!(close(flow.goodput_bit_per_s, cells / 32.0 * 1460.0 * 8.0));
     assert_eq!(mbit_s(flow.goodput_bit_per_s, 2), "128.92");
-    assert_eq!((flow.bottleneck.as_str(), flow.next.as_deref()), ("link `up`", Some("link `down`")));
+    assert_eq!(
+        (flow.bottleneck.title.as_str(), flow.next.as_ref().map(|next| next.title.as_str())),
+        ("link `up`", Some("link `down`"))
+    );
     // Two cells for every second segment come back.
     assert!(close(outcome.links["up"].directions[1].utilisation, 1.0 / 32.0));
-    assert_eq!(outcome.links["lan"].directions[1].taken[0].kind, "acknowledgements");
+    assert_eq!(outcome.links["lan"].directions[1].shares[0].kind, "acknowledgements");
 
     let shaped = limits(&text("shaping = \"10 %\"\npolicing = { rate = \"8 %\", tolerance = \"1 ms\" }"));
     let flow = &shaped.flows["t"];
     assert!(close(candidate(flow, "shaper of circuit `wan`"), cells / 320.0 * 1460.0 * 8.0));
     assert!(close(flow.goodput_bit_per_s, 0.08 * cells / 32.0 * 1460.0 * 8.0));
-    insta::assert_snapshot!(flow.sentence, @"policer of circuit `wan` limits `t` to 10.31 Mbit/s: it passes 28256 cells/s, 8.0 % of link `up`; next is shaper of circuit `wan` at 12.89 Mbit/s");
+    insta::assert_snapshot!(flow.summary, @"policer of circuit `wan` limits `t` to 10.31 Mbit/s: it passes 28256 cells/s, 8.0 % of link `up`; next is shaper of circuit `wan` at 12.89 Mbit/s");
 
     // Against its direction the circuit is not shaped, but the acknowledgements of what goes that way are.
     let back = text("shaping = \"1 %\"")
@@ -271,11 +278,11 @@ fn a_token_bucket_is_a_line_of_its_own() {
     };
     let flow = bucket("10 Mbit/s", "3 kB");
     assert!(close(flow.goodput_bit_per_s, 10e6 * 1460.0 / 1518.0));
-    insta::assert_snapshot!(flow.sentence, @"token bucket of `n0` on link `l1` limits `t` to 9.62 Mbit/s: its tokens come at 10.00 Mbit/s; next is link `l0` at 94.93 Mbit/s");
+    insta::assert_snapshot!(flow.summary, @"token bucket of `n0` on link `l1` limits `t` to 9.62 Mbit/s: its tokens come at 10.00 Mbit/s; next is link `l0` at 94.93 Mbit/s");
     assert!(close(stage(&flow, "token bucket"), flow.goodput_bit_per_s));
     let flow = bucket("10 Mbit/s", "1517 B");
     assert_eq!((flow.goodput_bit_per_s, bucket("10 Mbit/s", "1518 B").goodput_bit_per_s > 9e6), (0.0, true));
-    insta::assert_snapshot!(flow.sentence, @"token bucket of `n0` on link `l1` limits `t` to 0 bit/s: frames that are longer than its burst are lost; next is link `l0` at 94.93 Mbit/s");
+    insta::assert_snapshot!(flow.summary, @"token bucket of `n0` on link `l1` limits `t` to 0 bit/s: frames that are longer than its burst are lost; next is link `l0` at 94.93 Mbit/s");
 
     // Acknowledgements come back through that of the other side: 64 bytes for two segments.
     let keys = "queue = { token-bucket = { rate = \"1 Mbit/s\", burst = \"2 kB\" } }";
@@ -290,7 +297,7 @@ fn random_loss_is_left_out_and_said() {
     let lossy = format!("{FAST}\nloss = \"0.5 %\"\njitter = \"1 ms\"");
     let flow = &limits(&chain(&[FAST, &lossy], &["router"], &stream("t", "tcp-stream", 65_536))).flows["t"];
     assert!(close(flow.goodput_bit_per_s, 100e6 * 1460.0 / 1538.0));
-    insta::assert_snapshot!(flow.sentence, @"link `l0` limits `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line; next is link `l1` at 94.93 Mbit/s; not counted: random loss of 0.5 % on link `l1`");
+    insta::assert_snapshot!(flow.summary, @"link `l0` limits `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line; next is link `l1` at 94.93 Mbit/s; not counted: random loss of 0.5 % on link `l1`");
 }
 
 /// Sizes of the pieces of a datagram, cut byte for byte as RFC 791 section 3.2 says.
@@ -327,7 +334,7 @@ proptest! {
             if index > 0 {
                 let us = hops[index].2;
                 let time = us as f64 * 1e-6 * packets.len() as f64;
-                let router = alone.flows["t"].candidates.iter().find(|one| one.name == format!("router `n{}`", index - 1));
+                let router = alone.flows["t"].candidates.iter().find(|one| one.bottleneck.title == format!("router `n{}`", index - 1));
                 prop_assert_eq!(router.is_some(), us > 0);
                 prop_assert!(router.is_none_or(|router| close(router.goodput_bit_per_s, 8.0 * message as f64 / time)));
             }

@@ -17,7 +17,7 @@ fn delays(text: &str) -> [u64; 3] {
     let idle = limit(&point.testbed, &point.topology).flows["t"].idle_delay_s.expect("it sends datagrams");
     let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is carried");
     let simulated = outcome.flows[0].1.delays.expect("datagrams arrive");
-    [idle, simulated.delay_min_s, simulated.delay_max_s].map(|seconds| (seconds * 1e12).round() as u64)
+    [idle, simulated.min, simulated.max].map(|seconds| (seconds * 1e12).round() as u64)
 }
 
 #[test]

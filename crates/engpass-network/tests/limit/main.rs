@@ -33,7 +33,7 @@ fn limits(text: &str) -> LimitOutcome {
 /// The candidate of this name, in bit/s.
 #[track_caller]
 fn candidate(flow: &FlowLimit, name: &str) -> f64 {
-    let named = flow.candidates.iter().find(|candidate| candidate.name == name);
+    let named = flow.candidates.iter().find(|candidate| candidate.bottleneck.title == name);
     named.unwrap_or_else(|| panic!("no candidate {name} in {:#?}", flow.candidates)).goodput_bit_per_s
 }
 

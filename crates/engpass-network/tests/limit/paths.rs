@@ -54,10 +54,10 @@ fn thin_return_path_lowers_the_fair_share_and_not_the_bound() {
     let left = 1e6 - 700e3 * 1028.0 / 1000.0;
     let fair = left / (8.0 * 52.0) * 2.0 * 8.0 * 1448.0;
     assert!((download.goodput_bit_per_s / fair - 1.0).abs() < 1e-9, "{}", download.goodput_bit_per_s);
-    assert_eq!(download.bottleneck, "acknowledgements on link `access`");
-    assert_eq!(download.bound_bottleneck, "link `access`");
+    assert_eq!(download.bottleneck.title, "acknowledgements on link `access`");
+    assert_eq!(download.bound_bottleneck.title, "link `access`");
     let line = 100e6 * 1448.0 / 1500.0;
-    assert!((download.bound_bit_per_s / line - 1.0).abs() < 1e-9, "{}", download.bound_sentence);
+    assert!((download.bound_bit_per_s / line - 1.0).abs() < 1e-9, "{}", download.bound_summary);
     let outcome = simulate(&testbed, &topology, 1, &|| false).expect("it is simulated");
     let got = outcome.flows[0].1.goodput_bit_per_s;
     assert!((0.99 * line..=line).contains(&got), "{got} of {line}");
@@ -97,7 +97,7 @@ fn long_path(tcp: &str) -> (FlowLimit, f64) {
 fn long_path_has_one_window_per_round_trip() {
     let (flow, got) = long_path("");
     assert_eq!(
-        (flow.bottleneck.as_str(), flow.bound_bottleneck.as_str()),
+        (flow.bottleneck.title.as_str(), flow.bound_bottleneck.title.as_str()),
         ("socket buffers", "socket buffers")
     );
     let window = flow.window.as_ref().expect("TCP has a window");
@@ -117,14 +117,14 @@ fn long_path_has_one_window_per_round_trip() {
 fn sentence_of_a_window_names_the_buffer_that_fills_the_line() {
     let flow = &limits(&long("")).flows["t"];
     let product = "the bandwidth-delay product of link `wan` is 112.50 MB, and socket buffers of 108.60 MB would fill it";
-    assert!(flow.sentence.contains(product), "{}", flow.sentence);
-    assert!(flow.bound_sentence.contains(product), "{}", flow.bound_sentence);
+    assert!(flow.summary.contains(product), "{}", flow.summary);
+    assert!(flow.bound_summary.contains(product), "{}", flow.bound_summary);
     let filling = flow.window.as_ref().expect("TCP has a window").filling_bytes;
     let buffers =
         |bytes: f64| format!("tcp = {{ send_buffer = \"{bytes:.0} B\", receive_buffer = \"{bytes:.0} B\" }}");
     // Windows are announced in units of the scale: 2 KiB.
     let full = &limits(&long(&buffers(filling + 2048.0))).flows["t"];
-    assert_eq!(full.bottleneck, "link `wan`", "{}", full.sentence);
+    assert_eq!(full.bottleneck.title, "link `wan`", "{}", full.summary);
     let short = &limits(&long(&buffers(0.99 * filling))).flows["t"];
-    assert_eq!(short.bottleneck, "socket buffers", "{}", short.sentence);
+    assert_eq!(short.bottleneck.title, "socket buffers", "{}", short.summary);
 }

@@ -1,6 +1,6 @@
 //! Published formulas and numbers.
 
-use engpass_network::limit::CandidateKind;
+use engpass_network::limit::BottleneckKind;
 
 use crate::{INTERFERENCE, candidate, circuit, kyoto, limits, mbit_s, pair, stage, stream};
 
@@ -19,7 +19,7 @@ fn the_study_s_available_bandwidth() {
         let flow = &outcome.flows["stream"];
         assert_eq!(mbit_s(flow.goodput_bit_per_s, 2), published, "{kind} {message}");
         assert!((flow.goodput_bit_per_s / exact - 1.0).abs() < 1e-12, "{kind} {message}");
-        assert_eq!(flow.bottleneck, "link `receiver`");
+        assert_eq!(flow.bottleneck.title, "link `receiver`");
     }
 }
 
@@ -40,13 +40,13 @@ fn the_study_s_waterfall() {
         22.102  UDP headers
         22.102  goodput
     ");
-    insta::assert_snapshot!(flow.sentence, @"link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at 33.81 Mbit/s");
+    insta::assert_snapshot!(flow.summary, @"link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at 33.81 Mbit/s");
     let cbr = &outcome.flows["interference"];
-    insta::assert_snapshot!(cbr.sentence, @"application `interference` limits `interference` to 113.38 Mbit/s: it offers no more; next is link `interferer` at 135.63 Mbit/s");
+    insta::assert_snapshot!(cbr.summary, @"application `interference` limits `interference` to 113.38 Mbit/s: it offers no more; next is link `interferer` at 135.63 Mbit/s");
     let receiver = &outcome.links["receiver"].directions[0];
     assert_eq!((receiver.from.as_str(), receiver.to.as_str()), ("atomis5", "ss20"));
     assert!((receiver.utilisation - 1.0).abs() < 1e-12);
-    assert!((receiver.taken[1].share - 130.0 / 155.52).abs() < 1e-12);
+    assert!((receiver.shares[1].share - 130.0 / 155.52).abs() < 1e-12);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_cbr_of_rate_zero_takes_nothing() {
     assert_eq!(outcome.flows["stream"], free.flows["stream"]);
     let cbr = &outcome.flows["interference"];
     assert_eq!(cbr.goodput_bit_per_s, 0.0);
-    assert!(cbr.sentence.contains("it is switched off"), "{}", cbr.sentence);
+    assert!(cbr.summary.contains("it is switched off"), "{}", cbr.summary);
 }
 
 /// The sending host: t = 0.93 ms + 135 ns a byte, and 33.6 Mbit/s as the study's maximum. The figures to compare with come from
@@ -68,18 +68,14 @@ fn the_study_s_sending_host() {
     for (kilobytes, published) in (1..=9).zip(published) {
         let outcome = limits(&kyoto("", &stream("udp-stream", &format!("{kilobytes} kB"))));
         let flow = &outcome.flows["stream"];
-        assert!(
-            (flow.goodput_bit_per_s / 1e6 - published).abs() < 0.065,
-            "{kilobytes} kB: {}",
-            flow.sentence
-        );
-        assert_eq!(flow.bottleneck, "host `ss2`");
+        assert!((flow.goodput_bit_per_s / 1e6 - published).abs() < 0.065, "{kilobytes} kB: {}", flow.summary);
+        assert_eq!(flow.bottleneck.title, "host `ss2`");
     }
     // The first size that needs a second fragment falls.
     let ten = limits(&kyoto("", &stream("udp-stream", "10 kB")));
     let ten = &ten.flows["stream"];
     assert_eq!(mbit_s(ten.goodput_bit_per_s, 1), "24.9");
-    insta::assert_snapshot!(ten.sentence, @"host `ss2` limits `stream` to 24.92 Mbit/s: sending a message of 10000 B takes 3.21 ms; next is link `sender` at 133.92 Mbit/s");
+    insta::assert_snapshot!(ten.summary, @"host `ss2` limits `stream` to 24.92 Mbit/s: sending a message of 10000 B takes 3.21 ms; next is link `sender` at 133.92 Mbit/s");
 }
 
 /// Host and line cross just above 4 kB.
@@ -87,7 +83,7 @@ fn the_study_s_sending_host() {
 fn the_study_s_crossing() {
     let bottleneck = |message: &str| {
         let outcome = limits(&kyoto("", &(stream("udp-stream", message) + INTERFERENCE)));
-        outcome.flows["stream"].bottleneck.clone()
+        outcome.flows["stream"].bottleneck.title.clone()
     };
     assert_eq!(bottleneck("4 kB"), "host `ss2`");
     assert_eq!(bottleneck("4.3 kB"), "link `receiver`");
@@ -103,11 +99,11 @@ fn the_study_s_shaping() {
         let outcome = limits(&kyoto(&circuit, &(stream("udp-stream", "9152 B") + INTERFERENCE)));
         let flow = &outcome.flows["stream"];
         assert_eq!(mbit_s(candidate(flow, "shaper of circuit `data`"), 2), shaper);
-        assert_eq!(flow.bottleneck, bottleneck);
+        assert_eq!(flow.bottleneck.title, bottleneck);
     }
     let outcome = limits(&kyoto("shaping = \"16 %\"", &(stream("udp-stream", "9152 B") + INTERFERENCE)));
     let flow = &outcome.flows["stream"];
-    insta::assert_snapshot!(flow.sentence, @"shaper of circuit `data` limits `stream` to 21.55 Mbit/s: it passes 56513 cells/s, 16.0 % of link `sender`; next is link `receiver` at 22.10 Mbit/s");
+    insta::assert_snapshot!(flow.summary, @"shaper of circuit `data` limits `stream` to 21.55 Mbit/s: it passes 56513 cells/s, 16.0 % of link `sender`; next is link `receiver` at 22.10 Mbit/s");
     assert_eq!(mbit_s(stage(flow, "shaper"), 2), "21.55");
 }
 
@@ -136,7 +132,7 @@ fn cell_rates_of_the_media() {
         let flow = &outcome.flows["cells"];
         // Down to a hair below, where the rate is a whole number.
         assert_eq!((flow.goodput_bit_per_s / 384.0 + 1e-6) as u64, cells, "{medium}");
-        assert_eq!(flow.candidates[0].kind, CandidateKind::Link);
+        assert_eq!(flow.candidates[0].bottleneck.kind, BottleneckKind::Link);
         assert!((outcome.links["line"].directions[0].utilisation - 1.0).abs() < 1e-12);
         assert_eq!(outcome.links["line"].directions[1].utilisation, 0.0);
     }
@@ -184,7 +180,7 @@ fn ethernet() {
     assert_eq!((flow.goodput_bit_per_s / (1460.0 * 8.0)) as u64, 8127);
     let names: Vec<_> = flow.stages.iter().map(|stage| stage.name.as_str()).collect();
     insta::assert_snapshot!(names.join(", "), @"line rate, other traffic, preamble and gap, Ethernet header and FCS, Ethernet padding, IP headers, TCP headers, goodput");
-    insta::assert_snapshot!(flow.sentence, @"link `line` limits `stream` to 94.93 Mbit/s: framing and headers take 5.1 % of the line; next are acknowledgements on link `line` at 3.48 Gbit/s");
+    insta::assert_snapshot!(flow.summary, @"link `line` limits `stream` to 94.93 Mbit/s: framing and headers take 5.1 % of the line; next are acknowledgements on link `line` at 3.48 Gbit/s");
 }
 
 /// The shortest frame: 1 byte of UDP is padded to 46 bytes, 84 bytes of the line, 148 809 frames a second at 100 Mbit/s.

@@ -41,13 +41,16 @@ fn greedy_streams_share_max_min_fairly() {
     assert!(close(long.goodput_bit_per_s, 48_000.0 * cell));
     assert!(close(first.goodput_bit_per_s, 48_000.0 * cell));
     assert!(close(second.goodput_bit_per_s, (149.76e6 / 424.0 - 48_000.0) * cell));
-    assert_eq!((long.bottleneck.as_str(), second.bottleneck.as_str()), ("link `xy`", "link `yz`"));
+    assert_eq!(
+        (long.bottleneck.title.as_str(), second.bottleneck.title.as_str()),
+        ("link `xy`", "link `yz`")
+    );
     // Without the narrow link, the long one would get half of the wide one.
-    assert_eq!(long.next.as_deref(), Some("link `yz`"));
+    assert_eq!(long.next.as_ref().map(|next| next.title.as_str()), Some("link `yz`"));
     assert!(close(candidate(long, "link `yz`"), 149.76e6 / 424.0 / 2.0 * cell));
-    insta::assert_snapshot!(long.sentence, @"link `xy` limits `long` to 18.30 Mbit/s: `first` takes 50.0 % of the line; next is link `yz` at 67.34 Mbit/s");
+    insta::assert_snapshot!(long.summary, @"link `xy` limits `long` to 18.30 Mbit/s: `first` takes 50.0 % of the line; next is link `yz` at 67.34 Mbit/s");
     let xy = &outcome.links["xy"].directions[0];
-    assert!(close(xy.utilisation, 1.0) && xy.taken.len() == 2 && close(xy.taken[0].share, 0.5));
+    assert!(close(xy.utilisation, 1.0) && xy.shares.len() == 2 && close(xy.shares[0].share, 0.5));
 }
 
 /// Datagrams at random offer their mean: no less where there is room, and no more of a line than their share where there is none.
@@ -61,7 +64,7 @@ fn datagrams_at_random_are_taken_at_their_mean() {
     };
     let outcome = limits(&with("poisson", "5 Mbit/s"));
     assert!(close(outcome.flows["long"].goodput_bit_per_s, 5e6));
-    assert_eq!(outcome.flows["long"].bottleneck, "application `long`");
+    assert_eq!(outcome.flows["long"].bottleneck.title, "application `long`");
     for rate in ["5 Mbit/s", "50 Mbit/s"] {
         let (random, even) = (limits(&with("poisson", rate)), limits(&with("udp-stream", rate)));
         for (name, flow) in &random.flows {
@@ -79,14 +82,14 @@ fn a_generator_does_not_yield() {
     );
     let outcome = limits(&text);
     assert!(close(outcome.flows["long"].goodput_bit_per_s, 96_000.0 * 384.0));
-    assert_eq!(outcome.flows["long"].bottleneck, "link `yz`");
+    assert_eq!(outcome.flows["long"].bottleneck.title, "link `yz`");
     let left = 149.76e6 / 424.0 - 200_000.0;
     assert!(close(outcome.flows["first"].goodput_bit_per_s, left * 9152.0 / 192.0 * 8.0));
     // Nothing is left for a stream behind it.
     let second = &outcome.flows["second"];
     assert_eq!(second.goodput_bit_per_s, 0.0);
     assert!(second.stages.iter().skip(1).all(|stage| stage.rate_bit_per_s == 0.0));
-    insta::assert_snapshot!(second.sentence, @"link `yz` limits `second` to 0 bit/s: `long` takes 100.0 % of the line; next is link `d-z` at 2.12 Gbit/s");
+    insta::assert_snapshot!(second.summary, @"link `yz` limits `second` to 0 bit/s: `long` takes 100.0 % of the line; next is link `d-z` at 2.12 Gbit/s");
 }
 
 /// Generators that together want more than two links after one another fill both, and no more.
@@ -96,7 +99,7 @@ fn generators_that_are_too_many() {
     let outcome = limits(&kyoto("", &(cbr("one") + &cbr("two") + &cbr("three"))));
     for (link, name) in [("interferer", "link `interferer`"), ("receiver", "link `receiver`")] {
         let shares: Vec<_> =
-            outcome.links[link].directions[0].taken.iter().map(|taken| taken.share).collect();
+            outcome.links[link].directions[0].shares.iter().map(|taken| taken.share).collect();
         assert!(
             shares.len() == 3 && shares.iter().all(|share| close(*share, 1.0 / 3.0)),
             "{link}: {shares:?}"
@@ -130,7 +133,7 @@ fn interference_by_another_way() {
     let longer = limits(&longer);
     let (one, other) = (&direct.flows["stream"], &longer.flows["stream"]);
     assert!(close(one.goodput_bit_per_s, other.goodput_bit_per_s));
-    assert_eq!(one.sentence, other.sentence);
+    assert_eq!(one.summary, other.summary);
 }
 
 #[test]
@@ -159,9 +162,9 @@ fn a_host_is_shared() {
     let flow = &outcome.flows["stream"];
     assert!(close(flow.goodput_bit_per_s, alone / 2.0));
     assert!(
-        flow.sentence.contains("sending a message of 9000 B takes 2.14 ms, shared with `other`"),
+        flow.summary.contains("sending a message of 9000 B takes 2.14 ms, shared with `other`"),
         "{}",
-        flow.sentence
+        flow.summary
     );
 
     let pausing = kyoto("", &stream("udp-stream", "9 kB"))
@@ -171,7 +174,7 @@ fn a_host_is_shared() {
     let flow = &outcome.flows["stream"];
     assert!(close(flow.goodput_bit_per_s, alone));
     assert!(close(candidate(flow, "host `ss20`"), 72e6));
-    assert_eq!(flow.next.as_deref(), Some("host `ss20`"));
+    assert_eq!(flow.next.as_ref().map(|next| next.title.as_str()), Some("host `ss20`"));
 }
 
 /// Per write, segment, byte and every second acknowledgement.
@@ -185,7 +188,7 @@ fn tcp_on_a_host() {
     // A write is two segments: half a write, a segment and half an acknowledgement for each.
     let segment = 0.3e-3 + 9140.0 * 135e-9 + 0.33e-3 + 0.1e-3;
     assert!(close(candidate(flow, "host `ss2`"), 9140.0 * 8.0 / segment));
-    assert_eq!(flow.bottleneck, "host `ss2`");
+    assert_eq!(flow.bottleneck.title, "host `ss2`");
 }
 
 #[test]
@@ -193,7 +196,7 @@ fn an_application_may_offer_less() {
     let rate = stream("udp-stream", "1 kB") + "rate = \"5 Mbit/s\"\n";
     let flow = &limits(&kyoto("", &rate)).flows["stream"];
     assert!(close(flow.goodput_bit_per_s, 5e6) && close(stage(flow, "application"), 5e6));
-    insta::assert_snapshot!(flow.sentence, @"application `stream` limits `stream` to 5.00 Mbit/s: it offers no more; next is host `ss2` at 7.51 Mbit/s");
+    insta::assert_snapshot!(flow.summary, @"application `stream` limits `stream` to 5.00 Mbit/s: it offers no more; next is host `ss2` at 7.51 Mbit/s");
 }
 
 /// What is tagged goes on; a shaper that adapts may find its greatest rate.
@@ -201,10 +204,10 @@ fn an_application_may_offer_less() {
 fn what_tags_or_adapts() {
     let policing = "policing = { rate = \"16 %\", tolerance = \"1 ms\", action = \"tag\" }";
     let flow = &limits(&kyoto(policing, &stream("udp-stream", "9152 B"))).flows["stream"];
-    assert_eq!(flow.bottleneck, "host `ss2`");
+    assert_eq!(flow.bottleneck.title, "host `ss2`");
     let adaptive = "adaptive = { min = \"1 %\", max = \"16 %\" }";
     let flow = &limits(&kyoto(adaptive, &stream("udp-stream", "9152 B"))).flows["stream"];
-    assert_eq!(flow.bottleneck, "shaper of circuit `data`");
+    assert_eq!(flow.bottleneck.title, "shaper of circuit `data`");
     assert_eq!(mbit_s(candidate(flow, "shaper of circuit `data`"), 2), "21.55");
 }
 
@@ -214,13 +217,16 @@ fn policing() {
     let policing = "policing = { rate = \"50000 cells/s\", tolerance = \"1 ms\" }";
     let flow = &limits(&kyoto(policing, &stream("udp-stream", "9152 B"))).flows["stream"];
     assert!(close(candidate(flow, "policer of circuit `data`"), 50_000.0 * 9152.0 / 192.0 * 8.0));
-    assert_eq!(flow.bottleneck, "policer of circuit `data`");
+    assert_eq!(flow.bottleneck.title, "policer of circuit `data`");
     let back = kyoto(policing, &stream("udp-stream", "9152 B")).replace(
         "from = \"ss2\"\n        to = \"ss20\"\n        message",
         "from = \"ss20\"\n        to = \"ss2\"\n        message",
     );
     let flow = &limits(&back).flows["stream"];
-    assert!(flow.candidates.iter().all(|candidate| candidate.name.starts_with("link")), "{flow:?}");
+    assert!(
+        flow.candidates.iter().all(|candidate| candidate.bottleneck.title.starts_with("link")),
+        "{flow:?}"
+    );
 }
 
 /// Acknowledgements need the way back: two cells for every second segment of 192.
@@ -229,16 +235,16 @@ fn acknowledgements_take_the_way_back() {
     let outcome = limits(&pair("medium = \"oc-3c\"", &circuit("llc-snap"), "tcp-stream", "9140 B"));
     let back = &outcome.links["line"].directions[1];
     assert!(close(back.utilisation, 1.0 / 192.0));
-    assert_eq!(back.taken[0].kind, "acknowledgements");
+    assert_eq!(back.shares[0].kind, "acknowledgements");
 
     // A generator that fills the way back silences the connection.
     let jammed = pair("medium = \"oc-3c\"", &circuit("llc-snap"), "tcp-stream", "9140 B")
         + "[traffic.jam]\nkind = \"cbr\"\nfrom = \"ss20\"\nto = \"ss2\"\nrate = \"100 %\"\n";
     let flow = &limits(&jammed).flows["stream"];
     assert_eq!(
-        (mbit_s(flow.goodput_bit_per_s, 2).as_str(), flow.bottleneck.as_str()),
+        (mbit_s(flow.goodput_bit_per_s, 2).as_str(), flow.bottleneck.title.as_str()),
         ("0.00", "acknowledgements on link `line`")
     );
-    assert_eq!(flow.next.as_deref(), Some("link `line`"));
-    insta::assert_snapshot!(flow.sentence, @"acknowledgements on link `line` limit `stream` to 0 bit/s: `jam` takes 100.0 % of the line; next is link `line` at 134.51 Mbit/s");
+    assert_eq!(flow.next.as_ref().map(|next| next.title.as_str()), Some("link `line`"));
+    insta::assert_snapshot!(flow.summary, @"acknowledgements on link `line` limit `stream` to 0 bit/s: `jam` takes 100.0 % of the line; next is link `line` at 134.51 Mbit/s");
 }

@@ -1,7 +1,7 @@
 //! A bound is tight: a flow that is alone and loses nothing reaches its bound.
 
 use engpass_model::wire::aal5;
-use engpass_network::limit::{Candidate, CandidateKind, FlowLimit, limit};
+use engpass_network::limit::{BottleneckKind, Candidate, FlowLimit, limit};
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Point, Source, load};
 use proptest::option::weighted;
@@ -161,14 +161,14 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
     let slowest = |is_one: &dyn Fn(&Candidate) -> bool, rate: &dyn Fn(&Candidate) -> f64| {
         limits.candidates.iter().filter(|one| is_one(one)).map(rate).fold(f64::INFINITY, f64::min)
     };
-    let receiver = slowest(&|one| one.name.ends_with("host `b`"), &|one| one.goodput_bit_per_s);
-    let line = slowest(&|one| one.kind == CandidateKind::Link, &|one| one.goodput_bit_per_s);
-    let share = |one: &Candidate| match &one.name[..] {
+    let receiver = slowest(&|one| one.bottleneck.title.ends_with("host `b`"), &|one| one.goodput_bit_per_s);
+    let line = slowest(&|one| one.bottleneck.kind == BottleneckKind::Link, &|one| one.goodput_bit_per_s);
+    let share = |one: &Candidate| match &one.bottleneck.title[..] {
         "socket buffers" => {
             // The first of a pair waits for the second, and this part of the window is not used.
             let pair = segment as f64 / (window.filling_bytes * streams);
             // A CPU sends after it has handled all acknowledgements that have come: a window stays one burst, and takes its time there.
-            let host = slowest(&|one| one.name.starts_with("host"), &|one| one.bound_bit_per_s);
+            let host = slowest(&|one| one.bottleneck.title.starts_with("host"), &|one| one.bound_bit_per_s);
             (1.0 - EVERY / segments) / (1.0 + (EVERY - 1.0) * pair + one.bound_bit_per_s / host)
         }
         // A sender that is slow itself has a segment for the rest of every write.
@@ -204,7 +204,7 @@ fn is_tight(text: &str, reached: impl Fn(&FlowLimit) -> f64) -> Result<(), TestC
         got,
         limits.bound_bit_per_s,
         expected,
-        limits.bound_sentence,
+        limits.bound_summary,
         limits,
         text
     );
@@ -251,7 +251,7 @@ proptest! {
         let least = limits.bound_bit_per_s.min(limits.goodput_bit_per_s);
         let time = |bytes: f64| 8.0 * bytes * f64::from(streams) / least;
         // Windows count where socket buffers or acknowledgements decide a rate: their bounds add the window from before the counted time.
-        let by_line = [&limits.bound_bottleneck, &limits.bottleneck]
+        let by_line = [&limits.bound_bottleneck.title, &limits.bottleneck.title]
             .iter()
             .all(|decides| ["link", "application", "shaper"].iter().any(|name| decides.starts_with(name)));
         let windows = if by_line { 0.0 } else { time(100.0 * window.bytes as f64) };

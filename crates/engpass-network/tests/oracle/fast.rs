@@ -11,6 +11,7 @@ use engpass_model::unit::{FillLevel, Rate};
 use engpass_model::wire::Medium;
 use engpass_network::limit::limit;
 use engpass_network::simulate::{BookSeen, Carried, Drop, SimOutcome, simulate};
+use engpass_outcome::Quantiles;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
@@ -37,7 +38,7 @@ fn no_message_is_faster_than_on_an_idle_way(outcome: &SimOutcome, testbed: &Test
     for (name, flow) in &outcome.flows {
         if let (Traffic::UdpStream(_), Some(delays)) = (&testbed.traffic[name], &flow.delays) {
             let idle = idle.flows[name].idle_delay_s.expect("it sends datagrams");
-            assert!(delays.delay_min_s >= idle, "`{name}`: {} s, idle {idle} s", delays.delay_min_s);
+            assert!(delays.min >= idle, "`{name}`: {} s, idle {idle} s", delays.min);
         }
     }
 }
@@ -68,26 +69,13 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
             smoothed_rtt: tcp.smoothed_rtt_s.map(ps),
         }),
     });
-    let delays = outcome.flows.iter().map(|(_, flow)| {
-        flow.delays.map(|all| Times {
-            min: ps(all.delay_min_s),
-            quantiles: [all.delay_p50_s, all.delay_p90_s, all.delay_p99_s, all.delay_p999_s].map(ps),
-            max: ps(all.delay_max_s),
-        })
-    });
-    let round_trips = outcome.flows.iter().map(|(_, flow)| {
-        flow.round_trips.map(|all| Times {
-            min: ps(all.round_trip_min_s),
-            quantiles: [
-                all.round_trip_p50_s,
-                all.round_trip_p90_s,
-                all.round_trip_p99_s,
-                all.round_trip_p999_s,
-            ]
-            .map(ps),
-            max: ps(all.round_trip_max_s),
-        })
-    });
+    let times = |all: Quantiles| Times {
+        min: ps(all.min),
+        quantiles: [all.p50, all.p90, all.p99, all.p99_9].map(ps),
+        max: ps(all.max),
+    };
+    let delays = outcome.flows.iter().map(|(_, flow)| flow.delays.map(times));
+    let round_trips = outcome.flows.iter().map(|(_, flow)| flow.round_trips.map(times));
     let (delays, round_trips) = (delays.collect(), round_trips.collect());
     let (mut departures, mut frames) = (BTreeMap::new(), BTreeMap::new());
     for (link, (_, used)) in outcome.links.iter().enumerate() {
@@ -126,7 +114,7 @@ fn place(drop: &Drop, topology: &Topology, flow: usize) -> Place {
             "reassembly" => Place::Reassembly { circuit: circuit() },
             "receive buffer" => Place::ReceiveBuffer,
             "time to live" => {
-                let node = topology.nodes.iter().position(|node| *node == drop.place);
+                let node = topology.nodes.iter().position(|node| *node == drop.place.node);
                 Place::TimeToLive { node: node.expect("it is lost at a node") }
             }
             other => panic!("no cause: {other}"),

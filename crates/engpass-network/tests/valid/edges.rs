@@ -245,12 +245,14 @@ fn is_simulated(text: &str, changes: &[(String, String)]) -> Result<bool, TestCa
     let point = campaign.point("base", &[]).expect("what is accepted as a whole has its point");
     let (testbed, topology) = (&point.testbed, &point.topology);
     let most = limit(testbed, topology);
-    in_order("limit", &serde_json::to_value(&most).expect("an outcome is data"))?;
+    in_order("limit", &serde_json::to_value(most.stored()).expect("an outcome is data"))?;
     // Timers of a picosecond take for ever: what such a run begins with has gone well.
     let asked = Cell::new(0);
     let enough = || asked.replace(asked.get() + 1) > 20;
     match simulate(testbed, topology, testbed.run.seed, &enough) {
-        Ok(outcome) => in_order("simulate", &serde_json::to_value(&outcome).expect("an outcome is data"))?,
+        Ok(outcome) => {
+            in_order("simulate", &serde_json::to_value(outcome.stored()).expect("an outcome is data"))?
+        }
         Err(SimError::Interrupted) => {}
         Err(other) => return Err(TestCaseError::fail(format!("{other:?}"))),
     }

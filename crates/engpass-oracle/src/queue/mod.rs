@@ -56,7 +56,7 @@ pub enum Cause {
     Early,
     /// `codel`.
     CoDel,
-    /// `longer than the burst`.
+    /// `exceeds token bucket burst`.
     LongerThanBurst,
 }
 
@@ -70,7 +70,7 @@ impl Cause {
             Self::Full => "buffer full",
             Self::Early => "early drop",
             Self::CoDel => "codel",
-            Self::LongerThanBurst => "longer than the burst",
+            Self::LongerThanBurst => "exceeds token bucket burst",
         }
     }
 }

@@ -68,7 +68,7 @@ def says(table: Table, flow: str) -> str:
     at = f", at {fixed}" if fixed else ""
     return (
         f"All bits of {line.name} by what they were used for{at}: headers at the bottom, then what was "
-        "delivered, what was carried in vain, other traffic, and on top the idle time by its reason."
+        "delivered, what was wasted, other traffic, and on top the idle time by its reason."
     )
 
 

@@ -2,8 +2,6 @@
 
 use std::ops::AddAssign;
 
-use serde::{Serialize, Serializer};
-
 use super::attribute::REASONS;
 use crate::limit::layers::Layer;
 
@@ -31,24 +29,24 @@ const NAMES: [&str; IDLE + REASONS] = [
     "transport headers",
     "delivered",
     "duplicate",
-    "dead",
+    "lost datagrams",
     "in flight",
-    "control",
-    "idle: host",
+    "ACK and control",
+    "idle: real host",
     "idle: application",
     "idle: CPU",
-    "idle: NIC",
+    "idle: NIC buffer",
     "idle: send buffer",
     "idle: receive window",
     "idle: congestion window",
     "idle: retransmission timer",
     "idle: Nagle",
-    "idle: silly window",
+    "idle: silly window avoidance",
     "idle: handshake",
     "idle: pacing",
     "idle: shaper",
     "idle: upstream",
-    "idle: nobody",
+    "idle: no sender",
 ];
 
 /// Parts of a line by account, in the order in which they are shown; those without anything are left out.
@@ -81,7 +79,7 @@ impl Accounts {
 
     /// So many parts are the cells of a generator that has not had any.
     pub(super) fn put_generated(&mut self, generator: &str, parts: u128) {
-        self.generated.push((format!("other: {generator}"), parts));
+        self.generated.push((format!("generator: {generator}"), parts));
     }
 }
 
@@ -90,11 +88,5 @@ impl AddAssign<&Self> for Accounts {
     fn add_assign(&mut self, other: &Self) {
         self.named.iter_mut().zip(other.named).for_each(|(sum, parts)| *sum += parts);
         self.generated.extend_from_slice(&other.generated);
-    }
-}
-
-impl Serialize for Accounts {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
     }
 }

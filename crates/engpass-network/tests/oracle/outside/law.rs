@@ -105,7 +105,7 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
             _ if live.window().is_none() => live.begin_window(now, each),
             _ => {
                 let outcome = live.end_window(now, each).expect("its books balance");
-                outcomes.push(serde_json::to_string(&outcome).expect("an outcome is plain data"));
+                outcomes.push(serde_json::to_string(&outcome.stored()).expect("an outcome is plain data"));
             }
         }
         now += step.1;

@@ -1,0 +1,92 @@
+//! An outcome of a simulation as it is stored.
+
+use engpass_outcome::{
+    CellCounts, Datagrams, Delays, DirectionOutcome, FlowOutcome, FrameCounts, Ledger, LinkOutcome, Results,
+    Tcp,
+};
+
+use super::ledger::Accounts;
+use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, SimOutcome};
+
+impl SimOutcome {
+    /// The outcome as it is stored: without what only tests compare.
+    pub fn stored(self) -> Results {
+        let link = |(name, LinkUse { units_per_bit, directions, .. }): (String, LinkUse)| {
+            let directions = directions.into_iter().map(|one| direction(one, units_per_bit));
+            (name, LinkOutcome { directions: directions.collect() })
+        };
+        Results {
+            flows: self.flows.into_iter().map(|(name, one)| (name, flow(one))).collect(),
+            links: self.links.into_iter().map(link).collect(),
+            drops: self.drops.into_iter().map(drop).collect(),
+            events: Some(self.events),
+        }
+    }
+}
+
+fn flow(flow: Flow) -> FlowOutcome {
+    let tcp = flow.tcp.map(|counts| Tcp {
+        retransmitted_segments: Some(counts.retransmitted_segments),
+        timeouts: Some(counts.timeouts),
+        fast_retransmits: Some(counts.fast_retransmits),
+        smoothed_rtt_s: counts.smoothed_rtt_s,
+        rtt_s: flow.round_trips,
+        ..Tcp::default()
+    });
+    FlowOutcome {
+        kind: flow.kind.to_owned(),
+        paths: flow.paths,
+        goodput_bit_per_s: flow.goodput_bit_per_s,
+        offered_bit_per_s: flow.offered_bit_per_s,
+        datagrams: Some(Datagrams {
+            sent: flow.sent_datagrams,
+            received: flow.received_datagrams,
+            lost: flow.lost_datagrams,
+            in_flight: Some(flow.in_flight_datagrams),
+            duplicate: None,
+            reordered: None,
+        }),
+        efci_pdus: Some(flow.efci_pdus),
+        delay_s: flow.delays.map(|network| Delays { network }),
+        tcp,
+        bottleneck: None,
+        next_bottleneck: None,
+        summary: None,
+        limit: None,
+        real: None,
+    }
+}
+
+fn direction(direction: Direction, units_per_bit: u64) -> DirectionOutcome {
+    let (cells, frames) = match direction.carried {
+        Carried::Cells { cells, clp1_cells, efci_cells, lost_cells } => {
+            let capacity = direction.capacity_cells.expect("a line of cells has a capacity in cells");
+            let counts =
+                CellCounts { capacity, sent: cells, clp1: clp1_cells, efci: efci_cells, lost: lost_cells };
+            (Some(counts), None)
+        }
+        Carried::Frames { frames, bytes, lost_frames } => {
+            (None, Some(FrameCounts { sent: frames, bytes, lost: lost_frames }))
+        }
+    };
+    DirectionOutcome {
+        from: direction.from,
+        to: direction.to,
+        utilisation: Some(direction.utilisation),
+        cells,
+        frames,
+        ledger: Some(ledger(&direction.ledger, direction.capacity, units_per_bit)),
+        line_rate_bit_per_s: None,
+        shares: Vec::new(),
+    }
+}
+
+fn ledger(accounts: &Accounts, capacity: u128, units_per_bit: u64) -> Ledger {
+    let accounts = accounts.iter().map(|(name, units)| (name.to_owned(), units)).collect();
+    Ledger { units_per_bit, capacity, accounts }
+}
+
+fn drop(drop: Drop) -> engpass_outcome::Drop {
+    let Drop { place, cause, flow, cells, datagrams, .. } = drop;
+    engpass_outcome::Drop { place, cause: cause.to_owned(), flow, cells, datagrams }
+}

@@ -1,0 +1,125 @@
+//! A point as it is drawn and listed: nodes, links, circuits and flows by name.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::campaign::Point;
+use crate::topology::{Hop, NodeKind};
+
+/// Nodes, links, circuits and flows of a point. Runs keep it in the store; readers ignore keys that they do not know.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Drawing {
+    /// Hosts, switches and routers.
+    #[serde(default)]
+    pub nodes: Vec<DrawnNode>,
+    /// Links, in the order of the file.
+    #[serde(default)]
+    pub links: Vec<DrawnLink>,
+    /// Circuits, in the order of the file.
+    #[serde(default)]
+    pub circuits: Vec<DrawnCircuit>,
+    /// Traffic, in the order of the file.
+    #[serde(default)]
+    pub flows: Vec<DrawnFlow>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DrawnNode {
+    /// Its name.
+    pub name: String,
+    /// `host`, `router`, `atm switch` or `ethernet switch`.
+    pub kind: String,
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DrawnLink {
+    /// Its name.
+    pub name: String,
+    /// Its two nodes.
+    pub ends: [String; 2],
+    /// Its medium, as in the file.
+    pub medium: String,
+    /// Line rate of the transmitter at each end; none in runs of old versions.
+    #[serde(default)]
+    pub rates_bit_per_s: Vec<u64>,
+}
+
+/// A circuit.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DrawnCircuit {
+    /// Its name.
+    pub name: String,
+    /// Node at which it begins.
+    pub from: String,
+    /// Node at which it ends.
+    pub to: String,
+    /// The nodes that it crosses.
+    #[serde(default)]
+    pub route: Vec<String>,
+}
+
+/// A traffic table.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DrawnFlow {
+    /// Its name.
+    pub name: String,
+    /// Kind of traffic.
+    #[serde(default)]
+    pub kind: String,
+    /// Sending host.
+    pub from: String,
+    /// Receiving host; of a multicast group the first.
+    pub to: String,
+    /// The nodes that it crosses; of a multicast group to the first receiver.
+    #[serde(default)]
+    pub route: Vec<String>,
+}
+
+/// The drawing of a point.
+pub fn drawing(point: &Point) -> Drawing {
+    let (testbed, topology) = (&point.testbed, &point.topology);
+    let node = |(index, name): (usize, &String)| {
+        let kind = match topology.kind(index) {
+            NodeKind::Host(_) => "host".to_owned(),
+            NodeKind::Switch(switch) => format!("{} switch", testbed.switches[switch].kind()),
+            NodeKind::Router(_) => "router".to_owned(),
+        };
+        DrawnNode { name: name.clone(), kind }
+    };
+    let links = topology.links.iter().zip(testbed.links.values()).map(|(link, config)| DrawnLink {
+        name: link.name.clone(),
+        ends: link.ends.map(|end| topology.nodes[end].clone()),
+        medium: crate::plan::word(config.medium),
+        rates_bit_per_s: link.lines.map(|line| line.rate).to_vec(),
+    });
+    let nodes_of = |route: &[Hop]| -> Vec<String> {
+        let from = route.first().map(|hop| hop.from);
+        let nodes = from.into_iter().chain(route.iter().map(|hop| hop.to));
+        nodes.map(|node| topology.nodes[node].clone()).collect()
+    };
+    let circuits =
+        testbed.circuits.iter().zip(&topology.circuits).map(|((name, circuit), path)| DrawnCircuit {
+            name: name.clone(),
+            from: circuit.from.clone(),
+            to: circuit.to.clone(),
+            route: nodes_of(&path.route),
+        });
+    let flows = testbed.traffic.iter().zip(&topology.flows).map(|((name, traffic), path)| {
+        let (from, to) = traffic.ends();
+        DrawnFlow {
+            name: name.clone(),
+            kind: traffic.kind().to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            route: nodes_of(&path.route),
+        }
+    });
+    Drawing {
+        nodes: topology.nodes.iter().enumerate().map(node).collect(),
+        links: links.collect(),
+        circuits: circuits.collect(),
+        flows: flows.collect(),
+    }
+}

@@ -1,0 +1,520 @@
+//! A point in whole numbers and base units, for what carries it outside the model: namespaces, real hosts.
+//!
+//! Nothing is decided here: what a key means is said at the key.
+
+use engpass_model::queue::Queue;
+use engpass_model::source::{Live, Traffic, Transport};
+use engpass_model::switch::Switch;
+use engpass_model::tcp::TcpConfig;
+use engpass_model::tcp::parameters::Nagle;
+use engpass_model::unit::{Duration, Share, Size};
+use engpass_model::wire::Framing;
+use engpass_model::wire::aal5::{CELL_BITS, TRAILER_BYTES};
+use engpass_outcome::Path;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::campaign::Point;
+use crate::topology::{FlowPath, LinkEnds, NodeId, NodeKind};
+
+const PS_PER_NS: u64 = 1000;
+/// Congestion control does not depend on it.
+const ANY_MTU: u64 = 1500;
+
+/// A point as hosts and namespaces carry it. Keys name their unit.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PointPlan {
+    /// Times and seed of the run.
+    pub run: RunPlan,
+    /// Hosts by name.
+    pub hosts: IndexMap<String, HostPlan>,
+    /// Switches and routers by name.
+    pub between: IndexMap<String, NodePlan>,
+    /// Links, in the order of the file.
+    pub links: Vec<LinkPlan>,
+    /// Paths from each host to each other that it can reach.
+    pub ways: Vec<WayPlan>,
+    /// Next hops at hosts and routers.
+    pub gateways: Vec<GatewayPlan>,
+    /// Traffic, in the order of the file.
+    pub flows: Vec<FlowPlan>,
+}
+
+/// Times and seed of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RunPlan {
+    /// Length, warm-up included.
+    pub duration_ns: u64,
+    /// Warm-up.
+    pub warmup_ns: u64,
+    /// Half width of the confidence interval that is asked for, as a share of the mean.
+    pub precision: Option<f64>,
+    /// Longest time until the precision is reached.
+    pub most_ns: u64,
+    /// Seed of the first repeat.
+    pub seed: u64,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct HostPlan {
+    /// How its agent is reached.
+    pub reach: Option<String>,
+    /// Its address.
+    pub address: Option<String>,
+    /// Receive buffer of its sockets.
+    pub receive_buffer_bytes: u64,
+}
+
+/// A switch or router.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct NodePlan {
+    /// `router`, `atm switch` or `ethernet switch`.
+    pub kind: String,
+    /// Time for each packet.
+    pub delay_ns: u64,
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct LinkPlan {
+    /// Its name.
+    pub name: String,
+    /// Its two nodes.
+    pub ends: [String; 2],
+    /// Its medium, as in the file.
+    pub medium: String,
+    /// `cells`, `ethernet` or `packets`.
+    pub framing: String,
+    /// Line rate of the transmitter at each end.
+    pub rates_bit_per_s: [u64; 2],
+    /// Largest IP packet.
+    pub mtu_bytes: u64,
+    /// Bytes beside an IP packet, where it carries packets.
+    pub overhead_bytes: u64,
+    /// Whether frames have a VLAN tag.
+    pub vlan: bool,
+    /// Propagation delay.
+    pub delay_ns: u64,
+    /// Most that a packet is late besides.
+    pub jitter_ns: u64,
+    /// Whether it loses packets at random.
+    pub loses: bool,
+    /// Whether packets may overtake others.
+    pub reorders: bool,
+    /// Queue of the transmitter at each end.
+    pub queues: [Option<QueuePlan>; 2],
+}
+
+/// A queue discipline.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct QueuePlan {
+    /// Its kind, as in the file.
+    pub kind: String,
+    /// Most packets of a drop-tail queue; none without a bound.
+    pub packets: Option<u64>,
+    /// Most bytes of a drop-tail queue; none without a bound.
+    pub bytes: Option<u64>,
+    /// Whether it marks packets (ECN).
+    pub marks: bool,
+}
+
+/// The path from a host to another.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct WayPlan {
+    /// Sending host.
+    pub from: String,
+    /// Receiving host.
+    pub to: String,
+    /// Link at which the receiver is reached.
+    pub last_link: String,
+    /// Smallest MTU on the path.
+    pub mtu_bytes: u64,
+    /// The circuit, where one leads from host to host.
+    pub circuit: Option<CircuitPlan>,
+}
+
+/// What a sending NIC keeps to on a circuit.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct CircuitPlan {
+    /// Rate of whole cells, without the framing of the medium.
+    pub rate_bit_per_s: u64,
+    /// Bytes beside an IP packet before cells are filled, without the padding of short bridged frames.
+    pub overhead_bytes: u64,
+}
+
+/// A next hop. Ends are a link and the node at that end of it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct GatewayPlan {
+    /// Node that sends.
+    pub at: String,
+    /// End that is reached.
+    pub to: [String; 2],
+    /// End of the next node on the way.
+    pub via: [String; 2],
+}
+
+/// A traffic table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FlowPlan {
+    /// Name of the table.
+    pub name: String,
+    /// Kind of traffic.
+    pub kind: String,
+    /// Sending host.
+    pub from: String,
+    /// Receiving hosts.
+    pub to: Vec<String>,
+    /// A path to each receiver.
+    pub paths: Vec<Path>,
+    /// Beginning.
+    pub start_ns: u64,
+    /// End, if it ends before the run.
+    pub stop_ns: Option<u64>,
+    /// Class of its packets at priority queues.
+    pub priority: u8,
+    /// Time to live of its packets.
+    pub ttl: Option<u64>,
+    /// What only real hosts do.
+    pub live: Option<LivePlan>,
+    /// Receive buffer of its sockets, where it differs from the host's.
+    pub receive_buffer_bytes: Option<u64>,
+    /// TCP of the sending and of the receiving host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<Vec<SocketPlan>>,
+    /// Payload of a message, datagram or request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_bytes: Option<u64>,
+    /// Payload of an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_bytes: Option<u64>,
+    /// Payload rate; none for as fast as possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bit_per_s: Option<u64>,
+    /// Parallel connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u64>,
+    /// Distribution of the sizes of `poisson`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<String>,
+    /// Mean length of a burst.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_ns: Option<u64>,
+    /// Mean length of a silence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off_ns: Option<u64>,
+    /// Distribution of the lengths of bursts and silences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lengths: Option<String>,
+    /// Transport of requests: `tcp` or `udp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// Time between requests; none for one after the answer to the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every_ns: Option<u64>,
+    /// Address of a multicast group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// True for a generator of cells.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cells: bool,
+}
+
+/// Keys of traffic that only real hosts have.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct LivePlan {
+    /// Differentiated services code point.
+    pub dscp: Option<u8>,
+    /// Who paces: the agent or the kernel.
+    pub pacing: Option<String>,
+    /// Messages sent at a time.
+    pub burst_messages: Option<u32>,
+    /// How messages are handed to the kernel.
+    pub method: Option<String>,
+    /// Whether the kernel cuts large writes of datagrams.
+    pub segmentation: Option<bool>,
+    /// Whether the receiver throws payload away in the kernel.
+    pub truncate: Option<bool>,
+    /// Whether routers may not cut packets.
+    pub dont_fragment: Option<bool>,
+    /// Whether it is MPTCP.
+    pub mptcp: Option<bool>,
+    /// Send buffer.
+    pub send_buffer_bytes: Option<u64>,
+    /// Cores of the sending threads.
+    pub send_cores: Vec<u32>,
+    /// Cores of the receiving threads.
+    pub receive_cores: Vec<u32>,
+}
+
+/// What a real TCP socket can be told, and the keys that it cannot.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SocketPlan {
+    /// Maximum segment size.
+    pub mss_bytes: Option<u64>,
+    /// Send buffer.
+    pub send_buffer_bytes: Option<u64>,
+    /// Receive buffer.
+    pub receive_buffer_bytes: Option<u64>,
+    /// Whether Nagle's rule is off.
+    pub nodelay: Option<bool>,
+    /// Congestion control.
+    pub congestion: Option<String>,
+    /// Congestion control of the model where the file gives none: that of its profile.
+    pub model_congestion: String,
+    /// Keys that a socket cannot be told.
+    pub untold: Vec<String>,
+}
+
+/// The plan of a point.
+pub fn plan(point: &Point) -> PointPlan {
+    let (testbed, topology) = (&point.testbed, &point.topology);
+    let hosts = testbed.hosts.iter().map(|(name, host)| {
+        let host = HostPlan {
+            reach: host.reach.as_ref().map(word),
+            address: host.address.as_ref().map(word),
+            receive_buffer_bytes: host.receive_buffer.bytes(),
+        };
+        (name.clone(), host)
+    });
+    let between = topology.nodes.iter().enumerate().filter_map(|(node, name)| {
+        let (kind, delay) = match topology.kind(node) {
+            NodeKind::Host(_) => return None,
+            NodeKind::Router(index) => ("router", testbed.routers[index].per_packet),
+            NodeKind::Switch(index) => match &testbed.switches[index] {
+                Switch::Atm(_) => ("atm switch", Duration(0)),
+                Switch::Ethernet(config) => ("ethernet switch", config.latency),
+            },
+        };
+        Some((name.clone(), NodePlan { kind: kind.to_owned(), delay_ns: ns(delay) }))
+    });
+    let ways = topology.between_hosts(testbed);
+    let flows = testbed.traffic.iter().zip(&topology.flows);
+    let flows =
+        flows.map(|((name, traffic), path)| flow(point, name, traffic, paths(point, traffic, path, &ways)));
+    let end =
+        |(link, node): (usize, NodeId)| [topology.links[link].name.clone(), topology.nodes[node].clone()];
+    let gateways = topology.gateways().into_iter().map(|gateway| GatewayPlan {
+        at: topology.nodes[gateway.at].clone(),
+        to: end(gateway.to),
+        via: end(gateway.via),
+    });
+    PointPlan {
+        run: RunPlan {
+            duration_ns: ns(testbed.run.duration),
+            warmup_ns: testbed.run.warmup.map_or(0, ns),
+            precision: testbed.run.precision.map(Share::fraction),
+            most_ns: ns(testbed.run.most()),
+            seed: testbed.run.seed,
+        },
+        hosts: hosts.collect(),
+        between: between.collect(),
+        links: topology.links.iter().map(|ends| link(point, ends)).collect(),
+        ways: ways.iter().map(|path| way(point, path)).collect(),
+        gateways: gateways.collect(),
+        flows: flows.collect(),
+    }
+}
+
+/// The paths of a traffic: one to each receiver.
+fn paths(point: &Point, traffic: &Traffic, first: &FlowPath, ways: &[FlowPath]) -> Vec<Path> {
+    let topology = &point.topology;
+    let Traffic::Multicast(config) = traffic else { return vec![topology.path(&first.route)] };
+    let to = |name: &String| {
+        let way = ways.iter().find(|way| way.from == first.from && topology.nodes[way.to] == *name);
+        topology.path(&way.expect("every member of a group can be reached").route)
+    };
+    config.to.iter().map(to).collect()
+}
+
+fn ns(time: Duration) -> u64 {
+    time.0 / PS_PER_NS
+}
+
+fn bytes(size: Option<Size>) -> Option<u64> {
+    size.map(Size::bytes)
+}
+
+/// A value that is written as one word, as it stands in a file.
+pub(crate) fn word(value: impl Serialize) -> String {
+    let value = serde_json::to_value(value).expect("a config is plain data");
+    value.as_str().expect("it is a word").to_owned()
+}
+
+fn way(point: &Point, path: &FlowPath) -> WayPlan {
+    let topology = &point.topology;
+    let circuit = path.circuit.map(|index| {
+        let circuit = &topology.circuits[index];
+        let first = path.route[0];
+        let Framing::Cells { slot } = topology.links[first.link].line_from(first.from).framing else {
+            unreachable!("a circuit crosses ATM links")
+        };
+        let pace = circuit.shaping.filter(|_| path.forward).unwrap_or(slot);
+        CircuitPlan {
+            rate_bit_per_s: (pace.per_second() * CELL_BITS as f64) as u64,
+            overhead_bytes: circuit.encapsulation.sdu(path.mtu) - path.mtu + TRAILER_BYTES,
+        }
+    });
+    WayPlan {
+        from: topology.nodes[path.from].clone(),
+        to: topology.nodes[path.to].clone(),
+        last_link: topology.links[path.route[path.route.len() - 1].link].name.clone(),
+        mtu_bytes: path.path_mtu,
+        circuit,
+    }
+}
+
+fn link(point: &Point, link: &LinkEnds) -> LinkPlan {
+    let framing = match link.lines[0].framing {
+        Framing::Cells { .. } => "cells",
+        Framing::Ethernet => "ethernet",
+        Framing::Packets => "packets",
+    };
+    LinkPlan {
+        name: link.name.clone(),
+        ends: link.ends.map(|end| point.topology.nodes[end].clone()),
+        medium: word(link.medium),
+        framing: framing.to_owned(),
+        rates_bit_per_s: link.lines.map(|line| line.rate),
+        mtu_bytes: link.mtu,
+        overhead_bytes: link.overhead,
+        vlan: link.vlan,
+        delay_ns: link.delay.0 / PS_PER_NS,
+        jitter_ns: link.jitter.0 / PS_PER_NS,
+        loses: link.loss > Share(0),
+        reorders: link.reorder.is_some(),
+        queues: link.queues.each_ref().map(|queue| queue.as_ref().map(self::queue)),
+    }
+}
+
+fn queue(queue: &Queue) -> QueuePlan {
+    let (limit, marks) = match queue {
+        Queue::DropTail(config) => (Some(config.limit), config.ecn_threshold.is_some()),
+        _ => (None, false),
+    };
+    QueuePlan {
+        kind: queue.kind().to_owned(),
+        // No bound is the largest number there is.
+        packets: limit.map(|limit| limit.packets).filter(|packets| *packets < u64::MAX),
+        bytes: limit.map(|limit| limit.bytes).filter(|bytes| *bytes < u64::MAX),
+        marks,
+    }
+}
+
+fn flow(point: &Point, name: &str, traffic: &Traffic, paths: Vec<Path>) -> FlowPlan {
+    let (from, to) = traffic.ends();
+    let (start, stop) = traffic.window();
+    let tcp = traffic.tcp().map(|own| {
+        let of = |host: &str| socket(&own.over(&point.testbed.hosts[host].tcp));
+        vec![of(from), of(to)]
+    });
+    let plan = FlowPlan {
+        name: name.to_owned(),
+        kind: traffic.kind().to_owned(),
+        from: from.to_owned(),
+        to: vec![to.to_owned()],
+        paths,
+        start_ns: start.map_or(0, ns),
+        stop_ns: stop.map(ns),
+        priority: traffic.priority().into(),
+        ttl: traffic.ttl().map(Into::into),
+        live: traffic.live().map(live),
+        receive_buffer_bytes: bytes(traffic.receive_buffer()),
+        tcp,
+        ..FlowPlan::default()
+    };
+    match traffic {
+        Traffic::UdpStream(config) => FlowPlan {
+            message_bytes: Some(config.message.bytes()),
+            rate_bit_per_s: config.rate.map(|rate| rate.0),
+            ..plan
+        },
+        Traffic::TcpStream(config) => FlowPlan {
+            message_bytes: Some(config.message.bytes()),
+            rate_bit_per_s: config.rate.map(|rate| rate.0),
+            streams: Some(config.streams.into()),
+            ..plan
+        },
+        Traffic::Poisson(config) => FlowPlan {
+            message_bytes: Some(config.message.bytes()),
+            rate_bit_per_s: Some(config.rate.0),
+            sizes: Some(word(config.sizes)),
+            ..plan
+        },
+        Traffic::UdpOnOff(config) => FlowPlan {
+            message_bytes: Some(config.message.bytes()),
+            rate_bit_per_s: Some(config.rate.0),
+            on_ns: Some(ns(config.on)),
+            off_ns: Some(ns(config.off)),
+            lengths: Some(word(config.lengths)),
+            ..plan
+        },
+        Traffic::RequestResponse(config) => FlowPlan {
+            message_bytes: Some(config.request.bytes()),
+            response_bytes: Some(config.response.bytes()),
+            transport: Some(
+                match config.transport {
+                    Transport::Tcp => "tcp",
+                    Transport::Udp => "udp",
+                }
+                .to_owned(),
+            ),
+            every_ns: config.every.map(ns),
+            streams: Some(config.streams.into()),
+            ..plan
+        },
+        Traffic::Multicast(config) => FlowPlan {
+            message_bytes: Some(config.message.bytes()),
+            rate_bit_per_s: Some(config.rate.0),
+            group: Some(word(config.group)),
+            to: config.to.clone(),
+            ..plan
+        },
+        Traffic::Cbr(_) | Traffic::OnOff(_) => FlowPlan { cells: true, ..plan },
+    }
+}
+
+fn live(live: &Live) -> LivePlan {
+    LivePlan {
+        dscp: live.dscp.map(|dscp| dscp.0),
+        pacing: live.pacing.map(word),
+        burst_messages: live.burst,
+        method: live.method.map(word),
+        segmentation: live.segmentation,
+        truncate: live.truncate,
+        dont_fragment: live.dont_fragment,
+        mptcp: live.mptcp,
+        send_buffer_bytes: bytes(live.send_buffer),
+        send_cores: live.send_cores.clone(),
+        receive_cores: live.receive_cores.clone(),
+    }
+}
+
+fn socket(tcp: &TcpConfig) -> SocketPlan {
+    const TOLD: &[&str] = &["mss", "send_buffer", "receive_buffer", "nagle", "congestion"];
+    let given = serde_json::to_value(tcp).expect("a config is plain data");
+    let given = given.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let untold = given.map(|(key, _)| key).filter(|key| !TOLD.contains(&key.as_str())).cloned().collect();
+    SocketPlan {
+        mss_bytes: bytes(tcp.mss),
+        send_buffer_bytes: bytes(tcp.send_buffer),
+        receive_buffer_bytes: bytes(tcp.receive_buffer),
+        nodelay: tcp.nagle.map(|nagle| nagle == Nagle::Off),
+        congestion: tcp.congestion.as_ref().map(|congestion| congestion.kind().to_owned()),
+        model_congestion: tcp.resolve(ANY_MTU).congestion.kind().to_owned(),
+        untold,
+    }
+}
