@@ -108,6 +108,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as a:
 """
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("atm")
 def test_a_round_trip_takes_what_the_model_says_and_more(cli: Cli, program: Program) -> None:
     cli("up", "atm.toml", "--log", "atm.log")

@@ -129,6 +129,7 @@ def user() -> Iterator[User]:
     shutil.rmtree(home)
 
 
+@pytest.mark.alone
 def test_all_verbs_work_without_root(user: User) -> None:
     user("up", "far.toml", "--capture", "link.line.a=a.pcapng", "--log", "far.log")
     there = json.loads(user("ps", "--json").stdout)

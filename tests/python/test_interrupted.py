@@ -22,6 +22,11 @@ from engpass.store import Store
 # Points of some ten milliseconds each, enough of them to be caught in the middle, and stored some at a time.
 ARGS = ["--engine", "simulate", "--set", "run.repeats=30", "--set", "run.duration=4 s", "--jobs", "2"]
 TOTAL = 2 * 4 * 30
+# Half as many, to be caught once.
+HALF = [*ARGS, "--set", "run.repeats=15"]
+HALF_TOTAL = TOTAL // 2
+# As many, of no length: nobody has to catch them.
+SHORT = [*ARGS, "--set", "run.duration=50 ms"]
 
 
 def stored(path: Path) -> int:
@@ -95,23 +100,21 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     number: signal.Signals, program: Program, testbed_file: Path
 ) -> None:
     path = program.directory / "engpass.db"
-    process = program.start("run", testbed_file.name, *ARGS)
+    process = program.start("run", testbed_file.name, *HALF)
     wait_for(path, 10, process)
-    begin = time.monotonic()
     process.send_signal(number)
     code, out, err = end(process)
     assert code == 130
-    assert time.monotonic() - begin < 10
     done = stored(path)
-    assert 10 <= done < TOTAL
+    assert 10 <= done < HALF_TOTAL
     assert err.endswith(
-        f"interrupted: {done} of {TOTAL} points are kept in `engpass.db`\n"
+        f"interrupted: {done} of {HALF_TOTAL} points are kept in `engpass.db`\n"
         "help: the same command goes on where this one stopped\n"
     )
     assert out.startswith("Two hosts"), "the table of what is there"
-    again = program("run", testbed_file.name, *ARGS)
+    again = program("run", testbed_file.name, *HALF)
     assert again.stderr.startswith("resuming ")
-    assert stored(path) == TOTAL
+    assert stored(path) == HALF_TOTAL
 
 
 CTRL_C_AT_AN_IMPORT = """
@@ -146,11 +149,10 @@ def test_ctrl_c_ends_a_point_that_is_running(program: Program, testbed_file: Pat
     while not (program.directory / "engpass.db").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(0.5)
-    begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     code, out, _ = end(process)
+    # A point that came to its end would be printed.
     assert (code, out) == (130, "")
-    assert time.monotonic() - begin < 20
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -204,8 +206,7 @@ def test_two_processes_share_a_store_and_a_campaign(program: Program, testbed_fi
     other = program.directory / "other.toml"
     other.write_text(TESTBED + "# another campaign\n")
     commands = [testbed_file.name, testbed_file.name, other.name, other.name]
-    short = ["--set", "run.duration=50 ms"]
-    processes = [program.start("run", name, "--json", *ARGS, *short) for name in commands]
+    processes = [program.start("run", name, "--json", *SHORT) for name in commands]
     results = [end(process) for process in processes]
     assert [code for code, _, _ in results] == [0] * 4, [err for _, _, err in results]
     outs = [out for _, out, _ in results]
@@ -220,12 +221,12 @@ def test_two_processes_share_a_store_and_a_campaign(program: Program, testbed_fi
 
 def test_a_file_size_limit_stands_for_a_full_disk(program: Program, testbed_file: Path) -> None:
     # `ulimit -f` makes writes fail as a full disk does, with another number.
-    line = "ulimit -f 200; exec " + shlex.join(program.command("run", testbed_file.name, *ARGS))
+    line = "ulimit -f 200; exec " + shlex.join(program.command("run", testbed_file.name, *SHORT))
     said = program.shell(line, code=2).stderr
     assert re.search(r"error: (the store `engpass.db` cannot be|there is no room left)", said)
     assert "points stored before are kept" in said
     kept = stored(program.directory / "engpass.db")
-    again = program("run", testbed_file.name, *ARGS)
+    again = program("run", testbed_file.name, *SHORT)
     assert kept == 0 or again.stderr.startswith("resuming ")
     assert stored(program.directory / "engpass.db") == TOTAL
 
@@ -238,7 +239,7 @@ def test_a_background_job_keeps_ignoring_ctrl_c(program: Program, testbed_file: 
         .read_text()
         .replace("signal.signal(signal.SIGINT, ", "(")
     )
-    command = [program.command()[0], "-c", code, "run", testbed_file.name, *ARGS]
+    command = [program.command()[0], "-c", code, "run", testbed_file.name, *HALF]
     env = program.environment()
     process = subprocess.Popen(
         command, cwd=program.directory, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -243,7 +243,6 @@ def test_without_any_way_it_says_what_is_missing(program: Program, pair: Path) -
         "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -net_admin,-sys_admin"
         f" --inh-caps -all {' '.join(program.command('up', 'pair.toml'))}"
     )
-    begin = time.monotonic()
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", line],
         cwd=program.directory,
@@ -254,4 +253,3 @@ def test_without_any_way_it_says_what_is_missing(program: Program, pair: Path) -
     assert done.returncode == 2, done
     assert "CAP_NET_ADMIN and CAP_SYS_ADMIN" in done.stderr
     assert "help: run as root" in done.stderr
-    assert time.monotonic() - begin < 30

@@ -162,7 +162,8 @@ fn send(socket: &TcpStream, sending: Sending, each: Duration) -> io::Result<Sent
     let (begin, begin_cpu) = (sys::now(), sys::thread_cpu());
     let end = begin + each.as_nanos() as u64;
     let (mut at, mut outstanding, mut done) = (0, 0_u64, sys::Completed::default());
-    while sys::now() < end {
+    // One call at least: a thread that has no CPU until the end has a time per byte all the same.
+    loop {
         let part = &source.bytes()[at..at + MESSAGE];
         match sending {
             Sending::Copy => sys::send(socket, part, 0)?,
@@ -180,6 +181,9 @@ fn send(socket: &TcpStream, sending: Sending, each: Duration) -> io::Result<Sent
         at = (at + MESSAGE) % SOURCE;
         if sending == Sending::Zerocopy {
             complete(socket, &mut outstanding, &mut done);
+        }
+        if sys::now() >= end {
+            break;
         }
     }
     let sent = Sent { time: sys::now() - begin, cpu: sys::thread_cpu() - begin_cpu, copied: None };
@@ -224,6 +228,14 @@ fn receive(socket: &TcpStream, receiving: Receiving, over: &AtomicBool) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sender_that_comes_too_late_sends_once() {
+        for stream in streams(1, Duration::ZERO).unwrap() {
+            assert!(stream.rate.best > 0.0 && stream.send_cpu.is_finite(), "{stream:?}");
+            assert!(stream.receive_cpu.is_finite(), "{stream:?}");
+        }
+    }
 
     #[test]
     fn every_way_moves_data_and_says_whether_it_copied() {

@@ -80,7 +80,7 @@ impl Builder<'_> {
         if taking > spacing * SECOND as f64 {
             return 0.0;
         }
-        // Most acknowledgements in flight: the window, and a short segment of each connection.
+        // Most acknowledgements in flight: the window, and a short segment of each connection. A timer may acknowledge each segment alone.
         let in_flight = (tcp.window.bytes / tcp.segment + 2) * u64::from(config.streams);
         for piece in self.pieces(path.legs.iter().rev().map(|leg| leg.back())) {
             let ack = piece.wire.packet(tcp.header, 0);

@@ -1,6 +1,6 @@
 //! A bound is tight: a flow that is alone and loses nothing reaches its bound.
 
-use engpass_model::wire::aal5;
+use engpass_model::wire::aal5::{self, CELL_PAYLOAD_BYTES};
 use engpass_network::limit::{BottleneckKind, Candidate, FlowLimit, limit};
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Point, Source, load};
@@ -163,6 +163,15 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
     };
     let receiver = slowest(&|one| one.bottleneck.title.ends_with("host `b`"), &|one| one.goodput_bit_per_s);
     let line = slowest(&|one| one.bottleneck.kind == BottleneckKind::Link, &|one| one.goodput_bit_per_s);
+    // The limit is certain of an acknowledgement only if the memory of the receiver's NIC holds one for every segment of the window: a timer
+    // may acknowledge a lone segment. Pairs need half of the memory, so that all may come without being certain, and they did if none was lost.
+    let ack = path.circuit.map_or(0, |circuit| {
+        let encapsulation = point.topology.circuits[circuit].encapsulation;
+        aal5::cells(encapsulation.sdu(52)) * CELL_PAYLOAD_BYTES
+    }) + 52;
+    let nic_holds = |acks: u64| point.testbed.hosts[path.to].nic_buffer.bytes() >= acks * ack;
+    // Beside the window a short segment, the rest of a division, and an acknowledgement on the line.
+    let pairs_only = nic_holds(window.bytes / (2 * segment)) && !nic_holds(window.bytes / segment + 3);
     let share = |one: &Candidate| match &one.bottleneck.title[..] {
         "socket buffers" => {
             // The first of a pair waits for the second, and this part of the window is not used.
@@ -175,6 +184,9 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
         name if name.contains("host") => message / segment as f64 / (message / segment as f64).ceil(),
         // A receiver that is slower than the line merges acknowledgements while it is busy. Over a thin return path it need not get busy.
         name if name.starts_with("acknowledgements") && receiver < line => {
+            one.goodput_bit_per_s / one.bound_bit_per_s
+        }
+        name if name.starts_with("acknowledgements") && streams == 1.0 && pairs_only => {
             one.goodput_bit_per_s / one.bound_bit_per_s
         }
         // Several connections: an unknown number of short segments has acknowledgements of its own (2.3 % of a run were found).

@@ -190,6 +190,9 @@ fn fair(config: &AtmSwitch) -> bool {
 /// Networks in a sample.
 const NETWORKS: u32 = 600;
 
+/// How many networks of a sample are to show each thing.
+const ENOUGH: u64 = 15;
+
 /// How many of a sample of networks show what a property test should meet.
 #[test]
 fn random_networks_meet_everything() {
@@ -215,6 +218,10 @@ fn random_networks_meet_everything() {
         // What is lost or marked because a policy or a threshold is there, and would not be with tail drop.
         let mut matters =
             |what: &'static str, of: &dyn Fn(&AtmSwitch) -> bool, without: fn(&mut AtmSwitch)| {
+                // A second run of the network takes as long as the first.
+                if met.get(what).is_some_and(|times| *times >= ENOUGH) {
+                    return;
+                }
                 let mut other = testbed.clone();
                 for switch in other.switches.values_mut() {
                     let Switch::Atm(config) = switch else { continue };
@@ -280,7 +287,7 @@ fn random_networks_meet_everything() {
         });
     }
     for (what, times) in &met {
-        assert!(*times >= 15, "{what}: only {times} of {NETWORKS} networks");
+        assert!(*times >= ENOUGH, "{what}: only {times} of {NETWORKS} networks");
     }
     assert!(most > 5_000 && most < 60_000, "cells sent in the largest network: {most}");
     println!("{met:?}, at most {most} cells");
@@ -299,7 +306,7 @@ impl Met {
     fn enough(&self) {
         println!("{:?}", self.0);
         for (what, times) in &self.0 {
-            assert!(*times >= 15, "{what}: only {times} of {NETWORKS} networks");
+            assert!(*times >= ENOUGH, "{what}: only {times} of {NETWORKS} networks");
         }
     }
 
